@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
+from muster.data.pipeline._map import spread
 
 X = np.array([[1.5, -2.0, 0.25], [4.0, 0.5, -1.0]], np.float32)
 
@@ -47,7 +48,7 @@ ON_BOTH = {
 @pytest.mark.parametrize("name", ON_BOTH)
 def test_operations_on_numpy_values_and_traced(name: str) -> None:
     operation, expected = ON_BOTH[name]
-    on_host = operation(X)
+    on_host = spread(operation, X)  # as in a dataset's function
     assert isinstance(on_host, np.ndarray | np.generic)
     traced = jax.jit(operation)(X)
     for found in (on_host, traced):

@@ -55,6 +55,10 @@ def test_python_functions_run_in_the_map_of_a_dataset() -> None:
     found = [[value.item() for value in np.asarray(element)] for element in data]
     assert found == [[2, 0.5], [1, 1.0]]
     numbers = tf.data.Dataset.range(3).map(lambda x: tf.py_function(lambda v: int(v) ** 2, [x], tf.int64))
+    calls: list[int] = []
+    noted = tf.data.Dataset.range(2).map(lambda x: (tf.py_function(lambda: calls.append(1), [], ()), x)[1])
+    assert [int(each) for each in noted] == [0, 1]
+    assert len(calls) >= 2
     assert [int(value) for value in numbers] == [0, 1, 4]
     assert tf1.py_func(lambda x: x + 1, [np.int32(1)], tf.int32) == 2
     with pytest.raises(TraceError, match=r"use jax\.pure_callback"):

@@ -16,9 +16,12 @@ def test_cast_copies() -> None:
     assert image.sum() == 3
 
 
-def test_where_without_values_is_refused() -> None:
+def test_where_without_values_returns_places_outside_of_steps() -> None:
+    np.testing.assert_array_equal(tf.where([[True, False], [False, True]]), [[0, 0], [1, 1]])
     with pytest.raises(ValueError, match="needs x and y"):
-        tf.where(np.ones(2) > 0)
+        tf.where(np.ones(2) > 0, 1.0)
+    with pytest.raises(ValueError, match="needs x and y"):
+        tf.function(tf.where)(np.ones(2) > 0)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,19 @@ import pytest
 
 import muster.compat.tensorflow as tf
 from muster import TraceError
+from muster.distribute import function
+from muster.program import Output
 from muster.program.trace._program import Program
 
 
 def test_ranges_have_a_fixed_length():
     with pytest.raises(TraceError, match="Give the function a Python int"):
-        tf.function(lambda steps: list(tf.range(steps)))(tf.convert_to_tensor(3))
+        function(lambda steps: tf.range(steps))(tf.convert_to_tensor(3))
+
+
+def test_a_tf_function_with_a_range_of_a_tensor_runs_uncompiled(caplog):
+    assert tf.function(lambda steps: tf.range(steps) * 2)(tf.convert_to_tensor(3)).tolist() == [0, 2, 4]
+    assert "runs uncompiled, and slower, because Python needs the value of a tensor" in caplog.text
 
 
 def test_numbers_of_python_have_tensorflows_types() -> None:
@@ -42,7 +49,7 @@ def test_identity_names_a_value_of_the_step() -> None:
     program = Program(step, jnp.float32(3.0))
     _, outputs = program.step(program.initial, jnp.float32(3.0))
     assert (float(outputs["twice"]), float(outputs["half"])) == (6.0, 1.5)
-    assert program.summaries == {"half": "half"}
+    assert program.summaries == {"half": Output("half")}
 
 
 def test_identity_with_a_name_means_nothing_in_an_input_function() -> None:

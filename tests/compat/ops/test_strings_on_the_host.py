@@ -21,6 +21,12 @@ def test_numbers() -> None:
     assert tf.strings.as_string(0.5, shortest=True) == "0.5"
 
 
+def test_numbers_in_rows_of_different_lengths() -> None:
+    found = tf.strings.to_number(tf.strings.split(["1,2.5", "3"], ","), tf.float32)
+    assert (found.dtype, found.to_list()) == (np.float32, [[1.0, 2.5], [3.0]])
+    assert found.to_tensor().tolist() == [[1.0, 2.5], [3.0, 0.0]]
+
+
 def test_letters() -> None:
     assert tf.strings.lower(["Ab", "C"]).tolist() == ["ab", "c"]
     assert tf.strings.upper("a") == "A"
@@ -50,3 +56,30 @@ def test_patterns() -> None:
 
 def test_text_of_bytes() -> None:
     assert (tf.compat.as_str(b"a"), tf.compat.as_bytes("a"), tf.compat.as_str_any(1)) == ("a", b"a", "1")
+
+
+def test_characters() -> None:
+    assert tf.strings.unicode_split("aé", "UTF-8").tolist() == ["a", "é"]
+    assert tf.strings.unicode_split(["ab", "c"], "UTF-8").to_list() == [["a", "b"], ["c"]]
+    assert tf.strings.bytes_split("ab").tolist() == ["a", "b"]
+    codes = tf.strings.unicode_decode(["Aé", "B"], "UTF-8")
+    assert (codes.to_list(), codes.dtype) == ([[65, 233], [66]], np.int32)
+    assert tf.strings.unicode_encode(codes, "UTF-8").tolist() == ["Aé", "B"]
+    assert tf.strings.unicode_encode([72, 105], "UTF-8") == "Hi"
+    assert tf.strings.unicode_encode(np.array([[72, 105]]), "UTF-8").tolist() == ["Hi"]
+
+
+def test_texts_of_rows() -> None:
+    words = tf.strings.split(["The cat", "sat"])
+    assert tf.strings.lower(words).to_list() == [["the", "cat"], ["sat"]]
+    assert tf.strings.length(words).to_list() == [[3, 3], [3]]
+    assert tf.strings.reduce_join(words, axis=-1, separator="_").tolist() == ["The_cat", "sat"]
+    assert tf.strings.reduce_join([["a", "b"], ["c", "d"]], axis=0).tolist() == ["ac", "bd"]
+    assert tf.strings.reduce_join(["a", "b"], axis=-1, separator="-") == "a-b"
+    assert tf.strings.reduce_join([["a"], ["b"]]) == "ab"
+    assert tf.strings.reduce_join(["a", "b"], axis=0, keepdims=True).tolist() == ["ab"]
+    assert tf.strings.ngrams(["a", "b", "c"], 2).tolist() == ["a b", "b c"]
+    assert tf.strings.ngrams(words, [1, 2], separator="+").to_list() == [["The", "cat", "The+cat"], ["sat"]]
+    assert tf.strings.format("step {} of {}", (1, "many")) == "step 1 of many"
+    with pytest.raises(ValueError, match="1 placeholders"):
+        tf.strings.format("{}", (1, 2))

@@ -17,9 +17,20 @@ def test_tensor_shapes_are_tuples():
     assert shape.is_compatible_with([7, 3, 2])
     assert not shape.is_compatible_with((7, 3))
     assert shape[1:] + [4] == shape[1:].concatenate(4) == tf.TensorShape((3, 2, 4))
-    assert str(shape) == "TensorShape([None, 3, 2])"
+    assert repr(shape) == "TensorShape([None, 3, 2])"
+    assert str(shape) == "(None, 3, 2)"
+    shape.assert_is_compatible_with([1, 3, 2])
+    with pytest.raises(ValueError, match=r"\(None, 3, 2\) and \[3, 2\] are incompatible"):
+        shape.assert_is_compatible_with([3, 2])
     assert np.zeros(tf.TensorShape([2])).shape == tf.TensorShape(2)
     with pytest.raises(ValueError, match=">= 0"):
         tf.TensorShape([-1])
     with pytest.raises(ValueError, match="is None here"):
         tf.TensorShape(None)
+
+
+def test_zeros_and_ones_take_tensorflows_numbers_of_dtypes() -> None:
+    assert tf.zeros(1, 1).dtype == np.float32
+    assert tf.ones([2], 3).dtype == np.int32
+    with pytest.raises(ValueError, match=r"99 is no dtype: give its name, or a number of 1 \(float32\)"):
+        tf.zeros(1, 99)

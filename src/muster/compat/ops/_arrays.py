@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
+from muster._errors import TraceError
 from muster._keras import keras
 from muster.distribute import ShardedVariable
 
@@ -24,6 +26,9 @@ DTypeLike: TypeAlias = np.typing.DTypeLike | None
 Axis: TypeAlias = int | Sequence[int] | None
 
 
+_ON_DEVICE = (jax.Array, keras.Variable, ShardedVariable)
+
+
 class ArrayModule(Protocol):
     """The functions that NumPy and ``jax.numpy`` have in common."""
 
@@ -34,14 +39,24 @@ class ArrayModule(Protocol):
 
 def array_module(*values: ArrayLike) -> ArrayModule:
     """Return NumPy if all values are NumPy's or Python's, else ``jax.numpy``."""
-    on_host = not any(isinstance(value, jax.Array | keras.Variable | ShardedVariable) for value in values)
+    on_host = not any(isinstance(value, _ON_DEVICE) for value in values)
     return cast(ArrayModule, np if on_host else jnp)
 
 
 def apply(function: str, *values: Array | float, **options: object) -> Array:
     """Call NumPy's or JAX's function of this name, as `array_module` chooses."""
-    result: Array = getattr(array_module(*values), function)(*values, **options)
+    sized = any(is_size(size) for option in options.values() if isinstance(option, tuple) for size in option)
+    module = cast(ArrayModule, jnp) if sized else array_module(*values)
+    result: Array = getattr(module, function)(*values, **options)
     return result
+
+
+def is_size(value: object) -> bool:
+    """Return whether a value is JAX's symbol for a size that is not known.
+
+    While Keras asks a layer for the shapes of its results, batches have such sizes.
+    """
+    return jax.export.is_symbolic_dim(value)  # type: ignore[arg-type]  # any value may be asked
 
 
 def is_traced(*values: object) -> bool:
@@ -67,6 +82,14 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
         return value if dtype is None else value.astype(jax.dtypes.canonicalize_dtype(dtype))
     if isinstance(value, list | tuple) and array_module(*value) is jnp:
         return as_array(jnp.stack([as_array(item) for item in value]), dtype)
+    if dtype is not None and _has_sizes(value):
+        sizes = np.asarray(value, object)
+        flat = [jnp.asarray(size, jax.dtypes.canonicalize_dtype(dtype)) for size in sizes.ravel()]
+        return jnp.stack(flat).reshape(sizes.shape)
+    if isinstance(value, bytes) and value.endswith(b"\0") and dtype is None:
+        array = np.empty((), object)  # NumPy's own type for bytes loses zeros at the end
+        array[()] = bytes(value)
+        return array
     typed = isinstance(value, np.ndarray | np.generic)
     array = np.asarray(value, dtype=dtype)
     return array if typed or dtype is not None else _narrowed(array)
@@ -92,6 +115,35 @@ def as_arrays(*values: ArrayLike) -> list[Array | float]:
 def as_axis(axis: Axis | np.ndarray[Any, Any]) -> int | tuple[int, ...] | None:
     """Convert one or more axes to the form that NumPy takes."""
     return tuple(int(each) for each in axis) if isinstance(axis, Sequence | np.ndarray) else axis
+
+
+def as_shape(shape: object) -> tuple[Any, ...]:
+    """Convert a shape to a tuple of Python's integers, and of sizes that are not known yet.
+
+    Args:
+        shape: A size, or a sequence or array of them.
+
+    Raises:
+        TraceError: A size is a value of a compiled function or of a step.
+    """
+    sizes: Any = shape
+    return tuple(map(_as_size, sizes)) if np.ndim(sizes) else (_as_size(sizes),)
+
+
+def _as_size(size: Any) -> Any:
+    if isinstance(size, jax.core.Tracer):
+        raise TraceError(
+            "A shape has a size that a compiled step computes, but shapes are fixed when it is traced. Take "
+            "sizes of the shapes of arrays, such as tf.shape(x)[0], or Python's int."
+        )
+    value = size.item() if isinstance(size, np.ndarray | jax.Array) else size
+    return value if is_size(value) else int(value)
+
+
+def _has_sizes(value: object) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype == object and any(map(is_size, value.ravel()))
+    return is_size(value)
 
 
 def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,16 +1,20 @@
 """TensorFlow's control flow, and Python functions in input functions."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, Tensor, array_module, as_array, is_traced
+from muster.compat.ops._eager_values import as_host_tensor, shown_result
+from muster.compat.ops._needs_values import NeedsValuesError
+from muster.compat.ops._operation import operation
 from muster.compat.ops._shape import stack
+from muster.compat.ops._value_names import unnamed
 from muster.data import RaggedTensor, SparseTensor
 
 
@@ -19,11 +23,22 @@ def executing_eagerly() -> bool:
     return not is_traced()
 
 
+def init_scope() -> AbstractContextManager[None]:
+    """Compute at once in a ``with`` block, also where a function is being traced, what does not depend on it.
+
+    So what the first call of a function creates there, such as constants, is the same in all others.
+
+    Source: tensorflow/python/framework/ops.py, ``init_scope``.
+    """
+    return jax.ensure_compile_time_eval()
+
+
 def is_tensor(x: object) -> bool:
     """Return whether operations take a value as an array: arrays, variables, sparse and ragged tensors."""
     return isinstance(x, (*Tensor.__args__, keras.Variable, SparseTensor, RaggedTensor))
 
 
+@operation
 def cond(
     pred: ArrayLike, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None
 ) -> Any:
@@ -40,9 +55,11 @@ def cond(
     """
     if not isinstance(pred, jax.core.Tracer):
         return true_fn() if bool(as_array(pred)) else false_fn()
-    return jax.lax.cond(pred, lambda: _as_jax(true_fn()), lambda: _as_jax(false_fn()))
+    with unnamed():
+        return jax.lax.cond(pred, lambda: _as_jax(true_fn()), lambda: _as_jax(false_fn()))
 
 
+@operation
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
@@ -84,7 +101,8 @@ def while_loop(
 
     first = (np.int32(0), [jax.tree.map(as_array, each) for each in loop_vars])
     if is_traced(*jax.tree.leaves(first)):
-        last = jax.lax.while_loop(goes_on, step, _as_jax(first))
+        with unnamed():
+            last = jax.lax.while_loop(goes_on, step, _as_jax(first))
     else:
         last = first
         while goes_on(last):
@@ -102,6 +120,7 @@ def _as_arrays(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     ]
 
 
+@operation
 def map_fn(
     fn: Callable[[Any], Any],
     elems: Any,
@@ -134,7 +153,8 @@ def map_fn(
     arrays = jax.tree.map(as_array, elems)
     leaves = jax.tree.leaves(arrays)
     if is_traced(*leaves):
-        return jax.lax.map(lambda element: _as_jax(fn(element)), _as_jax(arrays))
+        with unnamed():
+            return jax.lax.map(lambda element: _as_jax(fn(element)), _as_jax(arrays))
     if not leaves or len(leaves[0]) == 0:
         raise ValueError("tf.map_fn needs at least one element, to know what the function returns.")
     results = [fn(jax.tree.map(lambda leaf, i=i: leaf[i], arrays)) for i in range(len(leaves[0]))]
@@ -142,12 +162,16 @@ def map_fn(
 
 
 def numpy_function(
-    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
+    func: Callable[..., Any] | None = None,
+    inp: Sequence[Any] = (),
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
 ) -> Any:
     """Call a Python function with NumPy arrays, in a dataset's ``map``; text is ``str``.
 
     Args:
-        func: Takes the arrays, returns one or a list.
+        func: Takes the arrays, returns one or a list; None to decorate such a function.
         inp: The arrays.
         Tout: The dtype of the result, or a list of dtypes.
         stateful: Unused.
@@ -159,26 +183,30 @@ def numpy_function(
 
     Source: tensorflow/python/ops/script_ops.py, ``numpy_function``.
     """
+    if func is None:
+        return lambda decorated: lambda *arrays: shown_result(numpy_function(decorated, arrays, Tout))
     if any(isinstance(value, jax.core.Tracer) for value in inp):
-        raise TraceError(
+        raise NeedsValuesError(
             "tf.numpy_function and tf.py_function call Python with numbers, which a compiled step does not "
             "have. Do it in the input function, or use jax.pure_callback."
         )
     results = func(*(value if isinstance(value, str | bytes) else np.asarray(value) for value in inp))
     if isinstance(Tout, list | tuple):
+        if not Tout:
+            return []
         given = results if isinstance(results, list | tuple) else [results]
         return [_typed(result, dtype) for result, dtype in zip(given, Tout, strict=True)]
     return _typed(results, Tout)
 
 
 def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
-    """Do as `numpy_function`: values here are NumPy's, without ``numpy()``."""
-    return numpy_function(func, inp, Tout)
+    """Do as `numpy_function`; what the function takes also has ``numpy()``."""
+    return numpy_function(lambda *arrays: func(*map(as_host_tensor, arrays)), inp, Tout)
 
 
 def _typed(result: Any, dtype: Any) -> Any:
     text = isinstance(result, str | bytes)
-    return result if text or np.dtype(dtype).kind == "U" else as_array(result, dtype)
+    return result if text or np.dtype(dtype).kind == "U" else as_host_tensor(as_array(result, dtype))
 
 
 def _as_jax(values: Any) -> Any:

@@ -7,11 +7,15 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
+from muster.compat.ops import _random
 from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.compat.ops._generators import in_model_fn
+from muster.compat.ops._operation import operation
 
 Sizes = int | Sequence[int]
 
 
+@operation
 def conv2d(
     input: ArrayLike,
     filters: ArrayLike,
@@ -34,9 +38,10 @@ def conv2d(
 
     Source: tensorflow/python/ops/nn_ops.py, ``conv2d_v2``.
     """
-    return _convolved(input, filters, strides, padding, data_format, dilations, 2)
+    return convolved(input, filters, strides, padding, data_format, dilations, 2)
 
 
+@operation
 def conv1d(
     input: ArrayLike,
     filters: ArrayLike,
@@ -47,10 +52,10 @@ def conv1d(
     name: str | None = None,
 ) -> jax.Array:
     """Apply a 1D convolution to (batch, width, channels), with filters (width, channels, channels after)."""
-    return _convolved(input, filters, stride, padding, data_format, dilations, 1)
+    return convolved(input, filters, stride, padding, data_format, dilations, 1)
 
 
-def _convolved(
+def convolved(
     input: ArrayLike,
     filters: ArrayLike,
     strides: Sizes,
@@ -59,18 +64,20 @@ def _convolved(
     dilations: Sizes | None,
     rank: int,
 ) -> jax.Array:
+    """Apply a convolution in as many dimensions as ``rank`` says."""
     value = jnp.asarray(as_array(input))
-    convolved: jax.Array = keras.ops.conv(
+    made: jax.Array = keras.ops.conv(
         value,
         jnp.asarray(as_array(filters), value.dtype),
-        _along(strides, rank, data_format),
-        _padding(padding),
-        _keras_format(data_format),
-        _along(1 if dilations is None else dilations, rank, data_format),
+        along(strides, rank, data_format),
+        keras_padding(padding),
+        keras_format(data_format),
+        along(1 if dilations is None else dilations, rank, data_format),
     )
-    return convolved
+    return made
 
 
+@operation
 def max_pool2d(
     input: ArrayLike,
     ksize: Sizes,
@@ -91,9 +98,10 @@ def max_pool2d(
 
     Source: tensorflow/python/ops/nn_ops.py, ``max_pool2d``.
     """
-    return _pooled(keras.ops.max_pool, input, ksize, strides, padding, data_format or "NHWC")
+    return pooled(keras.ops.max_pool, input, ksize, strides, padding, data_format or "NHWC")
 
 
+@operation
 def avg_pool2d(
     input: ArrayLike,
     ksize: Sizes,
@@ -103,18 +111,20 @@ def avg_pool2d(
     name: str | None = None,
 ) -> jax.Array:
     """Take the mean of each window; arguments as for `max_pool2d`."""
-    return _pooled(keras.ops.average_pool, input, ksize, strides, padding, data_format or "NHWC")
+    return pooled(keras.ops.average_pool, input, ksize, strides, padding, data_format or "NHWC")
 
 
-def _pooled(
-    pool: Any, input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str
+def pooled(
+    pool: Any, input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str, rank: int = 2
 ) -> jax.Array:
-    sizes, steps = _along(ksize, 2, data_format), _along(strides, 2, data_format)
+    """Apply a function of Keras' to windows of as many dimensions as ``rank`` says."""
+    sizes, steps = along(ksize, rank, data_format), along(strides, rank, data_format)
     value = jnp.asarray(as_array(input))
-    pooled: jax.Array = pool(value, sizes, steps, _padding(padding), _keras_format(data_format))
-    return pooled
+    made: jax.Array = pool(value, sizes, steps, keras_padding(padding), keras_format(data_format))
+    return made
 
 
+@operation
 def bias_add(
     value: ArrayLike, bias: ArrayLike, data_format: str | None = None, name: str | None = None
 ) -> jax.Array:
@@ -125,6 +135,7 @@ def bias_add(
     return values + biases
 
 
+@operation
 def batch_normalization(
     x: ArrayLike,
     mean: ArrayLike,
@@ -145,6 +156,7 @@ def batch_normalization(
     return normalized if offset is None else normalized + jnp.asarray(as_array(offset))
 
 
+@operation
 def dropout(
     x: ArrayLike,
     rate: float,
@@ -165,12 +177,18 @@ def dropout(
 
     Source: tensorflow/python/ops/nn_ops.py, ``dropout_v2``.
     """
-    layer = keras.layers.Dropout(rate, noise_shape, seed=seed, name=name)
-    dropped: jax.Array = layer(jnp.asarray(as_array(x)), training=True)
-    return dropped
+    values = jnp.asarray(as_array(x))
+    if in_model_fn():
+        layer = keras.layers.Dropout(rate, noise_shape, seed=seed, name=name)
+        dropped: jax.Array = layer(values, training=True)
+        return dropped
+    asked = values.shape if noise_shape is None else noise_shape
+    sizes = [full if size is None else size for size, full in zip(asked, values.shape, strict=True)]
+    kept = _random.uniform(sizes, seed=seed) >= rate
+    return jnp.where(kept, values / (1 - rate), 0).astype(values.dtype)
 
 
-def _along(sizes: Sizes, rank: int, data_format: str) -> tuple[int, ...]:
+def along(sizes: Sizes, rank: int, data_format: str) -> tuple[int, ...]:
     """Return the numbers of the axes between batch and channels."""
     given = (sizes,) if isinstance(sizes, int) else tuple(sizes)
     if len(given) == 1:
@@ -182,11 +200,13 @@ def _along(sizes: Sizes, rank: int, data_format: str) -> tuple[int, ...]:
     raise ValueError(f"Sizes and strides have 1, {rank} or {rank + 2} numbers, got {sizes!r}.")
 
 
-def _padding(padding: str) -> str:
+def keras_padding(padding: str) -> str:
+    """Return Keras' name of a padding."""
     if padding not in ("SAME", "VALID"):
         raise ValueError(f"padding is 'SAME' or 'VALID', got {padding!r}. Use tf.pad for any other.")
     return padding.lower()
 
 
-def _keras_format(data_format: str) -> str:
+def keras_format(data_format: str) -> str:
+    """Return Keras' name of an order of axes."""
     return "channels_first" if data_format.startswith("NC") else "channels_last"

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from muster.compat.ops._arrays import Array, ArrayLike, array_module, as_array
+from muster.compat.ops._operation import operation
 
 
+@operation
 def einsum(equation: str, *inputs: ArrayLike, name: str | None = None, **unused: object) -> Array:
     """Return the sum of products that an equation describes, such as ``"ij,jk->ik"``.
 
@@ -16,6 +18,7 @@ def einsum(equation: str, *inputs: ArrayLike, name: str | None = None, **unused:
     return array_module(*inputs).einsum(equation, *map(as_array, inputs))
 
 
+@operation
 def tensordot(
     a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]], name: str | None = None
 ) -> Array:
@@ -25,6 +28,7 @@ def tensordot(
     return array_module(a, b).tensordot(as_array(a), as_array(b), axes=axes)
 
 
+@operation
 def matvec(
     a: ArrayLike, b: ArrayLike, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None
 ) -> Array:
@@ -35,22 +39,26 @@ def matvec(
     return array_module(a, b).matmul(matrix, as_array(b)[..., None])[..., 0]
 
 
+@operation
 def diag(diagonal: ArrayLike, name: str = "diag") -> Array:
     """Return matrices with these diagonals and zeros elsewhere: (…, n) gives (…, n, n)."""
     values = as_array(diagonal)
     return values[..., None] * np.eye(values.shape[-1], dtype=values.dtype)
 
 
+@operation
 def diag_part(input: ArrayLike, name: str = "diag_part") -> Array:
     """Return the diagonals of matrices."""
     return array_module(input).diagonal(as_array(input), axis1=-2, axis2=-1)
 
 
+@operation
 def trace(x: ArrayLike, name: str | None = None) -> Array:
     """Return the sums of the diagonals of matrices."""
     return array_module(x).trace(as_array(x), axis1=-2, axis2=-1)
 
 
+@operation
 def band_part(input: ArrayLike, num_lower: int, num_upper: int, name: str | None = None) -> Array:
     """Set what is outside of a band of matrices to zero.
 
@@ -67,6 +75,7 @@ def band_part(input: ArrayLike, num_lower: int, num_upper: int, name: str | None
     return value * np.logical_and(lower, upper).astype(value.dtype)
 
 
+@operation
 def inv(input: ArrayLike, adjoint: bool = False, name: str | None = None) -> Array:
     """Return the inverses of matrices, or of their adjoints."""
     value = as_array(input)
@@ -74,16 +83,19 @@ def inv(input: ArrayLike, adjoint: bool = False, name: str | None = None) -> Arr
     return _solver(input).inv(value)  # type: ignore[no-any-return]
 
 
+@operation
 def det(input: ArrayLike, name: str | None = None) -> Array:
     """Return the determinants of matrices."""
     return _solver(input).det(as_array(input))  # type: ignore[no-any-return]
 
 
+@operation
 def cholesky(input: ArrayLike, name: str | None = None) -> Array:
     """Return the lower triangular matrices whose products with their adjoints are the given ones."""
     return _solver(input).cholesky(as_array(input))  # type: ignore[no-any-return]
 
 
+@operation
 def solve(matrix: ArrayLike, rhs: ArrayLike, adjoint: bool = False, name: str | None = None) -> Array:
     """Return what the matrices, or their adjoints, must be multiplied by to give the right-hand sides."""
     value = as_array(matrix)

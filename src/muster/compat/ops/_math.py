@@ -18,8 +18,10 @@ from muster.compat.ops._arrays import (
     as_arrays,
     as_axis,
 )
+from muster.compat.ops._operation import operation as as_operation
 
 
+@as_operation
 def cast(x: ArrayLike, dtype: DTypeLike, name: str | None = None) -> Array:
     """Convert values to another dtype, into a copy: ``x /= 255`` afterwards leaves the argument as it was.
 
@@ -31,9 +33,10 @@ def cast(x: ArrayLike, dtype: DTypeLike, name: str | None = None) -> Array:
 
     Source: tensorflow/python/ops/math_ops.py, ``cast``.
     """
-    if array_module(x) is jnp:
-        return as_array(x, dtype)
-    copy: Array = np.array(x).astype(dtype)[()]
+    value = as_array(x, dtype)
+    if isinstance(value, jax.Array):
+        return value
+    copy: Array = np.array(value)[()]
     return copy
 
 
@@ -77,7 +80,7 @@ def _named(
 ) -> Callable[..., Array]:
     operation.__name__ = operation.__qualname__ = prefix + function
     operation.__doc__ = f"Compute ``numpy.{function}``, of NumPy or JAX arrays{note}."
-    return operation
+    return as_operation(operation)
 
 
 abs = _unary("abs")
@@ -140,6 +143,7 @@ argmax = _index_of("argmax")
 argmin = _index_of("argmin")
 
 
+@as_operation
 def add_n(inputs: Iterable[ArrayLike], name: str | None = None) -> Array:
     """Add a list of arrays of the same shape."""
     total, *others = map(as_array, inputs)
@@ -148,41 +152,49 @@ def add_n(inputs: Iterable[ArrayLike], name: str | None = None) -> Array:
     return total
 
 
+@as_operation
 def atan2(y: ArrayLike, x: ArrayLike, name: str | None = None) -> Array:
     """Return the angles of points ``(x, y)``, in radians from -pi to pi."""
     return apply("arctan2", *as_arrays(y, x))
 
 
+@as_operation
 def squared_difference(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
     """Return ``(x - y) ** 2``."""
     return square(subtract(x, y))
 
 
+@as_operation
 def rsqrt(x: ArrayLike, name: str | None = None) -> Array:
     """Return ``1 / sqrt(x)``."""
     return reciprocal(sqrt(x))
 
 
+@as_operation
 def sigmoid(x: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``1 / (1 + exp(-x))``."""
     return jax.nn.sigmoid(as_array(x))
 
 
+@as_operation
 def log_sigmoid(x: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``log(sigmoid(x))`` without overflow."""
     return jax.nn.log_sigmoid(as_array(x))
 
 
+@as_operation
 def erf(x: ArrayLike, name: str | None = None) -> jax.Array:
     """Return the error function."""
     return jax.scipy.special.erf(as_array(x))
 
 
+@as_operation
 def lgamma(x: ArrayLike, name: str | None = None) -> jax.Array:
     """Return the logarithm of the absolute value of the gamma function."""
     return jax.scipy.special.gammaln(as_array(x))
 
 
+@as_operation
 def divide_no_nan(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
     """Return ``x / y``, and 0 where ``y`` is 0."""
     left, right = as_arrays(x, y)
@@ -190,6 +202,7 @@ def divide_no_nan(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
     return xp.where(right == 0, xp.zeros_like(left), left / xp.where(right == 0, 1, right))
 
 
+@as_operation
 def multiply_no_nan(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
     """Return ``x * y``, and 0 where ``y`` is 0, even if ``x`` is infinite or not a number."""
     left, right = as_arrays(x, y)
@@ -197,6 +210,7 @@ def multiply_no_nan(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Arra
     return xp.where(right == 0, 0, left) * right
 
 
+@as_operation
 def count_nonzero(
     input: ArrayLike,
     axis: Axis = None,
@@ -208,14 +222,18 @@ def count_nonzero(
     return cast(reduce_sum(cast(not_equal(input, 0), np.int32), axis, bool(keepdims)), dtype)
 
 
+@as_operation
 def where(
     condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, name: str | None = None
 ) -> Array:
-    """Return ``x`` where the condition holds, else ``y``.
+    """Return ``x`` where the condition holds, else ``y``; without both, the places where it holds.
 
     Raises:
-        ValueError: ``x`` or ``y`` is missing. Without them, the result's shape would depend on the values.
+        ValueError: One of ``x`` and ``y`` is missing; or both are, and a compiled function or a step computes
+            the condition: the result's shape would depend on values.
     """
+    if x is None and y is None and not isinstance(condition, jax.core.Tracer):
+        return np.argwhere(np.asarray(as_array(condition)))
     if x is None or y is None:
         raise ValueError(
             "tf.where needs x and y: the places where a condition holds have no fixed shape, which a traced "
@@ -224,6 +242,7 @@ def where(
     return apply("where", as_array(condition), *as_arrays(x, y))
 
 
+@as_operation
 def reduce_logsumexp(
     input_tensor: ArrayLike, axis: Axis = None, keepdims: bool = False, name: str | None = None
 ) -> jax.Array:
@@ -263,6 +282,7 @@ ones_like = _like("ones_like")
 zeros_like = _like("zeros_like")
 
 
+@as_operation
 def norm(
     tensor: ArrayLike,
     ord: float | Literal["euclidean"] = "euclidean",
@@ -286,6 +306,7 @@ def norm(
     return found.reshape((1,) * value.ndim) if axis is None and keepdims else found
 
 
+@as_operation
 def clip_by_value(
     t: ArrayLike, clip_value_min: ArrayLike, clip_value_max: ArrayLike, name: str | None = None
 ) -> Array:
@@ -293,6 +314,7 @@ def clip_by_value(
     return minimum(maximum(t, clip_value_min), clip_value_max)
 
 
+@as_operation
 def clip_by_norm(t: ArrayLike, clip_norm: float, axes: Axis = None, name: str | None = None) -> Array:
     """Scale an array so that its Euclidean norm is at most ``clip_norm``.
 
@@ -303,6 +325,7 @@ def clip_by_norm(t: ArrayLike, clip_norm: float, axes: Axis = None, name: str | 
     return value * (clip_norm / xp.maximum(norm, clip_norm))
 
 
+@as_operation
 def global_norm(t_list: Iterable[ArrayLike | None], name: str | None = None) -> jax.Array:
     """Return the Euclidean norm of a list of arrays; None counts as zeros.
 
@@ -312,6 +335,7 @@ def global_norm(t_list: Iterable[ArrayLike | None], name: str | None = None) -> 
     return jnp.sqrt(sum(squares, jnp.zeros(())))
 
 
+@as_operation
 def clip_by_global_norm(
     t_list: Sequence[ArrayLike | None],
     clip_norm: float,

@@ -5,76 +5,91 @@ import jax.numpy as jnp
 
 from muster._row_ids import NO_ROW
 from muster.compat.ops._arrays import Array, ArrayLike, Axis, as_array, as_axis
+from muster.compat.ops._operation import operation
 from muster.distribute import ShardedVariable
 from muster.program import check_ids, label_factor
 
 
+@operation
 def relu(features: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``max(x, 0)``."""
     return jax.nn.relu(as_array(features))
 
 
+@operation
 def relu6(features: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``min(max(x, 0), 6)``."""
     return jax.nn.relu6(as_array(features))
 
 
+@operation
 def elu(features: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``x`` above zero, ``exp(x) - 1`` below."""
     return jax.nn.elu(as_array(features))
 
 
+@operation
 def leaky_relu(features: ArrayLike, alpha: float = 0.2, name: str | None = None) -> jax.Array:
     """Return ``x`` above zero, ``alpha * x`` below."""
     return jax.nn.leaky_relu(as_array(features), alpha)
 
 
+@operation
 def gelu(features: ArrayLike, approximate: bool = False, name: str | None = None) -> jax.Array:
     """Return ``x`` times the standard normal CDF at ``x``; if ``approximate``, by the formula with tanh."""
     return jax.nn.gelu(as_array(features), approximate)
 
 
+@operation
 def selu(features: ArrayLike, name: str | None = None) -> jax.Array:
     """Return the scaled exponential linear unit."""
     return jax.nn.selu(as_array(features))
 
 
+@operation
 def silu(features: ArrayLike, beta: float = 1.0) -> jax.Array:
     """Return ``x * sigmoid(beta * x)``."""
     value = jnp.asarray(as_array(features))
     return value * jax.nn.sigmoid(beta * value)
 
 
+@operation
 def softsign(features: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``x / (1 + |x|)``."""
     return jax.nn.soft_sign(as_array(features))
 
 
+@operation
 def zero_fraction(value: ArrayLike, name: str | None = None) -> jax.Array:
     """Return the fraction of zeros, shape ()."""
     return jnp.mean(jnp.asarray(as_array(value)) == 0, dtype=jnp.float32)
 
 
+@operation
 def softplus(features: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``log(1 + exp(x))``."""
     return jax.nn.softplus(as_array(features))
 
 
+@operation
 def softmax(logits: ArrayLike, axis: int | None = None, name: str | None = None) -> jax.Array:
     """Return probabilities: ``exp(x)`` divided by its sum along the axis, the last one by default."""
     return jax.nn.softmax(as_array(logits), -1 if axis is None else axis)
 
 
+@operation
 def log_softmax(logits: ArrayLike, axis: int | None = None, name: str | None = None) -> jax.Array:
     """Return the logarithm of `softmax`."""
     return jax.nn.log_softmax(as_array(logits), -1 if axis is None else axis)
 
 
+@operation
 def l2_loss(t: ArrayLike, name: str | None = None) -> jax.Array:
     """Return half the sum of the squares."""
     return jnp.sum(jnp.square(as_array(t))) / 2
 
 
+@operation
 def l2_normalize(
     x: ArrayLike, axis: Axis = None, epsilon: float = 1e-12, name: str | None = None
 ) -> jax.Array:
@@ -84,6 +99,7 @@ def l2_normalize(
     return value * jax.lax.rsqrt(jnp.maximum(total, epsilon))
 
 
+@operation
 def moments(
     x: ArrayLike, axes: Axis, shift: None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[jax.Array, jax.Array]:
@@ -92,6 +108,7 @@ def moments(
     return jnp.mean(value, axis, keepdims=keepdims), jnp.var(value, axis, keepdims=keepdims)
 
 
+@operation
 def embedding_lookup(
     params: ArrayLike, ids: ArrayLike, max_norm: float | None = None, name: str | None = None
 ) -> jax.Array:
@@ -123,6 +140,7 @@ def _at_most(rows: jax.Array, max_norm: float) -> jax.Array:
     return rows * (max_norm / jnp.maximum(norms, max_norm))
 
 
+@operation
 def embedding_lookup_sparse(
     params: ArrayLike,
     sp_ids: ArrayLike,
@@ -174,6 +192,7 @@ def embedding_lookup_sparse(
     return total / jnp.where(there.any(-1), divisor, 1)[..., None]
 
 
+@operation
 def in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int, name: str | None = None) -> jax.Array:
     """Return whether each target is among the ``k`` highest predictions; a tie counts for the target.
 
@@ -188,6 +207,7 @@ def in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int, name: str | Non
     return jnp.sum(scores > of_target, axis=1) < k
 
 
+@operation
 def top_k(
     input: ArrayLike, k: int = 1, sorted: bool = True, name: str | None = None
 ) -> tuple[jax.Array, jax.Array]:
@@ -196,6 +216,7 @@ def top_k(
     return values, indices
 
 
+@operation
 def softmax_cross_entropy_with_logits(
     labels: ArrayLike, logits: ArrayLike, axis: int = -1, name: str | None = None
 ) -> jax.Array:
@@ -221,6 +242,7 @@ def softmax_cross_entropy_with_logits(
     return -jnp.sum(labels * jax.nn.log_softmax(logits, axis), axis)
 
 
+@operation
 def sparse_softmax_cross_entropy_with_logits(
     labels: ArrayLike, logits: ArrayLike, name: str | None = None
 ) -> jax.Array:
@@ -250,6 +272,7 @@ def sparse_softmax_cross_entropy_with_logits(
     return -jnp.take_along_axis(scores, index, axis=-1, mode="fill")[..., 0]
 
 
+@operation
 def sigmoid_cross_entropy_with_logits(
     labels: ArrayLike, logits: ArrayLike, name: str | None = None
 ) -> jax.Array:
@@ -263,6 +286,7 @@ def sigmoid_cross_entropy_with_logits(
     return jax.nn.softplus(logits) - logits * labels
 
 
+@operation
 def weighted_cross_entropy_with_logits(
     labels: ArrayLike, logits: ArrayLike, pos_weight: ArrayLike, name: str | None = None
 ) -> jax.Array:

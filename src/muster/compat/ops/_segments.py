@@ -8,8 +8,10 @@ import numpy as np
 
 from muster._errors import TraceError
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array
+from muster.compat.ops._operation import operation as as_operation
 
 
+@as_operation
 def unsorted_segment_sum(
     data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
 ) -> jax.Array:
@@ -29,6 +31,7 @@ def unsorted_segment_sum(
     return jax.ops.segment_sum(*_flat(data, segment_ids), num_segments)
 
 
+@as_operation
 def unsorted_segment_max(
     data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
 ) -> jax.Array:
@@ -41,6 +44,39 @@ def unsorted_segment_max(
     return jnp.where(found == -jnp.inf, least, found)
 
 
+@as_operation
+def unsorted_segment_min(
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
+) -> jax.Array:
+    """Take the smallest value of each segment, of an empty one the largest of the dtype."""
+    values, ids = _flat(data, segment_ids)
+    found = jax.ops.segment_min(values, ids, num_segments)
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        return found
+    most = jnp.nextafter(jnp.asarray(jnp.inf, values.dtype), jnp.zeros((), values.dtype))
+    return jnp.where(found == jnp.inf, most, found)
+
+
+@as_operation
+def unsorted_segment_prod(
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
+) -> jax.Array:
+    """Multiply the values of each segment; an empty one gives 1."""
+    return jax.ops.segment_prod(*_flat(data, segment_ids), num_segments)
+
+
+@as_operation
+def unsorted_segment_sqrt_n(
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
+) -> jax.Array:
+    """Add the values of each segment, and divide by the root of their number."""
+    values, ids = _flat(data, segment_ids)
+    counts = jax.ops.segment_sum(jnp.ones(len(ids), values.dtype), ids, num_segments)
+    total = jax.ops.segment_sum(values, ids, num_segments)
+    return total / jnp.sqrt(jnp.maximum(counts, 1)).reshape(-1, *(1,) * (total.ndim - 1))
+
+
+@as_operation
 def unsorted_segment_mean(
     data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
 ) -> jax.Array:
@@ -64,18 +100,29 @@ def _sorted(unsorted: Callable[..., jax.Array], what: str) -> Callable[..., jax.
                 f"tf.math.segment_{what} takes the number of segments from its ids, which a compiled step "
                 f"does not know: use tf.math.unsorted_segment_{what} with num_segments."
             )
-        return unsorted(data, ids, int(np.max(ids, initial=-1)) + 1)
+        count = int(np.max(ids, initial=-1)) + 1
+        made = unsorted(data, ids, count)
+        if what not in ("max", "min"):
+            return made
+        there = np.isin(np.arange(count), ids).reshape(-1, *(1,) * (made.ndim - 1))
+        return jnp.where(there, made, 0)
 
     operation.__name__ = operation.__qualname__ = f"segment_{what}"
-    operation.__doc__ = f"Do as ``unsorted_segment_{what}``, with as many segments as the largest id says."
-    return operation
+    rest = "; empty ones give 0" if what in ("max", "min") else ""
+    operation.__doc__ = (
+        f"Do as ``unsorted_segment_{what}``, with as many segments as the largest id says{rest}."
+    )
+    return as_operation(operation)
 
 
 segment_sum = _sorted(unsorted_segment_sum, "sum")
 segment_mean = _sorted(unsorted_segment_mean, "mean")
 segment_max = _sorted(unsorted_segment_max, "max")
+segment_min = _sorted(unsorted_segment_min, "min")
+segment_prod = _sorted(unsorted_segment_prod, "prod")
 
 
+@as_operation
 def bincount(
     arr: ArrayLike,
     weights: ArrayLike | None = None,
@@ -112,6 +159,7 @@ def bincount(
     return jax.ops.segment_sum(jnp.asarray(each).ravel(), ids, length)
 
 
+@as_operation
 def confusion_matrix(
     labels: ArrayLike,
     predictions: ArrayLike,

@@ -19,10 +19,12 @@ from muster.compat.ops._arrays import (
     as_axis,
 )
 from muster.compat.ops._math import cast
+from muster.compat.ops._operation import operation
 
 Direction = Literal["ASCENDING", "DESCENDING"]
 
 
+@operation
 def sequence_mask(
     lengths: ArrayLike, maxlen: int | None = None, dtype: DTypeLike = np.bool_, name: str | None = None
 ) -> Array:
@@ -46,6 +48,7 @@ def sequence_mask(
     return cast(apply("expand_dims", sizes, axis=-1) > np.arange(maxlen), dtype)
 
 
+@operation
 def boolean_mask(
     tensor: ArrayLike, mask: ArrayLike, axis: int | None = None, name: str = "boolean_mask"
 ) -> Array:
@@ -77,6 +80,7 @@ def _refuse_traced(what: str, value: Array) -> None:
         )
 
 
+@operation
 def gather_nd(params: ArrayLike, indices: ArrayLike, batch_dims: int = 0, name: str | None = None) -> Array:
     """Take values or slices: the last axis of ``indices`` counts along the axes of ``params``.
 
@@ -97,6 +101,7 @@ def gather_nd(params: ArrayLike, indices: ArrayLike, batch_dims: int = 0, name: 
     return found
 
 
+@operation
 def scatter_nd(
     indices: ArrayLike, updates: ArrayLike, shape: Sequence[int], name: str | None = None
 ) -> Array:
@@ -108,6 +113,7 @@ def scatter_nd(
     return jnp.zeros(tuple(int(size) for size in shape), values.dtype).at[_places(indices)].add(values)
 
 
+@operation
 def tensor_scatter_nd_update(
     tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, name: str | None = None
 ) -> Array:
@@ -115,6 +121,31 @@ def tensor_scatter_nd_update(
     return jnp.asarray(as_array(tensor)).at[_places(indices)].set(as_array(updates))
 
 
+@operation
+def tensor_scatter_nd_sub(
+    tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, name: str | None = None
+) -> Array:
+    """Return a copy with values subtracted at ``indices``, whose last axis counts along the axes."""
+    return jnp.asarray(as_array(tensor)).at[_places(indices)].add(-as_array(updates))
+
+
+@operation
+def tensor_scatter_nd_max(
+    tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, name: str | None = None
+) -> Array:
+    """Return a copy with the larger of both values at ``indices``."""
+    return jnp.asarray(as_array(tensor)).at[_places(indices)].max(as_array(updates))
+
+
+@operation
+def tensor_scatter_nd_min(
+    tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, name: str | None = None
+) -> Array:
+    """Return a copy with the smaller of both values at ``indices``."""
+    return jnp.asarray(as_array(tensor)).at[_places(indices)].min(as_array(updates))
+
+
+@operation
 def tensor_scatter_nd_add(
     tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, name: str | None = None
 ) -> Array:
@@ -126,6 +157,7 @@ def _places(indices: ArrayLike) -> tuple[jax.Array, ...]:
     return tuple(jnp.moveaxis(jnp.asarray(as_array(indices)), -1, 0))
 
 
+@operation
 def slice_(
     input_: ArrayLike, begin: Iterable[ArrayLike], size: Iterable[int], name: str | None = None
 ) -> Array:
@@ -159,16 +191,19 @@ def slice_(
     return part
 
 
+@operation
 def reverse(tensor: ArrayLike, axis: Axis, name: str | None = None) -> Array:
     """Reverse the order of the values along axes."""
     return apply("flip", as_array(tensor), axis=as_axis(axis))
 
 
+@operation
 def roll(input: ArrayLike, shift: int | Sequence[int], axis: Axis, name: str | None = None) -> Array:
     """Move values along axes; those that leave at the end come back at the start."""
     return apply("roll", as_array(input), shift=shift, axis=as_axis(axis))
 
 
+@operation
 def sort(
     values: ArrayLike, axis: int = -1, direction: Direction = "ASCENDING", name: str | None = None
 ) -> Array:
@@ -177,6 +212,7 @@ def sort(
     return apply("flip", ordered, axis=axis) if _descending(direction) else ordered
 
 
+@operation
 def argsort(
     values: ArrayLike,
     axis: int = -1,
@@ -188,11 +224,16 @@ def argsort(
     value = as_array(values)
     if _descending(direction):
         # Reversed before and after, so that equal values keep their order.
-        order = apply("argsort", apply("flip", value, axis=axis), axis=axis, kind="stable")
+        order = _stable_order(apply("flip", value, axis=axis), axis)
         places = value.shape[axis] - 1 - apply("flip", order, axis=axis)
     else:
-        places = apply("argsort", value, axis=axis, kind="stable")
+        places = _stable_order(value, axis)
     return cast(places, np.int32)
+
+
+def _stable_order(value: Array, axis: int) -> Array:
+    stable: Any = {"kind": "stable"} if array_module(value) is np else {"stable": True}
+    return apply("argsort", value, axis=axis, **stable)
 
 
 def _descending(direction: str) -> bool:
@@ -201,6 +242,7 @@ def _descending(direction: str) -> bool:
     return direction == "DESCENDING"
 
 
+@operation
 def searchsorted(
     sorted_sequence: ArrayLike,
     values: ArrayLike,
@@ -208,21 +250,28 @@ def searchsorted(
     out_type: DTypeLike = np.int32,
     name: str | None = None,
 ) -> Array:
-    """Return where values belong in a sorted sequence, which has one axis."""
-    return cast(apply("searchsorted", as_array(sorted_sequence), as_array(values), side=side), out_type)
+    """Return where values belong in a sequence that is sorted along its last axis."""
+    ordered, found = as_array(sorted_sequence), as_array(values)
+    if ordered.ndim == 1:
+        return cast(apply("searchsorted", ordered, found, side=side), out_type)
+    search = jnp.vectorize(lambda one, many: jnp.searchsorted(one, many, side), signature="(n),(m)->(m)")
+    return cast(search(ordered, found), out_type)
 
 
+@operation
 def repeat(input: ArrayLike, repeats: ArrayLike, axis: int | None = None, name: str | None = None) -> Array:
     """Repeat each value along an axis; without one, those of the flattened array."""
     counts = repeats if isinstance(repeats, int) else np.asarray(as_array(repeats))
     return apply("repeat", as_array(input), repeats=counts, axis=axis)
 
 
+@operation
 def meshgrid(*args: ArrayLike, indexing: Literal["xy", "ij"] = "xy", name: str | None = None) -> list[Array]:
     """Return the coordinates of the points of a grid, an array for each axis."""
     return list(array_module(*args).meshgrid(*map(as_array, args), indexing=indexing))
 
 
+@operation
 def linspace(start: ArrayLike, stop: ArrayLike, num: int, name: str | None = None, axis: int = 0) -> Array:
     """Return ``num`` numbers from ``start`` to ``stop``, along a new axis; of integers in float64."""
     first, last = as_array(start), as_array(stop)
@@ -230,6 +279,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int, name: str | None = Non
     return cast(apply("linspace", first, last, num=num, axis=axis), kind)
 
 
+@operation
 def unique(x: ArrayLike, out_idx: DTypeLike = np.int32, name: str | None = None) -> tuple[Array, Array]:
     """Return the different values in the order in which they come, and the place of each value among them.
 
@@ -243,3 +293,12 @@ def unique(x: ArrayLike, out_idx: DTypeLike = np.int32, name: str | None = None)
     found, first, places = np.unique(np.asarray(values), return_index=True, return_inverse=True)
     order = np.argsort(first)
     return found[order], np.argsort(order)[places].astype(out_idx)
+
+
+@operation
+def unique_with_counts(
+    x: ArrayLike, out_idx: DTypeLike = np.int32, name: str | None = None
+) -> tuple[Array, Array, Array]:
+    """Return what `unique` does, and how often each value comes."""
+    found, places = unique(x, out_idx)
+    return found, places, np.bincount(places, minlength=len(found)).astype(out_idx)

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import TraceError
+from muster._keras import keras
 from muster.compat.ops._arrays import (
     Array,
     ArrayLike,
@@ -18,12 +20,20 @@ from muster.compat.ops._arrays import (
     as_array,
     as_arrays,
     as_axis,
+    as_shape,
+    is_size,
 )
+from muster.compat.ops._needs_values import NeedsValuesError
+from muster.compat.ops._operation import operation
+from muster.compat.ops._tensor_shape import TensorShape
+from muster.compat.ops._value_names import name_value, path_of
+from muster.data import numbered_dtype
 from muster.program import name_output
 
 Shape = int | Sequence[int]
 
 
+@operation
 def constant(
     value: ArrayLike, dtype: DTypeLike = None, shape: Iterable[int] | None = None, name: str = "Const"
 ) -> Array:
@@ -32,6 +42,7 @@ def constant(
     return array if shape is None else broadcast_to(array, shape).copy()
 
 
+@operation
 def convert_to_tensor(
     value: ArrayLike, dtype: DTypeLike = None, dtype_hint: DTypeLike = None, name: str | None = None
 ) -> Array:
@@ -49,21 +60,26 @@ def convert_to_tensor(
     return as_array(value, dtype)
 
 
+@operation
 def zeros(shape: Shape, dtype: DTypeLike = np.float32, name: str | None = None) -> Array:
-    """Return zeros, as a NumPy array."""
-    return np.zeros(shape, dtype)
+    """Return zeros, as a NumPy array; TensorFlow's numbers of dtypes are dtypes, too."""
+    return fill(shape, np.zeros((), numbered_dtype(dtype) if isinstance(dtype, int) else dtype))
 
 
+@operation
 def ones(shape: Shape, dtype: DTypeLike = np.float32, name: str | None = None) -> Array:
-    """Return ones, as a NumPy array."""
-    return np.ones(shape, dtype)
+    """Return ones, as a NumPy array; TensorFlow's numbers of dtypes are dtypes, too."""
+    return fill(shape, np.ones((), numbered_dtype(dtype) if isinstance(dtype, int) else dtype))
 
 
-def fill(dims: Iterable[int], value: ArrayLike, name: str | None = None) -> Array:
+@operation
+def fill(dims: Shape, value: ArrayLike, name: str | None = None) -> Array:
     """Return an array of shape ``dims`` that is filled with one value."""
-    return array_module(value).full(tuple(dims), as_array(value))
+    sizes = as_shape(dims)
+    return (jnp if any(map(is_size, sizes)) else array_module(value)).full(sizes, as_array(value))
 
 
+@operation
 def range(
     start: ArrayLike,
     limit: ArrayLike | None = None,
@@ -74,17 +90,21 @@ def range(
     """Return the numbers from ``start`` up to ``limit``; without a limit, those from 0 up to ``start``.
 
     Raises:
-        TraceError: A bound is a value of a compiled function or of a step.
+        TraceError: A bound is a value of a step. A ``tf.function`` runs uncompiled then.
     """
     bounds: tuple[Any, ...] = (0, start, delta) if limit is None else (start, limit, delta)
     if any(isinstance(value, jax.core.Tracer) for value in bounds):
-        raise TraceError(
+        raise NeedsValuesError(
             "tf.range was given a value that a compiled function computes, but how many numbers it returns "
             "is fixed when the function is traced. Give the function a Python int; it is traced for each one."
         )
+    bounds = tuple(np.asarray(value)[()] for value in bounds)
+    if any(map(is_size, bounds)):
+        return as_array(jnp.arange(*bounds), dtype)
     return as_array(np.arange(*bounds).tolist(), dtype)
 
 
+@operation
 def eye(
     num_rows: int,
     num_columns: int | None = None,
@@ -97,29 +117,36 @@ def eye(
     return one if batch_shape is None else np.broadcast_to(one, (*batch_shape, *one.shape)).copy()
 
 
+@operation
 def identity(input: ArrayLike, name: str | None = None) -> Array:
     """Return the value; in a step, let hooks ask for it by the name.
 
     Args:
         input: Values of any shape.
-        name: The name for hooks, such as ``LoggingTensorHook(["loss"])``. Unused outside of a step.
+        name: The name for hooks, such as ``LoggingTensorHook(["loss"])``. Unused outside of a step. Of a
+            number, hooks get the mean over the replicas; of an array, the rows of this process.
 
     Source: tensorflow/python/ops/array_ops.py, ``identity``.
     """
     value = as_array(input)
-    if name is not None and isinstance(value, jax.Array):
+    path = None if name is None or value.ndim else path_of(name)
+    if path is not None:  # a number costs nothing, and hooks get its mean over the replicas
         try:
-            name_output(name, value)
+            name_output(path, value)
         except TraceError:
             return value  # in an input function, which has no hooks
+    elif name is not None:
+        name_value(name, value)
     return value
 
 
+@operation
 def stop_gradient(input: ArrayLike, name: str | None = None) -> Array:
     """Return the value, which gradients treat as a constant."""
     return jax.lax.stop_gradient(as_array(input))
 
 
+@operation
 def shape(input: ArrayLike, out_type: DTypeLike = None, name: str | None = None) -> Array:
     """Return the shape as a NumPy array of shape (rank,), since shapes are known while a step is traced.
 
@@ -135,31 +162,38 @@ def shape(input: ArrayLike, out_type: DTypeLike = None, name: str | None = None)
     return np.array(dimensions, (out_type or np.int32) if known else object)
 
 
+@operation
 def size(input: ArrayLike, out_type: DTypeLike = np.int32, name: str | None = None) -> np.generic:
     """Return the number of elements, as a NumPy number."""
     return np.dtype(out_type).type(as_array(input).size)
 
 
+@operation
 def rank(input: ArrayLike, name: str | None = None) -> np.int32:
     """Return the number of axes, as a NumPy number."""
     return np.int32(as_array(input).ndim)
 
 
+@operation
 def reshape(tensor: ArrayLike, shape: Shape, name: str | None = None) -> Array:
     """Give an array another shape; -1 stands for the size that fits."""
-    return as_array(tensor).reshape(as_axis(shape))
+    sizes = [-1 if size is None else size for size in np.ravel(np.asarray(shape, object))]
+    return as_array(tensor).reshape(as_shape(sizes))
 
 
+@operation
 def squeeze(input: ArrayLike, axis: Axis = None, name: str | None = None) -> Array:
     """Remove axes of size 1: those in ``axis``, or all."""
     return as_array(input).squeeze(as_axis(axis))
 
 
+@operation
 def expand_dims(input: ArrayLike, axis: int | Sequence[int], name: str | None = None) -> Array:
     """Insert axes of size 1."""
     return apply("expand_dims", as_array(input), axis=as_axis(axis))
 
 
+@operation
 def transpose(
     a: ArrayLike, perm: Sequence[int] | None = None, conjugate: bool = False, name: str = "transpose"
 ) -> Array:
@@ -168,16 +202,19 @@ def transpose(
     return permuted.conj() if conjugate else permuted
 
 
+@operation
 def concat(values: Sequence[ArrayLike], axis: int, name: str = "concat") -> Array:
     """Concatenate arrays along an axis."""
     return array_module(*values).concatenate(as_arrays(*values), axis=axis)
 
 
+@operation
 def stack(values: Sequence[ArrayLike], axis: int = 0, name: str = "stack") -> Array:
     """Stack arrays of one shape along a new axis."""
     return array_module(*values).stack([as_array(value) for value in values], axis=axis)
 
 
+@operation
 def unstack(value: ArrayLike, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Array]:
     """Split an array into its parts along an axis, and remove that axis."""
     array = apply("moveaxis", as_array(value), source=axis, destination=0)
@@ -188,6 +225,7 @@ def unstack(value: ArrayLike, num: int | None = None, axis: int = 0, name: str =
     return list(array)
 
 
+@operation
 def split(
     value: ArrayLike,
     num_or_size_splits: int | Sequence[int],
@@ -196,16 +234,23 @@ def split(
     name: str = "split",
 ) -> list[Array]:
     """Split an array along an axis, into a number of equal parts or into parts of given sizes."""
-    sizes = num_or_size_splits
+    array = as_array(value)
+    sizes: Any = num_or_size_splits
+    if np.ndim(sizes):
+        sizes = list(as_shape(sizes))
+        if -1 in sizes:
+            sizes[sizes.index(-1)] = array.shape[axis] - sum(sizes) - 1
     parts = sizes if isinstance(sizes, int) else np.cumsum(sizes)[:-1].tolist()
-    return list(apply("split", as_array(value), indices_or_sections=parts, axis=axis))
+    return list(apply("split", array, indices_or_sections=parts, axis=axis))
 
 
+@operation
 def tile(input: ArrayLike, multiples: Iterable[int], name: str | None = None) -> Array:
     """Repeat an array along each axis."""
-    return apply("tile", as_array(input), reps=tuple(multiples))
+    return apply("tile", as_array(input), reps=as_shape(multiples))
 
 
+@operation
 def pad(
     tensor: ArrayLike,
     paddings: ArrayLike,
@@ -227,11 +272,13 @@ def pad(
     return apply("pad", value, pad_width=np.asarray(paddings).tolist(), mode=how, **constants)
 
 
+@operation
 def broadcast_to(input: ArrayLike, shape: Iterable[int], name: str | None = None) -> Array:
     """Broadcast an array to a larger shape."""
-    return apply("broadcast_to", as_array(input), shape=tuple(shape))
+    return apply("broadcast_to", as_array(input), shape=as_shape(shape))
 
 
+@operation
 def gather(
     params: ArrayLike,
     indices: ArrayLike,
@@ -263,6 +310,7 @@ def gather(
     return taken.reshape(*values.shape[:along], *places.shape[batch_dims:], *values.shape[along + 1 :])
 
 
+@operation
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -299,6 +347,7 @@ def matmul(
     return apply("matmul", left, right)
 
 
+@operation
 def one_hot(
     indices: ArrayLike,
     depth: int,
@@ -318,3 +367,39 @@ def one_hot(
     off = as_array(0 if off_value is None else off_value, on.dtype)
     values = apply("where", hot, on, off)
     return values if axis in (None, -1) else apply("moveaxis", values, source=-1, destination=axis)
+
+
+def broadcast_static_shape(shape_x: Sequence[int], shape_y: Sequence[int]) -> TensorShape:
+    """Return the shape of the sum of two arrays.
+
+    Raises:
+        ValueError: They do not broadcast.
+    """
+    return TensorShape(np.broadcast_shapes(tuple(shape_x), tuple(shape_y)))
+
+
+@operation
+def broadcast_dynamic_shape(shape_x: ArrayLike, shape_y: ArrayLike) -> Array:
+    """Return the shape of the sum of two arrays, as an array."""
+    return np.array(np.broadcast_shapes(as_shape(shape_x), as_shape(shape_y)), np.int32)
+
+
+@operation
+def identity_n(input: Sequence[ArrayLike], name: str | None = None) -> list[Array]:
+    """Return the values."""
+    return [as_array(each) for each in input]
+
+
+@operation
+def shape_n(
+    input: Sequence[ArrayLike], out_type: DTypeLike = np.int32, name: str | None = None
+) -> list[Array]:
+    """Return the shape of each array."""
+    return [shape(each, out_type) for each in input]
+
+
+def get_static_value(tensor: ArrayLike, partial: bool = False) -> Any:
+    """Return a value as a NumPy array; None if a step that is being traced computes it."""
+    if isinstance(tensor, jax.core.Tracer | keras.KerasTensor | keras.Variable):
+        return None
+    return np.asarray(as_array(tensor))

@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from muster.compat.ops._arrays import Array, DTypeLike
+from muster.compat.ops._arrays import DTypeLike
+from muster.compat.ops._operation import operation
 from muster.data import RaggedTensor
 
 Text = str | bytes | np.ndarray[Any, Any] | Sequence[Any]
 """One text or any structure of lists of them; bytes are UTF-8."""
 
 
-def _each(function: Callable[[str], Any], texts: Text) -> Any:
-    """Call a function for each text, and return one result or an array of them."""
+def _each(function: Callable[[str], Any], texts: Any) -> Any:
+    """Call a function for each text, and return one result, or an array or ragged tensor of them."""
     if isinstance(texts, str | bytes):
         return function(_decoded(texts))
+    if isinstance(texts, RaggedTensor):
+        return RaggedTensor(np.asarray(_each(function, texts.values)), texts.row_splits)
     array = np.asarray(texts)
     results = np.array([function(_decoded(text)) for text in array.ravel().tolist()])
     return results.reshape(array.shape)
@@ -26,22 +29,26 @@ def _decoded(text: str | bytes) -> str:
     return text.decode() if isinstance(text, bytes) else text
 
 
+@operation
 def lower(input: Text, encoding: str = "", name: str | None = None) -> Any:
     """Return text in lower case."""
     return _each(str.lower, input)
 
 
+@operation
 def upper(input: Text, encoding: str = "", name: str | None = None) -> Any:
     """Return text in upper case."""
     return _each(str.upper, input)
 
 
+@operation
 def strip(input: Text, name: str | None = None) -> Any:
     """Return text without white space at its ends."""
     return _each(str.strip, input)
 
 
-def to_number(input: Text, out_type: DTypeLike = np.float32, name: str | None = None) -> Array:
+@operation
+def to_number(input: Text, out_type: DTypeLike = np.float32, name: str | None = None) -> Any:
     """Convert text to numbers.
 
     Raises:
@@ -49,9 +56,13 @@ def to_number(input: Text, out_type: DTypeLike = np.float32, name: str | None = 
     """
     kind = np.dtype(out_type)
     read: Callable[[str], Any] = int if kind.kind in "iu" else float
-    return np.asarray(_each(read, input)).astype(kind)[()]
+    found = _each(read, input)
+    if isinstance(found, RaggedTensor):
+        return RaggedTensor(found.values.astype(kind), found.row_splits)
+    return np.asarray(found).astype(kind)[()]
 
 
+@operation
 def as_string(
     input: Any,
     precision: int = -1,
@@ -82,12 +93,18 @@ def as_string(
     return str(texts) if array.ndim == 0 else texts
 
 
+@operation
 def length(input: Text, unit: str = "BYTE", name: str | None = None) -> Any:
     """Return the lengths of texts in bytes of UTF-8, or in characters for ``unit="UTF8_CHAR"``, int32."""
-    count: Callable[[str], int] = len if _is_characters(unit) else lambda text: len(text.encode())
-    return np.int32(_each(count, input))
+    count: Callable[[str], np.int32] = (
+        (lambda text: np.int32(len(text)))
+        if _is_characters(unit)
+        else (lambda text: np.int32(len(text.encode())))
+    )
+    return _each(count, input)
 
 
+@operation
 def substr(input: Text, pos: int, len: int, unit: str = "BYTE", name: str | None = None) -> Any:
     """Return ``len`` bytes or characters of texts from ``pos`` on; a negative one counts from the end."""
 
@@ -105,6 +122,7 @@ def _is_characters(unit: str) -> bool:
     return unit == "UTF8_CHAR"
 
 
+@operation
 def join(inputs: Sequence[Text], separator: str = "", name: str | None = None) -> Any:
     """Join the texts of several arrays, which broadcast to one shape."""
     arrays = np.broadcast_arrays(*(np.asarray(_each(str, each), object) for each in inputs))
@@ -112,6 +130,7 @@ def join(inputs: Sequence[Text], separator: str = "", name: str | None = None) -
     return flat[0] if arrays[0].ndim == 0 else np.array(flat).reshape(arrays[0].shape)
 
 
+@operation
 def regex_replace(
     input: Text, pattern: str, rewrite: str, replace_global: bool = True, name: str | None = None
 ) -> Any:
@@ -119,11 +138,13 @@ def regex_replace(
     return _each(lambda text: re.sub(pattern, rewrite, text, count=0 if replace_global else 1), input)
 
 
+@operation
 def regex_full_match(input: Text, pattern: str, name: str | None = None) -> Any:
     """Return whether whole texts match a regular expression of Python's."""
     return _each(lambda text: re.fullmatch(pattern, text) is not None, input)
 
 
+@operation
 def split(input: Text, sep: str | None = None, maxsplit: int = -1, name: str | None = None) -> Any:
     """Split texts at a separator, by default at white space.
 
@@ -134,3 +155,109 @@ def split(input: Text, sep: str | None = None, maxsplit: int = -1, name: str | N
         return np.array(_decoded(input).split(sep or None, maxsplit), dtype=str)
     texts = np.asarray(input).ravel().tolist()
     return RaggedTensor.from_rows([_decoded(text).split(sep or None, maxsplit) for text in texts])
+
+
+def _parts(function: Callable[[str], list[Any]], input: Any) -> Any:
+    """Return the parts of one text as an array; those of several texts as a `RaggedTensor`."""
+    if isinstance(input, str | bytes):
+        return np.array(function(_decoded(input)))
+    return RaggedTensor.from_rows([function(_decoded(text)) for text in np.asarray(input).ravel().tolist()])
+
+
+@operation
+def unicode_split(
+    input: Text, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
+) -> Any:
+    """Split texts into characters, as `split` does into words."""
+    return _parts(list, input)
+
+
+@operation
+def bytes_split(input: Text, name: str | None = None) -> Any:
+    """Split texts into characters: what are bytes in TensorFlow are characters here."""
+    return _parts(list, input)
+
+
+@operation
+def unicode_decode(
+    input: Text, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
+) -> Any:
+    """Return the code points of the characters of texts: int32, ragged for several texts."""
+    return _parts(lambda text: [np.int32(ord(each)) for each in text], input)
+
+
+@operation
+def unicode_encode(
+    input: Any, output_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
+) -> Any:
+    """Return the text of code points; for rows of them, an array of texts."""
+    if isinstance(input, RaggedTensor):
+        return np.array(["".join(map(chr, row)) for row in input.to_list()])
+    codes = np.asarray(input)
+    rows = ["".join(map(chr, row)) for row in np.atleast_2d(codes).tolist()]
+    return rows[0] if codes.ndim < 2 else np.array(rows)
+
+
+@operation
+def reduce_join(
+    inputs: Any, axis: int | None = None, keepdims: bool = False, separator: str = "", name: str | None = None
+) -> Any:
+    """Join the texts of an array along an axis, or all of them; those of each row of a ragged tensor."""
+    if isinstance(inputs, RaggedTensor):
+        joined = np.array([separator.join(map(_decoded, row)) for row in inputs.to_list()])
+        return joined if axis is not None else separator.join(joined.tolist())
+    texts = np.asarray(_each(str, inputs), object)
+    if axis is None:
+        whole = separator.join(texts.ravel().tolist())
+        return np.array(whole).reshape([1] * texts.ndim) if keepdims else whole
+    joined = np.apply_along_axis(lambda row: np.array(separator.join(row), object), axis, texts).astype(str)
+    return np.expand_dims(joined, axis) if keepdims else (str(joined) if joined.ndim == 0 else joined)
+
+
+@operation
+def format(
+    template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> str:
+    """Replace the placeholders of a text by values, in their order.
+
+    Raises:
+        ValueError: There are not as many placeholders as values.
+    """
+    values = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    first, *rest = template.split(placeholder)
+    if len(rest) != len(values):
+        raise ValueError(
+            f"{template!r} has {len(rest)} placeholders {placeholder!r}, and {len(values)} values."
+        )
+    texts = [each if isinstance(each, str) else str(np.asarray(each)) for each in values]
+    return first + "".join(text + part for text, part in zip(texts, rest, strict=True))
+
+
+@operation
+def ngrams(data: Any, ngram_width: int | Sequence[int], separator: str = " ", name: str | None = None) -> Any:
+    """Join each `ngram_width` consecutive texts of a row.
+
+    Args:
+        data: A ragged tensor, or an array whose last axis is the row.
+        ngram_width: A number, or several, whose results follow each other.
+        separator: What to join by.
+        name: Ignored.
+
+    Returns:
+        A ragged tensor; an array for a single row.
+    """
+    widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
+
+    def joined(row: list[str]) -> list[str]:
+        return [
+            separator.join(row[start : start + width])
+            for width in widths
+            for start in range(len(row) - width + 1)
+        ]
+
+    if isinstance(data, RaggedTensor):
+        return RaggedTensor.from_rows([joined(list(map(_decoded, row))) for row in data.to_list()], str)
+    texts = np.asarray(_each(str, data))
+    if texts.ndim == 1:
+        return np.array(joined(texts.tolist()), dtype=str)
+    return RaggedTensor.from_rows([joined(row) for row in texts.tolist()], str)

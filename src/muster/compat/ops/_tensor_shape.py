@@ -1,11 +1,12 @@
 """``tf.TensorShape``: the sizes of an array, some of them unknown."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from muster.compat.ops._array_shape import ArrayShape
 
-class TensorShape(tuple[int | None, ...]):
+
+class TensorShape(ArrayShape):
     """The sizes of an array's axes, None where one is unknown. It is a tuple, as all shapes are here.
 
     Args:
@@ -25,39 +26,6 @@ class TensorShape(tuple[int | None, ...]):
             raise ValueError(f"A shape has sizes >= 0 or None, got {sizes}.")
         return super().__new__(cls, sizes)
 
-    @property
-    def rank(self) -> int:
-        """The number of axes."""
-        return len(self)
-
-    ndims = rank
-
-    @property
-    def dims(self) -> list[int | None]:
-        """The sizes."""
-        return list(self)
-
-    def as_list(self) -> list[int | None]:
-        """Return the sizes as a list."""
-        return list(self)
-
-    def is_fully_defined(self) -> bool:
-        """Return whether all sizes are known."""
-        return None not in self
-
-    def num_elements(self) -> int | None:
-        """Return the number of elements of such an array; None if a size is unknown."""
-        return math.prod(size or 0 for size in self) if self.is_fully_defined() else None
-
-    def is_compatible_with(self, other: Iterable[int | None] | None) -> bool:
-        """Return whether one array could have both shapes; None stands for a shape of unknown rank."""
-        if other is None:
-            return True
-        sizes = tuple(other)
-        return len(sizes) == len(self) and all(
-            None in (one, two) or one == two for one, two in zip(self, sizes, strict=True)
-        )
-
     def concatenate(self, other: Iterable[int | None] | int) -> "TensorShape":
         """Append the axes of another shape."""
         return TensorShape((*self, *TensorShape(other)))
@@ -65,9 +33,15 @@ class TensorShape(tuple[int | None, ...]):
     def __add__(self, other: Any) -> "TensorShape":
         return self.concatenate(other)
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.dims)
+
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
         return TensorShape(found) if isinstance(key, slice) else found
 
     def __repr__(self) -> str:
         return f"TensorShape({list(self)})"
+
+    def __str__(self) -> str:
+        return str(tuple(self))

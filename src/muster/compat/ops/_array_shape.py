@@ -1,0 +1,108 @@
+"""The shapes of arrays, with the methods that TensorFlow's have."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+
+
+class Dimension(int):
+    """A size of a shape: Python's int, with TensorFlow 1's ``value``.
+
+    Args:
+        value: The size.
+
+    Raises:
+        ValueError: It is None: an unknown size is None here.
+
+    Source: tensorflow/python/framework/tensor_shape.py, ``Dimension``.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, value: int | None) -> "Dimension":
+        if value is None:
+            raise ValueError("An unknown size is None here: write None, not tf.Dimension(None).")
+        return super().__new__(cls, value)
+
+    @property
+    def value(self) -> int:
+        """The size as a plain int."""
+        return int(self)
+
+
+def dimension_value(dimension: int | None) -> int | None:
+    """Return a size as a plain int, or None."""
+    return None if dimension is None else int(dimension)
+
+
+def _with_value(size: Any) -> Any:
+    return Dimension(size) if type(size) is int else size
+
+
+class ArrayShape(tuple[int | None, ...]):
+    """A tuple of sizes, None where one is unknown, with TensorFlow's methods; equal to the plain tuple.
+
+    Source: tensorflow/python/framework/tensor_shape.py, ``TensorShape``.
+    """
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self)
+
+    ndims = rank
+
+    @property
+    def dims(self) -> list[int | None]:
+        """The sizes."""
+        return [_with_value(size) for size in tuple.__iter__(self)]
+
+    def as_list(self) -> list[int | None]:
+        """Return the sizes as a list."""
+        return list(tuple.__iter__(self))
+
+    def is_fully_defined(self) -> bool:
+        """Return whether all sizes are known."""
+        return None not in self
+
+    def num_elements(self) -> int | None:
+        """Return the number of elements of such an array; None if a size is unknown."""
+        return math.prod(size or 0 for size in self) if self.is_fully_defined() else None
+
+    def is_compatible_with(self, other: Iterable[int | None] | None) -> bool:
+        """Return whether one array could have both shapes; None stands for a shape of unknown rank."""
+        if other is None:
+            return True
+        sizes = tuple(other)
+        return len(sizes) == len(self) and all(
+            None in (one, two) or one == two for one, two in zip(self, sizes, strict=True)
+        )
+
+    def assert_is_compatible_with(self, other: Iterable[int | None] | None) -> None:
+        """Raise an error unless one array could have both shapes.
+
+        Raises:
+            ValueError: It could not.
+        """
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {tuple(self)} and {other} are incompatible.")
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return ArrayShape(found) if isinstance(key, slice) else _with_value(found)
+
+
+def _sizes(shape: ArrayShape) -> tuple[Any, None]:
+    return tuple(shape), None
+
+
+def _shape_of(_: None, sizes: Any) -> ArrayShape:
+    return ArrayShape(sizes)
+
+
+# As of a plain tuple, JAX takes the sizes apart: some are its symbols.
+jax.tree_util.register_pytree_node(ArrayShape, _sizes, _shape_of)

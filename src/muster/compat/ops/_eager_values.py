@@ -1,0 +1,224 @@
+"""Give the results of operations and datasets TensorFlow's methods, in eager code.
+
+Inside, operations on NumPy values are NumPy's, which keeps 64 bits and text, and is fast in input functions.
+What programs see outside of these are JAX's arrays where JAX has the dtype, as tapes can watch them, or else
+NumPy arrays with ``numpy()``. Text has TensorFlow's methods in functions of datasets, too.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster.compat.ops._array_shape import ArrayShape
+from muster.compat.ops._patched_classes import get_shape, ref, set_shape
+from muster.data import in_dataset_function
+from muster.program.gradients import is_tracing
+from muster.program.variables import current_scope
+
+_TEXT = np.dtype(str)
+
+
+class HostTensor(np.ndarray[Any, Any]):
+    """A NumPy array with TensorFlow's methods, for what JAX has no dtype of: 64 bits and text."""
+
+    @property  # type: ignore[misc]
+    def shape(self) -> ArrayShape:
+        """The sizes."""
+        return ArrayShape(super().shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The type; that of text has no width."""
+        return _TEXT if _holds_text(self) else super().dtype
+
+    get_shape = get_shape
+    set_shape = set_shape
+    ref = ref
+
+    def numpy(self) -> Any:
+        """Return a plain NumPy array, a copy, or the single value; text as bytes, as TensorFlow does."""
+        plain = np.array(self)
+        if plain.dtype.kind in "UO" and plain.size:
+            plain = np.vectorize(_as_bytes, otypes=[object])(plain)
+        return plain[()]
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return np.asarray(array).view(HostTensor)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if isinstance(found, np.ndarray):
+            return found
+        if isinstance(found, str | bytes):
+            return _as_text(found)
+        return np.array(found, super().dtype).view(HostTensor)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+
+_dtype_of_text = property(lambda self: _TEXT, doc="The type of text.")
+_shape_of_text = property(lambda self: ArrayShape(()), doc="No sizes: it is one text.")
+
+
+class HostText(str):
+    """A text with TensorFlow's ``numpy()``, ``dtype`` and ``shape``."""
+
+    __slots__ = ()
+
+    dtype = _dtype_of_text
+    shape = _shape_of_text
+    get_shape = get_shape
+    set_shape = set_shape
+
+    def numpy(self) -> bytes:
+        """Return the text as bytes, as TensorFlow does."""
+        return self.encode()
+
+
+class HostBytes(np.bytes_):  # type: ignore[misc]  # NumPy subclasses it, too
+    """Bytes, such as a record of a file, with TensorFlow's ``numpy()``, ``dtype`` and ``shape``.
+
+    NumPy makes arrays of its own type for bytes, and numbers of other subclasses of bytes.
+    """
+
+    __slots__ = ()
+
+    dtype = _dtype_of_text
+    shape = _shape_of_text
+    get_shape = get_shape
+    set_shape = set_shape
+    __repr__ = bytes.__repr__  # NumPy's leaves out zeros at the end
+
+    def numpy(self) -> bytes:
+        """Return the plain bytes."""
+        return bytes(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return one of the bytes or several; with ``tf.newaxis`` the array of this one text."""
+        if key is None:
+            found = np.empty(1, object)
+            found[0] = bytes(self)
+            return found.view(HostTensor)
+        return super().__getitem__(key)
+
+
+def _as_bytes(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _holds_text(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether an array is one of text, or of objects that are bytes."""
+    kind = np.ndarray.dtype.__get__(array).kind
+    return kind in "US" or (kind == "O" and array.size > 0 and isinstance(array.item(0), str | bytes))
+
+
+def _as_text(value: Any) -> Any:
+    """Return a text, or an array of texts, with TensorFlow's methods, and anything else as it is."""
+    if isinstance(value, str):
+        return HostText(value)
+    if isinstance(value, bytes):
+        return HostBytes(value)
+    is_text = isinstance(value, np.ndarray) and _holds_text(value)
+    return value.view(HostTensor) if is_text else value
+
+
+def as_tensor(value: Any) -> Any:
+    """Return NumPy's and Python's arrays, numbers and texts with TensorFlow's methods."""
+    if isinstance(value, str | bytes):
+        return _as_text(value)
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    dtype = value.dtype
+    if jax.dtypes.canonicalize_dtype(dtype) == dtype if _is_number(dtype) else False:
+        return jnp.asarray(value)
+    return np.asarray(value).view(HostTensor)
+
+
+def as_host_tensor(value: Any) -> Any:
+    """Return a NumPy array, or a text, with TensorFlow's methods; in the host's memory."""
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value).view(HostTensor)
+    return as_tensor(value)
+
+
+def _mapped(value: Any, leaf: Callable[[Any], Any] = as_tensor) -> Any:
+    """Return a structure with `as_tensor`, or another function, of its leaves; keys keep their order."""
+    if isinstance(value, dict):
+        return {key: _mapped(each, leaf) for key, each in value.items()}
+    if isinstance(value, list) or type(value) is tuple:
+        return type(value)(_mapped(each, leaf) for each in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_mapped(each, leaf) for each in value))
+    return leaf(value)
+
+
+def _is_number(dtype: Any) -> bool:
+    return dtype.kind in "biufc" or jnp.issubdtype(dtype, np.number)
+
+
+def shown_elements(elements: list[Any]) -> list[Any]:
+    """Return elements of datasets as eager code sees them."""
+    return elements if _is_inside() else [_mapped(element) for element in elements]
+
+
+def shown_argument(element: Any) -> Any:
+    """Return an element as the function of a dataset sees it: text with TensorFlow's methods."""
+    return _mapped(element, _as_text)
+
+
+def show_results(*modules: ModuleType) -> None:
+    """Let the operations among the names of modules return what eager code sees."""
+    for module in modules:
+        for name, value in list(vars(module).items()):
+            if isinstance(value, FunctionType) and value.__module__.startswith(f"{__package__}."):
+                setattr(module, name, shown(value))
+
+
+@functools.cache
+def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Let an operation return what eager code sees: arrays and texts with TensorFlow's methods.
+
+    In functions of datasets its arrays have them if one that it takes has them.
+    """
+
+    @functools.wraps(operation)
+    def call(*args: Any, **options: Any) -> Any:
+        result = operation(*args, **options)
+        return _with_methods(result) if HostTensor in map(type, args) else shown_result(result)
+
+    return call
+
+
+@functools.cache
+def shown_decoded(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Do as `shown`; its arrays have TensorFlow's methods in functions of datasets, too."""
+
+    @functools.wraps(operation)
+    def call(*args: Any, **options: Any) -> Any:
+        return _with_methods(operation(*args, **options))
+
+    return call
+
+
+def _with_methods(result: Any) -> Any:
+    return _mapped(result, as_host_tensor) if in_dataset_function() else shown_result(result)
+
+
+def shown_result(result: Any) -> Any:
+    """Return a result as eager code sees it."""
+    if isinstance(result, jax.Array):
+        return result
+    if not _is_inside():
+        return _mapped(result)
+    return _mapped(result, _as_text) if in_dataset_function() else result
+
+
+def _is_inside() -> bool:
+    """Return whether this is the code of a step, or of a dataset's function, rather than eager code."""
+    return in_dataset_function() or current_scope() is not None or is_tracing()

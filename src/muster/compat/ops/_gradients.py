@@ -1,0 +1,52 @@
+"""``tf.UnconnectedGradients``, and optimizers' ``minimize``."""
+
+import enum
+from typing import Any
+
+from muster.program import GradientTape
+from muster.program import minimize as minimize_in_step
+from muster.program.variables import current_scope
+
+
+class UnconnectedGradients(enum.Enum):
+    """Names the gradients by values on which the target does not depend: none, or zeros.
+
+    Source: tensorflow/python/ops/unconnected_gradients.py, ``UnconnectedGradients``.
+    """
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def minimize(
+    self: Any, loss: Any, var_list: Any = None, tape: GradientTape | None = None, name: str | None = None
+) -> Any:
+    """Minimize a loss by one step of an optimizer.
+
+    Args:
+        self: The optimizer.
+        loss: A function without arguments that returns it; or, with a tape or in a step, the loss.
+        var_list: The variables, or a function without arguments that returns them.
+        tape: The tape in whose block the loss was computed.
+        name: Unused.
+
+    Raises:
+        ValueError: The loss is an array, and there is no tape; or there are no variables.
+
+    Source: tensorflow/python/keras/optimizers, ``Optimizer.minimize``.
+    """
+    if not callable(loss) and tape is None:
+        if current_scope() is not None:
+            return minimize_in_step(self, loss, var_list=var_list)
+        raise ValueError(
+            "optimizer.minimize in eager code needs a function that returns the loss, as in "
+            "optimizer.minimize(lambda: …, variables), or the tape in whose block it was computed."
+        )
+    if callable(loss):
+        with GradientTape() as tape:
+            loss = loss()
+    variables = var_list() if callable(var_list) else var_list
+    if not variables:
+        raise ValueError("optimizer.minimize needs var_list, the variables to train.")
+    gradients = tape.gradient(loss, variables)  # type: ignore[union-attr]
+    return self.apply_gradients(zip(gradients, variables, strict=True))

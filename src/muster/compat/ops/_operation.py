@@ -1,0 +1,283 @@
+"""Let every operation take Keras' variables and symbolic tensors where it takes arrays."""
+
+import functools
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import jax
+import numpy as np
+
+from muster._keras import keras
+from muster.compat.ops._arrays import is_size
+from muster.data import ComputedPlaceholder, Placeholder
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {}
+
+
+def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """Let a function of arrays take variables, whose values it gets, and symbolic tensors of Keras.
+
+    Of a symbolic tensor, which a functional model is built of, it makes an operation of the model, as
+    ``keras.ops`` does; of a placeholder, what an exported model will compute. These may stand anywhere in the
+    arguments, also in lists, tuples and dicts.
+
+    Args:
+        function: Takes and returns arrays, or structures of them.
+    """
+    key = f"{function.__module__.rpartition('.')[2].lstrip('_')}.{function.__name__}"
+
+    @functools.wraps(function)
+    def call(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        found = _kind(args) if not kwargs else max(_kind(args), _kind(kwargs.values()))
+        if found == _PLACEHOLDER:
+            return cast(Result, _call_on_placeholders(key, args, kwargs))
+        if found == _SYMBOLIC:
+            return cast(Result, _call_symbolically(key, args, kwargs))
+        if found == _VARIABLE:
+            values: Any = _replaced((args, kwargs), keras.Variable, lambda variable: variable.value)
+            return function(*values[0], **values[1])
+        return function(*args, **kwargs)
+
+    _OPERATIONS[key] = function
+    vars(call)["operation"] = key
+    return call
+
+
+@keras.saving.register_keras_serializable("muster")
+class Operation(keras.Operation):  # type: ignore[misc]  # keras is untyped
+    """An operation of a functional model that calls a function of this package.
+
+    Args:
+        function: Its name, such as ``"nn.relu"``.
+        name: The operation's name in the model; None makes one of the function's.
+    """
+
+    def __init__(self, function: str, name: str | None = None) -> None:
+        short = function.rpartition(".")[2]
+        super().__init__(name=name or f"{short}_{keras.backend.get_uid(short)}")
+        self.function = function
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return _OPERATIONS[self.function](*args, **kwargs)
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        found: list[Any] = []
+        _replaced((args, kwargs), keras.KerasTensor, found.append)
+        # The tensors that everything is computed of, each once: sizes are computed of them anew.
+        roots = list({id(root): root for each in found for root in getattr(each, "roots", [each])}.values())
+        sizes: list[Any] = []
+        failures: list[Exception] = []
+
+        def compute(*values: Any) -> Any:
+            known = {id(root): value for root, value in zip(roots, values, strict=True)}
+            made_args, made_kwargs = _replaced(
+                (args, kwargs),
+                keras.KerasTensor,
+                lambda each: each.make(known) if isinstance(each, Sizes) else known[id(each)],
+            )
+            return self.call(*made_args, **made_kwargs)
+
+        def probe(*values: Any) -> Any:
+            try:
+                result = compute(*values)
+            except Exception as exc:
+                failures.append(exc)
+                raise
+            if isinstance(result, np.ndarray | np.generic | int) or is_size(result):
+                sizes.append(np.asarray(result))
+                return ()
+            return result
+
+        try:
+            spec = _Probe(probe, self.name).compute_output_spec(*roots)
+        except Exception:
+            # Keras cannot make another error of each of JAX's, and hides what it was.
+            if failures:
+                raise failures[0] from None
+            raise
+        if not sizes:
+            return spec
+        return Sizes(sizes[-1], roots, lambda known: compute(*(known[id(root)] for root in roots)))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"function": self.function, "name": self.name}
+
+
+class _Probe(keras.Operation):  # type: ignore[misc]  # keras is untyped
+    """Lets Keras find the shapes and dtypes of a function's results."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        super().__init__(name)
+        self.call = function
+
+
+class Sizes(keras.KerasTensor):  # type: ignore[misc]  # keras is untyped
+    """Numbers that follow from the shapes of symbolic tensors, such as ``tf.shape(x)[0]`` in a model.
+
+    They may be given to operations where a shape is needed.
+
+    Args:
+        value: The numbers, some of them JAX's symbols for a size that is not known.
+        roots: The tensors that have the shapes.
+        make: Computes the numbers of a dict with the values of these tensors, by their id.
+    """
+
+    def __init__(self, value: np.ndarray[Any, Any], roots: list[Any], make: Callable[..., Any]) -> None:
+        super().__init__(value.shape, "int32" if value.dtype == object else str(value.dtype))
+        self.roots = roots
+        self.make = make
+        self.known = None if any(map(is_size, value.ravel())) else value.astype(self.dtype)[()]
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        return item(self, key)
+
+
+def _operator(how: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return arithmetic(other, self, how) if reflected else arithmetic(self, other, how)
+
+    return method
+
+
+for _how in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow"):
+    for _kind_of_value in (Sizes, Placeholder):
+        setattr(_kind_of_value, f"__{_how}__", _operator(_how))
+        setattr(_kind_of_value, f"__r{_how}__", _operator(_how, reflected=True))
+
+
+def _call_symbolically(key: str, args: Any, kwargs: Any) -> Any:
+    # Models are saved with the arguments, and Keras saves dtypes by their names.
+    plain = _replaced((args, kwargs), np.dtype, str)
+    result = Operation(key)(*plain[0], **plain[1])
+    return result.known if isinstance(result, Sizes) and result.known is not None else result
+
+
+class _Computed(ComputedPlaceholder):
+    """Computes a functional model of placeholders, as operations on them have built it."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Any, sources: list[Placeholder], column_of: Placeholder | None) -> None:
+        def compute(values: Any) -> Any:
+            return keras.Function([_INPUTS[source] for source in sources], tensor)(list(values))
+
+        super().__init__(tensor.dtype, tensor.shape, compute, sources, column_of)
+        self.tensor = tensor
+
+
+# The inputs of functional models that stand for placeholders.
+_INPUTS: WeakKeyDictionary[Placeholder, Any] = WeakKeyDictionary()
+
+
+def _call_on_placeholders(key: str, args: Any, kwargs: Any) -> Any:
+    found: list[Placeholder] = []
+    _replaced((args, kwargs), Placeholder, found.append)
+    column_of = _column_of(key, args, kwargs)
+    if column_of is not None and column_of.dtype.kind == "U":
+        return ComputedPlaceholder(str, (*(column_of.shape or ()), 1), _no_text, [column_of], column_of)
+    for each in found:
+        if each.shape is None or each.dtype.kind == "U":
+            raise TypeError(
+                f"{key.rpartition('.')[2]} cannot compute with {each!r}: an exported model computes with "
+                "numbers of a known rank. Give placeholders of numbers a shape; of text there is "
+                "tf.expand_dims(text, -1) alone."
+            )
+
+    def tensor_of(placeholder: Placeholder) -> Any:
+        if isinstance(placeholder, _Computed):
+            return placeholder.tensor
+        if placeholder not in _INPUTS:
+            dtype = str(np.dtype(jax.dtypes.canonicalize_dtype(placeholder.dtype)))
+            _INPUTS[placeholder] = keras.Input(batch_shape=placeholder.shape, dtype=dtype)
+        return _INPUTS[placeholder]
+
+    tensors = _replaced((args, kwargs), Placeholder, tensor_of)
+    sources = {
+        source: None
+        for each in found
+        for source in (each.sources if isinstance(each, ComputedPlaceholder) else [each])
+    }
+    return _replaced(
+        _call_symbolically(key, *tensors),
+        keras.KerasTensor,
+        lambda tensor: _Computed(tensor, list(sources), column_of),
+    )
+
+
+def _column_of(key: str, args: Any, kwargs: Any) -> Placeholder | None:
+    """Return the placeholder whose values, in one axis, an operation makes a column; None if it does not."""
+    named = dict(zip(("input", "axis"), args, strict=False)) | kwargs
+    of, axis = named.get("input"), named.get("axis")
+    if key != "shape.expand_dims" or axis not in (-1, 1) or not isinstance(of, Placeholder):
+        return None
+    return of if type(of) is Placeholder and of.shape is not None and len(of.shape) == 1 else None
+
+
+def _no_text(values: Any) -> Any:
+    raise TypeError("A model_fn computes with numbers, and text is for columns alone.")
+
+
+_NEITHER, _VARIABLE, _SYMBOLIC, _PLACEHOLDER = 0, 1, 2, 3
+
+
+def _kind(values: Iterable[Any]) -> int:
+    """Return whether there are variables or, which count more, symbolic tensors or placeholders in values."""
+    found = _NEITHER
+    for value in values:
+        if isinstance(value, keras.KerasTensor):
+            return _SYMBOLIC
+        if isinstance(value, Placeholder):
+            return _PLACEHOLDER
+        if isinstance(value, keras.Variable):
+            found = _VARIABLE
+        elif isinstance(value, list | tuple | dict) and value:
+            found = max(found, _kind(value.values() if isinstance(value, dict) else value))
+    return found
+
+
+def _replaced(structure: Any, kind: type, replace: Callable[[Any], Any]) -> Any:
+    """Return a structure of lists, tuples and dicts with other leaves for those of a type."""
+    if isinstance(structure, kind):
+        return replace(structure)
+    if isinstance(structure, dict):
+        return {name: _replaced(value, kind, replace) for name, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        made = [_replaced(value, kind, replace) for value in structure]
+        if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+            return type(structure)(*made)
+        return made if isinstance(structure, list) else tuple(made)
+    return structure
+
+
+@operation
+def item(values: Any, key: Any) -> Any:
+    """Return a part of an array: ``values[key]``."""
+    return values[key]
+
+
+@operation
+def arithmetic(left: Any, right: Any, how: str) -> Any:
+    """Return the result of a function of the module `operator`, such as ``"add"``."""
+    return getattr(operator, how)(left, right)
+
+
+for _how in ("lt", "le", "gt", "ge"):
+    setattr(Placeholder, f"__{_how}__", _operator(_how))
+_METHODS = {
+    "__neg__": lambda placeholder: arithmetic(0, placeholder, "sub"),
+    "__getitem__": lambda placeholder, key: item(placeholder, key),
+    "__iter__": None,  # else Python would take parts without an end
+}
+for _name, _method in _METHODS.items():
+    setattr(Placeholder, _name, _method)

@@ -1,0 +1,133 @@
+"""Names of a step's values: those that programs give operations, below the scopes around them.
+
+Hooks ask for them, as in ``LoggingTensorHook({"probabilities": "softmax_tensor"})``.
+"""
+
+import contextlib
+import functools
+import inspect
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._errors import TraceError
+from muster.program import offer_output
+
+# Modules whose functions name what they return by their argument ``name``.
+_OPERATIONS = ("muster.compat.ops.", "muster.compat.v1._old_arguments", "muster.compat.v1._schedules")
+# Of these, functions that name it otherwise.
+_BY_THEMSELVES = {"identity"}
+
+# The names of traced values, which are no keys of dicts, by their id.
+_GIVEN: dict[int, tuple["weakref.ref[Any]", str]] = {}
+_SCOPE: ContextVar[str | None] = ContextVar("muster_tensorflow_name_scope", default="")
+
+
+@contextlib.contextmanager
+def entered(name: str) -> Iterator[str]:
+    """Prefix the names of values in a ``with`` block; gives the prefix, with a slash at its end.
+
+    Args:
+        name: What to add to the prefix; empty to go back to no prefix.
+    """
+    outer = _SCOPE.get()
+    inner = None if outer is None else f"{outer}{name}/" if name else ""
+    token = _SCOPE.set(inner)
+    try:
+        yield inner or ""
+    finally:
+        _SCOPE.reset(token)
+
+
+@contextlib.contextmanager
+def unnamed() -> Iterator[None]:
+    """Name no values in a ``with`` block: branches and bodies of loops cannot give values away."""
+    token = _SCOPE.set(None)
+    try:
+        yield
+    finally:
+        _SCOPE.reset(token)
+
+
+def path_of(name: str) -> str | None:
+    """Return a name with the prefix of the scopes around the call; None if values have no names here."""
+    scope = _SCOPE.get()
+    return None if scope is None else f"{scope}{name}"
+
+
+def name_value(name: str, value: Any) -> None:
+    """Let hooks ask for a value of a step by a name; outside of steps, do nothing.
+
+    Args:
+        name: The name, without the scopes around the call.
+        value: An array or number; of a list or tuple the members are called ``name``, ``name:1`` and so on.
+            Anything else, such as text, has no name.
+    """
+    path = path_of(name)
+    if path is None:
+        return
+    members = value if isinstance(value, list | tuple) else [value]
+    for number, member in enumerate(members):
+        if isinstance(member, jax.Array | np.ndarray | np.generic) and jnp.issubdtype(
+            member.dtype, jnp.number
+        ):
+            _keep_name(member, f"{path}:{number}")
+            try:
+                offer_output(f"{path}:{number}" if number else path, member)
+            except TraceError:
+                return
+
+
+def _keep_name(value: Any, name: str) -> None:
+    if isinstance(value, jax.core.Tracer):
+        place = id(value)
+        _GIVEN[place] = weakref.ref(value, lambda _: _GIVEN.pop(place, None)), name
+
+
+def name_of(value: Any) -> str:
+    """Return the name that a program gave a traced value, such as ``"scope/logits:0"``, or ``"Tensor:0"``."""
+    kept = _GIVEN.get(id(value))
+    return kept[1] if kept is not None and kept[0]() is value else "Tensor:0"
+
+
+@functools.cache
+def naming(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an operation that lets hooks ask for its result by the argument ``name``."""
+    place = list(inspect.signature(operation).parameters).index("name")
+
+    @functools.wraps(operation)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        result = operation(*args, **kwargs)
+        name = args[place] if len(args) > place else kwargs.get("name")
+        if isinstance(name, str):
+            name_value(name, result)
+        return result
+
+    return named
+
+
+def name_results(package: str) -> None:
+    """Replace operations in the modules of a package by those that `naming` makes of them.
+
+    Args:
+        package: The package that programs import as ``tf``, all of whose modules are loaded.
+    """
+    for path, module in list(sys.modules.items()):
+        if f"{path}.".startswith(f"{package}."):
+            for name, value in list(vars(module).items()):
+                if _is_operation(value):
+                    setattr(module, name, naming(value))
+
+
+def _is_operation(value: object) -> bool:
+    if not isinstance(value, FunctionType) or not value.__module__.startswith(_OPERATIONS):
+        return False
+    named = "name" in inspect.signature(value).parameters
+    return named and value.__name__ not in _BY_THEMSELVES

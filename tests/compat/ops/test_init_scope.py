@@ -1,0 +1,39 @@
+"""``tf.init_scope``: what a function computes at once while it is traced."""
+
+from typing import Any
+
+import numpy as np
+
+import muster.compat.tensorflow as tf
+
+
+def test_values_and_variables_are_made_at_the_first_call() -> None:
+    made: dict[str, Any] = {}
+
+    @tf.function
+    def function(x: Any) -> Any:
+        if not made:
+            with tf.init_scope():
+                made["constant"] = tf.ones((2,)) * 3
+                made["variable"] = tf.Variable(made["constant"] + 1)
+        made["variable"].assign_add(x)
+        return made["variable"] + made["constant"]
+
+    for expected in (8, 9):
+        np.testing.assert_array_equal(function(tf.constant([1.0, 1.0])), [expected] * 2)
+    np.testing.assert_array_equal(made["constant"], [3, 3])
+    assert made["variable"].numpy().tolist() == [6, 6]
+
+
+def test_values_of_the_function_stay_its_own() -> None:
+    @tf.function
+    def function(x: Any) -> Any:
+        with tf.init_scope():
+            return x * tf.constant(2.0)
+
+    assert [float(function(tf.constant(x))) for x in (1.0, 2.0)] == [2.0, 4.0]
+
+
+def test_in_eager_code_it_does_nothing() -> None:
+    with tf.init_scope():
+        assert float(tf.constant(1.0) + 1) == 2.0
