@@ -85,3 +85,46 @@ def test_transformations_are_applied() -> None:
     assert [int(each) for each in mixed] == [0, 1, 0, 1, 2, 3, 2, 3]
     ahead = numbers.apply(tf.data.experimental.prefetch_to_device("/gpu:0"))
     assert [int(each) for each in ahead] == [0, 1, 2, 3]
+
+
+def test_transformations_are_methods_of_datasets() -> None:
+    numbers = tf.data.Dataset.range(6)
+    experimental = tf.data.experimental
+    assert [int(each) for each in numbers.apply(experimental.take_while(lambda x: x < 2))] == [0, 1]
+    assert len(numbers.filter(lambda x: True).apply(experimental.assert_cardinality(6))) == 6
+    assert [int(each) for each in numbers.batch(4).apply(experimental.unbatch())] == list(range(6))
+    assert [int(each) for each in numbers.apply(experimental.copy_to_device("/gpu:0"))] == list(range(6))
+    groups = numbers.apply(
+        experimental.group_by_window(lambda x: x % 2, lambda key, window: window.batch(9), window_size=9)
+    )
+    assert [each.tolist() for each in groups] == [[0, 2, 4], [1, 3, 5]]
+    mixed = experimental.sample_from_datasets([numbers, numbers], seed=1)
+    assert sorted(int(each) for each in mixed) == sorted(2 * list(range(6)))
+    assert [int(each) for each in experimental.Counter(3, 2).take(2)] == [3, 5]
+
+
+def test_batches_of_parsed_examples(tmp_path: Path) -> None:
+    path = str(tmp_path / "examples.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for label in range(5):
+            value = tf.train.Feature(int64_list=tf.train.Int64List(value=[label]))
+            example = tf.train.Example(features=tf.train.Features(feature={"label": value, "x": value}))
+            writer.write(example.SerializeToString())
+    features = {"label": tf.io.FixedLenFeature([], tf.int64), "x": tf.io.FixedLenFeature([1], tf.int64)}
+    make = tf.data.experimental.make_batched_features_dataset
+    batches = list(make(path, 2, features, label_key="label", num_epochs=1, shuffle=False))
+    assert [labels.tolist() for _, labels in batches] == [[0, 1], [2, 3], [4]]
+    assert batches[0][0]["x"].tolist() == [[0], [1]]
+    (whole,) = make([path], 5, features, num_epochs=1, drop_final_batch=True)
+    assert sorted(whole["label"].tolist()) == list(range(5))
+    with pytest.raises(ValueError, match="must be in the features"):
+        make(path, 2, features, label_key="other")
+
+
+def test_elements_of_a_dataset_are_written(tmp_path: Path) -> None:
+    records = tf.data.Dataset.from_generator(lambda: iter([b"a\x00", b"b"]), tf.string)
+    tf.data.experimental.TFRecordWriter(tmp_path / "records", "GZIP").write(records)
+    found = tf.data.TFRecordDataset(tmp_path / "records", "GZIP")
+    assert list(found) == [b"a\x00", b"b"]
+    with pytest.raises(TypeError, match="A record is bytes, got"):
+        tf.data.experimental.TFRecordWriter(tmp_path / "numbers").write(tf.data.Dataset.range(3))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from v1_steps import outputs_of
 
 import muster.compat.tensorflow.compat.v1 as tf
 from muster.estimator import Estimator, ModeKeys
@@ -37,3 +38,19 @@ def test_a_model_of_tensorflow_1s_layers_trains(tmp_path: Path) -> None:
 def test_reusing_a_layer_without_a_name_is_refused() -> None:
     with pytest.raises(ValueError, match="give tf.layers.Dense a name"):
         tf.layers.dense(np.zeros((2, 3), np.float32), 2, reuse=True)
+
+
+def test_names_of_layers_may_have_scopes():
+    def build(x):
+        with tf.variable_scope("model"), tf.name_scope("fc") as scope:
+            inner = tf.layers.dense(tf.reshape(x, [1, 1]), 2, name="block/last")
+            outputs = tf.contrib.layers.fully_connected(inner, 3, scope=scope)
+        again = tf.layers.dense(inner, 2, name="one/")
+        assert [each.name for each in tf.trainable_variables()] == [
+            *("model/fc/block/last/kernel:0", "model/fc/block/last/bias:0"),
+            *("model/fc/model/fc/kernel:0", "model/fc/model/fc/bias:0"),
+            *("one/kernel:0", "one/bias:0"),
+        ]
+        return {"outputs": outputs, "again": again}
+
+    assert outputs_of(build)["outputs"].shape == (1, 3)

@@ -128,3 +128,10 @@ def test_the_regularization_has_gradients() -> None:
     program = Program(step, jnp.float32(1.0))
     state, _ = program.step(program.initial, jnp.float32(1.0))
     np.testing.assert_allclose(state["d/kernel"], [[0.98]])  # 1 - 2 * 0.01
+
+
+def test_ways_to_reduce_are_listed() -> None:
+    assert tf1.losses.Reduction.SUM in tf1.losses.Reduction.all()
+    tf1.losses.Reduction.validate(tf1.losses.Reduction.NONE)
+    with pytest.raises(ValueError, match="Invalid Reduction Key: nothing"):
+        tf1.losses.Reduction.validate("nothing")

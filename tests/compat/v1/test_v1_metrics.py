@@ -80,9 +80,18 @@ def test_auc_comes_close_with_many_thresholds(tmp_path: Path) -> None:
     assert found == pytest.approx(exact, abs=2e-3)
 
 
-def test_the_area_under_a_precision_recall_curve_by_trapezoids_is_refused() -> None:
-    with pytest.raises(ValueError, match="careful_interpolation"):
-        tf.metrics.auc([0, 1], [0.1, 0.9], curve="PR")
+def test_the_area_under_a_precision_recall_curve_is_interpolated(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    careful = evaluated(
+        lambda y, x: tf.metrics.auc(y, x["score"], curve="PR", summation_method="careful_interpolation"),
+        tmp_path / "careful",
+        20,
+    )
+    assert (
+        evaluated(lambda y, x: tf.metrics.auc(y, x["score"], curve="PR"), tmp_path / "default", 20) == careful
+    )
+    assert "The trapezoidal rule overestimates" in caplog.text
 
 
 def test_shapes_that_cannot_be_compared_are_refused() -> None:

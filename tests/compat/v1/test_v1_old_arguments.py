@@ -169,3 +169,27 @@ def test_calls_without_effect() -> None:
     assert tf.global_variables_initializer() == tf.no_op("init")
     assert (tf.VERSION, tf.__version__, tf.version.VERSION) == ("2.15.1",) * 3
     assert tf.test.is_gpu_available() is bool(tf.test.gpu_device_name())
+
+
+def test_names_of_tensorflow_2_under_those_of_1() -> None:
+    assert tf.div_no_nan([1.0, 2.0], [0.0, 4.0]).numpy().tolist() == [0.0, 0.5]
+    assert tf.where_v2([True, False], [[1], [2]], 0).numpy().tolist() == [[1, 0], [2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "indices", "values", "shape"),
+    [
+        (["a b", "c  d"], {}, [[0, 0], [0, 1], [1, 0], [1, 1]], ["a", "b", "c", "d"], [2, 2]),
+        ([b"a,b,,c"], {"delimiter": ","}, [[0, 0], [0, 1], [0, 2]], ["a", "b", "c"], [1, 3]),
+        (["a,,b"], {"delimiter": ",", "skip_empty": False}, [[0, 0], [0, 1], [0, 2]], ["a", "", "b"], [1, 3]),
+        (["a,b;c"], {"sep": ",;"}, [[0, 0], [0, 1], [0, 2]], ["a", "b", "c"], [1, 3]),
+        (["abc", ""], {"delimiter": ""}, [[0, 0], [0, 1], [0, 2]], ["a", "b", "c"], [2, 3]),
+        ([" a\tb "], {}, [[0, 0]], ["a\tb"], [1, 1]),
+        ([""], {}, [], [], [1, 0]),
+    ],
+)
+def test_texts_are_split_at_characters(texts, options, indices, values, shape) -> None:
+    parts = tf.string_split(tf.constant(texts), **options)
+    assert np.asarray(parts.indices).tolist() == indices
+    assert np.asarray(parts.values).tolist() == values
+    assert list(parts.dense_shape) == shape

@@ -10,6 +10,7 @@ from v1_steps import outputs_of
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow.compat.v1 as tf1
+from muster.program import Output
 from muster.program.trace._program import Program
 
 
@@ -77,7 +78,7 @@ def test_a_summary_takes_its_value_by_either_name(keyword: str) -> None:
         return {}, None
 
     program = Program(step, jnp.float32(1.0))
-    assert program.summaries == {"rate": "rate"}
+    assert program.summaries == {"rate": Output("rate")}
     assert float(program.step(program.initial, jnp.float32(1.0))[1]["rate"]) == 2.0
 
 
@@ -113,6 +114,103 @@ def test_a_name_that_is_not_there_leads_to_the_page_about_it(module: Any, name: 
     assert not hasattr(module, "Session")
 
 
-def test_unknown_collections_are_refused() -> None:
-    with pytest.raises(ValueError, match="no collection 'losses'"):
-        tf1.get_collection("losses")
+def test_collections_hold_what_a_model_fn_adds() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        assert tf1.get_collection("mine") == []
+        tf1.add_to_collection("mine", x)
+        tf1.add_to_collections(["mine", "other"], x + 1)
+        tf1.get_collection_ref("other").append(x + 2)
+        return {key: jnp.stack(tf1.get_collection(key)) for key in ("mine", "other")}
+
+    outputs = outputs_of(step)
+    assert outputs["mine"].tolist() == [1, 2]
+    assert outputs["other"].tolist() == [2, 3]
+    tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, None)  # as in input functions
+    assert tf1.get_collection("mine") == []
+
+
+def test_losses_are_collected() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        tf1.get_variable("w", [], initializer=tf1.ones_initializer(), regularizer=lambda w: 10 * w)
+        tf1.losses.mean_squared_error(x, x + 2)
+        tf1.losses.absolute_difference(x, x + 3, loss_collection=None)
+        tf1.losses.add_loss(x)
+        return {
+            "losses": jnp.stack(tf1.losses.get_losses()),
+            "total": tf1.losses.get_total_loss(),
+            "alone": tf1.losses.get_total_loss(add_regularization_losses=False),
+            "named": jnp.stack(tf1.get_collection(tf1.GraphKeys.LOSSES, "mean_squared_error")),
+        }
+
+    outputs = outputs_of(step)
+    assert outputs["losses"].tolist() == [4, 1]
+    assert (float(outputs["total"]), float(outputs["alone"])) == (15, 5)
+    assert outputs["named"].tolist() == [4]
+
+
+def test_variables_have_tensorflows_names() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        with tf1.variable_scope("generator"):
+            tf1.get_variable("w", [])
+            tf1.layers.dense(jnp.ones((1, 2)), 3)
+        with tf1.variable_scope("discriminator"):
+            tf1.layers.dense(jnp.ones((1, 2)), 3)
+        with tf1.variable_scope("discriminator", reuse=True):
+            tf1.layers.dense(jnp.ones((1, 2)), 3)
+        names = [variable.name for variable in tf1.trainable_variables()]
+        assert names == [
+            *("generator/w:0", "generator/dense/kernel:0", "generator/dense/bias:0"),
+            *("discriminator/dense/kernel:0", "discriminator/dense/bias:0"),
+        ]
+        return {}
+
+    assert outputs_of(step) == {}
+
+
+def test_an_optimizer_may_be_built_outside() -> None:
+    optimizer = tf1.train.MomentumOptimizer(0.5, momentum=0.9)
+
+    def step(x: Any) -> dict[str, Any]:
+        w = tf1.get_variable("w", [], initializer=tf1.ones_initializer())
+        optimizer.minimize(3.0 * w)
+        return {"w": w.value}
+
+    for _ in range(2):
+        assert float(outputs_of(step)["w"]) == 1 - 0.5 * 3
+
+
+def test_moving_averages_follow_variables() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        w = tf1.get_variable("w", [], initializer=tf1.ones_initializer())
+        w.assign(w + 2 * x)
+        average = tf1.train.ExponentialMovingAverage(0.75)
+        average.apply([w])
+        found = average.average(w)
+        assert found.path == average.average_name(w) == "w/ExponentialMovingAverage"
+        return {"average": found.value}
+
+    assert float(outputs_of(step)["average"]) == 1 + 0.25 * 2
+
+
+def test_assertions_check_what_is_known() -> None:
+    tf1.assert_equal([1, 2], [1, 2])
+    with pytest.raises(ValueError, match="x < y did not hold"):
+        tf1.assert_less(3, 3, message="Sizes.")
+    with pytest.raises(ValueError, match="assertion failed: wrong 1"):
+        tf1.Assert(False, ["wrong", 1])
+    with pytest.raises(ValueError, match="of rank 2"):
+        tf1.assert_rank(np.ones(3), 2)
+
+    def step(x: Any) -> dict[str, Any]:
+        with tf1.control_dependencies([tf1.assert_positive(-x), tf1.Assert(x > 5, [x])]):
+            return {"x": x}
+
+    assert float(outputs_of(step)["x"]) == 1
+
+
+def test_graphs_give_handles() -> None:
+    with tf1.Graph().as_default() as graph:
+        assert graph.get_tensor_by_name("loss:0").name == "loss:0"
+    assert tf1.get_default_graph() is tf1.get_default_graph()
+    with pytest.raises(AttributeError, match="there is no graph"):
+        _ = graph.as_graph_def

@@ -3,17 +3,75 @@
 Source: tensorflow/python/data/experimental/ops/, and tensorflow/python/lib/io/.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
-from muster.data import AUTOTUNE, Dataset, OneShotIterator, TFRecordDataset, TFRecordOptions
+import numpy as np
+
+from muster.data import (
+    AUTOTUNE,
+    Dataset,
+    OneShotIterator,
+    TFRecordDataset,
+    TFRecordOptions,
+    TFRecordWriter,
+    parse_example,
+)
 
 Transformation = Callable[[Dataset], Dataset]
+
+
+def transformation(method: str) -> Callable[..., Transformation]:
+    """Return a function that makes, of the arguments of a method of Dataset, something for ``Dataset.apply``.
+
+    Args:
+        method: The method's name.
+    """
+
+    def transform(*args: Any, **kwargs: Any) -> Transformation:
+        return lambda dataset: cast(Dataset, getattr(dataset, method)(*args, **kwargs))
+
+    transform.__name__ = transform.__qualname__ = method
+    transform.__doc__ = f"Return a transformation that calls `Dataset.{method}` with these arguments."
+    return transform
+
+
+class DatasetWriter:
+    """``tf.data.experimental.TFRecordWriter``: writes the elements of a dataset to a TFRecord file.
+
+    Args:
+        filename: The path of the file; an existing file is replaced.
+        compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
+    """
+
+    def __init__(self, filename: str | os.PathLike[str], compression_type: str | None = None) -> None:
+        self._path, self._options = filename, TFRecordOptions(compression_type)
+
+    def write(self, dataset: Dataset) -> None:
+        """Write a file of the elements of a dataset, which are bytes.
+
+        Raises:
+            TypeError: An element is not bytes.
+        """
+        with TFRecordWriter(self._path, self._options) as writer:
+            for element in dataset:
+                writer.write(element.item() if isinstance(element, np.ndarray) else element)
 
 
 def make_one_shot_iterator(dataset: Dataset) -> OneShotIterator:
     """Return an iterator whose ``get_next()`` an input_fn returns: see `OneShotIterator`."""
     return dataset.make_one_shot_iterator()
+
+
+def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> OneShotIterator:
+    """Do as `make_one_shot_iterator`: nothing needs to be initialized."""
+    return dataset.make_one_shot_iterator()
+
+
+def batch_and_drop_remainder(batch_size: int) -> Transformation:
+    """Make batches, without a last one that is smaller."""
+    return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
 def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | None = None) -> Transformation:
@@ -44,14 +102,67 @@ def parallel_interleave(
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
 
 
-def unbatch() -> Transformation:
-    """Take batches apart."""
-    return lambda dataset: dataset.unbatch()
-
-
 def prefetch_to_device(device: str, buffer_size: int | None = None) -> Transformation:
     """Prefetch; the step moves batches to its devices itself."""
     return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
+
+
+def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Transformation:
+    """Leave the dataset as it is: the step moves batches to its devices itself."""
+    return lambda dataset: dataset
+
+
+def make_batched_features_dataset(
+    file_pattern: Any,
+    batch_size: int,
+    features: Mapping[str, Any],
+    reader: Callable[..., Dataset] = TFRecordDataset,
+    label_key: str | None = None,
+    reader_args: Sequence[Any] | None = None,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    shuffle_buffer_size: int = 10000,
+    shuffle_seed: int | None = None,
+    prefetch_buffer_size: int | None = None,
+    reader_num_threads: int | None = None,
+    parser_num_threads: int | None = None,
+    sloppy_ordering: bool = False,
+    drop_final_batch: bool = False,
+) -> Dataset:
+    """Make a dataset of batches of parsed ``tf.train.Example``: a dict of features, or a pair with a label.
+
+    Args:
+        file_pattern: A glob pattern, or a list of them.
+        batch_size: The number of examples in a batch.
+        features: As for `parse_example`.
+        reader: Makes a dataset of the records of files.
+        label_key: The feature that is the label; None for none.
+        reader_args: More arguments of `reader`.
+        num_epochs: The number of passes; None repeats without end.
+        shuffle: Whether to shuffle.
+        shuffle_buffer_size: `buffer_size` of the shuffle.
+        shuffle_seed: Its seed.
+        prefetch_buffer_size: The number of batches to read ahead; by default 1.
+        reader_num_threads: Accepted and ignored, as the next two.
+        parser_num_threads: Ignored.
+        sloppy_ordering: Ignored.
+        drop_final_batch: Whether to drop a last batch that is not full.
+
+    Raises:
+        ValueError: `features` does not have the label.
+    """
+    if label_key is not None and label_key not in features:
+        raise ValueError(f"The `label_key` provided ({label_key!r}) must be in the features: {[*features]}.")
+    dataset = reader(list(Dataset.list_files(file_pattern, shuffle=False)), *(reader_args or ()))
+    if shuffle:
+        dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
+
+    def parse(records: Any) -> Any:
+        parsed = parse_example(records, dict(features))
+        return parsed if label_key is None else (parsed, parsed.pop(label_key))
+
+    batches = dataset.repeat(num_epochs).batch(batch_size, drop_final_batch).map(parse)
+    return batches.prefetch(1 if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
 def tf_record_iterator(path: str, options: TFRecordOptions | str | None = None) -> Iterator[bytes]:

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from muster.compat.ops import _layers_of_nn, _math, _nn, _segments, _select, _shape, _strings
+from muster.compat.ops import _candidates, _layers_of_nn, _math, _nn, _segments, _select, _shape, _strings
 from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike
 from muster.compat.ops._control import cond as _cond
 from muster.compat.ops._control import while_loop as _while_loop
+from muster.compat.ops._eager_values import shown_decoded
 from muster.data import SparseTensor
 from muster.data import decode_csv as _decode_csv
 
@@ -221,6 +222,7 @@ def to_bfloat16(x: ArrayLike, name: str = "ToBFloat16") -> Array:
     return _math.cast(x, jax.numpy.bfloat16)
 
 
+@shown_decoded
 def decode_csv(
     records: Any,
     record_defaults: Sequence[Any],
@@ -331,6 +333,48 @@ def embedding_lookup(
             raise ValueError("tf.nn.embedding_lookup takes one table: strategies divide it by themselves.")
         params = params[0]
     return _nn.embedding_lookup(params, ids, max_norm)
+
+
+def nce_loss(
+    weights: ArrayLike,
+    biases: ArrayLike,
+    labels: ArrayLike,
+    inputs: ArrayLike,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+) -> jax.Array:
+    """Return the noise-contrastive loss of each example; ``partition_strategy`` is unused."""
+    return _candidates.nce_loss(
+        *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),
+        remove_accidental_hits,
+    )
+
+
+def sampled_softmax_loss(
+    weights: ArrayLike,
+    biases: ArrayLike,
+    labels: ArrayLike,
+    inputs: ArrayLike,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    seed: int | None = None,
+) -> jax.Array:
+    """Return the cross entropy among classes and drawn ones; ``partition_strategy`` is unused."""
+    return _candidates.sampled_softmax_loss(
+        *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),
+        remove_accidental_hits,
+        seed,
+    )
 
 
 def xw_plus_b(x: ArrayLike, weights: ArrayLike, biases: ArrayLike, name: str | None = None) -> jax.Array:

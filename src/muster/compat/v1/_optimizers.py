@@ -3,6 +3,7 @@
 Source of the arguments and updates: tensorflow/python/training/, a file for each optimizer.
 """
 
+import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Self, TypeAlias
@@ -10,8 +11,11 @@ from typing import Any, Self, TypeAlias
 import jax
 
 from muster._keras import keras
+from muster.compat.v1._own_optimizers import Optimizer
 from muster.optimizers import RowOptimizer, rules
-from muster.program import TrainOp, apply_gradients, gradients, minimize, trainable_variables
+from muster.program import TrainOp, apply_gradients, minimize, replica_weight
+from muster.program.trace import ProgramScope
+from muster.program.variables import current_scope
 
 LearningRate: TypeAlias = (
     float | jax.Array | Callable[[], float | jax.Array] | keras.optimizers.schedules.LearningRateSchedule
@@ -19,13 +23,10 @@ LearningRate: TypeAlias = (
 """A number, a value that the step computes, a function that returns one, or a schedule of Keras'."""
 
 
-class Optimizer:
-    """Train variables with a Keras optimizer.
+class KerasBacked(Optimizer):
+    """Trains variables with a Keras optimizer.
 
-    Attributes:
-        keras_optimizer: The Keras optimizer.
-
-    Source: tensorflow/python/training/optimizer.py, ``Optimizer``.
+    It may be built outside of a model_fn: each trace takes a new one of the same arguments.
     """
 
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
@@ -37,17 +38,26 @@ class Optimizer:
         return made
 
     def __init__(self, keras_optimizer: keras.optimizers.Optimizer) -> None:
-        """Wrap a Keras optimizer that was built in this step."""
-        self.keras_optimizer = keras_optimizer
+        """Wrap a Keras optimizer."""
+        super().__init__(False, str(keras_optimizer.name))
+        self._keras_optimizer = keras_optimizer
+        self._scope = _scope()
+
+    @property
+    def keras_optimizer(self) -> keras.optimizers.Optimizer:
+        """The Keras optimizer; in a step that has not built this one, a new one of the same arguments."""
+        scope = current_scope()
+        if scope is None or scope is self._scope():
+            return self._keras_optimizer
+        made = scope.shared.setdefault(("tensorflow 1", "optimizers"), {})
+        if id(self) not in made:
+            made[id(self)] = self.copy()
+        return made[id(self)]._keras_optimizer
 
     def copy(self) -> Self:
         """Return a new optimizer with the same arguments: each trace of a model_fn needs its own."""
         args, kwargs = self._arguments
         return type(self)(*args, **kwargs)
-
-    def get_name(self) -> str:
-        """Return the optimizer's name."""
-        return str(self.keras_optimizer.name)
 
     def minimize(
         self,
@@ -55,32 +65,32 @@ class Optimizer:
         global_step: keras.Variable | None = None,
         var_list: Iterable[keras.Variable] | None = None,
         name: str | None = None,
-    ) -> TrainOp:
-        """Take one step against the gradients of a loss, as `muster.minimize` does.
-
-        Args:
-            loss: A floating-point array of shape (), per replica.
-            global_step: The variable to count up by one, or None.
-            var_list: The variables to train; None takes all trainable ones that were created so far.
-            name: Unused.
-        """
+    ) -> Any:
+        """Take one step against the gradients of a loss, as `muster.minimize` does."""
+        kind = type(self)
+        if (kind.compute_gradients, kind.apply_gradients) != (
+            KerasBacked.compute_gradients,
+            KerasBacked.apply_gradients,
+        ):
+            return super().minimize(loss, global_step, var_list, name)
         return minimize(self.keras_optimizer, loss, global_step, var_list)
 
     def compute_gradients(
         self, loss: jax.Array, var_list: Iterable[keras.Variable] | None = None
     ) -> list[tuple[jax.Array, keras.Variable]]:
-        """Return the gradients of a loss.
+        """Return the gradients of a loss; in a model_fn, those of replicas add up to that of their mean loss.
 
         Args:
             loss: A floating-point array of shape (), per replica.
             var_list: The variables; None takes all trainable ones that were created so far.
 
         Returns:
-            Pairs of a gradient and its variable. A variable that the loss does not depend on has a gradient
-            of zeros, where TensorFlow's has None.
+            Pairs of a gradient and its variable, as of `Optimizer.compute_gradients`.
+
+        Source: tensorflow/python/training/optimizer.py, ``Optimizer._scale_loss``.
         """
-        variables = trainable_variables() if var_list is None else list(var_list)
-        return list(zip(gradients(loss, variables), variables, strict=True))
+        share = replica_weight() if isinstance(current_scope(), ProgramScope) else 1.0
+        return super().compute_gradients(loss if share == 1.0 else loss * share, var_list)
 
     def apply_gradients(
         self,
@@ -112,7 +122,7 @@ class Optimizer:
         return apply_gradients(self.keras_optimizer, present, global_step, skip_gradients_aggregation=skips)
 
 
-class GradientDescentOptimizer(Optimizer):
+class GradientDescentOptimizer(KerasBacked):
     """Gradient descent: ``w -= learning_rate * gradient``."""
 
     def __init__(
@@ -121,7 +131,7 @@ class GradientDescentOptimizer(Optimizer):
         super().__init__(keras.optimizers.SGD(_rate(learning_rate), name=name))
 
 
-class MomentumOptimizer(Optimizer):
+class MomentumOptimizer(KerasBacked):
     """Momentum: ``m = momentum * m + gradient; w -= learning_rate * m``.
 
     Keras' SGD multiplies by the learning rate within ``m``, which differs once the rate changes.
@@ -139,7 +149,7 @@ class MomentumOptimizer(Optimizer):
         super().__init__(RowOptimizer(_rate(learning_rate), rule, {"momentum": 0.0}, name=name))
 
 
-class AdagradOptimizer(Optimizer):
+class AdagradOptimizer(KerasBacked):
     """Adagrad: ``a += gradient ** 2; w -= learning_rate * gradient / sqrt(a)``."""
 
     def __init__(
@@ -153,7 +163,7 @@ class AdagradOptimizer(Optimizer):
         super().__init__(RowOptimizer(_rate(learning_rate), rules.adagrad, slots, name=name))
 
 
-class AdamOptimizer(Optimizer):
+class AdamOptimizer(KerasBacked):
     """Adam, with the epsilon that the paper calls epsilon hat."""
 
     def __init__(
@@ -168,7 +178,7 @@ class AdamOptimizer(Optimizer):
         super().__init__(keras.optimizers.Adam(_rate(learning_rate), beta1, beta2, epsilon, name=name))
 
 
-class RMSPropOptimizer(Optimizer):
+class RMSPropOptimizer(KerasBacked):
     """RMSProp, whose mean of squares starts at one; Keras' starts at zero."""
 
     def __init__(
@@ -190,7 +200,7 @@ class RMSPropOptimizer(Optimizer):
         super().__init__(RowOptimizer(_rate(learning_rate), rule, slots, name=name))
 
 
-class AdadeltaOptimizer(Optimizer):
+class AdadeltaOptimizer(KerasBacked):
     """Adadelta."""
 
     def __init__(
@@ -206,7 +216,7 @@ class AdadeltaOptimizer(Optimizer):
         super().__init__(RowOptimizer(_rate(learning_rate), rule, slots, name=name))
 
 
-class FtrlOptimizer(Optimizer):
+class FtrlOptimizer(KerasBacked):
     """FTRL-Proximal."""
 
     def __init__(
@@ -235,7 +245,7 @@ class FtrlOptimizer(Optimizer):
         super().__init__(RowOptimizer(_rate(learning_rate), rule, slots, name=name))
 
 
-class ProximalGradientDescentOptimizer(Optimizer):
+class ProximalGradientDescentOptimizer(KerasBacked):
     """Gradient descent, after which weights step towards zero as both regularizations say."""
 
     def __init__(
@@ -252,7 +262,7 @@ class ProximalGradientDescentOptimizer(Optimizer):
         super().__init__(RowOptimizer(_rate(learning_rate), rule, {}, name=name))
 
 
-class ProximalAdagradOptimizer(Optimizer):
+class ProximalAdagradOptimizer(KerasBacked):
     """Adagrad, after which weights step towards zero as both regularizations say."""
 
     def __init__(
@@ -267,6 +277,12 @@ class ProximalAdagradOptimizer(Optimizer):
         rule = partial(rules.proximal_adagrad, l1=l1_regularization_strength, l2=l2_regularization_strength)
         slots = {"accumulator": _positive(initial_accumulator_value)}
         super().__init__(RowOptimizer(_rate(learning_rate), rule, slots, name=name))
+
+
+def _scope() -> Callable[[], Any]:
+    """Return a function that returns the scope of the step that is being traced, while it exists."""
+    scope = current_scope()
+    return (lambda: None) if scope is None else weakref.ref(scope)
 
 
 def _positive(initial_accumulator_value: float) -> float:

@@ -1,6 +1,8 @@
 """``tf.compat.v1.ConfigProto``, for programs that set options of TensorFlow's runtime."""
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -10,9 +12,51 @@ class GPUOptions:
     Source: tensorflow/core/protobuf/config.proto, ``GPUOptions``.
     """
 
-    allow_growth: bool = False
     per_process_gpu_memory_fraction: float = 0.0
+    allow_growth: bool = False
+    allocator_type: str = ""
+    deferred_deletion_bytes: int = 0
     visible_device_list: str = ""
+    polling_active_delay_usecs: int = 0
+    polling_inactive_delay_msecs: int = 0
+    force_gpu_compatible: bool = False
+
+
+@dataclass(slots=True)
+class OptimizerOptions:
+    """Accepted without effect: XLA compiles every step.
+
+    Source: tensorflow/core/protobuf/config.proto, ``OptimizerOptions``.
+    """
+
+    DEFAULT = 0
+    OFF = -1
+    ON_1 = 1
+    ON_2 = 2
+    L0 = -1
+    L1 = 0
+
+    do_common_subexpression_elimination: bool = False
+    do_constant_folding: bool = False
+    do_function_inlining: bool = False
+    opt_level: int = 0
+    global_jit_level: int = 0
+    cpu_global_jit: bool = False
+
+
+@dataclass(slots=True)
+class GraphOptions:
+    """Accepted without effect: there is no graph.
+
+    Source: tensorflow/core/protobuf/config.proto, ``GraphOptions``.
+    """
+
+    optimizer_options: OptimizerOptions = field(default_factory=OptimizerOptions)
+    rewrite_options: Any = field(default_factory=SimpleNamespace)
+    build_cost_model: int = 0
+    enable_recv_scheduling: bool = False
+    infer_shapes: bool = False
+    place_pruned_graph: bool = False
 
 
 @dataclass(slots=True)
@@ -30,4 +74,8 @@ class ConfigProto:
     intra_op_parallelism_threads: int = 0
     operation_timeout_in_ms: int = 0
     isolate_session_state: bool = False
+    share_cluster_devices_in_session: bool = False
+    use_per_session_threads: bool = False
+    placement_period: int = 0
     gpu_options: GPUOptions = field(default_factory=GPUOptions)
+    graph_options: GraphOptions = field(default_factory=GraphOptions)

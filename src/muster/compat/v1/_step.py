@@ -2,7 +2,8 @@
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import jax
 
@@ -11,6 +12,9 @@ from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._print import tf_print
+from muster.compat.ops._value_names import entered
+from muster.compat.v1._collections import GraphKeys, collected, get_losses, in_scope
+from muster.compat.v1._variables import get_variable, with_names
 from muster.compat.v1.losses import get_regularization_losses
 from muster.program.variables import active_scope
 
@@ -34,7 +38,7 @@ def get_global_step(graph: None = None) -> keras.Variable | program.Output:
 
 
 def trainable_variables(scope: str | None = None) -> list[keras.Variable]:
-    """Return the trainable variables that the model_fn has created so far.
+    """Return the trainable variables that the model_fn has created so far, called ``scope/kernel:0``.
 
     Args:
         scope: A regular expression that the start of a variable's path must match; None takes all.
@@ -42,7 +46,14 @@ def trainable_variables(scope: str | None = None) -> list[keras.Variable]:
     Raises:
         TraceError: No model_fn is being traced.
     """
-    return _in_scope(program.trainable_variables(), scope)
+    return with_names(_in_scope(program.trainable_variables(), scope))
+
+
+def get_local_variable(
+    name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, **options: Any
+) -> keras.Variable:
+    """Return a variable that is not trained, as `get_variable` does; it is saved, too."""
+    return get_variable(name, shape, dtype, initializer, **{**options, "trainable": False})
 
 
 def global_variables(scope: str | None = None) -> list[keras.Variable]:
@@ -55,7 +66,7 @@ def global_variables(scope: str | None = None) -> list[keras.Variable]:
         TraceError: No model_fn is being traced.
     """
     pairs = active_scope("tf.compat.v1.global_variables").table.pairs
-    return _in_scope([variable for spec, variable in pairs if not spec.local], scope)
+    return with_names(_in_scope([variable for spec, variable in pairs if not spec.local], scope))
 
 
 def _in_scope(variables: list[keras.Variable], scope: str | None) -> list[keras.Variable]:
@@ -83,28 +94,38 @@ def assign_sub(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.A
     return assigned
 
 
-def name_scope(
-    name: str | None, default_name: str | None = None, values: object = None
-) -> contextlib.AbstractContextManager[object]:
-    """Prefix the names of variables that are created in a ``with`` block; operations have no names.
+@contextlib.contextmanager
+def name_scope(name: str | None, default_name: str | None = None, values: object = None) -> Iterator[str]:
+    """Prefix the names of variables that are created, and of values that are named, in a ``with`` block.
 
     Args:
-        name: The prefix; None takes ``default_name``.
+        name: The prefix, which may have slashes, one at its end too; None takes ``default_name``.
         default_name: The prefix if ``name`` is None.
         values: Unused.
 
     Source: tensorflow/python/framework/ops.py, ``name_scope``.
     """
-    scope: contextlib.AbstractContextManager[object] = keras.name_scope(name or default_name)
-    return scope
+    parts = (name or default_name or "").strip("/").split("/")
+    with contextlib.ExitStack() as left:
+        for part in filter(None, parts):
+            left.enter_context(keras.name_scope(part))
+        yield left.enter_context(entered("/".join(parts)))
 
 
 def group(*inputs: object, name: str = "group") -> program.TrainOp:
-    """Return an operation that does nothing: the step already holds the updates of the inputs.
+    """Return an operation that does nothing: the step already holds what the inputs do.
+
+    Of ``UPDATE_OPS``, it holds those that are among the inputs.
 
     Source: tensorflow/python/ops/control_flow_ops.py, ``group``.
     """
+    program.run_updates(jax.tree.leaves(inputs))
     return program.TrainOp(name)
+
+
+def tuple_(tensors: Sequence[Any], name: str | None = None, control_inputs: object = None) -> list[Any]:
+    """Return the values as a list: a step computes all of them anyway."""
+    return list(tensors)
 
 
 def no_op(name: str = "no_op") -> program.TrainOp:
@@ -113,76 +134,56 @@ def no_op(name: str = "no_op") -> program.TrainOp:
 
 
 def control_dependencies(control_inputs: object) -> contextlib.AbstractContextManager[None]:
-    """Accept the call and do nothing: a step does all that its code says, in that order.
+    """Run the ``UPDATE_OPS`` among the inputs; a step does all else that its code says, in that order.
 
     Source: tensorflow/python/framework/ops.py, ``control_dependencies``.
     """
+    program.run_updates(jax.tree.leaves(control_inputs))
     return contextlib.nullcontext()
 
 
-class GraphKeys:
-    """The names of the collections that `get_collection` knows."""
-
-    GLOBAL_VARIABLES = "variables"
-    TRAINABLE_VARIABLES = "trainable_variables"
-    UPDATE_OPS = "update_ops"
-    REGULARIZATION_LOSSES = "regularization_losses"
+def local_variables(scope: str | None = None) -> list[keras.Variable]:
+    """Return the variables of metrics that the model_fn has created so far."""
+    pairs = active_scope("tf.compat.v1.local_variables").table.pairs
+    return with_names(_in_scope([variable for spec, variable in pairs if spec.local], scope))
 
 
-def get_collection(key: str, scope: str | None = None) -> list[keras.Variable] | list[jax.Array]:
+def get_collection(key: str, scope: str | None = None) -> list[Any]:
     """Return a collection of what the model_fn has built so far.
 
     Args:
-        key: One of those in `GraphKeys`. ``UPDATE_OPS`` is empty, because the step already holds the
-            updates of BatchNormalization.
+        key: One of those in `GraphKeys`, or the name of one that the program adds to. ``UPDATE_OPS`` has the
+            updates of ``tf.layers``' batch normalization; the step already holds those of Keras' layers.
         scope: A regular expression that the start of a path must match; None takes all.
 
-    Raises:
-        ValueError: There is no such collection.
-    """
-    if key == GraphKeys.GLOBAL_VARIABLES:
-        return global_variables(scope)
-    if key == GraphKeys.TRAINABLE_VARIABLES:
-        return trainable_variables(scope)
-    if key == GraphKeys.UPDATE_OPS:
-        return []
-    if key == GraphKeys.REGULARIZATION_LOSSES:
-        return get_regularization_losses(scope)
-    raise ValueError(
-        f"There is no collection {key!r}: a step has no graph. There are {GraphKeys.GLOBAL_VARIABLES!r}, "
-        f"{GraphKeys.TRAINABLE_VARIABLES!r}, {GraphKeys.UPDATE_OPS!r} and "
-        f"{GraphKeys.REGULARIZATION_LOSSES!r}."
-    )
-
-
-def summary_scalar(
-    name: str,
-    data: ArrayLike | None = None,
-    step: None = None,
-    description: str | None = None,
-    *,
-    tensor: ArrayLike | None = None,
-    **unused: object,
-) -> program.Output:
-    """Write a number of the step as a summary, as ``muster.program.summary_scalar`` does.
-
-    Args:
-        name: The name of the curve.
-        data: An array of one element.
-        step: Only None, which is the global step.
-        description: Unused.
-        tensor: TensorFlow 1's name for ``data``.
-        **unused: Arguments such as ``collections`` and ``family``.
+    Returns:
+        A list; of a name that nothing was added to, an empty one.
 
     Raises:
-        TypeError: Not exactly one of ``data`` and ``tensor`` is there.
-        ValueError: There is a step, or more than one element.
+        TraceError: It is one of variables or penalties, and no model_fn is being traced.
     """
-    if (data is None) == (tensor is None):
-        raise TypeError(f"The summary {name!r} needs one value: give either data or tensor.")
-    if step is not None:
-        raise ValueError("A model_fn writes its summaries at the global step: leave step out.")
-    return program.summary_scalar(name, tensor if data is None else data)
+    added = in_scope(collected(key), scope)
+    match key:
+        case GraphKeys.GLOBAL_VARIABLES:
+            return global_variables(scope) + added
+        case GraphKeys.TRAINABLE_VARIABLES | GraphKeys.MODEL_VARIABLES:
+            return trainable_variables(scope) + added
+        case GraphKeys.LOCAL_VARIABLES | GraphKeys.METRIC_VARIABLES:
+            return local_variables(scope) + added
+        case GraphKeys.LOSSES:
+            return get_losses(scope) + added
+        case GraphKeys.REGULARIZATION_LOSSES:
+            return get_regularization_losses(scope) + added
+        case GraphKeys.UPDATE_OPS:
+            return [*in_scope(program.held_updates(), scope), *added]
+        case GraphKeys.GLOBAL_STEP:
+            return [program.get_or_create_global_step()]
+    return added
+
+
+def get_collection_ref(key: str) -> list[Any]:
+    """Return the list of what the program has added to a collection: it may add to the list."""
+    return collected(key)
 
 
 def disable_eager_execution() -> None:

@@ -1,5 +1,12 @@
 """``tf.compat.as_str`` and its like."""
 
+import re
+from typing import Any
+
+import numpy as np
+
+from muster.data import SparseTensor
+
 
 def as_str(bytes_or_text: str | bytes, encoding: str = "utf-8") -> str:
     """Return text as ``str``."""
@@ -14,3 +21,32 @@ def as_bytes(bytes_or_text: str | bytes, encoding: str = "utf-8") -> bytes:
 def as_str_any(value: object, encoding: str = "utf-8") -> str:
     """Return any value as ``str``, bytes as the text that they are."""
     return value.decode(encoding) if isinstance(value, bytes) else str(value)
+
+
+def string_split(
+    source: Any, sep: str | None = None, skip_empty: bool = True, delimiter: str | None = None
+) -> SparseTensor:
+    """Split texts at each of some characters.
+
+    Args:
+        source: The texts.
+        sep: The characters, by default a space; empty to split into characters.
+        skip_empty: Whether to leave empty parts out.
+        delimiter: The old name of ``sep``.
+
+    Returns:
+        The parts of each text in a row.
+
+    Source: tensorflow/python/ops/ragged/ragged_string_ops.py, ``string_split``.
+    """
+    ends = " " if sep is None and delimiter is None else delimiter if sep is None else sep
+    rows = []
+    for text in np.asarray(source).ravel().tolist():
+        parts = re.split(f"[{re.escape(ends)}]", as_str(text)) if ends else list(as_str(text))
+        rows.append([part for part in parts if part or not skip_empty])
+    places = [(row, place) for row, parts in enumerate(rows) for place in range(len(parts))]
+    return SparseTensor(
+        np.array(places, np.int64).reshape(-1, 2),
+        np.array([part for parts in rows for part in parts], str),
+        (len(rows), max(map(len, rows), default=0)),
+    )

@@ -1,17 +1,20 @@
-"""``tf.compat.v1.get_variable`` and ``variable_scope``: variables of a model_fn that are found by name."""
+"""``tf.compat.v1.get_variable`` and ``variable_scope``: variables that code finds by name."""
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._arrays import DTypeLike, as_array
-from muster.program.variables import active_scope, current_scope
+from muster.compat.ops._value_names import entered
+from muster.compat.v2._variable import scopes_of
+from muster.program.variables import current_scope, rename
 
 AUTO_REUSE = "auto_reuse"
 Made = TypeVar("Made")
@@ -26,9 +29,13 @@ class _Settings:
     regularizer: Any = None
     dtype: DTypeLike = np.float32
     reuse: bool | str | None = None
+    opened: set[str] = field(default_factory=set, compare=False)  # the scopes in it, since it was entered
 
+
+Kept = dict[str, dict[str, Any]]  # kind -> name -> what was made
 
 _CURRENT: ContextVar[_Settings | None] = ContextVar("muster_tensorflow_1_scope", default=None)
+_KEPT: ContextVar[Kept | None] = ContextVar("muster_tensorflow_1_kept", default=None)
 
 
 def _settings() -> _Settings:
@@ -115,7 +122,6 @@ def variable_scope(
 
     Raises:
         ValueError: There is a custom_getter or constraint, or a scope lies elsewhere.
-        TraceError: No model_fn is being traced.
 
     Source: tensorflow/python/ops/variable_scope.py, ``variable_scope``.
     """
@@ -141,10 +147,13 @@ def variable_scope(
         initializer=base.initializer if initializer is None else initializer,
         regularizer=base.regularizer if regularizer is None else regularizer,
         dtype=base.dtype if dtype is None else dtype,
+        opened=set(),
     )
+    outer.opened.add(inner)
     with contextlib.ExitStack() as left:
         for part in filter(None, inner.split("/")):
             left.enter_context(keras.name_scope(part))
+        left.enter_context(entered(inner))
         token = _CURRENT.set(settings)
         left.callback(_CURRENT.reset, token)
         yield VariableScope(settings)
@@ -181,8 +190,10 @@ def get_variable(
 ) -> keras.Variable:
     """Return a new variable of the model_fn, or with ``reuse`` the one of this name.
 
+    In eager code it is a new one at each call, but for methods that ``track_tf1_style_variables`` decorates.
+
     Args:
-        name: Its name, after those of the scopes.
+        name: Its name, after those of the scopes; it may have scopes of its own, as in ``"kernel/adam_m"``.
         shape: Its shape; None takes that of an initializer that is an array.
         dtype: Its dtype; None is the scope's, which is float32 by default.
         initializer: One of Keras or of ``tf.compat.v1``, a function of a shape and a dtype, or an array; None
@@ -201,7 +212,6 @@ def get_variable(
 
     Raises:
         ValueError: The variable exists and may not, or must and does not; it has no shape, or another.
-        TraceError: No model_fn is being traced.
 
     Source: tensorflow/python/ops/variable_scope.py, ``get_variable``.
     """
@@ -217,9 +227,10 @@ def get_variable(
             for key, value in (("synchronization", synchronization), ("aggregation", aggregation))
             if value is not None
         }
-        variable = keras.Variable(
-            initial, sizes, kind, trainable=trainable is not False, name=name, **options
-        )
+        with scopes_of(name) as own:
+            variable = keras.Variable(
+                initial, sizes, kind, trainable=trainable is not False, name=own, **options
+            )
         variable.regularizer = settings.regularizer if regularizer is None else regularizer
         variable.constraint = constraint
         return variable
@@ -231,7 +242,10 @@ def get_variable(
             f"Trying to share variable {found.path}, but specified shape {sizes} and found shape "
             f"{tuple(found.shape)}."
         )
-    return found
+    if current_scope() is None or _KEPT.get() is not None:
+        rename(found, f"{_path(name)}:0")
+        return found
+    return with_names([found])[0]
 
 
 def _initializer(name: str, given: Any, shape: Any, dtype: str) -> tuple[Any, tuple[int, ...] | None]:
@@ -249,6 +263,13 @@ def _initializer(name: str, given: Any, shape: Any, dtype: str) -> tuple[Any, tu
     return keras.initializers.get(given), (shape,) if isinstance(shape, int) else tuple(shape)
 
 
+def with_names(variables: list[keras.Variable]) -> list[keras.Variable]:
+    """Let variables have TensorFlow's names, which programs compare, such as ``scope/kernel:0``."""
+    for variable in variables:
+        rename(variable, f"{variable.path}:0")
+    return variables
+
+
 def shared(kind: str, name: str, make: Callable[[], Made], reuse: bool | str | None = None) -> Made:
     """Return what has been made under a name, or make it, as ``reuse`` says.
 
@@ -260,7 +281,6 @@ def shared(kind: str, name: str, make: Callable[[], Made], reuse: bool | str | N
 
     Raises:
         ValueError: It exists and may not, or must and does not.
-        TraceError: No model_fn is being traced.
     """
     reuse = reuse or _settings().reuse
     made, path = _made(kind), _path(name)
@@ -280,10 +300,66 @@ def shared(kind: str, name: str, make: Callable[[], Made], reuse: bool | str | N
     return found
 
 
+def automatic_name(base: str) -> str | None:
+    """Return the next name of a layer without one in the scope around the call, such as ``dense_1``.
+
+    A scope that is entered again counts from zero, and so finds its layers. None if there is no scope.
+
+    Source: tensorflow/python/ops/variable_scope.py, ``_get_unique_variable_scope``.
+    """
+    settings = _settings()
+    if not settings.name and _KEPT.get() is None:
+        return None
+    names = itertools.chain([base], (f"{base}_{number}" for number in itertools.count(1)))
+    name = next(each for each in names if each not in settings.opened)
+    settings.opened.add(name)
+    return name
+
+
+@contextlib.contextmanager
+def kept_in(made: Kept) -> Iterator[None]:
+    """Keep what code in a ``with`` block makes by name, and find it in the next block with the same dict.
+
+    Args:
+        made: Variables and layers of the blocks before, by kind and name.
+    """
+    made.setdefault("scopes", {}).clear()
+    kept = _KEPT.set(made)
+    current = _CURRENT.set(replace(_settings(), reuse=AUTO_REUSE, opened=set()))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(current)
+        _KEPT.reset(kept)
+
+
+def is_kept() -> bool:
+    """Return whether what is made here is kept by `kept_in`."""
+    return _KEPT.get() is not None
+
+
+def name_weights(layer: keras.Layer, name: str) -> None:
+    """Let the variables of a layer that is kept have TensorFlow's names, such as ``scope/dense/kernel:0``."""
+    _settings().opened.add(name)
+    for variable in layer.weights:
+        if ":" not in variable.name:
+            rename(variable, f"{_path(name)}/{variable.name}:0")
+
+
+def snake_case(name: str) -> str:
+    """Return a class's name as layers and cells are called: ``conv2d_transpose``, ``lstm_cell``."""
+    parts: list[str] = []
+    for index, letter in enumerate(name):
+        before, after = name[index - 1 : index], name[index + 1 : index + 2]
+        if letter.isupper() and (before.islower() or (before and after.islower())):
+            parts.append("_")
+        parts.append(letter.lower())
+    return "".join(parts)
+
+
 def note_made(kind: str, name: str, value: object) -> None:
-    """Let `shared` find what was made under a name, if a model_fn is being traced."""
-    if current_scope() is not None:
-        _made(kind).setdefault(_path(name), value)
+    """Let `shared` find what was made under a name."""
+    _made(kind).setdefault(_path(name), value)
 
 
 def _path(name: str) -> str:
@@ -291,8 +367,14 @@ def _path(name: str) -> str:
 
 
 def _made(kind: str) -> dict[str, Any]:
-    """Return what the model_fn that is being traced has made of a kind, by name."""
-    made: dict[str, Any] = active_scope("tf.compat.v1.get_variable").shared.setdefault(
-        ("tensorflow 1", kind), {}
-    )
+    """Return what has been made of a kind by name: by the object whose code runs, else by the model_fn.
+
+    Eager code of no such object finds nothing again.
+    """
+    kept, scope = _KEPT.get(), current_scope()
+    if kept is not None:
+        return kept.setdefault(kind, {})
+    if scope is None:
+        return {}
+    made: dict[str, Any] = scope.shared.setdefault(("tensorflow 1", kind), {})
     return made

@@ -2,10 +2,54 @@
 
 import functools
 import importlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _NEW_NAMES = {"flag_name": "name", "default_value": "default", "docstring": "help"}
+
+
+class FlagValues:
+    """The values of absl's flags, which parse the command line when the first is read before.
+
+    Args:
+        flags: ``absl.flags.FLAGS``.
+
+    Source: tensorflow/python/platform/flags.py, ``_FlagValuesWrapper``.
+    """
+
+    def __init__(self, flags: Any) -> None:
+        vars(self)["_flags"] = flags
+
+    def __getattr__(self, name: str) -> Any:
+        flags = vars(self)["_flags"]
+        if name in flags and not flags.is_parsed():
+            flags(sys.argv)
+        return getattr(flags, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)["_flags"], name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(vars(self)["_flags"], name)
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)["_flags"][name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in vars(self)["_flags"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self)["_flags"])
+
+    def __len__(self) -> int:
+        return len(vars(self)["_flags"])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return vars(self)["_flags"](*args, **kwargs)
+
+
+_flag_values = functools.cache(FlagValues)
 
 
 def flag(name: str) -> Any:
@@ -21,6 +65,8 @@ def flag(name: str) -> Any:
         flags = importlib.import_module("absl.flags")
     except ImportError as exc:
         raise AttributeError(f"tf.flags.{name} needs absl: pip install absl-py.", name=name) from exc
+    if name == "FLAGS":
+        return _flag_values(flags.FLAGS)
     found = getattr(flags, name)
     return _renaming(found) if name.startswith("DEFINE_") else found
 

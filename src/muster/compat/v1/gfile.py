@@ -71,3 +71,16 @@ def matching_files(filename: Path | Iterable[Path]) -> list[str]:
 def stat(filename: Path) -> os.stat_result:
     """Return what is known of a file, as ``os.stat`` does."""
     return os.stat(filename)
+
+
+def read_file_to_string(filename: Path, binary_mode: bool = False) -> str | bytes:
+    """Return what is in a file, as bytes if ``binary_mode``."""
+    with gfile.GFile(filename, "rb" if binary_mode else "r") as file:
+        content: str | bytes = file.read()
+    return content
+
+
+def write_string_to_file(filename: Path, file_content: str) -> None:
+    """Write a file anew."""
+    with gfile.GFile(filename, "w") as file:
+        file.write(file_content)

@@ -5,14 +5,25 @@ regularizer of its own for, it takes from ``tf.compat.v1.variable_scope``.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 import jax
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
-from muster.compat.v1._variables import get_variable_scope, note_made, shared
-from muster.program import add_penalty
+from muster.compat.ops._value_names import name_value
+from muster.compat.v1._variables import (
+    automatic_name,
+    get_variable_scope,
+    is_kept,
+    name_weights,
+    note_made,
+    shared,
+    snake_case,
+    variable_scope,
+)
+from muster.program import add_penalty, updates_held_back
 
 Regularizer: TypeAlias = str | Callable[[jax.Array], jax.Array] | None
 
@@ -53,6 +64,15 @@ def _layer(layer: Any, order: Sequence[str], **defaults: Any) -> Any:
                     f"without names, and {', '.join(kwargs)}."
                 )
             super().__init__(**_for_keras({**defaults, **given, **kwargs}))
+            self._given_name = {**given, **kwargs}.get("name")
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            if not is_kept():
+                return super().__call__(*args, **kwargs)
+            name = self._given_name or automatic_name(snake_case(layer.__name__)) or ""
+            outputs = super().__call__(*args, **kwargs)
+            name_weights(self, name)
+            return outputs
 
     Ordered.__name__ = Ordered.__qualname__ = layer.__name__
     Ordered.__doc__ = f"``keras.layers.{layer.__name__}`` with the arguments {', '.join(order)}."
@@ -100,8 +120,20 @@ AveragePooling2D = _layer(keras.layers.AveragePooling2D, _POOLING, **_LAST)
 AveragePooling3D = _layer(keras.layers.AveragePooling3D, _POOLING, **_LAST)
 Dropout = _layer(keras.layers.Dropout, ("rate", "noise_shape", "seed", "name"), rate=0.5)
 Flatten = _layer(keras.layers.Flatten, ("data_format", "name"))
+
+
+class _HeldBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]  # keras is untyped
+    """Normalizes batches; in a model_fn, its averages move if the code runs ``UPDATE_OPS``."""
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> jax.Array:
+        with updates_held_back():
+            outputs: jax.Array = super().call(inputs, training=training, mask=mask)
+        return outputs
+
+
+_HeldBatchNormalization.__name__ = "BatchNormalization"
 BatchNormalization = _layer(
-    keras.layers.BatchNormalization,
+    _HeldBatchNormalization,
     (*_NORMALIZATION, *("renorm", "renorm_clipping", "renorm_momentum", "fused", "trainable"), "name"),
     beta_regularizer=None,
     gamma_regularizer=None,
@@ -118,8 +150,10 @@ def _function(layer: Any, name: str) -> Callable[..., jax.Array]:
         activity_regularizer: Regularizer = None,
         **kwargs: Any,
     ) -> jax.Array:
-        built = _built(layer, args, kwargs, reuse)
-        return _regularized(built, inputs, activity_regularizer)
+        *scopes, last = [part for part in (kwargs.get("name") or "").split("/") if part] or [None]
+        with variable_scope("/".join(scopes)) if scopes else nullcontext():
+            built = _built(layer, args, kwargs if last is None else {**kwargs, "name": last}, reuse)
+            return _regularized(built, inputs, activity_regularizer)
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"Build a `{layer.__name__}` of the arguments after ``inputs``, and call it."
@@ -131,9 +165,10 @@ def _built(layer: Any, args: Sequence[Any], kwargs: dict[str, Any], reuse: Any) 
 
     Raises:
         ValueError: A layer is to be used again that has no name, or that does not exist.
-        TraceError: A layer is to be used again, and no model_fn is being traced.
     """
     name, reuse = kwargs.get("name"), reuse or get_variable_scope().reuse
+    if name is None and (name := automatic_name(snake_case(layer.__name__))) is not None:
+        kwargs = {**kwargs, "name": name}
     if not reuse:
         built = layer(*args, **kwargs)
         if name is not None:
@@ -177,22 +212,43 @@ def dropout(
     name: str | None = None,
 ) -> jax.Array:
     """If ``training``, set a fraction ``rate`` of the values to 0, and divide the others by ``1 - rate``."""
-    return _applied(Dropout(rate, noise_shape, seed=seed, name=name), inputs, training=training)
+
+    def make() -> Any:
+        return Dropout(rate, noise_shape, seed=seed, name=name)
+
+    kept = is_kept()  # then its generator goes on
+    layer = shared("layers", name or automatic_name("dropout") or "", make) if kept else make()
+    return _applied(layer, inputs, training=training)
 
 
 def batch_normalization(
     inputs: ArrayLike, *args: Any, training: bool = False, reuse: Any = None, **kwargs: Any
 ) -> jax.Array:
-    """Normalize each channel. The step updates the moving averages itself, without ``UPDATE_OPS``.
+    """Normalize each channel. In a model_fn, the moving averages move if the code runs ``UPDATE_OPS``.
 
     The arguments after ``inputs`` are those of `BatchNormalization`.
+
+    Source: tensorflow/python/keras/engine/base_layer_v1.py, ``Layer.add_update``; the layers of ``tf.layers``
+    put their updates into the collection.
     """
     return _applied(_built(BatchNormalization, args, kwargs, reuse), inputs, training=training)
 
 
 def _applied(layer: keras.Layer, inputs: ArrayLike, **kwargs: Any) -> jax.Array:
     outputs: jax.Array = layer(as_array(inputs), **kwargs)
+    if isinstance(outputs, jax.Array):
+        for operation in _last_operations(layer):
+            name_value(f"{layer.name}/{operation}", outputs)
     return outputs
+
+
+def _last_operations(layer: keras.Layer) -> list[str]:
+    """Return how TensorFlow names the operation that computes a layer's outputs."""
+    activation = getattr(layer, "activation", None)
+    name = getattr(activation, "__name__", "linear")
+    if name != "linear":
+        return ["".join(part.capitalize() for part in name.split("_"))]
+    return ["BiasAdd"] if getattr(layer, "use_bias", False) else []
 
 
 def _regularized(layer: keras.Layer, inputs: ArrayLike, activity_regularizer: Regularizer) -> jax.Array:

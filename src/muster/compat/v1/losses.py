@@ -1,7 +1,7 @@
 """``tf.compat.v1.losses``: losses reduced to one number per batch.
 
-The default reduction divides the weighted sum by the number of weights other than 0. No collection holds the
-losses. A model_fn adds regularization losses itself, which `get_regularization_losses` returns.
+The default reduction divides the weighted sum by the number of weights other than 0. `get_losses` returns the
+losses of a model_fn so far, `get_regularization_losses` the penalties, and `get_total_loss` the sum of both.
 Arguments follow tensorflow/python/ops/losses/losses_impl.py and util.py.
 """
 
@@ -19,6 +19,8 @@ from muster.compat.ops._nn import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
+from muster.compat.ops._value_names import name_value, path_of
+from muster.compat.v1._collections import GraphKeys, get_losses, note_loss
 from muster.program import trainable_variables
 from muster.program.gradients import penalties
 
@@ -33,12 +35,34 @@ class Reduction:
     SUM_OVER_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"
     SUM_BY_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"
 
+    @classmethod
+    def all(cls) -> tuple[str, ...]:
+        """Return all ways."""
+        return (
+            cls.NONE,
+            cls.SUM,
+            cls.MEAN,
+            cls.SUM_OVER_BATCH_SIZE,
+            cls.SUM_OVER_NONZERO_WEIGHTS,
+            cls.SUM_BY_NONZERO_WEIGHTS,
+        )
+
+    @classmethod
+    def validate(cls, key: str) -> None:
+        """Check that there is such a way.
+
+        Raises:
+            ValueError: There is none.
+        """
+        if key not in cls.all():
+            raise ValueError(f"Invalid Reduction Key: {key}. Give one of {cls.all()}.")
+
 
 def compute_weighted_loss(
     losses: ArrayLike,
     weights: ArrayLike = 1.0,
     scope: str | None = None,
-    loss_collection: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> jax.Array:
     """Multiply losses by weights, and reduce them.
@@ -46,8 +70,8 @@ def compute_weighted_loss(
     Args:
         losses: Losses of any shape.
         weights: A number, or an array that broadcasts to the losses.
-        scope: Unused.
-        loss_collection: Unused.
+        scope: What hooks call the loss, followed by ``/value``.
+        loss_collection: The collection that the loss is added to; None for none.
         reduction: One of those in `Reduction`.
 
     Raises:
@@ -59,7 +83,14 @@ def compute_weighted_loss(
     ):
         raise ValueError(f"weights of shape {factors.shape} cannot be broadcast to losses of {values.shape}.")
     factors = jnp.broadcast_to(factors, values.shape).astype(values.dtype)
-    weighted = values * factors
+    loss = _reduced(values * factors, factors, reduction)
+    name = f"{scope or 'weighted_loss'}/value"
+    name_value(name, loss)
+    note_loss(path_of(name) or name, loss, loss_collection)
+    return loss
+
+
+def _reduced(weighted: jax.Array, factors: jax.Array, reduction: str) -> jax.Array:
     match reduction:
         case Reduction.NONE:
             return weighted
@@ -68,7 +99,7 @@ def compute_weighted_loss(
         case Reduction.MEAN:
             return _ratio(jnp.sum(weighted), jnp.sum(factors))
         case Reduction.SUM_OVER_BATCH_SIZE:
-            return jnp.sum(weighted) / values.size
+            return jnp.sum(weighted) / weighted.size
         case Reduction.SUM_BY_NONZERO_WEIGHTS:
             return _ratio(jnp.sum(weighted), jnp.sum(factors != 0))
     raise ValueError(f"Invalid Reduction Key {reduction}. Give one of tf.compat.v1.losses.Reduction.")
@@ -79,7 +110,7 @@ def sparse_softmax_cross_entropy(
     logits: ArrayLike,
     weights: ArrayLike = 1.0,
     scope: str | None = None,
-    loss_collection: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> jax.Array:
     """Reduce the softmax cross entropy of integer labels and logits.
@@ -88,8 +119,8 @@ def sparse_softmax_cross_entropy(
         labels: Class indices, shape (batch,) or (batch, 1).
         logits: Float, shape (batch, classes).
         weights: A number, or an array of shape (batch,) or (batch, 1).
-        scope: Unused.
-        loss_collection: Unused.
+        scope: What hooks call the loss, followed by ``/value``.
+        loss_collection: The collection that the loss is added to; None for none.
         reduction: One of those in `Reduction`.
     """
     labels, logits = as_array(labels), as_array(logits)
@@ -99,7 +130,9 @@ def sparse_softmax_cross_entropy(
     weights = as_array(weights)
     if weights.ndim == losses.ndim + 1 and weights.shape[-1] == 1:
         weights = weights.squeeze(-1)
-    return compute_weighted_loss(losses, weights, reduction=reduction)
+    return compute_weighted_loss(
+        losses, weights, scope or "sparse_softmax_cross_entropy_loss", None, reduction
+    )
 
 
 def _loss(values_of: Callable[..., Array]) -> Callable[..., jax.Array]:
@@ -117,10 +150,17 @@ def _loss(values_of: Callable[..., Array]) -> Callable[..., jax.Array]:
         arguments = signature.bind(*args, **kwargs).arguments
         names = [each.name for each in (first, second, *rest) if each.name in arguments]
         values = values_of(**{name: arguments.pop(name) for name in names})
+        arguments.setdefault("scope", _scope_of(values_of.__name__))
         return compute_weighted_loss(values, **arguments)
 
     loss.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
     return loss
+
+
+def _scope_of(name: str) -> str:
+    """Return the name of a loss in TensorFlow's graphs, such as ``softmax_cross_entropy_loss``."""
+    bare = ("mean_squared_error", "absolute_difference")
+    return name if name in bare or name.endswith("_loss") else f"{name}_loss"
 
 
 @_loss
@@ -188,7 +228,7 @@ def cosine_distance(
     axis: int | None = None,
     weights: ArrayLike = 1.0,
     scope: str | None = None,
-    loss_collection: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
     dim: int | None = None,
 ) -> jax.Array:
@@ -199,8 +239,8 @@ def cosine_distance(
         predictions: Vectors, of the same shape.
         axis: The axis of their components, which stays with the size 1.
         weights: A number, or an array that broadcasts to the losses.
-        scope: Unused.
-        loss_collection: Unused.
+        scope: What hooks call the loss, followed by ``/value``.
+        loss_collection: The collection that the loss is added to; None for none.
         reduction: One of those in `Reduction`.
         dim: The old name of ``axis``.
 
@@ -212,7 +252,7 @@ def cosine_distance(
         raise ValueError("You must specify 'axis'.")
     labels, predictions = _same_shape(labels, predictions)
     losses = 1 - jnp.sum(labels * predictions, along, keepdims=True)
-    return compute_weighted_loss(losses, weights, reduction=reduction)
+    return compute_weighted_loss(losses, weights, scope or "cosine_distance_loss", loss_collection, reduction)
 
 
 def get_regularization_losses(scope: str | None = None) -> list[jax.Array]:
@@ -241,6 +281,56 @@ def get_regularization_loss(scope: str | None = None, name: str = "total_regular
         name: Unused.
     """
     return sum(get_regularization_losses(scope), start=jnp.float32(0))
+
+
+def get_total_loss(
+    add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None
+) -> jax.Array:
+    """Return the sum of the losses that `get_losses` returns, and of the penalties, shape ().
+
+    Args:
+        add_regularization_losses: Whether to add `get_regularization_losses`.
+        name: What hooks call it.
+        scope: As in `get_losses`.
+
+    Raises:
+        TraceError: No model_fn is being traced.
+    """
+    losses = get_losses(scope)
+    if add_regularization_losses:
+        losses += get_regularization_losses(scope)
+    total = sum(losses, start=jnp.float32(0))
+    name_value(name, total)
+    return total
+
+
+def mean_pairwise_squared_error(
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+) -> jax.Array:
+    """Compare, in each example, the differences of all pairs of predictions with those of the labels.
+
+    Args:
+        labels: Float, shape (batch, …).
+        predictions: Of the same shape.
+        weights: A number, or one for each example.
+        scope: What hooks call the loss, followed by ``/value``.
+        loss_collection: The collection that the loss is added to; None for none.
+
+    Source: tensorflow/python/ops/losses/losses_impl.py, ``mean_pairwise_squared_error``.
+    """
+    labels, predictions = _same_shape(labels, predictions)
+    errors = (predictions - labels).reshape(labels.shape[0], -1)
+    count = errors.shape[1]
+    pairs = max(count - 1, 1)
+    losses = 2 * jnp.sum(errors**2, 1) / pairs - 2 * jnp.sum(errors, 1) ** 2 / (count * pairs)
+    factors = jnp.broadcast_to(jnp.asarray(as_array(weights)).reshape(-1), losses.shape)
+    return compute_weighted_loss(
+        losses, factors, scope or "mean_pairwise_squared_error", loss_collection, Reduction.SUM
+    )
 
 
 def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[jax.Array, jax.Array]:

@@ -5,6 +5,7 @@
 Arguments follow tensorflow/python/ops/metrics_impl.py.
 """
 
+import logging
 from typing import TypeAlias
 
 import jax
@@ -15,11 +16,18 @@ from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._math import abs as absolute
 from muster.compat.ops._math import equal
 
+_log = logging.getLogger(__name__)
+
 Pair: TypeAlias = tuple[keras.Metric, jax.Array]
 
 
 def accuracy(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "accuracy"
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
+    name: str = "accuracy",
 ) -> Pair:
     """Return how often predictions equal labels.
 
@@ -27,39 +35,51 @@ def accuracy(
         labels: Labels of any shape and dtype.
         predictions: Predictions of the same shape, or with one more axis of size 1.
         weights: Weights that broadcast to the labels; 0 leaves a value out.
+        metrics_collections: Unused.
+        updates_collections: Unused.
         name: The prefix of the metric's variables.
     """
-    labels, predictions = _same_shape(labels, predictions)
-    return mean(equal(predictions, labels.astype(predictions.dtype)), weights, name)
+    labels, predictions = same_shape(labels, predictions)
+    return mean(equal(predictions, labels.astype(predictions.dtype)), weights, name=name)
 
 
 def mean_absolute_error(
     labels: ArrayLike,
     predictions: ArrayLike,
     weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str = "mean_absolute_error",
 ) -> Pair:
     """Return the mean of ``|predictions - labels|``; arguments as for `accuracy`."""
-    labels, predictions = _same_shape(labels, predictions)
-    return mean(absolute(predictions - labels), weights, name)
+    labels, predictions = same_shape(labels, predictions)
+    return mean(absolute(predictions - labels), weights, name=name)
 
 
 def mean_squared_error(
     labels: ArrayLike,
     predictions: ArrayLike,
     weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str = "mean_squared_error",
 ) -> Pair:
     """Return the mean of ``(predictions - labels) ** 2``; arguments as for `accuracy`."""
-    labels, predictions = _same_shape(labels, predictions)
-    return mean(jnp.square(predictions - labels), weights, name)
+    labels, predictions = same_shape(labels, predictions)
+    return mean(jnp.square(predictions - labels), weights, name=name)
 
 
-def mean(values: ArrayLike, weights: ArrayLike | None = None, name: str = "mean") -> Pair:
+def mean(
+    values: ArrayLike,
+    weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
+    name: str = "mean",
+) -> Pair:
     """Return the weighted mean of values of any shape."""
     metric = keras.metrics.Mean(name=name)
     values = jnp.asarray(as_array(values), "float32")
-    metric.update_state(values.ravel(), _flat_weights(weights, values.shape))
+    metric.update_state(values.ravel(), flat_weights(weights, values.shape))
     return metric, metric.result()
 
 
@@ -67,6 +87,8 @@ def root_mean_squared_error(
     labels: ArrayLike,
     predictions: ArrayLike,
     weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str = "root_mean_squared_error",
 ) -> Pair:
     """Return the root of the mean of ``(predictions - labels) ** 2``; arguments as for `accuracy`."""
@@ -79,6 +101,8 @@ def auc(
     weights: ArrayLike | None = None,
     num_thresholds: int = 200,
     curve: str = "ROC",
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str = "auc",
     summation_method: str = "trapezoidal",
 ) -> Pair:
@@ -90,16 +114,18 @@ def auc(
         weights: Weights that broadcast to the labels.
         num_thresholds: The number of points on the curve.
         curve: ``"ROC"`` or ``"PR"``.
+        metrics_collections: Unused.
+        updates_collections: Unused.
         name: The prefix of the metric's variables.
         summation_method: ``"trapezoidal"``, ``"careful_interpolation"``, ``"minoring"`` or ``"majoring"``.
+            The first is wrong for the curve ``"PR"``, which takes the second.
 
-    Raises:
-        ValueError: The curve is ``"PR"`` and the method ``"trapezoidal"``, which Keras refuses as misleading.
     """
     if curve == "PR" and summation_method == "trapezoidal":
-        raise ValueError(
-            "The trapezoidal rule overestimates the area under a precision-recall curve and is not offered: "
-            "give summation_method='careful_interpolation'."
+        _log.warning(
+            "The trapezoidal rule overestimates the area under a precision-recall curve: %s is computed with "
+            "summation_method='careful_interpolation'.",
+            name,
         )
     method = {"trapezoidal": "interpolation", "careful_interpolation": "interpolation"}
     metric = keras.metrics.AUC(
@@ -109,42 +135,72 @@ def auc(
 
 
 def precision(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "precision"
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
+    name: str = "precision",
 ) -> Pair:
     """Return the fraction of nonzero predictions whose label is nonzero; arguments as for `accuracy`."""
     return _counted(keras.metrics.Precision(name=name), labels, predictions, weights)
 
 
 def recall(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "recall"
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
+    name: str = "recall",
 ) -> Pair:
     """Return the fraction of nonzero labels whose prediction is nonzero; arguments as for `accuracy`."""
     return _counted(keras.metrics.Recall(name=name), labels, predictions, weights)
 
 
 def true_positives(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "true_positives"
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
+    name: str = "true_positives",
 ) -> Pair:
     """Sum the weights of nonzero predictions whose label is nonzero; arguments as for `accuracy`."""
     return _counted(keras.metrics.TruePositives(name=name), labels, predictions, weights)
 
 
 def true_negatives(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "true_negatives"
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
+    name: str = "true_negatives",
 ) -> Pair:
     """Sum the weights of zero predictions whose label is zero; arguments as for `accuracy`."""
     return _counted(keras.metrics.TrueNegatives(name=name), labels, predictions, weights)
 
 
 def false_positives(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "false_positives"
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
+    name: str = "false_positives",
 ) -> Pair:
     """Sum the weights of nonzero predictions whose label is zero; arguments as for `accuracy`."""
     return _counted(keras.metrics.FalsePositives(name=name), labels, predictions, weights)
 
 
 def false_negatives(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "false_negatives"
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
+    name: str = "false_negatives",
 ) -> Pair:
     """Sum the weights of zero predictions whose label is nonzero; arguments as for `accuracy`."""
     return _counted(keras.metrics.FalseNegatives(name=name), labels, predictions, weights)
@@ -161,15 +217,15 @@ def _compared(
     metric: keras.Metric, labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None
 ) -> Pair:
     """Update a Keras metric value by value, so that weights count for single values."""
-    labels, predictions = _same_shape(labels, predictions)
-    flat = _flat_weights(weights, predictions.shape)
+    labels, predictions = same_shape(labels, predictions)
+    flat = flat_weights(weights, predictions.shape)
     metric.update_state(
         jnp.asarray(labels, "float32").ravel(), jnp.asarray(predictions, "float32").ravel(), flat
     )
     return metric, metric.result()
 
 
-def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]:
+def same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]:
     """Bring labels and predictions into one shape: drop a last axis of size 1 that only one of them has."""
     labels, predictions = as_array(labels), as_array(predictions)
     if labels.ndim == predictions.ndim + 1 and labels.shape[-1] == 1:
@@ -184,5 +240,5 @@ def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array
     return labels, predictions
 
 
-def _flat_weights(weights: ArrayLike | None, shape: tuple[int, ...]) -> jax.Array | None:
+def flat_weights(weights: ArrayLike | None, shape: tuple[int, ...]) -> jax.Array | None:
     return None if weights is None else jnp.broadcast_to(as_array(weights), shape).ravel()

@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 from muster._keras import keras
 from muster.compat.v1 import _optimizers
-from muster.compat.v1._optimizers import Optimizer
+from muster.compat.v1._optimizers import KerasBacked
+from muster.compat.v1._own_optimizers import Optimizer
 from muster.compat.v1.losses import Reduction
 from muster.estimator import WarmStartSettings
 from muster.estimator.canned import AtModelsRate, OptimizerLike
@@ -19,7 +20,7 @@ Columns: TypeAlias = Iterable[DenseColumn] | DenseColumn
 WarmStart: TypeAlias = Path | WarmStartSettings | None
 Activation: TypeAlias = Callable[[Any], Any] | str | None
 
-_NAMES = {
+OPTIMIZERS: dict[str, Any] = {
     "Adagrad": _optimizers.AdagradOptimizer,
     "Adam": _optimizers.AdamOptimizer,
     "Ftrl": _optimizers.FtrlOptimizer,
@@ -44,20 +45,20 @@ def as_optimizer(optimizer: OptimizerV1, rate: float | None = None) -> Optimizer
     Source: ``get_optimizer_instance`` (tensorflow_estimator/python/estimator/canned/optimizers.py).
     """
     if isinstance(optimizer, str):
-        if optimizer not in _NAMES:
+        if optimizer not in OPTIMIZERS:
             raise ValueError(
-                f"Unsupported optimizer name: {optimizer}. Supported names are: {tuple(sorted(_NAMES))}"
+                f"Unsupported optimizer name: {optimizer}. Supported names are: {tuple(sorted(OPTIMIZERS))}"
             )
-        kind: Any = _NAMES[optimizer]
+        kind = OPTIMIZERS[optimizer]
         return AtModelsRate(lambda models: kind(models if rate is None else rate).keras_optimizer)
-    if isinstance(optimizer, Optimizer):
+    if isinstance(optimizer, KerasBacked):
         return lambda: optimizer.copy().keras_optimizer
     if isinstance(optimizer, keras.optimizers.Optimizer) or not callable(optimizer):
         raise _wrong(optimizer)
 
     def made() -> keras.optimizers.Optimizer:
         returned = optimizer()
-        if not isinstance(returned, Optimizer):
+        if not isinstance(returned, KerasBacked):
             raise _wrong(returned)
         return returned.keras_optimizer
 
@@ -67,7 +68,8 @@ def as_optimizer(optimizer: OptimizerV1, rate: float | None = None) -> Optimizer
 def _wrong(argument: object) -> ValueError:
     return ValueError(
         f"The given object is not an Optimizer instance. Given: {argument!r}. Give a name of "
-        f"{tuple(sorted(_NAMES))}, an optimizer of tf.compat.v1.train, or a function that returns a new one."
+        f"{tuple(sorted(OPTIMIZERS))}, an optimizer of tf.compat.v1.train, or a function that returns a new "
+        "one."
     )
 
 

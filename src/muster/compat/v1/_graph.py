@@ -1,0 +1,55 @@
+"""``tf.Graph`` and ``tf.get_default_graph``, for programs that look up values and collections by them."""
+
+import contextlib
+from typing import Any, NoReturn
+
+from muster.compat.v1._collections import add_to_collection
+from muster.compat.v1._step import get_collection
+from muster.program import Output
+
+
+class Graph:
+    """Accepts what programs for TensorFlow 1 say to a graph; there is none, for steps are traced.
+
+    Source: tensorflow/python/framework/ops.py, ``Graph``.
+    """
+
+    def as_default(self) -> contextlib.AbstractContextManager["Graph"]:
+        """Return a context manager that does nothing."""
+        return contextlib.nullcontext(self)
+
+    def finalize(self) -> None:
+        """Do nothing."""
+
+    def get_tensor_by_name(self, name: str) -> Output:
+        """Return a handle of a value of the step, for hooks to fetch; nobody checks the name here."""
+        return Output(name)
+
+    def get_operation_by_name(self, name: str) -> Output:
+        """Return a handle of the value that an operation computes, as `get_tensor_by_name` does."""
+        return Output(name)
+
+    def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
+        """Do as ``tf.get_collection``."""
+        return get_collection(name, scope)
+
+    def add_to_collection(self, name: str, value: Any) -> None:
+        """Do as ``tf.add_to_collection``."""
+        add_to_collection(name, value)
+
+    def device(self, device_name_or_function: object) -> contextlib.AbstractContextManager[None]:
+        """Return a context manager that does nothing: strategies say which devices compute."""
+        return contextlib.nullcontext()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"muster has no tf.Graph.{name}: there is no graph, a step is traced from Python code.", name=name
+        )
+
+
+_DEFAULT = Graph()
+
+
+def get_default_graph() -> Graph:
+    """Return the graph, which is always the same."""
+    return _DEFAULT

@@ -1,0 +1,407 @@
+"""``tf.contrib.layers`` and ``tf.contrib.slim``: layers, whose outputs are rectified by default.
+
+Source: tensorflow/contrib/layers/python/layers/layers.py.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.compat.ops._layers_of_nn import bias_add as _bias_add
+from muster.compat.ops._nn import embedding_lookup, moments
+from muster.compat.ops._shape import one_hot
+from muster.compat.v1 import layers
+from muster.compat.v1._variables import get_variable, variable_scope
+from muster.compat.v1.contrib.arg_scopes import add_arg_scope
+from muster.program import held_updates, run_updates
+
+Function = Callable[..., Any] | None
+
+
+@add_arg_scope
+def fully_connected(
+    inputs: ArrayLike,
+    num_outputs: int,
+    activation_fn: Function = jax.nn.relu,
+    normalizer_fn: Function = None,
+    normalizer_params: dict[str, Any] | None = None,
+    weights_initializer: Any = "glorot_uniform",
+    weights_regularizer: Any = None,
+    biases_initializer: Any = "zeros",
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
+    trainable: bool = True,
+    scope: str | None = None,
+) -> jax.Array:
+    """Multiply by weights, and add biases or normalize, then apply a function.
+
+    Args:
+        inputs: Float, shape (batch, …, size).
+        num_outputs: The size of the outputs.
+        activation_fn: Applied at the end; None for none.
+        normalizer_fn: Normalizes in place of biases; None for none.
+        normalizer_params: Its arguments.
+        weights_initializer: Of the weights.
+        weights_regularizer: Of the weights.
+        biases_initializer: Of the biases; None for no biases.
+        biases_regularizer: Of the biases.
+        reuse: Whether to take the layer that has this scope's name already.
+        variables_collections: Unused.
+        outputs_collections: Unused.
+        trainable: Whether the layer is trained.
+        scope: The name of the layer.
+    """
+    outputs = layers.dense(
+        inputs,
+        num_outputs,
+        use_bias=normalizer_fn is None and biases_initializer is not None,
+        kernel_initializer=weights_initializer,
+        bias_initializer=biases_initializer,
+        kernel_regularizer=weights_regularizer,
+        bias_regularizer=biases_regularizer,
+        trainable=trainable,
+        name=scope,
+        reuse=reuse,
+    )
+    return _finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+
+
+def linear(inputs: ArrayLike, num_outputs: int, **kwargs: Any) -> jax.Array:
+    """Do as `fully_connected`, without a function at the end."""
+    return fully_connected(inputs, num_outputs, **{"activation_fn": None, **kwargs})
+
+
+def relu(inputs: ArrayLike, num_outputs: int, **kwargs: Any) -> jax.Array:
+    """Do as `fully_connected`."""
+    return fully_connected(inputs, num_outputs, **kwargs)
+
+
+@add_arg_scope
+def conv2d(
+    inputs: ArrayLike,
+    num_outputs: int,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = 1,
+    padding: str = "SAME",
+    data_format: str | None = None,
+    rate: int | Sequence[int] = 1,
+    activation_fn: Function = jax.nn.relu,
+    normalizer_fn: Function = None,
+    normalizer_params: dict[str, Any] | None = None,
+    weights_initializer: Any = "glorot_uniform",
+    weights_regularizer: Any = None,
+    biases_initializer: Any = "zeros",
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
+    trainable: bool = True,
+    scope: str | None = None,
+) -> jax.Array:
+    """Apply a 2D convolution, and add biases or normalize, then apply a function; as `fully_connected`."""
+    outputs = layers.conv2d(
+        inputs,
+        num_outputs,
+        kernel_size,
+        stride,
+        padding.lower(),
+        dilation_rate=rate,
+        use_bias=normalizer_fn is None and biases_initializer is not None,
+        kernel_initializer=weights_initializer,
+        bias_initializer=biases_initializer,
+        kernel_regularizer=weights_regularizer,
+        bias_regularizer=biases_regularizer,
+        trainable=trainable,
+        name=scope,
+        reuse=reuse,
+        **_format(data_format),
+    )
+    return _finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+
+
+@add_arg_scope
+def conv2d_transpose(
+    inputs: ArrayLike,
+    num_outputs: int,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = 1,
+    padding: str = "SAME",
+    data_format: str | None = None,
+    activation_fn: Function = jax.nn.relu,
+    normalizer_fn: Function = None,
+    normalizer_params: dict[str, Any] | None = None,
+    weights_initializer: Any = "glorot_uniform",
+    weights_regularizer: Any = None,
+    biases_initializer: Any = "zeros",
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
+    trainable: bool = True,
+    scope: str | None = None,
+) -> jax.Array:
+    """Apply a transposed 2D convolution, as `conv2d` does."""
+    outputs = layers.conv2d_transpose(
+        inputs,
+        num_outputs,
+        kernel_size,
+        stride,
+        padding.lower(),
+        use_bias=normalizer_fn is None and biases_initializer is not None,
+        kernel_initializer=weights_initializer,
+        bias_initializer=biases_initializer,
+        kernel_regularizer=weights_regularizer,
+        bias_regularizer=biases_regularizer,
+        trainable=trainable,
+        name=scope,
+        reuse=reuse,
+        **_format(data_format),
+    )
+    return _finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+
+
+@add_arg_scope
+def max_pool2d(
+    inputs: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = 2,
+    padding: str = "VALID",
+    data_format: str | None = None,
+    outputs_collections: object = None,
+    scope: str | None = None,
+) -> jax.Array:
+    """Return the largest value of each window."""
+    return layers.max_pooling2d(inputs, kernel_size, stride, padding.lower(), **_format(data_format))
+
+
+@add_arg_scope
+def avg_pool2d(
+    inputs: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = 2,
+    padding: str = "VALID",
+    data_format: str | None = None,
+    outputs_collections: object = None,
+    scope: str | None = None,
+) -> jax.Array:
+    """Return the mean of each window."""
+    return layers.average_pooling2d(inputs, kernel_size, stride, padding.lower(), **_format(data_format))
+
+
+@add_arg_scope
+def batch_norm(
+    inputs: ArrayLike,
+    decay: float = 0.999,
+    center: bool = True,
+    scale: bool = False,
+    epsilon: float = 0.001,
+    activation_fn: Function = None,
+    param_initializers: dict[str, Any] | None = None,
+    param_regularizers: dict[str, Any] | None = None,
+    updates_collections: object = "update_ops",
+    is_training: bool = True,
+    reuse: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
+    trainable: bool = True,
+    batch_weights: None = None,
+    fused: bool | None = None,
+    data_format: str = "NHWC",
+    zero_debias_moving_mean: bool = False,
+    scope: str | None = None,
+    **unused: Any,
+) -> jax.Array:
+    """Normalize each channel, without a scale unless told; as ``tf.layers.batch_normalization``.
+
+    In a model_fn the moving averages move if the code runs the updates of the collection
+    ``updates_collections``, which `optimize_loss` does with ``UPDATE_OPS``; if it is None, they move at once.
+
+    Raises:
+        ValueError: There are weights, or the first moving mean is to be corrected.
+    """
+    if batch_weights is not None or zero_debias_moving_mean:
+        raise ValueError("batch_norm takes no batch_weights and no zero_debias_moving_mean: leave them out.")
+    given = {f"{key}_initializer": value for key, value in (param_initializers or {}).items()}
+    given |= {f"{key}_regularizer": value for key, value in (param_regularizers or {}).items()}
+    before = set(held_updates())
+    outputs = layers.batch_normalization(
+        inputs,
+        axis=1 if data_format == "NCHW" else -1,
+        momentum=decay,
+        epsilon=epsilon,
+        center=center,
+        scale=scale,
+        training=is_training,
+        trainable=trainable,
+        name=scope,
+        reuse=reuse,
+        **given,
+    )
+    if updates_collections is None:
+        run_updates(each for each in held_updates() if each not in before)
+    return outputs if activation_fn is None else activation_fn(outputs)
+
+
+@add_arg_scope
+def layer_norm(
+    inputs: ArrayLike,
+    center: bool = True,
+    scale: bool = True,
+    activation_fn: Function = None,
+    reuse: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
+    trainable: bool = True,
+    begin_norm_axis: int = 1,
+    begin_params_axis: int = -1,
+    scope: str | None = None,
+) -> jax.Array:
+    """Normalize each example over all axes from ``begin_norm_axis`` on.
+
+    ``beta`` and ``gamma`` have the shape of the inputs from ``begin_params_axis`` on.
+    """
+    values = jnp.asarray(as_array(inputs))
+    axes = tuple(range(begin_norm_axis % values.ndim, values.ndim))
+    shape = values.shape[begin_params_axis % values.ndim :]
+    with variable_scope(scope, "LayerNorm", reuse=reuse):
+        mean, variance = moments(values, axes, None, True)
+        values = (values - mean) * jax.lax.rsqrt(variance + 1e-12)
+        if scale:
+            values = values * get_variable("gamma", shape, initializer="ones", trainable=trainable).value
+        if center:
+            values = values + get_variable("beta", shape, initializer="zeros", trainable=trainable).value
+    return values if activation_fn is None else activation_fn(values)
+
+
+@add_arg_scope
+def dropout(
+    inputs: ArrayLike,
+    keep_prob: float = 0.5,
+    noise_shape: Any = None,
+    is_training: bool = True,
+    outputs_collections: object = None,
+    scope: str | None = None,
+    seed: int | None = None,
+) -> jax.Array:
+    """In training keep a fraction of the values, and scale them."""
+    return layers.dropout(inputs, 1 - keep_prob, noise_shape, seed, is_training)
+
+
+@add_arg_scope
+def flatten(inputs: ArrayLike, outputs_collections: object = None, scope: str | None = None) -> jax.Array:
+    """Reshape (batch, …) to (batch, size)."""
+    return layers.flatten(inputs)
+
+
+@add_arg_scope
+def one_hot_encoding(
+    labels: ArrayLike,
+    num_classes: int,
+    on_value: float = 1.0,
+    off_value: float = 0.0,
+    outputs_collections: object = None,
+    scope: str | None = None,
+) -> Any:
+    """Return a vector for each label."""
+    return one_hot(labels, num_classes, on_value, off_value)
+
+
+@add_arg_scope
+def bias_add(
+    inputs: ArrayLike,
+    activation_fn: Function = None,
+    initializer: Any = "zeros",
+    regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
+    trainable: bool = True,
+    data_format: str = "NHWC",
+    scope: str | None = None,
+) -> jax.Array:
+    """Add biases along the last axis, then apply a function."""
+    values = jnp.asarray(as_array(inputs))
+    with variable_scope(scope, "BiasAdd", reuse=reuse):
+        biases = get_variable(
+            "biases",
+            [values.shape[-1]],
+            initializer=initializer,
+            regularizer=regularizer,
+            trainable=trainable,
+        )
+    outputs = _bias_add(values, biases)
+    return outputs if activation_fn is None else activation_fn(outputs)
+
+
+def softmax(logits: ArrayLike, scope: str | None = None) -> jax.Array:
+    """Return probabilities along the last axis."""
+    return jax.nn.softmax(jnp.asarray(as_array(logits)))
+
+
+def unit_norm(inputs: ArrayLike, dim: int, epsilon: float = 1e-7, scope: str | None = None) -> jax.Array:
+    """Divide by the length along an axis."""
+    values = jnp.asarray(as_array(inputs))
+    return values / jnp.sqrt(epsilon + jnp.sum(values**2, dim, keepdims=True))
+
+
+def embed_sequence(
+    ids: ArrayLike,
+    vocab_size: int | None = None,
+    embed_dim: int | None = None,
+    unique: bool = False,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    scope: str | None = None,
+    reuse: Any = None,
+) -> jax.Array:
+    """Return rows of a table for ids.
+
+    Raises:
+        ValueError: The size of the table is not given.
+    """
+    if vocab_size is None or embed_dim is None:
+        raise ValueError("Must specify vocab size and embedding dimension when not reusing.")
+    with variable_scope(scope, "EmbedSequence", reuse=reuse):
+        table = get_variable(
+            "embeddings",
+            [vocab_size, embed_dim],
+            initializer=initializer,
+            regularizer=regularizer,
+            trainable=trainable,
+        )
+    return embedding_lookup(table, ids)
+
+
+def stack(inputs: Any, layer: Callable[..., Any], stack_args: Sequence[Any], **kwargs: Any) -> Any:
+    """Apply a layer once for each of some arguments, each time to what came before."""
+    scope = kwargs.pop("scope", None) or getattr(layer, "__name__", "stack")
+    for number, arguments in enumerate(stack_args):
+        positional = arguments if isinstance(arguments, list | tuple) else [arguments]
+        inputs = layer(inputs, *positional, scope=f"{scope}_{number + 1}", **kwargs)
+    return inputs
+
+
+def repeat(inputs: Any, repetitions: int, layer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Apply a layer several times with the same arguments."""
+    scope = kwargs.pop("scope", None) or getattr(layer, "__name__", "repeat")
+    for number in range(repetitions):
+        inputs = layer(inputs, *args, scope=f"{scope}_{number + 1}", **kwargs)
+    return inputs
+
+
+def _finished(
+    outputs: jax.Array, normalizer: Function, params: dict[str, Any] | None, activation: Function
+) -> jax.Array:
+    if normalizer is not None:
+        outputs = normalizer(outputs, **(params or {}))
+    return outputs if activation is None else activation(outputs)
+
+
+def _format(data_format: str | None) -> dict[str, Any]:
+    return {"data_format": "channels_first" if (data_format or "").startswith("NC") else "channels_last"}

@@ -1,0 +1,173 @@
+"""Training steps of ``tf.contrib``: ``optimize_loss``, ``create_train_op``, ``clip_gradients_by_norm``."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster.compat.ops._math import clip_by_global_norm
+from muster.compat.v1 import _optimizers
+from muster.compat.v1._own_optimizers import Optimizer
+from muster.compat.v1._summary import scalar as summary_scalar
+from muster.program import get_or_create_global_step, held_updates, run_updates
+
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+    "Adagrad": _optimizers.AdagradOptimizer,
+    "Adam": _optimizers.AdamOptimizer,
+    "Ftrl": _optimizers.FtrlOptimizer,
+    "Momentum": lambda learning_rate: _optimizers.MomentumOptimizer(learning_rate, momentum=0.9),
+    "RMSProp": _optimizers.RMSPropOptimizer,
+    "SGD": _optimizers.GradientDescentOptimizer,
+}
+"""The optimizers that `optimize_loss` knows by a name."""
+
+_GLOBAL_STEP = object()
+
+
+def optimize_loss(
+    loss: jax.Array,
+    global_step: Any,
+    learning_rate: Any,
+    optimizer: Any,
+    gradient_noise_scale: None = None,
+    gradient_multipliers: None = None,
+    clip_gradients: float | None = None,
+    learning_rate_decay_fn: Callable[[Any, Any], Any] | None = None,
+    update_ops: Iterable[Any] | None = None,
+    variables: Iterable[Any] | None = None,
+    name: str | None = None,
+    summaries: Sequence[str] | None = None,
+    colocate_gradients_with_ops: bool = False,
+    increment_global_step: bool = True,
+) -> jax.Array:
+    """Take one step of an optimizer, and return the loss, which serves as ``train_op``.
+
+    Args:
+        loss: A floating-point array of shape (), per replica.
+        global_step: The global step; None takes it.
+        learning_rate: A number or a value of the step; None if the optimizer has one.
+        optimizer: One of `OPTIMIZERS`, a class, a function of the learning rate, or an optimizer.
+        gradient_noise_scale: Only None.
+        gradient_multipliers: Only None.
+        clip_gradients: The largest norm of all gradients together; None for any.
+        learning_rate_decay_fn: Takes the learning rate and the global step, returns the learning rate.
+        update_ops: The updates to run before the step; None takes all of ``UPDATE_OPS``.
+        variables: The variables to train; None takes all.
+        name: Unused.
+        summaries: What to write; None for ``loss`` and ``learning_rate``.
+        colocate_gradients_with_ops: Unused.
+        increment_global_step: Whether to count the step.
+
+    Raises:
+        ValueError: There is no such optimizer, or gradients are to be multiplied or noisy.
+
+    Source: tensorflow/contrib/layers/python/layers/optimizers.py, ``optimize_loss``.
+    """
+    if gradient_noise_scale is not None or gradient_multipliers is not None:
+        raise ValueError(
+            "optimize_loss takes no gradient_noise_scale and no gradient_multipliers: leave them out."
+        )
+    run_updates(held_updates() if update_ops is None else update_ops)
+    step = get_or_create_global_step() if global_step is None else global_step
+    rate = learning_rate
+    if rate is not None and learning_rate_decay_fn is not None:
+        rate = learning_rate_decay_fn(rate, step)
+    made = _made(optimizer, rate)
+    written = ("loss", "learning_rate") if summaries is None else tuple(summaries)
+    if "learning_rate" in written and rate is not None and not callable(rate):
+        summary_scalar("learning_rate", rate)
+    if "loss" in written:
+        summary_scalar("loss", loss)
+    pairs = made.compute_gradients(loss, variables)
+    if clip_gradients is not None:
+        clipped, _ = clip_by_global_norm([gradient for gradient, _ in pairs], clip_gradients)
+        pairs = list(zip(clipped, [variable for _, variable in pairs], strict=True))
+    made.apply_gradients(pairs, step if increment_global_step else None)
+    return jnp.asarray(loss)
+
+
+def create_train_op(
+    total_loss: jax.Array,
+    optimizer: Any,
+    global_step: Any = _GLOBAL_STEP,
+    update_ops: Iterable[Any] | None = None,
+    variables_to_train: Iterable[Any] | None = None,
+    transform_grads_fn: Callable[[list[tuple[Any, Any]]], Iterable[tuple[Any, Any]]] | None = None,
+    summarize_gradients: bool = False,
+    gate_gradients: object = None,
+    aggregation_method: object = None,
+    colocate_gradients_with_ops: bool = False,
+    check_numerics: bool = True,
+) -> jax.Array:
+    """Take one step of an optimizer, and return the loss, which serves as ``train_op``.
+
+    Args:
+        total_loss: A floating-point array of shape (), per replica.
+        optimizer: An optimizer of ``tf.train``.
+        global_step: The variable to count up by one; by default the global step, None for none.
+        update_ops: The updates to run before the step; None takes all of ``UPDATE_OPS``.
+        variables_to_train: The variables to train; None takes all.
+        transform_grads_fn: Takes pairs of a gradient and its variable, and returns such pairs.
+        summarize_gradients: Unused.
+        gate_gradients: Unused.
+        aggregation_method: Unused.
+        colocate_gradients_with_ops: Unused.
+        check_numerics: Unused: a training says which step's loss is not finite.
+
+    Source: tensorflow/contrib/training/python/training/training.py, ``create_train_op``.
+    """
+    run_updates(held_updates() if update_ops is None else update_ops)
+    step = get_or_create_global_step() if global_step is _GLOBAL_STEP else global_step
+    pairs = optimizer.compute_gradients(total_loss, variables_to_train)
+    if transform_grads_fn is not None:
+        pairs = list(transform_grads_fn(pairs))
+    optimizer.apply_gradients(pairs, step)
+    return jnp.asarray(total_loss)
+
+
+def _made(optimizer: Any, rate: Any) -> Any:
+    if isinstance(optimizer, str):
+        if optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"Optimizer name should be one of [{', '.join(OPTIMIZERS)}], you provided {optimizer}."
+            )
+        return OPTIMIZERS[optimizer](rate)
+    if callable(optimizer):
+        return optimizer(rate) if rate is not None else optimizer()
+    return optimizer
+
+
+class _Clipped:
+    """An optimizer that limits the norm of all gradients together."""
+
+    def __init__(self, optimizer: Any, clip_norm: float) -> None:
+        self._optimizer = optimizer
+        self._clip_norm = clip_norm
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
+        """Return the gradients of a loss, as they are."""
+        pairs: list[tuple[Any, Any]] = self._optimizer.compute_gradients(*args, **kwargs)
+        return pairs
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]], *args: Any, **kwargs: Any) -> Any:
+        """Limit gradients, and apply them."""
+        pairs = list(grads_and_vars)
+        clipped, _ = clip_by_global_norm([gradient for gradient, _ in pairs], self._clip_norm)
+        variables = [variable for _, variable in pairs]
+        return self._optimizer.apply_gradients(zip(clipped, variables, strict=True), *args, **kwargs)
+
+    def minimize(self, loss: Any, global_step: Any = None, var_list: Any = None, **unused: Any) -> Any:
+        """Take one step against the limited gradients of a loss."""
+        return self.apply_gradients(self.compute_gradients(loss, var_list), global_step)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._optimizer, name)
+
+
+def clip_gradients_by_norm(optimizer: Any, clip_norm: float) -> Any:
+    """Return an optimizer that limits the norm of all gradients together.
+
+    Source: tensorflow/contrib/estimator/python/estimator/extenders.py, ``clip_gradients_by_norm``.
+    """
+    return _Clipped(optimizer, clip_norm)
