@@ -16,8 +16,18 @@ def test_device_says_where_jax_computes():
         with tf.device(None):
             assert [device.id for device in jnp.ones(2).devices()] == [1]
     assert [device.id for device in jnp.ones(2).devices()] == [0]
-    with pytest.raises(RuntimeError, match=r"no device '/gpu:7' here.*/cpu:0"):
-        tf.device("/gpu:7")
+    with pytest.raises(RuntimeError, match=r"no device '/cpu:17' here.*/cpu:0"):
+        tf.device("/cpu:17")
+
+
+def test_a_device_without_a_number_is_the_first_and_a_gpu_may_be_missing(caplog):
+    with tf.device("/device:CPU:1"), tf.device("cpu"):
+        assert [device.id for device in jnp.ones(2).devices()] == [0]
+    if tf.config.list_physical_devices("GPU"):
+        pytest.skip("there is a GPU")
+    with caplog.at_level("WARNING", "muster"), tf.device("GPU"):
+        assert [device.id for device in jnp.ones(2).devices()] == [0]
+    assert "There is no GPU here: the CPU computes" in caplog.text
 
 
 def test_what_list_logical_devices_has_can_be_given_to_strategies():

@@ -119,7 +119,7 @@ def test_what_cannot_be_restored_says_what_to_do() -> None:
     with pytest.raises(CheckpointMismatchError, match="build it first"):
         load_weights(unbuilt, str(prefix))
     named, _ = recorded("custom_model_fn")
-    with pytest.raises(CheckpointMismatchError, match="is no object-based checkpoint"):
+    with pytest.raises(CheckpointMismatchError, match="is a checkpoint of names"):
         load_weights(the_model(), str(named))
 
 

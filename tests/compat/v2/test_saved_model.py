@@ -29,6 +29,7 @@ def built():
 
 @pytest.fixture(scope="module")
 def trained():
+    tf.keras.utils.set_random_seed(0)
     model = built()
     model.fit(datasets()[0], epochs=1, verbose=0)
     return model, model.predict(IMAGES, verbose=0)
@@ -58,12 +59,13 @@ def test_a_loaded_function_predicts(trained, tmp_path):
     assert len(loaded.variables) == len(loaded.trainable_variables) == 4
 
 
-def test_a_loaded_function_predicts_on_all_replicas(trained, tmp_path):
+@pytest.mark.parametrize("name", ["model.keras", "model"])
+def test_a_loaded_function_predicts_on_all_replicas(trained, tmp_path, name):
     model, expected = trained
-    model.save(tmp_path / "model.keras")
+    model.save(tmp_path / name)
     strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
     with strategy.scope():
-        inference_func = tf.saved_model.load(tmp_path / "model.keras").signatures["serving_default"]
+        inference_func = tf.saved_model.load(tmp_path / name).signatures["serving_default"]
         found = []
         for batch in strategy.experimental_distribute_dataset(datasets()[1]):
             outputs = strategy.run(inference_func, args=(batch,))
@@ -105,7 +107,7 @@ def test_subclassed_and_functional_models(tmp_path):
 
 
 def test_what_cannot_be_saved_or_loaded_is_said(tmp_path):
-    with pytest.raises(TypeError, match="takes a Keras model, got"):
+    with pytest.raises(TypeError, match="takes a Keras model or a tf.Module, got"):
         tf.saved_model.save(tf.Variable(1.0), tmp_path)
     with pytest.raises(TypeError, match="signature 'serve' must be a tf.function .* got None"):
         tf.saved_model.save(built(), tmp_path, signatures={"serve": None})

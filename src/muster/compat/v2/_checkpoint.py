@@ -3,8 +3,10 @@
 import contextlib
 import itertools
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from muster import checkpoint
 from muster._errors import CheckpointMismatchError
@@ -12,6 +14,8 @@ from muster._keras import keras
 from muster.checkpoint import BASENAME
 from muster.checkpoint.objects import Variable
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, newest_checkpoint, restore_objects
+from muster.compat.v2._checkpoint_objects import Objects, Positioned, require_savable
+from muster.compat.v2._named_checkpoints import numbered
 from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
@@ -30,24 +34,16 @@ class CheckpointOptions(NamedTuple):
     experimental_enable_async_checkpoint: bool = False
 
 
-@runtime_checkable
-class _Positioned(Protocol):
-    """An iterator that can go on where another one was."""
-
-    @property
-    def position(self) -> Mapping[str, Any]: ...
-
-    def go_on(self, position: Mapping[str, Any]) -> None: ...
-
-
-class Checkpoint:
+class Checkpoint(Objects):
     """Saves and restores variables: single ones, and those of models, optimizers and metrics.
 
-    Variables are saved by the argument's name and their path, and matched by their order. Iterators over
-    datasets go on where they were. The objects are attributes, too.
+    Variables are saved by the object's name and their path, and matched by their order. Iterators over
+    datasets go on where they were. The objects are attributes, too, and can be added as such.
 
     Args:
-        objects: Variables, objects that have variables, and iterators.
+        root: An object, which is called ``root``; None for none.
+        objects: Variables, objects that have variables, and iterators; or lists, dicts and Checkpoints of
+            such.
 
     Attributes:
         save_counter: The number of saves so far.
@@ -58,49 +54,79 @@ class Checkpoint:
     shapes of inputs that they were saved with, and a single optimizer for the variables of a single model.
     """
 
-    def __init__(self, **objects: Any) -> None:
-        self._iterators = {name: each for name, each in objects.items() if isinstance(each, _Positioned)}
-        self._objects = {name: each for name, each in objects.items() if name not in self._iterators}
-        for name, each in self._objects.items():
-            if not isinstance(each, keras.Variable) and not hasattr(each, "variables"):
-                raise ValueError(
-                    f"Checkpoint takes variables and what has some, got {name}={each!r}. Give models, "
-                    "optimizers, metrics or variables, or iterators over a Dataset."
-                )
-        self.save_counter = self.run_calls = 0
+    save_counter: int
+    run_calls: int
+
+    def __init__(self, root: Any = None, **objects: Any) -> None:
+        vars(self).update(_objects={}, save_counter=0, run_calls=0)
+        for name, each in (objects if root is None else {"root": root, **objects}).items():
+            setattr(self, name, each)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self):
+            object.__setattr__(self, name, value)
+        else:
+            require_savable(name, value)
+            self._objects[name] = value
 
     def __getattr__(self, name: str) -> Any:
-        objects = {**self.__dict__.get("_objects", {}), **self.__dict__.get("_iterators", {})}
+        objects = vars(self).get("_objects", {})
         try:
             return objects[name]
         except KeyError:
-            names = ", ".join(objects)
+            names = ", ".join(objects) or "none"
             raise AttributeError(f"This checkpoint has no {name!r}: it has {names}.", name=name) from None
 
     def save(self, file_prefix: str | os.PathLike[str], options: CheckpointOptions | None = None) -> str:
         """Save all variables.
 
         Args:
-            file_prefix: The directory, followed by ``/ckpt``.
+            file_prefix: The directory and the name of the checkpoints, such as ``training/ckpt``.
             options: Accepted for TensorFlow's programs.
 
         Returns:
             The path of the checkpoint: the prefix and the number of this save.
-
-        Raises:
-            ValueError: The prefix has another name than ``ckpt``.
         """
         directory, name = os.path.split(os.fspath(file_prefix))
         if name != BASENAME:
-            raise ValueError(
-                f"Checkpoints are called {BASENAME}-1, {BASENAME}-2, …, got the prefix {file_prefix!r}: "
-                f"end it in '/{BASENAME}'."
-            )
+            return self._save_as(f"{os.fspath(file_prefix)}-{self.save_counter + 1}")
         with checkpoint.Checkpointer(directory or ".", max_to_keep=None) as writer:
             return self.save_with(writer)
 
-    def save_with(self, writer: checkpoint.Checkpointer) -> str:
+    def write(self, file_prefix: str | os.PathLike[str], options: CheckpointOptions | None = None) -> str:
+        """Save all variables to a path without a number, which `read` reads; it is no save that counts.
+
+        Args:
+            file_prefix: The path.
+            options: Accepted for TensorFlow's programs.
+
+        Returns:
+            The path.
+        """
+        count = self.save_counter
+        try:
+            return self._save_as(os.fspath(file_prefix))
+        finally:
+            self.save_counter = count
+
+    def _save_as(self, path: str) -> str:
+        """Save to a path of any name: in a folder beside it, which takes its place when it is complete."""
+        directory, name = os.path.split(path)
+        os.makedirs(directory or ".", exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory or ".", prefix=f".{name}-") as folder:
+            with checkpoint.Checkpointer(folder, max_to_keep=None) as writer:
+                saved = self.save_with(writer, directory)
+            if os.path.isdir(path):  # deleted with the folder, once the new one is in its place
+                os.rename(path, os.path.join(folder, "replaced"))
+            os.rename(saved, path)
+        return path
+
+    def save_with(self, writer: checkpoint.Checkpointer, directory: str | None = None) -> str:
         """Save all variables through a Checkpointer, wait until they are on the disk, and return the path.
+
+        Args:
+            writer: The Checkpointer.
+            directory: Where it is noted that a program trains; None for the Checkpointer's.
 
         Raises:
             DatasetError: A function has trained on a label that is no class.
@@ -109,27 +135,27 @@ class Checkpoint:
         self.save_counter += 1
         builds = {
             name: keras.saving.serialize_keras_object(each.get_build_config())
-            for name, each in self._objects.items()
+            for name, each in self._owners().items()
             if isinstance(each, keras.Layer) and each.built
         }
-        positions = {name: each.position for name, each in self._iterators.items()}
+        positions = {name: each.position for name, each in self._iterators().items()}
         metadata = {
             "save_counter": self.save_counter,
             "run_calls": self.run_calls,
             "builds": builds,
             "positions": positions,
         }
-        checkpoint.note_training(writer.directory)
+        checkpoint.note_training(writer.directory if directory is None else directory or ".")
         return save_variables(writer, self.save_counter, self._variables(), metadata, wait=True)
 
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: CheckpointOptions | None = None
     ) -> "Restored":
-        """Set all variables to their saved values.
+        """Set all variables to their saved values; objects that only the checkpoint has are left alone.
 
         Args:
-            save_path: The path of the checkpoint, or the prefix of an object-based one of TensorFlow's; None
-                changes nothing.
+            save_path: The path of the checkpoint, or the prefix of one of TensorFlow's, whose objects it has,
+                or variables of the same names; None changes nothing.
             options: Accepted for TensorFlow's programs.
 
         Raises:
@@ -144,23 +170,38 @@ class Checkpoint:
             return Restored()
         found = checkpoint.read_checkpoint(save_path, tables=False)
         positions = found.metadata.get("positions", {})
-        if missing := [name for name in self._iterators if name not in positions]:
+        iterators = self._iterators()
+        if missing := [name for name in iterators if name not in positions]:
             raise CheckpointMismatchError(
                 f"The checkpoint {found.path} has no position of the iterator {missing[0]!r}. Restore the "
                 "others without it."
             )
         self._build_layers(found.metadata.get("builds", {}))
+        owners = self._owners()
+        left = [name for name in found.variables if name.partition("/")[0] not in owners]
+        found = replace(found, variables={k: v for k, v in found.variables.items() if k not in {*left}})
         saved = len(found.variables) + sum(len(table.columns) for table in found.tables.values())
         if saved > sum(map(len, self._variables().values())):
             self._build_optimizer()
         advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
         with self._together():
             restore_variables(found, self._variables(), advice)
-        for name, each in self._iterators.items():
+        for name, each in iterators.items():
             each.go_on(positions[name])
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         self.run_calls = int(found.metadata.get("run_calls", 0))
-        return Restored()
+        return Restored(found.path, left)
+
+    def read(self, save_path: str | os.PathLike[str], options: CheckpointOptions | None = None) -> "Restored":
+        """Set all variables to those of a path that `write` wrote; as `restore` without ``save_counter``.
+
+        Raises:
+            CheckpointError: As for `restore`.
+        """
+        count = self.save_counter
+        restored = self.restore(save_path, options)
+        self.save_counter = count
+        return restored
 
     def strategy(self) -> Strategy:
         """Return the strategy that trains these variables; that of most processes, if there are several."""
@@ -172,7 +213,7 @@ class Checkpoint:
         """Set all variables to their values in a checkpoint that TensorFlow wrote."""
         self._build_optimizer()
         wanted = []
-        for each in self._objects.values():
+        for each in self._owners().values():
             if isinstance(each, keras.Variable):
                 wanted.append(each)
             elif not (weights := getattr(each, "weights", each.variables)):
@@ -183,20 +224,24 @@ class Checkpoint:
                 wanted += weights
         counter = keras.Variable(0, dtype="int32", trainable=False, name="save_counter")
         with self._together():
-            restore_objects(prefix, {**self._objects, "save_counter": counter}, wanted)
+            if self._objects.keys() == {"root"}:
+                restore_objects(prefix, self.nested()["root"], wanted)
+                return
+            restore_objects(prefix, {**self.nested(), "save_counter": counter}, wanted)
         self.save_counter = int(counter.value)
 
     def _build_layers(self, builds: Mapping[str, object]) -> None:
         """Build the layers that were built when they were saved, for inputs of the same shapes."""
-        for name, each in self._objects.items():
+        for name, each in self._owners().items():
             if isinstance(each, keras.Layer) and not each.built and name in builds:
                 with scope_of_model(each):
                     each.build_from_config(keras.saving.deserialize_keras_object(builds[name]))
 
     def _build_optimizer(self) -> None:
         """Build a single optimizer, if it is not built, for a single model."""
-        models = [each for each in self._objects.values() if isinstance(each, keras.Model)]
-        optimizers = [each for each in self._objects.values() if isinstance(each, keras.Optimizer)]
+        owners = self._owners().values()
+        models = [each for each in owners if isinstance(each, keras.Model)]
+        optimizers = [each for each in owners if isinstance(each, keras.Optimizer)]
         if len(models) != 1 or len(optimizers) != 1 or optimizers[0].built:
             return
         trained = models[0].trainable_variables
@@ -216,15 +261,39 @@ class Checkpoint:
     def _variables(self) -> dict[str, list[Variable]]:
         return {
             name: [each] if isinstance(each, keras.Variable | ShardedVariable) else each.variables
-            for name, each in self._objects.items()
+            for name, each in self._owners().items()
         }
+
+    def _owners(self) -> dict[str, Any]:
+        """Return what has variables, by name."""
+        return {name: each for name, each in self.flat().items() if not isinstance(each, Positioned)}
+
+    def _iterators(self) -> dict[str, Positioned]:
+        return {name: each for name, each in self.flat().items() if isinstance(each, Positioned)}
 
 
 class Restored:
-    """The result of ``restore``, which has matched all variables or raised an error: every check passes."""
+    """The result of ``restore``, which has matched all variables of the program, or raised an error.
+
+    Args:
+        path: The checkpoint.
+        left: The names of variables that only the checkpoint has.
+    """
+
+    def __init__(self, path: str = "", left: Sequence[str] = ()) -> None:
+        self._path, self._left = path, left
 
     def assert_consumed(self) -> "Restored":
-        """Pass: all of the checkpoint was used."""
+        """Check that all of the checkpoint was used.
+
+        Raises:
+            AssertionError: It has objects that are not in the program.
+        """
+        if self._left:
+            raise AssertionError(
+                f"{self._path} has {len(self._left)} variables that are not here, such as {self._left[0]}. "
+                "Give their objects to the Checkpoint, too, or leave the check out."
+            )
         return self
 
     def assert_existing_objects_matched(self) -> "Restored":
@@ -235,6 +304,11 @@ class Restored:
         """Do nothing: there is nothing to warn of."""
         return self
 
+    def run_restore_ops(self, session: None = None) -> None:
+        """Do nothing: the values are there already."""
+
+    initialize_or_restore = run_restore_ops
+
 
 class CheckpointManager:
     """Saves checkpoints in a directory, and deletes old ones.
@@ -243,7 +317,12 @@ class CheckpointManager:
         checkpoint: The objects to save.
         directory: The directory of the checkpoints.
         max_to_keep: The number of newest checkpoints to keep; None keeps all.
-        checkpoint_name: The only name is ``ckpt``.
+        keep_checkpoint_every_n_hours: Of the older checkpoints, the first of each period of so many hours is
+            kept, too; only with the name ``ckpt``.
+        checkpoint_name: The name of the checkpoints.
+        step_counter: A variable of the step, which ``checkpoint_interval`` counts.
+        checkpoint_interval: The least number of steps between two saves.
+        init_fn: Called by `restore_or_initialize` if there is no checkpoint.
 
     Source: tensorflow/python/checkpoint/checkpoint_management.py, ``CheckpointManager``.
     """
@@ -253,15 +332,30 @@ class CheckpointManager:
         checkpoint: Checkpoint,
         directory: str | os.PathLike[str],
         max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None,
         checkpoint_name: str = BASENAME,
+        step_counter: Any = None,
+        checkpoint_interval: int | None = None,
+        init_fn: Callable[[], object] | None = None,
     ) -> None:
-        if checkpoint_name != BASENAME:
-            raise ValueError(f"Checkpoints are called {BASENAME!r}, got checkpoint_name={checkpoint_name!r}.")
         if not isinstance(checkpoint, Checkpoint):
             raise TypeError(f"CheckpointManager needs a tf.train.Checkpoint, got {checkpoint!r}.")
+        if checkpoint_interval is not None and step_counter is None:
+            raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
+        if keep_checkpoint_every_n_hours is not None and checkpoint_name != BASENAME:
+            raise ValueError(
+                f"keep_checkpoint_every_n_hours is for checkpoints of the name {BASENAME!r}, got "
+                f"checkpoint_name={checkpoint_name!r}: leave one of them out."
+            )
         self._checkpoint = checkpoint
         self._directory = os.fspath(directory)
         self._max_to_keep = max_to_keep
+        self._hours = 10000.0 if keep_checkpoint_every_n_hours is None else keep_checkpoint_every_n_hours
+        self._name = checkpoint_name
+        self._step_counter = step_counter
+        self._interval = checkpoint_interval
+        self._init_fn = init_fn
+        self._last_step: int | None = None
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -276,24 +370,63 @@ class CheckpointManager:
     @property
     def checkpoints(self) -> list[str]:
         """The paths of all checkpoints, the newest last."""
-        return [info.path for info in checkpoint.list_checkpoints(self._directory)]
+        if self._name == BASENAME:
+            return [info.path for info in checkpoint.list_checkpoints(self._directory)]
+        return numbered(self._directory, self._name)
 
     @property
     def latest_checkpoint(self) -> str | None:
         """The path of the newest checkpoint, or None."""
-        return newest_checkpoint(self._directory)
+        if self._name == BASENAME:
+            return newest_checkpoint(self._directory)
+        return next(iter(reversed(self.checkpoints)), None)
 
-    def save(self) -> str:
-        """Save, delete old checkpoints, and return the path."""
-        with checkpoint.Checkpointer(self._directory, max_to_keep=self._max_to_keep) as writer:
+    @property
+    def checkpoint_interval(self) -> int | None:
+        """The least number of steps between two saves."""
+        return self._interval
+
+    def save(
+        self,
+        checkpoint_number: int | None = None,
+        check_interval: bool = True,
+        options: CheckpointOptions | None = None,
+    ) -> str | None:
+        """Save, delete old checkpoints, and return the path.
+
+        Args:
+            checkpoint_number: The number of the checkpoint, such as the step; None counts the saves.
+            check_interval: Whether to save only if ``checkpoint_interval`` steps have passed.
+            options: Accepted for TensorFlow's programs.
+
+        Returns:
+            The path; None if it is too early.
+        """
+        if self._interval is not None:
+            step = int(self._step_counter)
+            if check_interval and self._last_step is not None and step - self._last_step < self._interval:
+                return None
+            self._last_step = step
+        if checkpoint_number is not None:
+            self._checkpoint.save_counter = int(checkpoint_number) - 1
+        if self._name != BASENAME:
+            path = self._checkpoint.save(os.path.join(self._directory, self._name))
+            for old in self.checkpoints[: -self._max_to_keep] if self._max_to_keep else []:
+                checkpoint.delete_checkpoint(old)
+            return path
+        with checkpoint.Checkpointer(
+            self._directory, max_to_keep=self._max_to_keep, keep_every_n_hours=self._hours
+        ) as writer:
             return self._checkpoint.save_with(writer)
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the newest checkpoint, if there is one, and return its path."""
+        """Restore the newest checkpoint and return its path; without one, call ``init_fn``, return None."""
         latest = self.latest_checkpoint
-        if latest is None:
+        if latest is None and self._name == BASENAME:
             checkpoint.restore_latest(
                 self._directory, tables=False
             )  # an error where there is something of one
+        if latest is None and self._init_fn is not None:
+            self._init_fn()
         self._checkpoint.restore(latest)
         return latest

@@ -1,10 +1,13 @@
 """``tf.device``: where eager computations run."""
 
 import contextlib
+import logging
 
 import jax
 
 from muster.distribute.strategies import device_of
+
+_log = logging.getLogger(__name__)
 
 
 def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextManager[object]:
@@ -14,7 +17,7 @@ def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextMa
 
     Args:
         device_name: A TensorFlow device string such as ``"/GPU:0"``, or a ``jax.Device``; None changes
-            nothing.
+            nothing, and nor does a GPU where there are none, as with TensorFlow's soft placement.
 
     Raises:
         RuntimeError: There is no such device.
@@ -23,9 +26,15 @@ def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextMa
     """
     if device_name is None:
         return contextlib.nullcontext()
+    text = getattr(device_name, "name", device_name)
+    if isinstance(text, str) and text.lower().lstrip("/") in ("cpu", "gpu", "device:cpu", "device:gpu"):
+        device_name = f"{text}:0"
     try:
         device = device_of(device_name)
     except ValueError as exc:
+        if isinstance(text, str) and "gpu" in text.lower() and jax.default_backend() == "cpu":
+            _log.warning("There is no %s here: the CPU computes, as TensorFlow lets it.", text)
+            return contextlib.nullcontext()
         raise RuntimeError(str(exc)) from exc  # TensorFlow programs catch this error
     chosen: contextlib.AbstractContextManager[object] = jax.default_device(device)
     return chosen

@@ -11,7 +11,16 @@ import jax
 from muster._keras import keras
 from muster.data import TensorSpec
 from muster.distribute.functions import ConcreteFunction, Function
-from muster.saved_model import PREDICT, Feature, Output, SignatureToSave, symbolic_arguments, trace
+from muster.program.trace import FunctionProgram
+from muster.saved_model import (
+    PREDICT,
+    Feature,
+    Output,
+    SignatureToSave,
+    any_number_of_rows,
+    symbolic_arguments,
+    trace,
+)
 
 DEFAULT = "serving_default"
 
@@ -56,13 +65,14 @@ def _call(model: keras.Model, inputs: Any) -> dict[str, Any]:
 def _of_function(name: str, model: keras.Model, function: Any) -> SignatureToSave:
     named: Mapping[str, Any] = {}
     bound: tuple[Any, ...] = ()
-    if isinstance(function, functools.partial) and isinstance(function.func, Function):
-        function, bound = function.func, function.args  # a method
+    specs: tuple[Any, ...] | None = None
     if isinstance(function, ConcreteFunction):
         specs, named, function = function.specs, function.named, function.function
-    elif isinstance(function, Function):
+    if isinstance(function, functools.partial) and isinstance(function.func, Function):
+        function, bound = function.func, function.args  # a method
+    if specs is None and isinstance(function, Function):
         specs = tuple(function.input_signature or ())
-    else:
+    if specs is None:
         raise TypeError(
             f"The signature {name!r} must be a tf.function or what its get_concrete_function returned, got "
             f"{function!r}."
@@ -101,16 +111,19 @@ def _signature(
                 f"Two inputs of the signature {name!r} are called {key!r}: name their TensorSpecs."
             )
         inputs[key] = spec
-    variables = {f"{number}/{each.path}": each for number, each in enumerate(model.variables)}
 
-    def compute(weights: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    def body(given: Mapping[str, Any]) -> tuple[dict[str, Any], None]:
         args, kwargs = jax.tree.unflatten(structure, [given[key] for key in inputs])
-        mapping = [(variable, weights[path]) for path, variable in variables.items()]
-        with keras.StatelessScope(state_mapping=mapping):
-            return function(*args, **kwargs)
+        return function(*args, **kwargs), None
 
-    values = {path: each.value for path, each in variables.items()}
-    computation = trace(compute, values, symbolic_arguments(inputs, (), None))
+    shapes = symbolic_arguments(inputs, (), None)
+    with any_number_of_rows():
+        program = FunctionProgram(body, shapes)
+    computation = trace(
+        lambda weights, given: program.step(dict(weights), given)[1],
+        {spec.path: variable.value for spec, variable in program.used},
+        shapes,
+    )
     return SignatureToSave(
         method_name=PREDICT,
         inputs=inputs,
@@ -140,7 +153,7 @@ def _input_structure(model: keras.Model) -> Any:
     """Return the specs of what a model's ``call`` takes, in its structure.
 
     Raises:
-        ValueError: A subclassed model takes several arguments.
+        ValueError: A subclassed model takes several arguments, or an input is text.
     """
     if getattr(model, "inputs", None) is not None:
         inputs = model.inputs[0] if isinstance(model, keras.Sequential) else model.input
@@ -158,5 +171,11 @@ def _input_structure(model: keras.Model) -> Any:
 
 
 def _spec_of(tensor: Any, number: int) -> TensorSpec:
+    if tensor.dtype == "string":
+        raise ValueError(
+            f"The input {tensor.name!r} is text, and what is exported computes numbers. Export the part of "
+            "the model behind the layers that read text, tf.keras.Model(what they return, model.outputs), or "
+            'save the whole model with model.save("model.keras").'
+        )
     own = tensor.name.startswith("keras_tensor")  # which Keras has counted in this process
     return TensorSpec(tensor.shape, tensor.dtype, f"input_{number}" if own else tensor.name)

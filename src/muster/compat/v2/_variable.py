@@ -2,7 +2,7 @@
 
 import contextlib
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -69,6 +69,16 @@ def _positions(indices: ArrayLike) -> tuple[jax.Array, ...]:
     return tuple(jnp.moveaxis(jnp.asarray(as_array(indices)), -1, 0))
 
 
+@contextlib.contextmanager
+def scopes_of(name: str | None) -> Iterator[str | None]:
+    """Enter the scopes in a name, such as ``encoder`` for ``encoder/kernel``, and give what is left of it."""
+    *scopes, own = [name] if name is None else name.split("/")
+    with contextlib.ExitStack() as left:
+        for each in filter(None, scopes):
+            left.enter_context(keras.name_scope(each))
+        yield own
+
+
 class _Sharding(type):
     """Makes a `ShardedVariable` of what a strategy's partitioner divides, as TensorFlow's metaclass does."""
 
@@ -110,7 +120,7 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
     Args:
         initial_value: An array, or a function without arguments that returns one.
         trainable: Whether ``minimize`` trains it by default; None is True unless it is synchronized ON_READ.
-        name: Its name in checkpoints.
+        name: Its name in checkpoints; it may have slashes, as in scopes.
         dtype: Its dtype; None takes that of the value. Python numbers become int32 and float32, and so do
             64-bit types unless ``jax_enable_x64`` is set.
         synchronization: When the values of replicas are combined.
@@ -141,14 +151,15 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
                 "too large for: set jax_enable_x64."
             )
         on_read = synchronization is VariableSynchronization.ON_READ
-        super().__init__(
-            value,
-            dtype=str(value.dtype),
-            trainable=not on_read if trainable is None else trainable,
-            synchronization=synchronization.name.lower(),
-            aggregation=aggregation.name.lower(),
-            name=name,
-        )
+        with scopes_of(name) as own:
+            super().__init__(
+                value,
+                dtype=str(value.dtype),
+                trainable=not on_read if trainable is None else trainable,
+                synchronization=synchronization.name.lower(),
+                aggregation=aggregation.name.lower(),
+                name=own,
+            )
 
     scatter_add = _scatter("add")
     scatter_sub = _scatter("subtract")
@@ -179,10 +190,6 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
     def gather_nd(self, indices: ArrayLike, name: str | None = None) -> jax.Array:
         """Return the slices at ``indices``, whose last axis counts along the variable's axes."""
         return self.value[_positions(indices)]  # type: ignore[no-any-return]
-
-    def read_value(self) -> jax.Array:
-        """Return the value."""
-        return self.value  # type: ignore[no-any-return]
 
     def _scatter(self, how: str, at: tuple[jax.Array, ...], updates: ArrayLike) -> "Variable":
         """Change the elements ``at`` these indices by ``updates``, those of all replicas together.

@@ -1,7 +1,8 @@
 """``tf.config``: list devices by TensorFlow's names, and set them up."""
 
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -191,3 +192,21 @@ def gpu_device_name() -> str:
 def is_built_with_cuda() -> bool:
     """Return whether JAX can use GPUs, which is whether there is one."""
     return is_gpu_available()
+
+
+def get_memory_growth(device: PhysicalDevice) -> bool:
+    """Return whether JAX takes memory as it is needed: what `set_memory_growth` tells how to set."""
+    return os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE", "").lower() in ("false", "0")
+
+
+def enable_op_determinism() -> None:
+    """Do nothing on CPUs, where steps give the same results each time; say what to set for GPUs."""
+    _log.info("For GPUs set XLA_FLAGS=--xla_gpu_deterministic_ops=true; on CPUs steps are deterministic.")
+
+
+def set_experimental_options(options: Mapping[str, object]) -> None:
+    """Do nothing: XLA compiles everything."""
+
+
+def set_threads(num_threads: int) -> None:
+    """Do nothing: XLA decides; ``muster run`` gives each task its share of the cores."""

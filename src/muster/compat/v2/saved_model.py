@@ -1,4 +1,4 @@
-"""``tf.saved_model``: save Keras models in directories, and load them as functions.
+"""``tf.saved_model``: save Keras models and modules in directories, and load them as functions.
 
 The directory is a saved model of `muster.saved_model`, which TensorFlow and its servers cannot read, with a
 Keras archive.
@@ -16,10 +16,14 @@ import numpy as np
 from muster import saved_model
 from muster._keras import keras
 from muster.compat.v2._model_signatures import DEFAULT, named_outputs, signatures_of
+from muster.compat.v2._module import Module
+from muster.compat.v2._saved_modules import OBJECTS, LoadedModule, read_module, write_module
+from muster.data import TensorSpec
 
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = DEFAULT
 # Where the archive lies says whether the default signature is the model's call, or the program's function.
 _OF_CALL = "model.keras"
+_CONFIG_OF_KERAS = "config.json"  # in a folder that model.save has written
 _OF_FUNCTIONS = os.path.join("functions", "model.keras")
 
 
@@ -29,7 +33,14 @@ class SaveOptions(NamedTuple):
     Source: tensorflow/python/saved_model/save_options.py, ``SaveOptions``.
     """
 
+    namespace_whitelist: object = None
+    save_debug_info: bool = False
+    function_aliases: object = None
+    experimental_debug_stripper: bool = False
     experimental_io_device: str | None = None
+    experimental_variable_policy: object = None
+    experimental_custom_gradients: bool = True
+    experimental_image_format: bool = False
 
 
 class LoadOptions(NamedTuple):
@@ -55,13 +66,15 @@ def save(
     signatures: Any = None,
     options: SaveOptions | None = None,
 ) -> None:
-    """Save a Keras model in a directory, for `load`, `muster.saved_model.load` and ``muster serve``.
+    """Save a Keras model or a `tf.Module`, for `load`, `muster.saved_model.load` and ``muster serve``.
 
     Args:
-        obj: A built model.
+        obj: A built model; or a module, whose functions and variables `load` finds, and other loaders only
+            its signatures.
         export_dir: The directory; it may have an earlier saved model.
         signatures: What the model can be asked: a ``tf.function`` with an ``input_signature``, what its
-            ``get_concrete_function`` returned, or several by name. None for the model's ``call``.
+            ``get_concrete_function`` returned, or several by name. None for the model's
+            ``call``; a module has none then.
         options: Unused.
 
     Raises:
@@ -71,10 +84,15 @@ def save(
 
     Source: tensorflow/python/saved_model/save.py, ``save``.
     """
+    if isinstance(obj, Module):
+        to_save = {} if signatures is None else signatures_of(obj, signatures)
+        with tempfile.TemporaryDirectory() as folder:
+            saved_model.save(export_dir, to_save, write_module(obj, folder))
+        return
     if not isinstance(obj, keras.Model):
         raise TypeError(
-            f"tf.saved_model.save takes a Keras model, got {type(obj).__name__}: {obj!r}. For variables and "
-            "optimizers there is tf.train.Checkpoint."
+            f"tf.saved_model.save takes a Keras model or a tf.Module, got {type(obj).__name__}: {obj!r}. For "
+            "variables and optimizers there is tf.train.Checkpoint."
         )
     if not obj.built:
         raise ValueError(
@@ -90,14 +108,14 @@ def save(
 
 def load(
     export_dir: str | os.PathLike[str], tags: object = None, options: LoadOptions | None = None
-) -> "LoadedModel":
-    """Load a model that `save`, ``Estimator.export_saved_model`` or ``model.save`` has written, as functions.
+) -> "LoadedModel | LoadedModule":
+    """Load as functions what `save`, ``Estimator.export_saved_model`` or ``model.save`` has written.
 
     In a strategy's scope the strategy places its variables, and `Strategy.run` takes the function of a
     model's ``call``.
 
     Args:
-        export_dir: The directory, or a ``.keras`` file.
+        export_dir: The directory, or a file or folder of ``model.save``.
         tags: Unused.
         options: Unused.
 
@@ -108,10 +126,14 @@ def load(
     Source: tensorflow/python/saved_model/load.py, ``load``.
     """
     path = os.fsdecode(export_dir)
-    if os.path.isfile(path):
+    if os.path.isfile(path) or os.path.isfile(os.path.join(path, _CONFIG_OF_KERAS)):
         model = keras.models.load_model(path)
         return LoadedModel({DEFAULT: functools.partial(_predict, model)}, model)
     found = saved_model.load(path)
+    if found.has_file(OBJECTS):
+        module = read_module(found.read_file)
+        module.signatures = {name: _Served(each, None) for name, each in found.signatures.items()}
+        return module
     called = _archived(os.path.join(path, _OF_CALL))
     model = called or _archived(os.path.join(path, _OF_FUNCTIONS))
     return LoadedModel({name: _Served(each, called) for name, each in found.signatures.items()}, model)
@@ -170,6 +192,16 @@ class _Served:
 
     def __init__(self, signature: saved_model.Signature, model: keras.Model | None) -> None:
         self._signature, self._model = signature, model
+
+    @property
+    def structured_outputs(self) -> dict[str, TensorSpec]:
+        """The outputs' shapes and dtypes by name."""
+        return self._signature.outputs
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple[()], dict[str, TensorSpec]]:
+        """The inputs' shapes and dtypes: none by position, and those by name."""
+        return (), self._signature.inputs
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Compute the outputs by name."""

@@ -1,0 +1,151 @@
+"""``tf.function``: compiled, or run line by line where the code branches on a tensor."""
+
+import functools
+import logging
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import muster
+from muster._errors import OutOfRangeError
+from muster._keras import keras
+from muster.compat.ops._eager_values import HostText, shown_result
+from muster.compat.ops._needs_values import NeedsValuesError
+from muster.data import DatasetIterator, TensorSpec
+from muster.distribute.functions import Function as CompiledFunction
+from muster.distribute.functions import as_traced
+from muster.program.variables import current_scope
+
+_log = logging.getLogger(__name__)
+
+# Raised for `if tensor`, `while tensor`, `range(tensor)`, and for functions of Python.
+_PYTHON_NEEDS_A_VALUE = (
+    jax.errors.TracerBoolConversionError,
+    jax.errors.TracerIntegerConversionError,
+    NeedsValuesError,
+)
+_LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, keras, muster))
+
+
+class Function(CompiledFunction):
+    """A `muster.function` that also takes code with Python's ``if`` and ``while`` on tensors.
+
+    TensorFlow rewrites such code (AutoGraph), and muster does not. Once a call finds that Python needs the
+    value of a tensor, it and all further calls run the code uncompiled, on values. The results are the same,
+    but it takes longer, so a warning names the line. Calls with text always run uncompiled, and so do those
+    with an iterator over a plain dataset, where it is better to pass its batches.
+
+    Source: tensorflow/python/eager/polymorphic_function/polymorphic_function.py, ``Function``.
+    """
+
+    _uncompiled = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the compiled function, or the Python function if it branches on tensors.
+
+        Raises:
+            TypeError: An argument does not fit the ``input_signature``.
+        """
+        if self.input_signature is not None:
+            _require_fitting(args, self.input_signature)
+        uncompiled = self._uncompiled or any(map(_runs_uncompiled, (*args, *kwargs.values())))
+        if current_scope() is not None or not uncompiled:
+            try:
+                return super().__call__(*args, **kwargs)
+            except _PYTHON_NEEDS_A_VALUE as exc:
+                if current_scope() is not None:
+                    raise  # The outermost function runs on values, and calls this one again.
+                place = _place(exc)
+            results = self._run_uncompiled(args, kwargs)
+            self._uncompiled = True
+            _log.warning(
+                "%s runs uncompiled, and slower, because Python needs the value of a tensor in %s. With "
+                "tf.cond, tf.where or tf.while_loop there it is compiled.",
+                getattr(self.python_function, "__qualname__", self.python_function),
+                place,
+            )
+            return results
+        return self._run_uncompiled(args, kwargs)
+
+    def _run_uncompiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = as_traced((args, kwargs))
+        try:
+            return jax.tree.map(_as_tensor, shown_result(self.python_function(*args, **kwargs)))
+        except StopIteration as exc:  # what next() of an iterator in a compiled function raises, too
+            raise OutOfRangeError("End of sequence: the dataset has no further element.") from exc
+        except _PYTHON_NEEDS_A_VALUE as exc:
+            exc.add_note(
+                f"What strategy.run calls is always compiled. Write tf.cond, tf.where or tf.while_loop in "
+                f"{_place(exc)}."
+            )
+            raise
+
+
+def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function, once for each structure, shapes and dtypes of its arguments.
+
+    Args:
+        func: The function; None to decorate with options.
+        options: ``input_signature``, the `TensorSpec` s of the arguments, for `tf.saved_model.save`; others
+            (``jit_compile``, ``reduce_retracing``, …) have no effect.
+
+    Returns:
+        The function, compiled when it is called; without ``func`` a decorator.
+
+    Source: ``tf.function``.
+    """
+    make = functools.partial(Function, input_signature=options.get("input_signature"))
+    return make if func is None else make(func)
+
+
+def _require_fitting(args: Sequence[Any], signature: Sequence[Any]) -> None:
+    """Raise a TypeError if arguments do not fit their specs; those of a method come after ``self``."""
+    for number, (arg, spec) in enumerate(zip(args[-len(signature) :], signature, strict=False)):
+        shape = getattr(arg, "shape", None)
+        if shape is None or not isinstance(spec, TensorSpec) or spec.shape is None:
+            continue
+        if _other_kind(arg.dtype, spec.dtype):
+            raise TypeError(
+                f"Argument {number} must fit the function's input_signature, {spec}, got the dtype "
+                f"{arg.dtype}. Convert it by tf.cast."
+            )
+        if len(shape) != len(spec.shape) or any(
+            wanted not in (None, size) for size, wanted in zip(shape, spec.shape, strict=True)
+        ):
+            raise TypeError(
+                f"Argument {number} must fit the function's input_signature, {spec}, got the shape "
+                f"{tuple(shape)}. Give an array of that shape, or let the signature have None for its sizes."
+            )
+
+
+def _other_kind(given: Any, wanted: Any) -> bool:
+    """Return whether one dtype is of integers, and the other of fractions; 64 bits may be 32 here."""
+    numbers = [each for each in map(np.dtype, (given, wanted)) if each.kind not in "OSU"]
+    return len({jnp.issubdtype(each, jnp.inexact) for each in numbers}) > 1
+
+
+def _runs_uncompiled(value: Any) -> bool:
+    """Return whether an argument is text of an array or a Dataset, or gives the elements of a Dataset.
+
+    Python's str is a constant.
+    """
+    if isinstance(value, HostText | DatasetIterator):
+        return True
+    return isinstance(value, np.ndarray) and value.dtype.kind in "OSU"
+
+
+def _as_tensor(value: Any) -> Any:
+    """Return a Python number as the array that a compiled function would return."""
+    return jnp.asarray(value) if isinstance(value, bool | int | float) else value
+
+
+def _place(error: Exception) -> str:
+    """Return the line of the user's code that an error comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
+    return f"`{users[-1].line}` ({users[-1].filename}:{users[-1].lineno})"

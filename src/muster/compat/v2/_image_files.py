@@ -1,0 +1,184 @@
+"""Images in files: ``tf.io.decode_png`` and its like, by Pillow, in input functions."""
+
+import io
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from muster._extras import extra_module
+
+_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+
+
+def pillow() -> Any:
+    """Import Pillow's ``Image``.
+
+    Raises:
+        ImportError: Pillow is not installed; says how to install it.
+    """
+    return extra_module("PIL.Image", "images", "An image file")
+
+
+def decode_png(
+    contents: bytes, channels: int = 0, dtype: DTypeLike = np.uint8, name: str | None = None
+) -> np.ndarray[Any, Any]:
+    """Decode an image file of any format that Pillow knows.
+
+    Args:
+        contents: The bytes of the file.
+        channels: 1 for grey, 3 for RGB, 4 for RGBA; 0 for as many as the file has.
+        dtype: uint8, or uint16 for grey PNG of 16 bits.
+        name: Ignored.
+
+    Returns:
+        Shape (height, width, channels).
+
+    Raises:
+        TypeError: `contents` is not bytes.
+        ValueError: The bytes are no image, or `channels` is another number.
+
+    Source: tensorflow/core/kernels/image/decode_image_op.cc.
+    """
+    if channels not in (0, *_MODES):
+        raise ValueError(f"channels is 0, 1, 2, 3 or 4, got {channels!r}.")
+    if not isinstance(contents, bytes):
+        raise TypeError(
+            f"An image is decoded from the bytes of its file, as tf.io.read_file returns, got {contents!r} "
+            f"of type {type(contents).__name__}."
+        )
+    image_module = pillow()
+    try:
+        image = image_module.open(io.BytesIO(contents))
+        image.load()
+    except OSError as exc:
+        raise ValueError(f"These {len(contents)} bytes are no image that Pillow can read: {exc}.") from exc
+    wide = image.mode.startswith("I")  # 16 bits of grey
+    if wide and np.dtype(dtype) == np.uint16:
+        return np.asarray(image).astype(np.uint16)[..., None]
+    if wide:
+        image = image_module.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if channels == 0:
+        kept = {"1": "L", "L": "L", "LA": "LA", "RGBA": "RGBA"}
+        mode = "RGBA" if "transparency" in image.info else kept.get(image.mode, "RGB")
+    else:
+        mode = _MODES[channels]
+    pixels = np.asarray(image.convert(mode))
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    return pixels.astype(np.uint16) * 257 if np.dtype(dtype) == np.uint16 else pixels
+
+
+def decode_jpeg(
+    contents: bytes,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> np.ndarray[Any, Any]:
+    """Decode an image file, as `decode_png` does; ``ratio`` leaves out rows and columns."""
+    return decode_png(contents, channels)[::ratio, ::ratio]
+
+
+def decode_image(
+    contents: bytes,
+    channels: int = 0,
+    dtype: DTypeLike = np.uint8,
+    name: str | None = None,
+    expand_animations: bool = True,
+) -> np.ndarray[Any, Any]:
+    """Decode an image file, as `decode_png` does: the first image of an animation.
+
+    With a type of floats, values are from 0 to 1.
+    """
+    if np.issubdtype(np.dtype(dtype), np.floating):
+        return (decode_png(contents, channels) / 255).astype(dtype)
+    return decode_png(contents, channels, dtype)
+
+
+def encode_png(image: Any, compression: int = -1, name: str | None = None) -> bytes:
+    """Return the bytes of a PNG file of an image: uint8 of shape (height, width, channels)."""
+    return _encoded(image, "PNG")
+
+
+def encode_jpeg(
+    image: Any, format: str = "", quality: int = 95, *unused: Any, name: str | None = None
+) -> bytes:
+    """Return the bytes of a JPEG file of an image: uint8 of shape (height, width, 1 or 3)."""
+    return _encoded(image, "JPEG", quality=quality)
+
+
+def _encoded(image: Any, kind: str, **options: Any) -> bytes:
+    pixels = np.asarray(image)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[-1] not in _MODES:
+        raise ValueError(
+            "An image is uint8 of shape (height, width, channels), with 1 to 4 channels; got "
+            f"{pixels.dtype} of shape {pixels.shape}."
+        )
+    file = io.BytesIO()
+    pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(file, kind, **options)
+    return file.getvalue()
+
+
+def read_image(
+    path: str | os.PathLike[str], channels: int, size: tuple[int, int], interpolation: str, fit: str | None
+) -> np.ndarray[Any, Any]:
+    """Read an image file, and resize it.
+
+    Args:
+        path: The file.
+        channels: 1, 3 or 4.
+        size: Height and width.
+        interpolation: ``bilinear`` and ``nearest`` are TensorFlow's; others Pillow's.
+        fit: ``crop`` or ``pad`` to keep the image's proportions; None stretches it.
+
+    Returns:
+        float32 of shape (*size, channels).
+    """
+    with open(path, "rb") as file:
+        pixels = decode_png(file.read(), channels)
+    height, width = pixels.shape[:2]
+    ratio = size[1] / size[0]
+    if fit == "crop":
+        high, wide = min(height, round(width / ratio)), min(width, round(height * ratio))
+        top, left = (height - high) // 2, (width - wide) // 2
+        pixels = pixels[top : top + high, left : left + wide]
+    elif fit == "pad":
+        high, wide = max(height, round(width / ratio)), max(width, round(height * ratio))
+        top, left = (high - height) // 2, (wide - width) // 2
+        pixels = np.pad(pixels, ((top, high - height - top), (left, wide - width - left), (0, 0)))
+    return _resized(pixels, size, interpolation)
+
+
+def _resized(pixels: np.ndarray[Any, Any], size: tuple[int, int], interpolation: str) -> np.ndarray[Any, Any]:
+    if pixels.shape[:2] == tuple(size):
+        return pixels.astype(np.float32)
+    if interpolation not in ("bilinear", "nearest"):
+        image_module = pillow()
+        kinds = {"bicubic": "BICUBIC", "area": "BOX", "lanczos3": "LANCZOS", "lanczos5": "LANCZOS"}
+        if interpolation not in kinds:
+            raise ValueError(
+                f"interpolation is bilinear, nearest, or one of {sorted(kinds)}; got {interpolation!r}."
+            )
+        kind = image_module.Resampling[kinds[interpolation]]
+        planes = [
+            np.asarray(image_module.fromarray(plane).resize(tuple(size)[::-1], kind))
+            for plane in pixels.astype(np.float32).transpose(2, 0, 1)
+        ]
+        return np.stack(planes, axis=-1)
+    resized = pixels.astype(np.float32)
+    for axis, wanted in enumerate(size):
+        length = resized.shape[axis]
+        centers = (np.arange(wanted) + 0.5) * length / wanted
+        if interpolation == "nearest":
+            resized = resized.take(np.floor(centers).astype(int), axis)
+            continue
+        places = np.clip(centers - 0.5, 0, length - 1)
+        low = np.floor(places).astype(int)
+        part = (places - low).astype(np.float32).reshape([-1 if each == axis else 1 for each in range(3)])
+        high = np.minimum(low + 1, length - 1)
+        resized = resized.take(low, axis) * (1 - part) + resized.take(high, axis) * part
+    return resized

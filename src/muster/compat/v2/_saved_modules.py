@@ -1,0 +1,225 @@
+"""A ``tf.Module`` in a saved model: its variables, its functions, and the modules in it."""
+
+import functools
+import inspect
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster._errors import SavedModelError
+from muster._keras import keras
+from muster.compat.v2._module import Module
+from muster.compat.v2._module_functions import FunctionToSave, LoadedFunction, of_any_rank, of_the_only_size
+from muster.compat.v2._variable import Variable
+from muster.distribute.functions import ConcreteFunction, Function
+
+_FOLDER = "module"
+OBJECTS = os.path.join(_FOLDER, "objects.json")
+_VALUES = os.path.join(_FOLDER, "variables.npz")
+
+
+def write_module(module: Module, folder: str) -> dict[str, str]:
+    """Write what a module consists of, and return the files by their paths in a saved model.
+
+    Functions are saved for their ``input_signature``, or else for the kinds of arguments with which they were
+    called. Other attributes are lost.
+
+    Args:
+        module: The module.
+        folder: Where to write.
+
+    Raises:
+        SavedModelError: A function cannot be saved.
+
+    Source: tensorflow/python/saved_model/save.py, ``_AugmentedGraphView``.
+    """
+    writer = _Writer()
+    writer.refer(module)
+    values = {str(number): np.asarray(each.value) for number, each in enumerate(writer.variables)}
+    described = [
+        [each.name, bool(each.trainable), values[str(number)].dtype.name, [*values[str(number)].shape]]
+        for number, each in enumerate(writer.variables)
+    ]
+    stored = io.BytesIO()
+    raw: Any = {name: np.frombuffer(each.tobytes(), np.uint8) for name, each in values.items()}
+    np.savez(stored, **raw)
+    files = {
+        OBJECTS: json.dumps({"objects": writer.objects, "variables": described}).encode(),
+        _VALUES: stored.getvalue(),
+    }
+    files |= {_file(number): data for number, data in enumerate(writer.modules)}
+    paths = {}
+    for name, data in files.items():
+        paths[name] = os.path.join(folder, os.path.basename(name))
+        with open(paths[name], "wb") as file:
+            file.write(data)
+    return paths
+
+
+def read_module(read: Callable[[str], bytes]) -> "LoadedModule":
+    """Return the module that `write_module` wrote.
+
+    Args:
+        read: Returns the bytes of a file.
+    """
+    stored = json.loads(read(OBJECTS))
+    values = np.load(io.BytesIO(read(_VALUES)))
+    variables = []
+    for number, (name, trainable, dtype, shape) in enumerate(stored["variables"]):
+        value = np.frombuffer(values[str(number)].tobytes(), dtype_named(dtype)).reshape(shape)
+        variables.append(Variable(value, trainable=trainable, name=name))
+    objects = [LoadedModule() for _ in stored["objects"]]
+
+    def found(reference: Mapping[str, Any]) -> Any:
+        ((kind, value),) = reference.items()
+        match kind:
+            case "variable":
+                return variables[value]
+            case "object":
+                return objects[value]
+            case "list":
+                return [found(each) for each in value]
+        return {key: found(each) for key, each in value.items()}
+
+    for each, record in zip(objects, stored["objects"], strict=True):
+        for name, reference in record["attributes"].items():
+            setattr(each, name, found(reference))
+        for name, concrete in record["functions"].items():
+            used = [[variables[number] for number in one["used"]] for one in concrete]
+            data = [read(_file(one["module"])) for one in concrete]
+            vars(each)["_called" if name == "__call__" else name] = LoadedFunction(name, concrete, data, used)
+    return objects[0]
+
+
+class LoadedModule(Module):
+    """A module that was loaded: it has the variables, functions and modules of the one that was saved.
+
+    Attributes:
+        signatures: Functions from inputs to a dict of outputs, by name; none if none were saved.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.signatures: dict[str, Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function ``__call__`` of the module.
+
+        Raises:
+            TypeError: It was not saved.
+        """
+        called = vars(self).get("_called")
+        if called is None:
+            raise TypeError(
+                "The saved module cannot be called: its __call__ was no tf.function, or one without an "
+                "input_signature that was not called before the module was saved."
+            )
+        return called(*args, **kwargs)
+
+
+class _Writer:
+    """Collects objects, variables and functions, and numbers them."""
+
+    def __init__(self) -> None:
+        self.objects: list[dict[str, Any]] = []
+        self.variables: list[Any] = []
+        self.modules: list[bytes] = []
+        self._numbers: dict[int, int] = {}
+
+    def refer(self, value: Any) -> dict[str, Any] | None:
+        """Return where a value is found again; None for what is not saved."""
+        if isinstance(value, keras.Variable):
+            return {"variable": self._number(value)}
+        if isinstance(value, Mapping):
+            return {"dict": {str(k): found for k, each in value.items() if (found := self.refer(each))}}
+        if isinstance(value, list | tuple):
+            return {"list": [found for each in value if (found := self.refer(each)) is not None]}
+        if not isinstance(value, Module) and not isinstance(getattr(value, "variables", None), list):
+            return None
+        if id(value) in self._numbers:
+            return {"object": self._numbers[id(value)]}
+        number = self._numbers[id(value)] = len(self.objects)
+        record: dict[str, Any] = {"attributes": {}, "functions": {}}
+        self.objects.append(record)
+        if not isinstance(value, Module):  # a layer, or a generator of random numbers
+            record["attributes"]["weights"] = self.refer([*value.variables])
+            return {"object": number}
+        for name, each in vars(value).items():
+            if (found := self.refer(each)) is not None and name not in ("_name", "signatures"):
+                record["attributes"][name] = found
+        for name, function in _functions(value).items():
+            concrete = [self._function(name, *each) for each in _concrete(function)]
+            if saved := [each for each in concrete if each is not None]:
+                record["functions"][name] = saved
+        return {"object": number}
+
+    def _function(
+        self, name: str, python: Any, args: Any, kwargs: Any, needed: bool
+    ) -> dict[str, Any] | None:
+        """Return a function as data; None if it need not take these arguments, and does not."""
+        try:
+            made = FunctionToSave(name, python, args, kwargs)
+        except Exception as exc:
+            if not needed:
+                return None
+            largest = max((size for each in self.variables for size in each.shape), default=1)
+            fitting = of_the_only_size(name, python, args, kwargs, largest)
+            if fitting is None:
+                raise SavedModelError(
+                    f"The function {name} cannot be saved: {exc} Where its input_signature has None for a "
+                    "size, it must take any, or one alone: give the others numbers, such as "
+                    "tf.TensorSpec([None, 30])."
+                ) from exc
+            made = fitting
+        self.modules.append(made.data)
+        used = [self._number(each) for each in made.used]
+        return {**made.as_data(), "used": used, "module": len(self.modules) - 1}
+
+    def _number(self, variable: Any) -> int:
+        for number, each in enumerate(self.variables):
+            if each is variable:
+                return number
+        self.variables.append(variable)
+        return len(self.variables) - 1
+
+
+def _functions(module: Module) -> dict[str, Any]:
+    """Return the functions of a module, its methods and its attributes, by name."""
+    names = [name for name in dir(type(module)) if isinstance(inspect.getattr_static(module, name), Function)]
+    names += [name for name, each in vars(module).items() if isinstance(each, Function | ConcreteFunction)]
+    return {name: getattr(module, name) for name in names}
+
+
+def _concrete(function: Any) -> list[tuple[Any, Any, Any, bool]]:
+    """Return the Python function with each kind of arguments, and whether it must take them."""
+    bound: tuple[Any, ...] = ()
+    calls: list[tuple[Any, Any]] = []
+    if isinstance(function, ConcreteFunction):
+        calls, function = [(function.specs, function.named)], function.function
+    if isinstance(function, functools.partial):
+        function, bound = function.func, function.args
+    if not calls and function.input_signature is not None:
+        calls = [(tuple(function.input_signature), {})]
+    if not calls:
+        calls = [
+            (args[len(bound) :], kwargs)
+            for args, kwargs in function.traced_arguments()
+            if all(one is other for one, other in zip(args, bound, strict=False))
+        ]
+    python = functools.partial(function.python_function, *bound)
+    if not calls and not inspect.signature(python).parameters:
+        calls = [((), {})]
+    found = []
+    for args, kwargs in calls:
+        ranks = of_any_rank(args, kwargs)
+        found += [(python, *each, len(ranks) == 1) for each in ranks]
+    return found
+
+
+def _file(number: int) -> str:
+    return os.path.join(_FOLDER, f"function_{number}.exported")

@@ -1,0 +1,45 @@
+"""Keras 2's ways on Keras' own classes: the modules that give them, all of what compat changes in Keras.
+
+Programs get layers, models, optimizers and callbacks from Keras itself, or derive from them: so these classes
+are changed, once, when `muster.compat.tensorflow` is imported. Each module says what, why, and which test
+fails when a new version of Keras is otherwise.
+"""
+
+from muster._keras import keras
+from muster.compat.v2.keras2 import (
+    _adapt,
+    _callbacks,
+    _calls,
+    _endpoints,
+    _feature_space,
+    _layers,
+    _losses,
+    _models,
+    _optimizers,
+    _sequential,
+    _steps,
+    _text_models,
+)
+
+_PARTS = (
+    _optimizers,
+    _layers,
+    _callbacks,
+    _endpoints,
+    _calls,
+    _adapt,
+    _models,
+    _losses,
+    _sequential,
+    _steps,
+    _feature_space,
+    _text_models,
+)
+
+
+def patch() -> None:
+    """Give Keras' classes the names and the behaviour of Keras 2, once."""
+    if hasattr(keras.Model, "fit_generator"):
+        return
+    for part in _PARTS:
+        part.patch()

@@ -1,0 +1,75 @@
+"""Keras 2's arguments of Keras' callbacks: ``ModelCheckpoint(period=…)``, ``TensorBoard(write_grads=…)``.
+
+Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_callbacks.py`` fails when what is used here changes.
+Source: keras/callbacks.py, of Keras 2.15.
+"""
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from muster._keras import keras
+
+_log = logging.getLogger(__name__)
+
+# What TensorBoard took in TensorFlow 1, and TensorFlow 2 leaves out with a warning.
+_UNUSED = (
+    *("write_grads", "batch_size", "embeddings_layer_names", "embeddings_data", "histogram_batch_size"),
+    "profile_batch_size",
+)
+
+
+def _taking_period(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``ModelCheckpoint.__init__``, so that it takes ``period``: every how many epochs it saves."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, period: int = 1, **kwargs: Any) -> None:
+        if not isinstance(period, int) or period < 1:
+            raise ValueError(f"period is the number of epochs from one save to the next, got {period!r}.")
+        if kwargs.pop("load_weights_on_restart", False):
+            raise TypeError(
+                "ModelCheckpoint has no load_weights_on_restart. Use keras.callbacks.BackupAndRestore, which "
+                "also goes on at the right epoch."
+            )
+        kwargs.pop("options", None)
+        original(self, *args, **kwargs)
+        self.period = period
+        self.epochs_since_last_save = 0
+
+    return init
+
+
+def _saving_by_period(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``ModelCheckpoint.on_epoch_end``, so that it saves in the last epoch of each period."""
+
+    @functools.wraps(original)
+    def on_epoch_end(self: Any, epoch: int, logs: Any = None) -> None:
+        self.epochs_since_last_save += 1
+        if self.epochs_since_last_save >= self.period:
+            self.epochs_since_last_save = 0
+            original(self, epoch, logs)
+
+    return on_epoch_end
+
+
+def _leaving_out(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``TensorBoard.__init__``, so that it leaves out what TensorFlow 2 does not have, either."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        unused = [name for name in _UNUSED if kwargs.pop(name, None) is not None]
+        if unused:
+            _log.warning("TensorBoard leaves out %s, which was TensorFlow 1's.", ", ".join(unused))
+        original(self, *args, **kwargs)
+
+    return init
+
+
+def patch() -> None:
+    """Let Keras' callbacks take the arguments."""
+    checkpoint, board = keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard
+    checkpoint.period, checkpoint.epochs_since_last_save = 1, 0  # also of those made before
+    checkpoint.__init__ = _taking_period(checkpoint.__init__)
+    checkpoint.on_epoch_end = _saving_by_period(checkpoint.on_epoch_end)
+    board.__init__ = _leaving_out(board.__init__)

@@ -1,0 +1,204 @@
+"""Keras 2's spellings on Keras' metrics and layers, such as ``reset_states`` and ``add_weight("name", …)``.
+
+`patch` is called when `muster.compat.tensorflow` is imported, since programs derive their classes from
+Keras' own. What Keras 3 takes means what it meant. ``RandomCrop`` crops in any step.
+Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_spellings.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable, ValuesView
+from typing import Any
+
+import jax
+
+from muster._keras import keras
+from muster.compat.ops._tensor_shape import TensorShape
+
+# Keras 2's order of arguments.
+_LAYER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
+_METRIC = ("name", "shape", "aggregation", "synchronization", "initializer", "dtype")
+
+
+def _named_first(original: Callable[..., Any], order: tuple[str, ...], *unused: str) -> Callable[..., Any]:
+    """Wrap ``add_weight``, so that it takes arguments in Keras 2's order, where the name is the first.
+
+    Args:
+        original: The method.
+        order: The arguments.
+        *unused: Those that Keras 3 does not have.
+    """
+
+    @functools.wraps(original)
+    def add_weight(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if args and (args[0] is None or isinstance(args[0], str)):
+            kwargs.update(zip(order, args, strict=False))
+            args = ()
+        for name in unused:
+            kwargs.pop(name, None)
+        return original(self, *args, **kwargs)
+
+    return add_weight
+
+
+def _calling_each_other(original: Callable[[Any], None]) -> tuple[Callable[[Any], None], ...]:
+    """Make metrics' ``reset_state`` and ``reset_states``: each calls the other where a class overrides it."""
+
+    @functools.wraps(original)
+    def reset_state(self: Any) -> None:
+        if type(self).reset_states is reset_states:
+            original(self)
+        else:
+            self.reset_states()
+
+    def reset_states(self: Any) -> None:
+        """Set all variables to 0, or as ``reset_state`` does."""
+        if type(self).reset_state is reset_state:
+            original(self)
+        else:
+            self.reset_state()
+
+    return reset_state, reset_states
+
+
+def _of_one_size(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``InputLayer.__init__``: a single number is the shape of a vector, as in ``Input(3)``."""
+
+    @functools.wraps(original)
+    def init(self: Any, shape: Any = None, batch_size: Any = None, dtype: Any = None, **kwargs: Any) -> None:
+        # Keras reads this signature, and cannot tell *args.
+        shape = (shape,) if isinstance(shape, int) else shape
+        original(self, shape=shape, batch_size=batch_size, dtype=dtype, **kwargs)
+
+    return init
+
+
+def _of_any_number(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Dense.__init__``: its size may be a number of NumPy's or an array's, as in Keras 2."""
+
+    @functools.wraps(original)
+    def init(self: Any, units: Any, activation: Any = None, use_bias: bool = True, **kwargs: Any) -> None:
+        # Keras reads this signature, and cannot tell *args.
+        units = units if isinstance(units, int) else int(units)
+        original(self, units, activation=activation, use_bias=use_bias, **kwargs)
+
+    return init
+
+
+def _of_inputs(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``get_initial_state`` of recurrent layers and cells, which Keras 2 passes the input."""
+
+    @functools.wraps(original)
+    def get_initial_state(
+        self: Any, inputs: Any = None, batch_size: Any = None, dtype: object = None
+    ) -> list[Any]:
+        if batch_size is None:
+            batch_size = inputs.shape[0] if getattr(inputs, "shape", ()) else inputs
+        states: list[Any] = original(self, batch_size=batch_size)
+        return states
+
+    return get_initial_state
+
+
+def _cropping(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``RandomCrop.transform_images``.
+
+    It cannot slice at a place that a compiled step draws; and where it is not training, images keep their
+    size, although the layer says that they have another.
+    """
+
+    @functools.wraps(original)
+    def transform_images(self: Any, images: Any, transformation: Any, training: bool = True) -> Any:
+        top, left = transformation
+        if not training:
+            images = keras.ops.cast(images, self.compute_dtype)
+            size = self.height, self.width
+            return keras.preprocessing.image.smart_resize(images, size, data_format=self.data_format)
+        if not isinstance(top, jax.core.Tracer):
+            return original(self, images, transformation, training=training)
+        starts, sizes = [0] * len(images.shape), list(images.shape)
+        starts[self.height_axis], starts[self.width_axis] = top, left
+        sizes[self.height_axis], sizes[self.width_axis] = self.height, self.width
+        return keras.ops.slice(keras.ops.cast(images, self.compute_dtype), starts, sizes)
+
+    return transform_images
+
+
+def _of_views(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the call of merging layers: they take the values of a dict, as in ``Add()(x.values())``."""
+
+    @functools.wraps(original)
+    def call(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(self, list(inputs) if isinstance(inputs, ValuesView) else inputs, *args, **kwargs)
+
+    return call
+
+
+def _in_small_letters(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``__init__`` of pooling layers: ``padding`` may be ``"SAME"``, as in layers of convolutions."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        self.padding = self.padding.lower()
+
+    return init
+
+
+def _as_tensor_shapes(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap what gives ``build`` its shapes: layers of programs get those with ``as_list()`` and ``value``."""
+
+    @functools.wraps(original)
+    def shapes_for(target_fn: Any, shapes_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        found = original(target_fn, shapes_dict, *args, **kwargs)
+        if found is None or target_fn.__module__.startswith("keras."):
+            return found
+        return {name: _as_tensor_shape(shape) for name, shape in found.items()}
+
+    return shapes_for
+
+
+def _from_tensor_shapes(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``build_from_config``, by which a layer that is loaded is built, in the same way."""
+
+    @functools.wraps(original)
+    def build_from_config(self: Any, config: Any) -> None:
+        original(self, config if type(self).__module__.startswith("keras.") else _as_tensor_shape(config))
+
+    return build_from_config
+
+
+def _as_tensor_shape(shape: Any) -> Any:
+    if isinstance(shape, dict):
+        return {name: _as_tensor_shape(each) for name, each in shape.items()}
+    if isinstance(shape, list | tuple) and any(isinstance(each, list | tuple) for each in shape):
+        return type(shape)(map(_as_tensor_shape, shape))
+    return TensorShape(shape) if isinstance(shape, list | tuple) else shape
+
+
+def _submodules(layer: Any) -> tuple[Any, ...]:
+    """All layers in it."""
+    return tuple(layer._flatten_layers(include_self=False))
+
+
+def patch() -> None:
+    """Give Keras' metrics and layers the names."""
+    metric, layer = keras.metrics.Metric, keras.layers.Layer
+    metric.reset_state, metric.reset_states = _calling_each_other(metric.reset_state)
+    metric.add_weight = _named_first(metric.add_weight, _METRIC, "aggregation", "synchronization")
+    keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)
+    keras.layers.Dense.__init__ = _of_any_number(keras.layers.Dense.__init__)
+    merge = keras.layers.Concatenate.__mro__[1]  # what Add, Concatenate and others derive from
+    merge.__call__ = _of_views(merge.__call__)
+    layer.submodules = property(_submodules)
+    pooling = keras.layers.MaxPooling1D.__mro__[1]  # what AveragePooling2D and others derive from
+    pooling.__init__ = _in_small_letters(pooling.__init__)
+    layer.add_weight = _named_first(layer.add_weight, _LAYER, "synchronization")
+    layer.build_from_config = _from_tensor_shapes(layer.build_from_config)
+    of_layers = keras.src.layers.layer
+    of_layers.update_shapes_dict_for_target_fn = _as_tensor_shapes(of_layers.update_shapes_dict_for_target_fn)
+    for name in ("RNN", "LSTMCell", "GRUCell", "SimpleRNNCell", "StackedRNNCells"):
+        recurrent = getattr(keras.layers, name)
+        recurrent.get_initial_state = _of_inputs(recurrent.get_initial_state)
+
+    crop = keras.layers.RandomCrop
+    crop.transform_images = _cropping(crop.transform_images)

@@ -1,0 +1,40 @@
+"""Keras 2's way to call losses: with lists, such as ``loss([0, 1], predictions)``.
+
+In Keras 3 a list is a structure of values, which must be the same in both arguments.
+
+`patch` is called when `muster.compat.tensorflow` is imported.
+Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_losses.py`` fails when what is used here changes.
+
+Source: keras/src/losses.py of Keras 2.15, ``LossFunctionWrapper.call``.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster._keras import keras
+
+
+def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``Loss.__call__``."""
+
+    @functools.wraps(original)
+    def call(self: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        return original(self, _of_numbers(y_true), _of_numbers(y_pred), sample_weight)
+
+    return call
+
+
+def _of_numbers(value: Any) -> Any:
+    """Return an array of a list of Python's numbers, or of lists of them; anything else as it is."""
+    if isinstance(value, list | tuple) and all(np.isscalar(each) for each in jax.tree.leaves(value)):
+        return keras.ops.convert_to_tensor(value)
+    return value
+
+
+def patch() -> None:
+    """Let losses take lists."""
+    keras.losses.Loss.__call__ = _calling(keras.losses.Loss.__call__)

@@ -1,0 +1,284 @@
+"""Keras 2's spellings on Keras' models: ``fit_generator``, ``fit(workers=…)``, ``reset_states``.
+
+`patch` is called when `muster.compat.tensorflow` is imported, since programs get these objects from Keras
+itself. The names are ones that Keras 3 lacks or refuses; what it takes means what it meant.
+Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_spellings.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import jax
+
+from muster._keras import keras
+from muster.compat.v2.keras2._compiled import CompiledLoss, CompiledMetrics
+from muster.compat.v2.saved_model import save as export_model
+
+# Names of losses that Keras does not find by themselves.
+_SHORT_LOSSES = {
+    "mse": "mean_squared_error",
+    "mae": "mean_absolute_error",
+    "mape": "mean_absolute_percentage_error",
+    "msle": "mean_squared_logarithmic_error",
+    "kld": "kl_divergence",
+    "bce": "binary_crossentropy",
+}
+# How Keras 2 reads generators and Sequences, which Keras 3 asks of PyDatasets themselves.
+_READING = ("workers", "use_multiprocessing", "max_queue_size")
+
+
+class Gone:
+    """A method that Keras 3 has no more: to ask for it raises an error that says what to use."""
+
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> NoReturn:
+        raise AttributeError(f"Models have no {self._name} since Keras 2.6. {self._instead}", name=self._name)
+
+
+class _Methods:
+    """Methods for `keras.Model`."""
+
+    predict_classes = Gone(
+        "Use np.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5 for one output."
+    )
+    predict_proba = Gone("Use predict.")
+    to_yaml = Gone("Use to_json.")
+
+    def fit_generator(self: Any, generator: Any, *args: Any, **kwargs: Any) -> Any:
+        """Train by batches of a generator: ``fit``, with Keras 2's order of arguments."""
+        return self.fit(generator, **_named(_FIT_GENERATOR, args, kwargs))
+
+    def evaluate_generator(self: Any, generator: Any, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate batches of a generator: ``evaluate``, with Keras 2's order of arguments."""
+        return self.evaluate(generator, **_named(_RUN_GENERATOR, args, {"verbose": 0, **kwargs}))
+
+    def predict_generator(self: Any, generator: Any, *args: Any, **kwargs: Any) -> Any:
+        """Predict batches of a generator: ``predict``, with Keras 2's order of arguments."""
+        return self.predict(generator, **_named(_RUN_GENERATOR, args, {"verbose": 0, **kwargs}))
+
+    def export(
+        self: Any, filepath: Any, format: str = "tf_saved_model", verbose: Any = None, **kwargs: Any
+    ) -> None:
+        """Save what the model computes by `tf.saved_model.save`: Keras' own export needs TensorFlow."""
+        if format != "tf_saved_model" or kwargs:
+            unknown = f"format={format!r}" if format != "tf_saved_model" else f"{min(kwargs)}="
+            raise ValueError(
+                f"export got {unknown}. It writes the format tf_saved_model, whose signatures are given to "
+                "tf.saved_model.save(model, path, signatures=...)."
+            )
+        export_model(self, filepath)
+
+    def reset_states(self: Any) -> None:
+        """Set the states of stateful recurrent layers to 0."""
+        for layer in self.layers:
+            if isinstance(layer, keras.Model) or getattr(layer, "stateful", False):
+                layer.reset_states()
+
+    @property
+    def compiled_loss(self: Any) -> CompiledLoss:
+        """The loss of ``compile``, to be called by a ``train_step`` of one's own."""
+        return CompiledLoss(self)
+
+    @property
+    def compiled_metrics(self: Any) -> CompiledMetrics:
+        """The metrics of ``compile``, to be updated by a ``train_step`` of one's own."""
+        return CompiledMetrics(self)
+
+    @property
+    def metrics_names(self: Any) -> list[str]:
+        """The names of what ``evaluate`` returns, in its order."""
+        own = [metric.name for metric in self.metrics]
+        try:
+            found = self.get_metrics_result()
+        except ValueError:  # compiled metrics are built by the first batch
+            return [name for name in own if name != "compile_metrics"]
+        return [*(name for name in own if name in found), *sorted(found.keys() - set(own))]
+
+
+_FIT_GENERATOR = (
+    *("steps_per_epoch", "epochs", "verbose", "callbacks", "validation_data", "validation_steps"),
+    *("validation_freq", "class_weight", *_READING[2:], *_READING[:2], "shuffle", "initial_epoch"),
+)
+_RUN_GENERATOR = ("steps", "callbacks", "max_queue_size", "workers", "use_multiprocessing", "verbose")
+
+
+def _named(order: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    if len(args) > len(order):
+        raise TypeError(
+            f"There are {len(args)} arguments after the generator. There are: {', '.join(order)}."
+        )
+    return {**kwargs, **dict(zip(order, args, strict=False))}
+
+
+def _without(original: Callable[..., Any], *names: str) -> Callable[..., Any]:
+    """Wrap a method, so that it takes arguments of Keras 2, which do nothing."""
+
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name in names:
+            kwargs.pop(name, None)
+        return original(self, *args, **kwargs)
+
+    return run
+
+
+def _resetting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``train_on_batch`` and ``test_on_batch``, whose metrics begin anew, as Keras 2's do by default."""
+
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, reset_metrics: bool = True, **kwargs: Any) -> Any:
+        if not reset_metrics:
+            raise TypeError(
+                f"{original.__name__}(reset_metrics=False) is Keras 2's: metrics are of the batch alone. For "
+                "those of several, keep a keras.metrics.Mean of the results."
+            )
+        return original(self, *args, **kwargs)
+
+    return run
+
+
+def _named_functions(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``losses.deserialize``, by which Keras reads the loss of an .h5 file: ``"mse"`` fails there."""
+
+    @functools.wraps(original)
+    def deserialize(name: Any, custom_objects: Any = None) -> Any:
+        if isinstance(name, str) and name in _SHORT_LOSSES and name not in (custom_objects or {}):
+            return getattr(keras.losses, _SHORT_LOSSES[name])
+        return original(name, custom_objects)
+
+    return deserialize
+
+
+class _Shapes:
+    """The shapes of what a layer was called with, or returned, when a model was made of it.
+
+    An attribute of that name, which a layer may set, goes first.
+    """
+
+    def __init__(self, tensors: str) -> None:
+        self._tensors = tensors
+
+    def __get__(self, layer: Any, owner: type) -> Any:
+        if layer is None:
+            return self
+        return jax.tree.map(lambda tensor: tuple(tensor.shape), getattr(layer, self._tensors))
+
+
+def _of_values(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Wrap ``get_metrics_result``: the result of a metric may be a variable, which stands for its value."""
+
+    @functools.wraps(original)
+    def get_metrics_result(self: Any) -> Any:
+        return jax.tree.map(
+            lambda each: each.value if isinstance(each, keras.Variable) else each, original(self)
+        )
+
+    return get_metrics_result
+
+
+def _saving(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``save_model``, so that it takes the names and arguments that ``Model.save`` takes."""
+
+    @functools.wraps(original)
+    def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
+        if isinstance(model, keras.Model):
+            model.save(filepath, overwrite=overwrite, **kwargs)
+        else:
+            original(model, filepath, overwrite=overwrite, **kwargs)
+
+    return save_model
+
+
+def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``load_model``, so that it takes ``options``, which say which device reads.
+
+    On JAX, Keras builds the optimizer of a functional model in an h5 file for no variables.
+    """
+
+    @functools.wraps(original)
+    def load_model(filepath: Any, *args: Any, options: object = None, **kwargs: Any) -> Any:
+        model = original(filepath, *args, **kwargs)
+        if str(filepath).endswith((".h5", ".hdf5")) and getattr(model, "optimizer", None) is not None:
+            _build_optimizer(model, filepath)
+        return model
+
+    return load_model
+
+
+def _build_optimizer(model: Any, path: Any) -> None:
+    """Build the optimizer of a model from an h5 file, with the values that are there, if they fit."""
+    import h5py  # type: ignore[import-untyped]  # Keras has just read the file by it
+
+    with h5py.File(path) as file:
+        saved = file.get("optimizer_weights")
+        values = [] if saved is None else [saved[name][()] for name in saved.attrs["weight_names"]]
+    optimizer = model.optimizer
+    optimizer.built = False
+    optimizer.build(model.trainable_variables)
+    variables = optimizer.variables
+    if [tuple(each.shape) for each in variables] == [each.shape for each in values]:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+
+def _saying_inputs(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Model.__init__``: Keras 1's arguments get an error that names those of today.
+
+    ``super().__init__(self)`` means the same as without the argument, as in Keras 2.
+    """
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if type(self) is keras.Model and {"input", "output"} & kwargs.keys():
+            raise TypeError("Model(input=…, output=…) is Keras 1's: write Model(inputs=…, outputs=…).")
+        original(self, *(() if len(args) == 1 and args[0] is self else args), **kwargs)
+
+    return init
+
+
+def _leaving_out(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Wrap ``Functional._standardize_inputs``: data that no input has the name of is left out.
+
+    Keras 3 warns of it, and then gives each input the data of another.
+    """
+
+    @functools.wraps(original)
+    def standardize(self: Any, inputs: Any) -> Any:
+        struct = self._inputs_struct
+        if isinstance(inputs, dict) and isinstance(struct, dict) and struct.keys() < inputs.keys():
+            inputs = {name: inputs[name] for name in struct}
+        return original(self, inputs)
+
+    return standardize
+
+
+def patch() -> None:
+    """Give Keras' models the names."""
+    functional = keras.src.models.functional.Functional
+    functional._standardize_inputs = _leaving_out(functional._standardize_inputs)
+    keras.Model.__init__ = _saying_inputs(keras.Model.__init__)
+    keras.models.save_model = keras.saving.save_model = _saving(keras.saving.save_model)
+    keras.models.load_model = keras.saving.load_model = _loading(keras.saving.load_model)
+    for name, method in vars(_Methods).items():
+        if not name.startswith("__"):
+            setattr(_defining(name), name, method)
+    for name in ("fit", "evaluate", "predict"):
+        setattr(_defining(name), name, _without(getattr(keras.Model, name), *_READING))
+    compiling = _without(keras.Model.compile, "experimental_run_tf_function")
+    _defining("compile").compile = compiling
+    for name in ("train_on_batch", "test_on_batch"):
+        setattr(_defining(name), name, _resetting(getattr(keras.Model, name)))
+    keras.src.losses.deserialize = _named_functions(keras.src.losses.deserialize)
+    keras.layers.Layer.input_shape, keras.layers.Layer.output_shape = _Shapes("input"), _Shapes("output")
+    _defining("get_metrics_result").get_metrics_result = _of_values(keras.Model.get_metrics_result)
+
+
+def _defining(name: str) -> Any:
+    """Return the class that defines a method of models: Keras checks there whether a model overrides it."""
+    return next((owner for owner in keras.Model.__mro__ if name in vars(owner)), keras.Model)

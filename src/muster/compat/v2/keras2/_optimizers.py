@@ -1,0 +1,138 @@
+"""Keras 2's spellings on Keras' optimizers: ``lr``, ``decay``, ``variables()``, ``weights``.
+
+`patch` is called when `muster.compat.tensorflow` is imported, since programs get these objects from Keras
+itself. The names are ones that Keras 3 lacks or refuses; what it takes means what it meant.
+Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_spellings.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster._keras import keras
+from muster.program.gradients import count_updates, counter_of
+
+
+class Variables(list[Any]):
+    """An optimizer's variables, which programs also get by a call: ``optimizer.variables()``."""
+
+    def __call__(self) -> "Variables":
+        return self
+
+
+def _learning_rate(self: Any) -> Any:
+    return self.learning_rate
+
+
+def _set_learning_rate(self: Any, value: Any) -> None:
+    self.learning_rate = value
+
+
+def _taking_old_arguments(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap an optimizer's ``__init__``, so that it takes ``lr``, tensors as rates, and follows ``decay``.
+
+    Source: keras/optimizers/legacy/optimizer_v2.py, ``OptimizerV2``.
+    """
+
+    @functools.wraps(original)
+    def init(self: Any, learning_rate: Any, *args: Any, **kwargs: Any) -> None:
+        learning_rate = _rate(kwargs.pop("lr", learning_rate))
+        decay = kwargs.pop("decay", None) or 0.0
+        if decay < 0:
+            raise ValueError(f"decay cannot be less than 0. Received: decay={decay}.")
+        if decay:
+            learning_rate = keras.optimizers.schedules.InverseTimeDecay(learning_rate, 1, decay)
+        original(self, learning_rate, *args, **kwargs)
+
+    return init
+
+
+def _rate(learning_rate: Any) -> Any:
+    """Return a rate that Keras 3 takes, which refuses tensors, such as one that a step computes."""
+    if isinstance(learning_rate, keras.Variable):
+        return lambda: learning_rate.value
+    if isinstance(learning_rate, jax.core.Tracer):
+        return lambda: learning_rate
+    if isinstance(learning_rate, jax.Array | np.ndarray | np.generic):
+        return float(learning_rate)
+    return learning_rate
+
+
+def _called_too(original: property) -> property:
+    def variables(self: Any) -> Variables:
+        return Variables(original.__get__(self))
+
+    return property(variables)
+
+
+def _counted(original: property) -> property:
+    """Wrap ``iterations``, which is the global step if the model_fn of an Estimator has set it to that."""
+
+    def iterations(self: Any) -> Any:
+        counter = counter_of(self)
+        return original.__get__(self) if counter is None else counter
+
+    return property(iterations)
+
+
+def _setting_iterations(original: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any], None]:
+    """Wrap ``__setattr__`` of optimizers, which would make the global step one of their own variables."""
+
+    @functools.wraps(original)
+    def set_attribute(self: Any, name: str, value: Any) -> None:
+        if name == "iterations":
+            count_updates(self, value)
+        else:
+            original(self, name, value)
+
+    return set_attribute
+
+
+def _variables(self: Any) -> Variables:
+    return Variables(self.variables)
+
+
+def _get_weights(self: Any) -> list[Any]:
+    """Return the variables' values as NumPy arrays."""
+    return [np.asarray(variable.value) for variable in self.variables]
+
+
+def _set_weights(self: Any, weights: Iterable[Any]) -> None:
+    """Set the variables.
+
+    Raises:
+        ValueError: There are more or fewer values than variables.
+    """
+    for variable, value in zip(self.variables, list(weights), strict=True):
+        variable.assign(value)
+
+
+def _naming(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``__init__`` of a schedule: ``name=None`` means the class' name, as it does in Keras 2."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        self.name = self.name or type(self).__name__
+
+    return init
+
+
+def patch() -> None:
+    """Give Keras' optimizers and schedules the names."""
+    base = keras.optimizers.schedules.LearningRateSchedule
+    for schedule in vars(keras.optimizers.schedules).values():
+        if isinstance(schedule, type) and schedule is not base:
+            schedule.__init__ = _naming(schedule.__init__)  # type: ignore[misc]
+    owner = keras.optimizers.Optimizer
+    owner.lr = property(_learning_rate, _set_learning_rate)
+    owner.__init__ = _taking_old_arguments(owner.__init__)
+    owner.iterations = _counted(owner.iterations)
+    owner.__setattr__ = _setting_iterations(owner.__setattr__)
+    owner.variables = _called_too(owner.variables)
+    owner.weights = property(_variables)
+    owner.get_weights = _get_weights
+    owner.set_weights = _set_weights

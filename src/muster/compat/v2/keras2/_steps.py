@@ -1,0 +1,66 @@
+"""Give labels the rank of outputs in steps, as Keras 2 does.
+
+`patch` is called when `muster.compat.tensorflow` is imported, since programs get models from Keras itself.
+Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_steps.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from muster._keras import keras
+
+
+def as_columns(values: Any, outputs: Any, names: list[str] | None) -> Any:
+    """Return labels or weights in which a vector that belongs to a matrix of outputs is a column.
+
+    Without it a metric of the program's own would compare each label with the outputs of all rows.
+
+    Args:
+        values: The labels or weights, in the structure of the outputs, or a dict by their names.
+        outputs: What the model returned.
+        names: The names of the outputs, if it returns a list.
+
+    Source: keras/engine/compile_utils.py of TensorFlow 2.15, ``match_dtype_and_rank``.
+    """
+    if isinstance(values, dict):
+        if not isinstance(outputs, dict):
+            listed = outputs if isinstance(outputs, list | tuple) else [outputs]
+            outputs = dict(zip(names or (), listed, strict=False))
+        return {name: as_columns(value, outputs.get(name), None) for name, value in values.items()}
+    if isinstance(values, list | tuple):
+        if not isinstance(outputs, list | tuple) or len(outputs) != len(values):
+            return values
+        return type(values)(
+            as_columns(value, output, None) for value, output in zip(values, outputs, strict=True)
+        )
+    if len(getattr(values, "shape", ())) == 1 and len(getattr(outputs, "shape", ())) == 2:
+        return keras.ops.expand_dims(values, -1)
+    return values
+
+
+def _of_rank(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``compute_loss`` or ``compute_metrics``: labels and weights get the rank of the outputs."""
+
+    @functools.wraps(original)
+    def compute(
+        self: Any,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        names = getattr(self, "output_names", None)
+        y, sample_weight = (as_columns(each, y_pred, names) for each in (y, sample_weight))
+        return original(self, x, y, y_pred, sample_weight, *args, **kwargs)
+
+    return compute
+
+
+def patch() -> None:
+    """Give Keras' models the behaviour."""
+    for name in ("compute_loss", "compute_metrics"):
+        owner = next(each for each in keras.Model.__mro__ if name in vars(each))
+        setattr(owner, name, _of_rank(getattr(keras.Model, name)))

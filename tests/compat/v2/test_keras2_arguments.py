@@ -1,0 +1,67 @@
+"""Layers take Python values by position, as in Keras 2; it fails when what is used of Keras changes."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+X = np.ones((4, 2), "float32")
+
+
+class Scaled(tf.keras.layers.Layer):
+    """Notes its arguments."""
+
+    def call(self, x, factor, scale=1.0, training=None, mask=None):
+        self.seen = {"factor": factor, "scale": scale, "training": training, "mask": mask}
+        return x * factor * scale
+
+
+class Block(tf.keras.Model):
+    """Passes ``training`` on by position."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout = tf.keras.layers.Dropout(0.99, seed=1)
+        self.scaled = Scaled()
+
+    def call(self, x, training=False):
+        return self.scaled(self.dropout(x, training), 1.0, 1.0, training)
+
+
+def test_numbers_and_switches_come_by_position():
+    layer = Scaled()
+    np.testing.assert_array_equal(layer(X, 3, 2.0, True, None), 6 * X)
+    assert layer.seen == {"factor": 3, "scale": 2.0, "training": True, "mask": None}
+    np.testing.assert_array_equal(layer(X, tf.constant(3.0)), 3 * X)
+
+
+def test_training_comes_by_position():
+    dropout = tf.keras.layers.Dropout(0.99, seed=1)
+    assert np.sum(dropout(X, True) != X) > np.sum(dropout(X, False) != X) == 0
+    sequential = tf.keras.Sequential([tf.keras.layers.Dropout(0.99, seed=1)])
+    assert np.sum(sequential(X, True) != X) > np.sum(sequential(X, False) != X) == 0
+
+
+def test_functional_models_take_it_as_an_array_too():
+    inputs = tf.keras.Input((2,))
+    model = tf.keras.Model(inputs, Scaled()(inputs, 2))
+    for training in (True, False, np.ones((4, 2))):
+        np.testing.assert_array_equal(model(X, training), 2 * X)
+
+
+def test_fit_says_in_which_way_it_calls():
+    block = Block()
+    block.compile("sgd", "mse")
+    block.fit(X, X, verbose=0)
+    assert block.scaled.seen["training"] is True
+    np.testing.assert_array_equal(block.predict(X, verbose=0), X)
+    assert not block.scaled.seen["training"]
+
+
+@pytest.mark.parametrize("inputs", [2.0, [[2.0, 1.0]], [[2, 1]]])
+def test_the_inputs_may_be_python_numbers(inputs):
+    class Twice(tf.keras.layers.Layer):
+        def call(self, x):
+            return tf.convert_to_tensor(x) * 2
+
+    np.testing.assert_array_equal(Twice()(inputs), 2 * np.asarray(inputs))

@@ -1,0 +1,50 @@
+"""Arguments of Keras' callbacks that were Keras 2's."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+X = np.ones((8, 2), np.float32)
+
+
+def trained(epochs, *callbacks):
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(X, X[:, :1], epochs=epochs, verbose=0, callbacks=list(callbacks))
+
+
+@pytest.mark.parametrize(("period", "saved"), [(1, [1, 2, 3, 4, 5]), (2, [2, 4]), (5, [5]), (6, [])])
+def test_it_saves_at_the_end_of_each_period(period, saved, tmp_path):
+    name = str(tmp_path / "{epoch}.keras")
+    trained(5, tf.keras.callbacks.ModelCheckpoint(name, period=period))
+    assert sorted(int(path.stem) for path in tmp_path.glob("*.keras")) == saved
+
+
+def test_it_saves_at_the_end_of_each_period_under_a_strategy(tmp_path):
+    with tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"]).scope():
+        trained(5, tf.keras.callbacks.ModelCheckpoint(str(tmp_path / "{epoch}.keras"), period=2))
+    assert sorted(int(path.stem) for path in tmp_path.glob("*.keras")) == [2, 4]
+
+
+@pytest.mark.parametrize("period", [0, -1, 1.5, "2"])
+def test_a_period_is_a_number_of_epochs(period, tmp_path):
+    with pytest.raises(ValueError, match="period is the number of epochs"):
+        tf.keras.callbacks.ModelCheckpoint(str(tmp_path / "model.keras"), period=period)
+
+
+def test_load_weights_on_restart_says_what_to_use(tmp_path):
+    name = str(tmp_path / "model.keras")
+    tf.keras.callbacks.ModelCheckpoint(name, load_weights_on_restart=False)
+    with pytest.raises(TypeError, match="BackupAndRestore"):
+        tf.keras.callbacks.ModelCheckpoint(name, load_weights_on_restart=True)
+
+
+def test_tensorboard_leaves_out_what_was_tensorflow_1s(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        board = tf.keras.callbacks.TensorBoard(str(tmp_path), write_grads=True, batch_size=32)
+    assert "leaves out write_grads, batch_size" in caplog.text
+    trained(1, board)
+    assert list(tmp_path.rglob("events.*"))

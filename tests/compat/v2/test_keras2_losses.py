@@ -1,0 +1,26 @@
+"""Losses take lists, as in Keras 2; it fails when what is used of Keras changes."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+
+def test_that_classes_and_predictions_are_lists():
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+    found = loss([0, 0], [[-3.0, 0], [-3, 0]], [1, 10])
+    np.testing.assert_allclose(np.asarray(found), [3.0485873, 30.485874], rtol=1e-6)
+
+
+def test_that_one_of_them_is_a_list():
+    loss = tf.keras.losses.SparseCategoricalCrossentropy()
+    found = loss([0, 1], np.float32([[0.5, 0.5], [0.25, 0.75]]))
+    assert float(found) == pytest.approx(-(np.log(0.5) + np.log(0.75)) / 2)
+
+
+def test_that_a_loss_of_the_program_gets_arrays():
+    class Difference(tf.keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            return tf.reduce_mean(tf.abs(y_pred - y_true), axis=-1)
+
+    assert float(Difference()([[0.0, 1.0]], [[1.0, 1.0]])) == 0.5

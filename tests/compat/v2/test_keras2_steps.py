@@ -1,0 +1,74 @@
+"""Labels of steps have the rank of outputs, as in Keras 2."""
+
+import numpy as np
+import pytest
+from test_keras2_spellings import two_scopes
+
+import muster.compat.tensorflow as tf
+
+X = np.random.default_rng(0).normal(size=(16, 4)).astype("float32")
+Y = (X[:, 0] > 0).astype("float32")
+
+
+def absolute(y_true, y_pred):
+    return tf.abs(y_true - y_pred)
+
+
+class Agreeing(tf.keras.metrics.Metric):
+    def __init__(self):
+        super().__init__(name="agreeing")
+        self.total = self.add_weight(name="total", initializer="zeros")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        same = tf.cast((y_pred > 0.5) == (y_true > 0.5), "float32")
+        if sample_weight is not None:
+            same = same * sample_weight
+        self.total.assign_add(tf.reduce_sum(same))
+
+    def result(self):
+        return self.total
+
+
+def one_output(**kwargs):
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, activation="sigmoid")])
+    model.compile(loss="binary_crossentropy", **kwargs)
+    return model
+
+
+@two_scopes
+def test_metrics_of_the_program_compare_labels_with_their_own_rows(scope):
+    with scope():
+        model = one_output(metrics=[absolute, Agreeing(), tf.keras.metrics.BinaryCrossentropy(name="bce")])
+    found = model.evaluate(X, Y, batch_size=8, return_dict=True, verbose=0)
+    outputs = model.predict(X, verbose=0)[:, 0]
+    assert found["absolute"] == pytest.approx(np.abs(outputs - Y).mean(), rel=1e-5)
+    assert found["agreeing"] == ((outputs > 0.5) == (Y > 0.5)).sum()
+    assert found["bce"] == pytest.approx(found["loss"], rel=1e-5)
+
+
+def test_weights_of_rows_have_the_rank_of_outputs():
+    model = one_output(weighted_metrics=[Agreeing()])
+    weights = np.arange(16, dtype="float32")
+    found = model.evaluate(X, Y, sample_weight=weights, return_dict=True, verbose=0)
+    outputs = model.predict(X, verbose=0)[:, 0]
+    assert found["agreeing"] == pytest.approx((((outputs > 0.5) == (Y > 0.5)) * weights).sum())
+
+
+def test_a_loss_of_keras_takes_a_label_for_several_outputs():
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3)])
+    model.compile(loss="mse")
+    outputs = model.predict(X, verbose=0)
+    assert model.evaluate(X, Y, verbose=0) == pytest.approx(((outputs - Y[:, None]) ** 2).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("by_name", [True, False], ids=["dict", "list"])
+def test_each_of_several_outputs_gets_its_labels(by_name):
+    inputs = tf.keras.Input((4,))
+    outputs = [tf.keras.layers.Dense(1, name=name)(inputs) for name in ("first", "second")]
+    model = tf.keras.Model(inputs, outputs)
+    model.compile(loss=["mse", "mse"], metrics=[[absolute], [absolute]])
+    labels = {"second": 2 * Y, "first": Y} if by_name else [Y, 2 * Y]
+    found = model.evaluate(X, labels, return_dict=True, verbose=0)
+    first, second = model.predict(X, verbose=0)
+    assert found["first_absolute"] == pytest.approx(np.abs(first[:, 0] - Y).mean(), rel=1e-5)
+    assert found["second_absolute"] == pytest.approx(np.abs(second[:, 0] - 2 * Y).mean(), rel=1e-5)

@@ -1,0 +1,215 @@
+"""``tf.saved_model.save`` and ``load`` of a ``tf.Module``."""
+
+import numpy as np
+import pytest
+
+import muster
+import muster.compat.tensorflow as tf
+from muster import SavedModelError
+
+
+class Scale(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = tf.Variable(1.0, name="scale")
+        self.fixed = tf.Variable([2, 3], trainable=False)
+        self.lost = "text"
+
+    @tf.function
+    def __call__(self, x, twice=False):
+        return x * self.v * (2 if twice else 1)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def mutate(self, new):
+        self.v.assign(new)
+
+    @tf.function(input_signature=[{"a": tf.TensorSpec([None, 2]), "b": tf.TensorSpec([2], tf.int32)}])
+    def structured(self, given):
+        return {"sum": tf.reduce_sum(given["a"]), "rest": [given["b"] + self.fixed, self.v, None]}
+
+
+def saved(module, path, **options):
+    tf.saved_model.save(module, path, **options)
+    return tf.saved_model.load(path)
+
+
+def test_functions_and_variables_are_loaded(tmp_path):
+    module = Scale()
+    module(tf.constant(0.0))
+    module(tf.constant([0.0, 0.0]), twice=True)
+    loaded = saved(module, tmp_path / "scale")
+    assert loaded.signatures == {}
+    assert [each.name for each in loaded.trainable_variables] == ["scale"]
+    assert loaded.fixed.numpy().tolist() == [2, 3]
+    assert not hasattr(loaded, "lost")
+
+    assert float(loaded(tf.constant(3.0))) == float(loaded(3.0)) == 3
+    loaded.mutate(tf.constant(2.0))
+    assert float(loaded.v) == 2
+    assert float(loaded(x=tf.constant(3.0))) == 6
+    assert loaded(tf.constant([3.0, 4.0]), True).numpy().tolist() == [12, 16]
+    assert float(module.v) == 1
+    outputs = loaded.structured({"a": tf.ones([5, 2]), "b": tf.constant([1, 1])})
+    assert float(outputs["sum"]) == 10
+    assert outputs["rest"][0].numpy().tolist() == [3, 4]
+    assert float(outputs["rest"][1]) == 2
+    assert outputs["rest"][2] is None
+
+
+def test_other_arguments_than_saved_ones_are_refused(tmp_path):
+    module = Scale()
+    module(tf.constant(0.0))
+    loaded = saved(module, tmp_path / "scale")
+    for args in ((tf.constant([3.0]),), (tf.constant(3),), (tf.constant(3.0), True)):
+        with pytest.raises(ValueError, match="Could not find a matching function: __call__ was saved for"):
+            loaded(*args)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'y'"):
+        loaded(1.0, y=1.0)
+    with pytest.raises(
+        TypeError, match=r"its __call__ was no tf\.function, or one without an input_signature"
+    ):
+        saved(Scale(), tmp_path / "not called")(1.0)
+
+
+def test_what_was_loaded_trains_on(tmp_path):
+    module = Scale()
+    module(tf.constant(0.0))
+    loaded = saved(module, tmp_path / "scale")
+    optimizer = tf.keras.optimizers.SGD(0.05)
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = (10.0 - loaded(tf.constant(2.0))) ** 2
+        variables = loaded.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    losses = [float(step()) for _ in range(3)]
+    compiled = tf.function(step)
+    losses += [float(compiled()) for _ in range(8)]
+    assert losses[0] == 64
+    assert losses == sorted(losses, reverse=True)
+    assert float(loaded.v) == pytest.approx(5, abs=0.02)
+    again = saved(module, tmp_path / "scale")  # over the first one
+    assert float(again.v) == 1
+
+
+@tf.custom_gradient
+def clipped(y):
+    return y, lambda dy: tf.clip_by_norm(dy, 0.5)
+
+
+def test_an_array_of_any_rank_and_gradients_of_ones_own(tmp_path):
+    class Clip(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec(None)])
+        def clip(self, x):
+            return clipped(x)
+
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    loaded = saved(Clip(), tmp_path / "clip", options=options)
+    v = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        output = loaded.clip(v * v)
+    assert float(output) == 4
+    assert float(tape.gradient(output, v)) == 2
+    assert loaded.clip(tf.ones([2, 3, 1])).shape == (2, 3, 1)
+
+
+def test_modules_layers_and_functions_in_it(tmp_path):
+    class Network(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = [tf.keras.layers.Dense(3), tf.keras.layers.Dense(2)]
+            self.parts = {"scale": Scale()}
+            self.same = self.parts["scale"]
+            self.generator = tf.random.Generator.from_seed(7)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 4])])
+        def __call__(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return self.inner(x) * self.same.v
+
+        @tf.function
+        def inner(self, x):
+            return tf.nn.relu(x)
+
+        @tf.function(input_signature=[])
+        def draw(self):
+            return self.generator.normal([2])
+
+    module = Network()
+    x = tf.random.normal([5, 4])
+    module.same.v.assign(3.0)
+    expected = module(x)
+    loaded = saved(module, tmp_path / "network")
+    np.testing.assert_allclose(loaded(x), expected, rtol=1e-5)
+    assert len(loaded.trainable_variables) == 5
+    assert loaded.same is loaded.parts["scale"]
+    loaded.same.mutate(6.0)
+    np.testing.assert_allclose(loaded(x), 2 * expected, rtol=1e-5)
+    draws = [np.asarray(each.draw()) for each in (module, module, loaded, loaded)]
+    np.testing.assert_array_equal(draws[:2], draws[2:])
+    assert (draws[0] != draws[1]).all()
+
+
+def test_signatures_are_for_all_loaders(tmp_path):
+    module = Scale()
+    call = module.__call__.get_concrete_function(tf.TensorSpec([None], tf.float32))
+    loaded = saved(module, tmp_path / "scale", signatures=call)
+    serve = loaded.signatures["serving_default"]
+    assert serve.structured_outputs == {"output_0": tf.TensorSpec([None], tf.float32, "output_0")}
+    assert serve.structured_input_signature == ((), {"x": tf.TensorSpec([None], tf.float32, "x")})
+    alone = muster.saved_model.load(tmp_path / "scale").signatures["serving_default"]
+    np.testing.assert_array_equal(alone(x=[1.0, 2.0])["output_0"], [1, 2])
+
+
+def test_a_function_that_takes_only_some_sizes_says_so(tmp_path):
+    class Shift(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None, None])])
+        def __call__(self, x):
+            return x + tf.range(3.0)
+
+    with pytest.raises(
+        SavedModelError, match=r"__call__ cannot be saved: .* such as tf.TensorSpec\(\[None, 30"
+    ):
+        tf.saved_model.save(Shift(), tmp_path / "shift")
+    assert not list(tmp_path.iterdir())
+
+
+class Linear(tf.Module):
+    """Takes examples of seven features, as its weights say, and not its input_signature."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean = tf.Variable(tf.range(9, dtype=tf.float32))
+        self.w = tf.Variable(tf.ones([9, 1]))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])
+    def __call__(self, x):
+        extended = tf.concat([x, tf.one_hot(tf.cast(x[:, -1], tf.int32), 2)], axis=1)
+        return (extended - self.mean) @ self.w
+
+
+def test_a_size_that_can_be_but_one_is_found(tmp_path):
+    module = Linear()
+    loaded = saved(module, tmp_path / "linear")
+    for rows in (1, 3):
+        x = tf.ones([rows, 7])
+        np.testing.assert_array_equal(loaded(x), module(x))
+    with pytest.raises(ValueError, match="Could not find a matching function"):
+        loaded(tf.ones([3, 8]))
+
+
+def test_a_size_that_can_be_several_but_not_any_is_refused(tmp_path):
+    class Pairs(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(tf.ones([8]))
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])
+        def __call__(self, x):
+            return tf.reshape(x, [-1, 2, x.shape[1] // 2]) * self.w[0]
+
+    with pytest.raises(SavedModelError, match="must take any, or one alone"):
+        tf.saved_model.save(Pairs(), tmp_path / "pairs")
