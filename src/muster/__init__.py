@@ -10,6 +10,7 @@ import lazy_loader
 from muster import _interrupts, _keras_backend
 
 _interrupts.keep_interrupts()
+_interrupts.calm_imports()
 _keras_backend.choose_jax()  # see there why this cannot wait
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -68,3 +68,14 @@ def test_functions_of_tensorflow_1():
     sequence = tf.feature_column.sequence_numeric_column("s")
     values, lengths = tf.keras.experimental.SequenceFeatures(sequence)({"s": np.array([[1.0, 2.0, 0.0]])})
     assert (values.shape, lengths.tolist()) == ((1, 3, 1), [2])
+
+
+def test_columns_of_a_data_frame_are_features():
+    pandas = pytest.importorskip(
+        "pandas", reason="the features are a data frame of pandas, which is not installed"
+    )
+    frame = pandas.DataFrame({"class": ["First", "Third"], "age": [3, 40]})
+    classes = tf.feature_column.categorical_column_with_vocabulary_list("class", ["First", "Second", "Third"])
+    columns = [tf.feature_column.indicator_column(classes), tf.feature_column.numeric_column("age")]
+    outputs = tf.keras.layers.DenseFeatures(columns)(dict(frame))
+    np.testing.assert_array_equal(outputs, [[3, 1, 0, 0], [40, 0, 0, 1]])

@@ -3,7 +3,9 @@
 import gzip
 import struct
 from pathlib import Path
+from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -39,8 +41,57 @@ def test_load_one_split_in_batches_as_dicts(data_dir: str) -> None:
     assert set(info.splits) == {"train", "test"}
 
 
+def numbers(data: Any) -> list[int]:
+    return [int(example["label"]) for example in data]
+
+
+def test_splits_are_cut_and_joined(data_dir: str) -> None:
+    def load(split: Any) -> Any:
+        return tfds.load("mnist", split=split, data_dir=data_dir)
+
+    assert numbers(load("train[:50%]")) == [0, 1, 2]
+    assert numbers(load("train[-2:]")) == [4, 5]
+    assert numbers(load("train[20%:4]")) == [1, 2, 3]
+    assert numbers(load("train[:40%]+test[2:]")) == [0, 1, 2]
+    assert numbers(load("all")) == [0, 1, 2, 3, 4, 5, 0, 1, 2]
+    train, test = load(["train[:80%]", "test"])
+    assert (len(train), len(test)) == (5, 3)
+    assert numbers(load({"rest": "train[5:]"})["rest"]) == [5]
+    (train,) = load((tfds.Split.TRAIN,))
+    assert len(train) == 6
+
+
+def test_arrays_and_builders(data_dir: str) -> None:
+    whole = tfds.load("mnist", split="train", batch_size=-1, data_dir=data_dir)
+    assert tfds.as_numpy(whole)["image"].shape == (6, 28, 28, 1)
+    images, _ = tfds.load("mnist", split="test", batch_size=-1, as_supervised=True, data_dir=data_dir)
+    assert images.dtype == np.uint8
+    builder = tfds.builder("mnist:3.*.*", data_dir=data_dir)
+    builder.download_and_prepare()
+    data = tfds.as_numpy(builder.as_dataset(split="test", as_supervised=True))
+    assert [int(label) for _, label in data] == [int(label) for _, label in data] == [0, 1, 2]
+    assert len(data) == 3
+    label = builder.info.features["label"]
+    assert (label.num_classes, label.int2str(3), label.str2int("4")) == (10, "3", 4)
+    assert set(tfds.as_numpy(builder.as_dataset())) == {"train", "test"}
+
+
+def test_other_sets_are_those_of_keras(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_data() -> Any:
+        rows = np.zeros((4, 32, 32, 3), np.uint8), np.array([[1], [0], [2], [9]])
+        return rows, (rows[0][:1], rows[1][:1])
+
+    monkeypatch.setattr(keras.datasets.cifar10, "load_data", load_data)
+    data, info = tfds.load("cifar10", split="train", as_supervised=True, with_info=True)
+    image, label = next(iter(data))
+    assert (image.shape, label) == ((32, 32, 3), 1)
+    assert info.features["label"].int2str(label) == "automobile"
+    assert "cifar10" in tfds.list_builders()
+
+
 def test_what_is_not_there_is_named(data_dir: str) -> None:
-    with pytest.raises(ValueError, match="no data set 'cifar10': only 'mnist'"):
-        tfds.load("cifar10")
-    with pytest.raises(ValueError, match=r"train\[:50%\]"):
-        tfds.load("mnist", split="train[:50%]", data_dir=data_dir)
+    with pytest.raises(ValueError, match="no data set 'imagenet2012': only 'mnist'"):
+        tfds.load("imagenet2012")
+    for wrong in ("validation", "train[:50%", "train[:1.5]"):
+        with pytest.raises(ValueError, match="There is no split"):
+            tfds.load("mnist", split=wrong, data_dir=data_dir)

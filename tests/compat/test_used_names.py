@@ -4,11 +4,11 @@ import importlib
 import re
 
 import pytest
-from used_names import NAMES
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow.compat.v1 as tf1
 from muster.compat._hints import INSTEAD, advice_for
+from used_names import NAMES
 
 PAGE = advice_for("tf.nothing")
 

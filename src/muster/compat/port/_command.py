@@ -19,8 +19,8 @@ def add_port_command(commands: Any) -> None:
     port = commands.add_parser(
         "port",
         help="list what to change in programs for TensorFlow",
-        description="Read programs for TensorFlow, without running them, and list the names that muster "
-        "lacks, with what to use instead, and those that differ, with how.",
+        description="Read programs for TensorFlow and Keras, without running them, and list the names that "
+        "muster lacks, with what to use instead, and those that differ, with how.",
         epilog="Exit code: 0 if muster has all names, 1 if some are missing, 2 if a file cannot be read or "
         "written.",
     )
@@ -56,7 +56,7 @@ def _port_file(path: str, write: bool) -> int:
         place = shown if line is None else f"{shown}:{line}"
         return _complain(f"{place} is not a program for Python 3: {getattr(exc, 'msg', exc)}.")
     if not program.imports and not program.others:
-        print(f"{shown} does not import TensorFlow.")
+        print(f"{shown} imports neither TensorFlow nor Keras.")
         return 0
     one = is_for_tensorflow_1(program.uses)
     missing = _report(shown, program, one)

@@ -9,16 +9,18 @@ import numpy as np
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow_datasets as tfds
+from muster.compat import tensorboard
 from muster.compat._names import PACKAGE, what_instead
 from muster.compat.port._differences import DIFFERENCES
 from muster.compat.port._program import Method, Use
 
 DATASETS = "muster.compat.tensorflow_datasets"
+_PLUGINS = "muster.compat.tensorboard.plugins"
+_ROOTS = {"tfds": tfds, "tb": tensorboard.plugins}
 
 # Packages that programs import beside TensorFlow, and what to do about them.
 OTHERS = {
     "tensorflow_addons": "It needs TensorFlow: look for the layer, loss or optimizer in keras.",
-    "tensorflow_estimator": "Use tf.estimator.",
     "tensorflow_hub": "It needs TensorFlow: take a model of keras.applications or of KerasHub.",
     "tensorflow_io": "It needs TensorFlow: read files by muster.data or Python's libraries.",
     "tensorflow_model_analysis": "It needs TensorFlow: use metrics in evaluate.",
@@ -29,24 +31,10 @@ OTHERS = {
     "tf_slim": "It needs TensorFlow: use Keras' layers.",
 }
 
-# Methods and attributes of TensorFlow's tensors that arrays lack.
+# Methods of TensorFlow's layers and models that are not there.
 _MISSING = {
-    ("get_shape", None): "Arrays have shape, which is a tuple: write value.shape.",
-    ("set_shape", None): "Leave it out: shapes are known when code is traced.",
-    ("as_list", "shape"): "Shapes of arrays are tuples: write list(value.shape).",
-    ("as_list", "get_shape"): "Shapes of arrays are tuples: write list(value.shape).",
-    ("ndims", "shape"): "Shapes of arrays are tuples: write value.ndim.",
-    ("ndims", "get_shape"): "Shapes of arrays are tuples: write value.ndim.",
-    ("value", "shape[]"): "Sizes are Python's int: leave .value out.",
-    ("value", "get_shape[]"): "Sizes are Python's int: leave .value out.",
-    ("make_initializable_iterator", None): what_instead("tf.data.Dataset.make_initializable_iterator"),
-}
-_DIFFERENT = {
-    (
-        "numpy",
-        None,
-    ): "arrays have no numpy(), which variables have: write np.asarray(value)",
-    ("reset_states", None): "it is reset_state in Keras 3",
+    "get_updates_for": "Leave it out: the step holds the updates of Keras' layers.",
+    "predict_classes": "Use np.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5.",
 }
 # What TensorFlow 2 has in tf.train too; all else there is TensorFlow 1's.
 _TRAIN_2 = {
@@ -89,7 +77,7 @@ def look_up(use: Use, one: bool) -> Answer:
     path = _of(use.path, one)
     if use.is_module and module_of(use.path, one) is None:
         return Answer(instead=what_instead(path))
-    value: Any = tfds if path.partition(".")[0] == "tfds" else tf
+    value: Any = _ROOTS.get(path.partition(".")[0], tf)
     for part in path.split(".")[1:]:
         if not isinstance(value, ModuleType | type | np.dtype):
             break
@@ -106,14 +94,8 @@ def look_up(use: Use, one: bool) -> Answer:
 
 
 def look_up_method(method: Method) -> Answer:
-    """Say what becomes of an attribute of a value, if TensorFlow's tensors alone have it."""
-    for of in (method.of, None):
-        key = (method.name, of)
-        if key in _MISSING:
-            return Answer(instead=_MISSING[key])
-        if key in _DIFFERENT:
-            return Answer(differs=_DIFFERENT[key], about=f".{method.name}")
-    return Answer()
+    """Say what becomes of an attribute of a value, if only values of TensorFlow have it."""
+    return Answer(instead=_MISSING.get(method.name))
 
 
 def module_of(path: str, one: bool) -> str | None:
@@ -126,6 +108,8 @@ def module_of(path: str, one: bool) -> str | None:
     root, _, rest = path.partition(".")
     if root == "tfds":
         return None if rest else DATASETS
+    if root == "tb":
+        return f"{_PLUGINS}.{rest}" if f"{_PLUGINS}.{rest}" in sys.modules else None
     rest = rest and f".{rest}"
     both = f"{PACKAGE}{rest}", f"{PACKAGE}.compat.v1{rest}"
     two, first = (sys.modules.get(each) for each in both)

@@ -4,10 +4,15 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-# How programs import the names, and what the modules are here: the longest prefix counts.
+# How programs import the names, and what the modules are here: the longest prefix counts. Keras by itself is
+# among them: muster's module chooses JAX for it, and has its layers for text, which need TensorFlow in Keras.
 _ROOTS = {
     "tensorflow": "tf",
+    "tensorflow_estimator": "tf",
+    "keras": "tf.keras",
     "tensorflow_datasets": "tfds",
+    "tensorboard.plugins.hparams": "tb.hparams",
+    "muster.compat.tensorboard.plugins.hparams": "tb.hparams",
     "muster.compat.tensorflow": "tf",
     "muster.compat.tensorflow_datasets": "tfds",
 }
@@ -38,13 +43,10 @@ class Method:
     Attributes:
         line: The number of the line.
         name: The attribute, such as ``get_shape``.
-        of: The attribute that it is taken of, as in ``x.shape.as_list``; for ``x.shape[0].value`` it is
-            ``shape[]``. Empty for any other value.
     """
 
     line: int
     name: str
-    of: str
 
 
 @dataclass
@@ -56,7 +58,7 @@ class Program:
         uses: The places at which it uses names, as if ``import tensorflow`` were that of TensorFlow 2.
         methods: The attributes of values that it uses, but for those that it defines.
         others: The line and the name of each package around TensorFlow that it imports.
-        imports: The statements that import TensorFlow's modules.
+        imports: The statements that import modules of TensorFlow and Keras.
     """
 
     tree: ast.Module
@@ -87,7 +89,7 @@ def read_program(source: str, is_namespace: Callable[[str], bool], others: set[s
 
 
 def path_of(module: str) -> str | None:
-    """Return the name of a module as ``tf…`` or ``tfds…``; None for other modules."""
+    """Return the name of a module as ``tf…``, ``tfds…`` or ``tb…``; None for other modules."""
     for root in sorted(_ROOTS, key=len, reverse=True):
         if module == root or module.startswith(f"{root}."):
             return _ROOTS[root] + module.removeprefix(root)
@@ -154,7 +156,7 @@ class _Reader(ast.NodeVisitor):
         if path is not None:
             self._program.uses.append(Use(node.lineno, path))
             return
-        self._program.methods.append(Method(node.lineno, node.attr, _taken_of(node.value)))
+        self._program.methods.append(Method(node.lineno, node.attr))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
@@ -254,12 +256,3 @@ def _bound(node: ast.AST) -> Iterator[str]:
 def _arguments(args: ast.arguments) -> list[ast.arg]:
     extra = [each for each in (args.vararg, args.kwarg) if each is not None]
     return [*args.posonlyargs, *args.args, *args.kwonlyargs, *extra]
-
-
-def _taken_of(value: ast.AST) -> str:
-    match value:
-        case ast.Attribute(attr=name) | ast.Call(func=ast.Attribute(attr=name)):
-            return name
-        case ast.Subscript(value=ast.Attribute(attr=name) | ast.Call(func=ast.Attribute(attr=name))):
-            return f"{name}[]"
-    return ""

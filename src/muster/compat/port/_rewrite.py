@@ -1,4 +1,4 @@
-"""Change the imports of a program from TensorFlow to muster, and nothing else in it."""
+"""Change the imports of a program from TensorFlow and Keras to muster, and nothing else in it."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ def rewrite_imports(
 
     Args:
         source: The program.
-        imports: Its statements that import TensorFlow.
+        imports: Its statements that import TensorFlow or Keras.
         one: Whether ``tensorflow`` becomes ``tf.compat.v1``.
     """
     starts = [0]

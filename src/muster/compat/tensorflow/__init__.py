@@ -11,15 +11,44 @@ from muster.compat._names import Names as _Names
 from muster.compat._names import importable_as as _importable_as
 from muster.compat._names import report_missing as _report_missing
 from muster.compat.ops._arrays import Tensor as Tensor
+from muster.compat.ops._asserts import Assert as Assert
+from muster.compat.ops._asserts import assert_equal as assert_equal
+from muster.compat.ops._asserts import assert_greater as assert_greater
+from muster.compat.ops._asserts import assert_less as assert_less
+from muster.compat.ops._asserts import assert_rank as assert_rank
+from muster.compat.ops._blocks import batch_to_space as batch_to_space
+from muster.compat.ops._blocks import dynamic_partition as dynamic_partition
+from muster.compat.ops._blocks import dynamic_stitch as dynamic_stitch
+from muster.compat.ops._blocks import ensure_shape as ensure_shape
+from muster.compat.ops._blocks import histogram_fixed_width as histogram_fixed_width
+from muster.compat.ops._blocks import reverse_sequence as reverse_sequence
+from muster.compat.ops._blocks import space_to_batch as space_to_batch
+from muster.compat.ops._blocks import strided_slice as strided_slice
+from muster.compat.ops._blocks import unravel_index as unravel_index
 from muster.compat.ops._control import cond as cond
 from muster.compat.ops._control import executing_eagerly as executing_eagerly
+from muster.compat.ops._control import init_scope as init_scope
 from muster.compat.ops._control import is_tensor as is_tensor
 from muster.compat.ops._control import map_fn as map_fn
 from muster.compat.ops._control import numpy_function as numpy_function
 from muster.compat.ops._control import py_function as py_function
 from muster.compat.ops._control import while_loop as while_loop
+from muster.compat.ops._derivatives import custom_gradient as custom_gradient
+from muster.compat.ops._derivatives import grad_pass_through as grad_pass_through
+from muster.compat.ops._derivatives import recompute_grad as recompute_grad
+from muster.compat.ops._eager_values import show_results as _show_results
+from muster.compat.ops._eager_values import shown_argument as _shown_argument
+from muster.compat.ops._eager_values import shown_elements as _shown_elements
+from muster.compat.ops._gradients import UnconnectedGradients as UnconnectedGradients
 from muster.compat.ops._linalg import einsum as einsum
 from muster.compat.ops._linalg import tensordot as tensordot
+from muster.compat.ops._loops import TensorArray as TensorArray
+from muster.compat.ops._loops import case as case
+from muster.compat.ops._loops import foldl as foldl
+from muster.compat.ops._loops import foldr as foldr
+from muster.compat.ops._loops import scan as scan
+from muster.compat.ops._loops import switch_case as switch_case
+from muster.compat.ops._loops import vectorized_map as vectorized_map
 from muster.compat.ops._math import abs as abs
 from muster.compat.ops._math import acos as acos
 from muster.compat.ops._math import add as add
@@ -77,6 +106,7 @@ from muster.compat.ops._math import tan as tan
 from muster.compat.ops._math import tanh as tanh
 from muster.compat.ops._math import where as where
 from muster.compat.ops._math import zeros_like as zeros_like
+from muster.compat.ops._patched_classes import patch as _patch
 from muster.compat.ops._print import tf_print as _print
 from muster.compat.ops._select import argsort as argsort
 from muster.compat.ops._select import boolean_mask as boolean_mask
@@ -92,8 +122,14 @@ from muster.compat.ops._select import sequence_mask as sequence_mask
 from muster.compat.ops._select import slice_ as _slice
 from muster.compat.ops._select import sort as sort
 from muster.compat.ops._select import tensor_scatter_nd_add as tensor_scatter_nd_add
+from muster.compat.ops._select import tensor_scatter_nd_max as tensor_scatter_nd_max
+from muster.compat.ops._select import tensor_scatter_nd_min as tensor_scatter_nd_min
+from muster.compat.ops._select import tensor_scatter_nd_sub as tensor_scatter_nd_sub
 from muster.compat.ops._select import tensor_scatter_nd_update as tensor_scatter_nd_update
 from muster.compat.ops._select import unique as unique
+from muster.compat.ops._select import unique_with_counts as unique_with_counts
+from muster.compat.ops._shape import broadcast_dynamic_shape as broadcast_dynamic_shape
+from muster.compat.ops._shape import broadcast_static_shape as broadcast_static_shape
 from muster.compat.ops._shape import broadcast_to as broadcast_to
 from muster.compat.ops._shape import concat as concat
 from muster.compat.ops._shape import constant as constant
@@ -102,7 +138,9 @@ from muster.compat.ops._shape import expand_dims as expand_dims
 from muster.compat.ops._shape import eye as eye
 from muster.compat.ops._shape import fill as fill
 from muster.compat.ops._shape import gather as gather
+from muster.compat.ops._shape import get_static_value as get_static_value
 from muster.compat.ops._shape import identity as identity
+from muster.compat.ops._shape import identity_n as identity_n
 from muster.compat.ops._shape import matmul as matmul
 from muster.compat.ops._shape import one_hot as one_hot
 from muster.compat.ops._shape import ones as ones
@@ -111,6 +149,7 @@ from muster.compat.ops._shape import range as range
 from muster.compat.ops._shape import rank as rank
 from muster.compat.ops._shape import reshape as reshape
 from muster.compat.ops._shape import shape as shape
+from muster.compat.ops._shape import shape_n as shape_n
 from muster.compat.ops._shape import size as size
 from muster.compat.ops._shape import split as split
 from muster.compat.ops._shape import squeeze as squeeze
@@ -120,7 +159,17 @@ from muster.compat.ops._shape import tile as tile
 from muster.compat.ops._shape import transpose as transpose
 from muster.compat.ops._shape import unstack as unstack
 from muster.compat.ops._shape import zeros as zeros
+from muster.compat.ops._sparse import to_dense as _to_dense
+from muster.compat.ops._special import acosh as acosh
+from muster.compat.ops._special import asinh as asinh
+from muster.compat.ops._special import atanh as atanh
+from muster.compat.ops._special import bitcast as bitcast
+from muster.compat.ops._special import complex as complex
+from muster.compat.ops._special import scalar_mul as scalar_mul
 from muster.compat.ops._tensor_shape import TensorShape as TensorShape
+from muster.compat.ops._value_names import name_results as _name_results
+from muster.compat.tensorflow import autograph as autograph
+from muster.compat.tensorflow import bitwise as bitwise
 from muster.compat.tensorflow import compat as compat
 from muster.compat.tensorflow import config as config
 from muster.compat.tensorflow import contrib as contrib
@@ -130,18 +179,24 @@ from muster.compat.tensorflow import distribute as distribute
 from muster.compat.tensorflow import dtypes as dtypes
 from muster.compat.tensorflow import errors as errors
 from muster.compat.tensorflow import estimator as estimator
+from muster.compat.tensorflow import examples as examples
+from muster.compat.tensorflow import experimental as experimental
 from muster.compat.tensorflow import feature_column as feature_column
+from muster.compat.tensorflow import image as image
 from muster.compat.tensorflow import io as io
 from muster.compat.tensorflow import keras as keras
 from muster.compat.tensorflow import linalg as linalg
+from muster.compat.tensorflow import lookup as lookup
 from muster.compat.tensorflow import losses as losses
 from muster.compat.tensorflow import math as math
 from muster.compat.tensorflow import metrics as metrics
 from muster.compat.tensorflow import nest as nest
 from muster.compat.tensorflow import nn as nn
 from muster.compat.tensorflow import optimizers as optimizers
+from muster.compat.tensorflow import profiler as profiler
 from muster.compat.tensorflow import random as random
 from muster.compat.tensorflow import saved_model as saved_model
+from muster.compat.tensorflow import signal as signal
 from muster.compat.tensorflow import strings as strings
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import test as test
@@ -171,23 +226,27 @@ from muster.compat.tensorflow.dtypes import uint64 as uint64
 from muster.compat.v1._initializers import constant_initializer as constant_initializer
 from muster.compat.v1._initializers import ones_initializer as ones_initializer
 from muster.compat.v1._initializers import zeros_initializer as zeros_initializer
+from muster.compat.v1._private_modules import provide_private_modules as _provide_private_modules
 from muster.compat.v1._step import control_dependencies as control_dependencies
 from muster.compat.v1._step import group as group
 from muster.compat.v1._step import name_scope as name_scope
 from muster.compat.v1._step import no_op as no_op
 from muster.compat.v1.logging import get_logger as get_logger
 from muster.compat.v2._device import device as device
+from muster.compat.v2._function import function as function
 from muster.compat.v2._initializers import random_normal_initializer as random_normal_initializer
 from muster.compat.v2._initializers import random_uniform_initializer as random_uniform_initializer
+from muster.compat.v2._module import Module as Module
 from muster.compat.v2._variable import Variable as Variable
 from muster.compat.v2._variable import VariableAggregation as VariableAggregation
 from muster.compat.v2._variable import VariableSynchronization as VariableSynchronization
-from muster.data import Optional as _Optional
+from muster.compat.v2.keras2 import patch as _patch_keras
+from muster.data import Dataset as _Dataset
+from muster.data import FunctionArguments as _FunctionArguments
 from muster.data import RaggedTensor as RaggedTensor
 from muster.data import SparseTensor as SparseTensor
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import IndexedSlices as IndexedSlices
-from muster.distribute import function as function
 from muster.program import GradientTape as GradientTape
 from muster.program import gradients as gradients
 
@@ -195,14 +254,19 @@ initializers = _keras.keras.initializers
 newaxis = None
 print = _print
 slice = _slice
-image = _Names("tf.image")
-experimental = _Names("tf.experimental", Optional=_Optional)
 ragged = _Names("tf.ragged", constant=RaggedTensor.from_rows)
-sparse = _Names("tf.sparse", SparseTensor=SparseTensor, to_dense=SparseTensor.to_dense)
+sparse = _Names("tf.sparse", SparseTensor=SparseTensor, to_dense=_to_dense)
 
 __version__ = version.VERSION
 
+_name_results(__name__)
 _report_missing(__name__)
+_patch()
+_patch_keras()
+_show_results(*(_module for _path, _module in list(_sys.modules.items()) if _path.startswith(__name__)))
+_Dataset.shown = staticmethod(_shown_elements)
+_FunctionArguments.shown = staticmethod(_shown_argument)
 _importable_as(f"{__name__}.keras", _keras.keras)
+_provide_private_modules(_sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v2", _sys.modules[__name__])

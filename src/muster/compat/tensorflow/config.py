@@ -15,14 +15,26 @@ from muster.compat.v2.config import set_visible_devices as set_visible_devices
 from muster.config import functions_run_eagerly as functions_run_eagerly
 from muster.config import run_functions_eagerly as run_functions_eagerly
 
+experimental_run_functions_eagerly = run_functions_eagerly
 experimental = _Names(
     "tf.config.experimental",
     VirtualDeviceConfiguration=LogicalDeviceConfiguration,
     get_visible_devices=get_visible_devices,
     list_logical_devices=list_logical_devices,
     list_physical_devices=list_physical_devices,
+    enable_op_determinism=_config.enable_op_determinism,
+    get_memory_growth=_config.get_memory_growth,
     set_memory_growth=_config.set_memory_growth,
     set_virtual_device_configuration=set_logical_device_configuration,
     set_visible_devices=set_visible_devices,
 )
-optimizer = _Names("tf.config.optimizer", set_jit=_config.set_jit)
+optimizer = _Names(
+    "tf.config.optimizer",
+    set_experimental_options=_config.set_experimental_options,
+    set_jit=_config.set_jit,
+)
+threading = _Names(
+    "tf.config.threading",
+    set_inter_op_parallelism_threads=_config.set_threads,
+    set_intra_op_parallelism_threads=_config.set_threads,
+)

@@ -5,5 +5,6 @@ from muster._errors import OutOfRangeError as OutOfRangeError
 from muster._errors import RosterError as UnavailableError
 
 AlreadyExistsError = FileExistsError
+InvalidArgumentError = ValueError
 NotFoundError = FileNotFoundError
 PermissionDeniedError = PermissionError

@@ -3,6 +3,7 @@
 from muster import estimator as _estimator
 from muster._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
 from muster.compat._names import Names as _Names
+from muster.compat.v1 import tpu as _tpu
 from muster.estimator import BaselineClassifier as BaselineClassifier
 from muster.estimator import BaselineEstimator as BaselineEstimator
 from muster.estimator import BaselineRegressor as BaselineRegressor
@@ -50,6 +51,7 @@ from muster.estimator import SummarySaverHook as SummarySaverHook
 from muster.estimator import TrainSpec as TrainSpec
 from muster.estimator import VocabInfo as VocabInfo
 from muster.estimator import WarmStartSettings as WarmStartSettings
+from muster.estimator import add_metrics as add_metrics
 from muster.estimator import train_and_evaluate as train_and_evaluate
 from muster.feature_column import classifier_parse_example_spec as classifier_parse_example_spec
 from muster.feature_column import regressor_parse_example_spec as regressor_parse_example_spec
@@ -85,4 +87,12 @@ inputs = _Names(
     "tf.estimator.inputs",
     numpy_input_fn=_estimator.numpy_input_fn,
     pandas_input_fn=_estimator.pandas_input_fn,
+)
+tpu = _Names(
+    "tf.estimator.tpu",
+    InputPipelineConfig=_tpu.InputPipelineConfig,
+    RunConfig=_tpu.TPURunConfig,
+    TPUConfig=_tpu.TPUConfig,
+    TPUEstimator=_tpu.TPUEstimator,
+    TPUEstimatorSpec=_tpu.TPUEstimatorSpec,
 )

@@ -3,20 +3,27 @@
 import os as _os
 import shutil as _shutil
 
+from muster import data as _data
 from muster.compat._names import Names as _Names
+from muster.compat.ops._eager_values import shown as _shown
+from muster.compat.ops._eager_values import shown_decoded as _shown_decoded
 from muster.compat.v1._input import read_file as read_file
 from muster.compat.v1._input import write_file as write_file
+from muster.compat.v2 import _image_files
 from muster.compat.v2 import gfile as _gfile
+from muster.compat.v2._image_files import encode_jpeg as encode_jpeg
+from muster.compat.v2._image_files import encode_png as encode_png
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
 from muster.data import TFRecordOptions as TFRecordOptions
 from muster.data import TFRecordWriter as TFRecordWriter
 from muster.data import VarLenFeature as VarLenFeature
-from muster.data import decode_csv as decode_csv
-from muster.data import decode_raw as decode_raw
-from muster.data import parse_example as parse_example
-from muster.data import parse_single_example as parse_single_example
 
+decode_csv = _shown_decoded(_data.decode_csv)
+decode_image = _shown_decoded(_image_files.decode_image)
+decode_jpeg = _shown_decoded(_image_files.decode_jpeg)
+decode_png = decode_bmp = _shown_decoded(_image_files.decode_png)
+decode_raw = _shown_decoded(_data.decode_raw)
 matching_files = _gfile.glob
 gfile = _Names(
     "tf.io.gfile",
@@ -35,3 +42,8 @@ gfile = _Names(
     stat=_os.stat,
     walk=_os.walk,
 )
+
+parse_example = _shown_decoded(_data.parse_example)
+parse_single_example = _shown_decoded(_data.parse_single_example)
+parse_tensor = _shown_decoded(_data.parse_tensor)
+serialize_tensor = _shown(_data.serialize_tensor)

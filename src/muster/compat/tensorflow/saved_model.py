@@ -1,4 +1,4 @@
-"""``tf.saved_model``: save Keras models in directories, and load them as functions."""
+"""``tf.saved_model``: save Keras models and modules in directories, and load them as functions."""
 
 from muster.compat._names import Names as _Names
 from muster.compat.v2.saved_model import (

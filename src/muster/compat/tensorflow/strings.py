@@ -1,13 +1,20 @@
 """``tf.strings``, on the host."""
 
 from muster.compat.ops._strings import as_string as as_string
+from muster.compat.ops._strings import bytes_split as bytes_split
+from muster.compat.ops._strings import format as format
 from muster.compat.ops._strings import join as join
 from muster.compat.ops._strings import length as length
 from muster.compat.ops._strings import lower as lower
+from muster.compat.ops._strings import ngrams as ngrams
+from muster.compat.ops._strings import reduce_join as reduce_join
 from muster.compat.ops._strings import regex_full_match as regex_full_match
 from muster.compat.ops._strings import regex_replace as regex_replace
 from muster.compat.ops._strings import split as split
 from muster.compat.ops._strings import strip as strip
 from muster.compat.ops._strings import substr as substr
 from muster.compat.ops._strings import to_number as to_number
+from muster.compat.ops._strings import unicode_decode as unicode_decode
+from muster.compat.ops._strings import unicode_encode as unicode_encode
+from muster.compat.ops._strings import unicode_split as unicode_split
 from muster.compat.ops._strings import upper as upper

@@ -1,6 +1,8 @@
 """``tf.tpu``: functions that programs call before they create a TPUStrategy."""
 
 from muster.compat._names import Names as _Names
+from muster.compat.v1.tpu import cross_replica_sum as cross_replica_sum
+from muster.compat.v1.tpu import cross_shard_optimizer as CrossShardOptimizer
 from muster.compat.v2 import config as _config
 
 experimental = _Names(

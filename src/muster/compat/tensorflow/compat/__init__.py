@@ -1,5 +1,6 @@
 """``tf.compat``."""
 
+from muster.compat.ops._array_shape import dimension_value as dimension_value
 from muster.compat.tensorflow.compat import v1 as v1
 from muster.compat.tensorflow.compat import v2 as v2
 from muster.compat.v1._text import as_bytes as as_bytes

@@ -1,26 +1,69 @@
-"""``tf.contrib``, of TensorFlow 1: what programs with an Experiment use; errors say what became of others."""
+"""``tf.contrib``, of TensorFlow 1: what programs with Estimators use; errors say what became of others."""
 
+from functools import partial as _partial
+
+from muster import summary as _summary
 from muster.compat._names import Names as _Names
+from muster.compat.tensorflow.contrib import cluster_resolver as cluster_resolver
+from muster.compat.tensorflow.contrib import crf as crf
+from muster.compat.tensorflow.contrib import distribute as distribute
+from muster.compat.tensorflow.contrib import estimator as estimator
+from muster.compat.tensorflow.contrib import feature_column as feature_column
+from muster.compat.tensorflow.contrib import framework as framework
+from muster.compat.tensorflow.contrib import layers as layers
 from muster.compat.tensorflow.contrib import learn as learn
+from muster.compat.tensorflow.contrib import losses as losses
+from muster.compat.tensorflow.contrib import metrics as metrics
+from muster.compat.tensorflow.contrib import rnn as rnn
+from muster.compat.tensorflow.contrib import slim as slim
+from muster.compat.tensorflow.contrib import tpu as tpu
+from muster.compat.tensorflow.contrib import training as training
 from muster.compat.v1 import _input
+from muster.compat.v1 import _summary as _v1_summary
+from muster.compat.v1._optimizers import AdamOptimizer as _AdamOptimizer
+from muster.compat.v2 import _tables
 from muster.data import AUTOTUNE as _AUTOTUNE
 from muster.data import CsvDataset as _CsvDataset
+from muster.data import Dataset as _Dataset
+from muster.data import TextLineDataset as _TextLineDataset
+from muster.data import TFRecordDataset as _TFRecordDataset
 from muster.data import make_csv_dataset as _make_csv_dataset
+from muster.estimator import ProfilerHook as _ProfilerHook
 
 data = _Names(
     "tf.contrib.data",
     AUTOTUNE=_AUTOTUNE,
     CsvDataset=_CsvDataset,
+    Dataset=_Dataset,
+    TFRecordDataset=_TFRecordDataset,
+    TextLineDataset=_TextLineDataset,
+    batch_and_drop_remainder=_input.batch_and_drop_remainder,
     make_csv_dataset=_make_csv_dataset,
     map_and_batch=_input.map_and_batch,
     parallel_interleave=_input.parallel_interleave,
     prefetch_to_device=_input.prefetch_to_device,
     shuffle_and_repeat=_input.shuffle_and_repeat,
-    unbatch=_input.unbatch,
+    unbatch=_input.transformation("unbatch"),
 )
-distribute = _Names("tf.contrib.distribute")
-estimator = _Names("tf.contrib.estimator")
-framework = _Names("tf.contrib.framework")
-layers = _Names("tf.contrib.layers")
-tpu = _Names("tf.contrib.tpu")
-training = _Names("tf.contrib.training")
+hooks = _Names("tf.contrib.hooks", ProfilerHook=_ProfilerHook)
+lookup = _Names(
+    "tf.contrib.lookup",
+    index_table_from_file=_tables.index_table_from_file,
+    index_table_from_tensor=_tables.index_table_from_tensor,
+    index_to_string_table_from_file=_tables.index_to_string_table_from_file,
+    index_to_string_table_from_tensor=_tables.index_to_string_table_from_tensor,
+)
+opt = _Names("tf.contrib.opt", LazyAdamOptimizer=_AdamOptimizer)
+summary = _Names(
+    "tf.contrib.summary",
+    all_summary_ops=list,
+    always_record_summaries=_partial(_summary.record_if, True),
+    create_file_writer=_summary.create_file_writer,
+    flush=_summary.flush,
+    histogram=_v1_summary.of_contrib(_v1_summary.histogram),
+    image=_v1_summary.of_contrib(_v1_summary.image),
+    never_record_summaries=_partial(_summary.record_if, False),
+    record_summaries_every_n_global_steps=_v1_summary.record_summaries_every_n_global_steps,
+    scalar=_v1_summary.of_contrib(_v1_summary.scalar),
+    should_record_summaries=_summary.should_record_summaries,
+)

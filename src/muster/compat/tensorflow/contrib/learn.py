@@ -4,7 +4,9 @@ from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
 from muster.compat._names import Names as _Names
+from muster.compat.v1.mnist_input import read_data_sets as _read_data_sets
 from muster.estimator import Experiment as Experiment
+from muster.estimator import ModeKeys as _ModeKeys
 from muster.estimator import RunConfig as RunConfig
 from muster.estimator import run_experiment as _run_experiment
 
@@ -29,4 +31,11 @@ def _run(
     return _run_experiment(experiment_fn, run_config or RunConfig(), schedule, hparams)
 
 
+ModeKeys = _Names(
+    "tf.contrib.learn.ModeKeys", EVAL=_ModeKeys.EVAL, INFER=_ModeKeys.PREDICT, TRAIN=_ModeKeys.TRAIN
+)
 learn_runner = _Names("tf.contrib.learn.learn_runner", run=_run)
+datasets = _Names(
+    "tf.contrib.learn.datasets",
+    mnist=_Names("tf.contrib.learn.datasets.mnist", read_data_sets=_read_data_sets),
+)

@@ -1,6 +1,7 @@
 """``tf.distribute.cluster_resolver``."""
 
 from muster.cluster import ClusterResolver as ClusterResolver
+from muster.cluster import GCEClusterResolver as GCEClusterResolver
 from muster.cluster import KubernetesClusterResolver as KubernetesClusterResolver
 from muster.cluster import SimpleClusterResolver as SimpleClusterResolver
 from muster.cluster import SlurmClusterResolver as SlurmClusterResolver

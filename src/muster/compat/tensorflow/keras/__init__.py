@@ -10,13 +10,25 @@ from muster.compat.tensorflow.keras import callbacks as callbacks
 from muster.compat.tensorflow.keras import estimator as estimator
 from muster.compat.tensorflow.keras import layers as layers
 from muster.compat.tensorflow.keras import losses as losses
+from muster.compat.tensorflow.keras import metrics as metrics
+from muster.compat.tensorflow.keras import mixed_precision as mixed_precision
 from muster.compat.tensorflow.keras import optimizers as optimizers
+from muster.compat.tensorflow.keras import preprocessing as preprocessing
 from muster.compat.tensorflow.keras import utils as utils
+from muster.compat.tensorflow.keras import wrappers as wrappers
+from muster.compat.v2._premade_models import LinearModel as _LinearModel
+from muster.compat.v2._premade_models import WideDeepModel as _WideDeepModel
 from muster.distribute import SidecarEvaluator as _SidecarEvaluator
 from muster.feature_column import SequenceFeatures as _SequenceFeatures
 
 experimental = _Names(
-    "tf.keras.experimental", SequenceFeatures=_SequenceFeatures, SidecarEvaluator=_SidecarEvaluator
+    "tf.keras.experimental",
+    CosineDecay=keras.optimizers.schedules.CosineDecay,
+    CosineDecayRestarts=keras.optimizers.schedules.CosineDecayRestarts,
+    LinearModel=_LinearModel,
+    SequenceFeatures=_SequenceFeatures,
+    SidecarEvaluator=_SidecarEvaluator,
+    WideDeepModel=_WideDeepModel,
 )
 
 

@@ -1,10 +1,56 @@
-"""``tf.keras.backend``: Keras 3's; operations are in ``keras.ops``."""
+"""``tf.keras.backend``: Keras 3's, and functions of Keras 2, which are in ``keras.ops`` now."""
 
 from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._backend import SAME as _SAME
+from muster.compat.v2._backend import argmax as argmax
+from muster.compat.v2._backend import argmin as argmin
+from muster.compat.v2._backend import batch_dot as batch_dot
+from muster.compat.v2._backend import batch_flatten as batch_flatten
+from muster.compat.v2._backend import batch_get_value as batch_get_value
+from muster.compat.v2._backend import batch_set_value as batch_set_value
+from muster.compat.v2._backend import concatenate as concatenate
+from muster.compat.v2._backend import constant as constant
+from muster.compat.v2._backend import count_params as count_params
+from muster.compat.v2._backend import ctc_batch_cost as ctc_batch_cost
+from muster.compat.v2._backend import dtype as dtype
+from muster.compat.v2._backend import expand_dims as expand_dims
+from muster.compat.v2._backend import flatten as flatten
+from muster.compat.v2._backend import function as function
+from muster.compat.v2._backend import gather as gather
+from muster.compat.v2._backend import get_value as eval
+from muster.compat.v2._backend import get_value as get_value
+from muster.compat.v2._backend import identity as identity
+from muster.compat.v2._backend import in_top_k as in_top_k
+from muster.compat.v2._backend import int_shape as int_shape
+from muster.compat.v2._backend import l2_normalize as l2_normalize
+from muster.compat.v2._backend import moving_average_update as moving_average_update
+from muster.compat.v2._backend import ndim as ndim
+from muster.compat.v2._backend import permute_dimensions as permute_dimensions
+from muster.compat.v2._backend import pow as pow
+from muster.compat.v2._backend import random_normal as random_normal
+from muster.compat.v2._backend import random_uniform as random_uniform
+from muster.compat.v2._backend import repeat as repeat
+from muster.compat.v2._backend import repeat_elements as repeat_elements
+from muster.compat.v2._backend import reverse as reverse
+from muster.compat.v2._backend import set_value as set_value
+from muster.compat.v2._backend import update as update
+from muster.compat.v2._backend import update_add as update_add
+from muster.compat.v2._backend import update_sub as update_sub
+from muster.compat.v2._backend import variable as variable
+from muster.compat.v2._backend_layers import bias_add as bias_add
+from muster.compat.v2._backend_layers import conv1d as conv1d
+from muster.compat.v2._backend_layers import conv2d as conv2d
+from muster.compat.v2._backend_layers import dropout as dropout
+from muster.compat.v2._backend_layers import pool2d as pool2d
+from muster.compat.v2._backend_layers import random_bernoulli as random_bernoulli
+from muster.compat.v2._backend_layers import random_binomial as random_binomial
+from muster.compat.v2._backend_layers import spatial_2d_padding as spatial_2d_padding
+from muster.compat.v2._backend_layers import temporal_padding as temporal_padding
+from muster.compat.v2._backend_layers import truncated_normal as truncated_normal
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.backend, __name__, name)
+    return getattr(keras.ops, name) if name in _SAME else _passed_on(keras.backend, __name__, name, *_SAME)

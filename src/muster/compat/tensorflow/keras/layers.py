@@ -1,13 +1,47 @@
-"""``tf.keras.layers``: Keras 3's, with lookups that do not need TensorFlow."""
+"""``tf.keras.layers``: Keras 3's, with lookups of text that do not need TensorFlow."""
 
 from typing import Any
 
 from muster._keras import keras
+from muster.compat._names import Names as _Names
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._hashing import HashedCrossing as HashedCrossing
+from muster.compat.v2._hashing import Hashing as Hashing
 from muster.compat.v2._lookups import IntegerLookup as IntegerLookup
 from muster.compat.v2._lookups import StringLookup as StringLookup
+from muster.compat.v2._text_vectorization import TextVectorization as TextVectorization
 from muster.feature_column import DenseFeatures as DenseFeatures
+
+_PREPROCESSING = (
+    *("CategoryEncoding", "CenterCrop", "Discretization", "Normalization"),
+    *("RandomContrast", "RandomCrop", "RandomFlip", "RandomRotation", "RandomTranslation", "RandomZoom"),
+    *("Rescaling", "Resizing"),
+)
+experimental = _Names(
+    "tf.keras.layers.experimental",
+    SyncBatchNormalization=keras.layers.BatchNormalization,  # fit sees all rows anyway
+    preprocessing=_Names(
+        "tf.keras.layers.experimental.preprocessing",
+        HashedCrossing=HashedCrossing,
+        Hashing=Hashing,
+        IntegerLookup=IntegerLookup,
+        StringLookup=StringLookup,
+        TextVectorization=TextVectorization,
+        **{name: getattr(keras.layers, name) for name in _PREPROCESSING},
+    ),
+)
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.layers, __name__, name, "DenseFeatures", "IntegerLookup", "StringLookup")
+    return _passed_on(
+        keras.layers,
+        __name__,
+        name,
+        "DenseFeatures",
+        "HashedCrossing",
+        "Hashing",
+        "IntegerLookup",
+        "StringLookup",
+        "TextVectorization",
+        "experimental",
+    )

@@ -1,9 +1,17 @@
-"""``tf.keras.losses``: Keras 3's, and ``Reduction``."""
+"""``tf.keras.losses``: Keras 3's, ``Reduction``, and the short names of Keras 2."""
 
 from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
+
+mse = MSE = keras.losses.mean_squared_error
+mae = MAE = keras.losses.mean_absolute_error
+mape = MAPE = keras.losses.mean_absolute_percentage_error
+msle = MSLE = keras.losses.mean_squared_logarithmic_error
+kld = KLD = kullback_leibler_divergence = keras.losses.kl_divergence
+
+_SHORT = ("mse", "MSE", "mae", "MAE", "mape", "MAPE", "msle", "MSLE", "kld", "KLD")
 
 
 class Reduction:
@@ -16,4 +24,4 @@ class Reduction:
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.losses, __name__, name, "Reduction")
+    return _passed_on(keras.losses, __name__, name, "Reduction", "kullback_leibler_divergence", *_SHORT)

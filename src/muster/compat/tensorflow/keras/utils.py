@@ -1,10 +1,13 @@
-"""``tf.keras.utils``: Keras 3's, and what Keras 2 has for training in several processes."""
+"""``tf.keras.utils``: Keras 3's, and Keras 2's, and datasets that do not need TensorFlow."""
 
 from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import Names as _Names
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._folders import image_dataset_from_directory as image_dataset_from_directory
+from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
+from muster.compat.v2._time_series import timeseries_dataset_from_array as timeseries_dataset_from_array
 from muster.distribute import DatasetCreator as _DatasetCreator
 from muster.distribute import SidecarEvaluator as SidecarEvaluator
 
@@ -12,4 +15,13 @@ experimental = _Names("tf.keras.utils.experimental", DatasetCreator=_DatasetCrea
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.utils, __name__, name, "SidecarEvaluator", "experimental")
+    return _passed_on(
+        keras.utils,
+        __name__,
+        name,
+        "SidecarEvaluator",
+        "experimental",
+        "image_dataset_from_directory",
+        "text_dataset_from_directory",
+        "timeseries_dataset_from_array",
+    )

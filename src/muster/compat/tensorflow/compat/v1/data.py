@@ -4,6 +4,7 @@ from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.tensorflow import data as _data
+from muster.compat.v1._input import make_initializable_iterator as make_initializable_iterator
 from muster.compat.v1._input import make_one_shot_iterator as make_one_shot_iterator
 
 

@@ -1,5 +1,6 @@
 """``tf.compat.v1.layers``."""
 
+from muster._keras import keras as _keras
 from muster.compat.v1.layers import AveragePooling1D as AveragePooling1D
 from muster.compat.v1.layers import AveragePooling2D as AveragePooling2D
 from muster.compat.v1.layers import AveragePooling3D as AveragePooling3D
@@ -34,3 +35,6 @@ from muster.compat.v1.layers import max_pooling2d as max_pooling2d
 from muster.compat.v1.layers import max_pooling3d as max_pooling3d
 from muster.compat.v1.layers import separable_conv1d as separable_conv1d
 from muster.compat.v1.layers import separable_conv2d as separable_conv2d
+
+Layer = _keras.layers.Layer
+InputSpec = _keras.layers.InputSpec

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from muster.compat._names import Names as _Names
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.ops._candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
+from muster.compat.ops._candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from muster.compat.ops._nn import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits_v2
 from muster.compat.tensorflow import nn as _nn
+from muster.compat.v1 import rnn_cell as _cells
 from muster.compat.v1._old_arguments import avg_pool as avg_pool
 from muster.compat.v1._old_arguments import conv2d as conv2d
 from muster.compat.v1._old_arguments import dropout as dropout
@@ -13,6 +17,8 @@ from muster.compat.v1._old_arguments import l2_normalize as l2_normalize
 from muster.compat.v1._old_arguments import log_softmax as log_softmax
 from muster.compat.v1._old_arguments import max_pool as max_pool
 from muster.compat.v1._old_arguments import moments as moments
+from muster.compat.v1._old_arguments import nce_loss as nce_loss
+from muster.compat.v1._old_arguments import sampled_softmax_loss as sampled_softmax_loss
 from muster.compat.v1._old_arguments import softmax as softmax
 from muster.compat.v1._old_arguments import (
     softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
@@ -21,6 +27,24 @@ from muster.compat.v1._old_arguments import (
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
 )
 from muster.compat.v1._old_arguments import xw_plus_b as xw_plus_b
+from muster.compat.v1.rnn import bidirectional_dynamic_rnn as bidirectional_dynamic_rnn
+from muster.compat.v1.rnn import dynamic_rnn as dynamic_rnn
+from muster.compat.v1.rnn import static_bidirectional_rnn as static_bidirectional_rnn
+from muster.compat.v1.rnn import static_rnn as static_rnn
+
+rnn_cell = _Names(
+    "tf.compat.v1.nn.rnn_cell",
+    BasicLSTMCell=_cells.BasicLSTMCell,
+    BasicRNNCell=_cells.BasicRNNCell,
+    DeviceWrapper=_cells.DeviceWrapper,
+    DropoutWrapper=_cells.DropoutWrapper,
+    GRUCell=_cells.GRUCell,
+    LSTMCell=_cells.LSTMCell,
+    LSTMStateTuple=_cells.LSTMStateTuple,
+    MultiRNNCell=_cells.MultiRNNCell,
+    RNNCell=_cells.RNNCell,
+    ResidualWrapper=_cells.ResidualWrapper,
+)
 
 
 def __getattr__(name: str) -> Any:

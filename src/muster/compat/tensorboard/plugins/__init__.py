@@ -1,0 +1,3 @@
+"""``tensorboard.plugins``."""
+
+from muster.compat.tensorboard.plugins import hparams as hparams

@@ -1,0 +1,3 @@
+"""``tensorboard.plugins.hparams``."""
+
+from muster.compat.tensorboard.plugins.hparams import api as api

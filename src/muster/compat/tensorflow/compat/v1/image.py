@@ -1,0 +1,18 @@
+"""``tf.compat.v1.image``: how TensorFlow 1 resized images, and the names of ``tf.image``."""
+
+from typing import Any
+
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.ops._image import resize_with_crop_or_pad as resize_image_with_crop_or_pad
+from muster.compat.ops._image import transpose as transpose_image
+from muster.compat.tensorflow import image as _image
+from muster.compat.v1._image import ResizeMethod as ResizeMethod
+from muster.compat.v1._image import resize_area as resize_area
+from muster.compat.v1._image import resize_bilinear as resize_bilinear
+from muster.compat.v1._image import resize_images as resize
+from muster.compat.v1._image import resize_images as resize_images
+from muster.compat.v1._image import resize_nearest_neighbor as resize_nearest_neighbor
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(_image, __name__, name)

@@ -1,0 +1,11 @@
+"""``tf.compat.v1.keras``: the names of ``tf.keras``, and helpers for TensorFlow 1's model code."""
+
+from typing import Any
+
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.tensorflow import keras as _keras
+from muster.compat.tensorflow.compat.v1.keras import utils as utils
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(_keras, __name__, name)

@@ -1,0 +1,11 @@
+"""``tf.compat.v1.keras.utils``: the names of ``tf.keras.utils``, and a helper for code of TensorFlow 1."""
+
+from typing import Any
+
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.tensorflow.keras import utils as _utils
+from muster.compat.v1._tracked_variables import track_tf1_style_variables as track_tf1_style_variables
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(_utils, __name__, name, "track_tf1_style_variables")

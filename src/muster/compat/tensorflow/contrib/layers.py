@@ -1,0 +1,40 @@
+"""``tf.contrib.layers``."""
+
+from muster.compat.v1.contrib.columns import bucketized_column as bucketized_column
+from muster.compat.v1.contrib.columns import crossed_column as crossed_column
+from muster.compat.v1.contrib.columns import embedding_column as embedding_column
+from muster.compat.v1.contrib.columns import one_hot_column as one_hot_column
+from muster.compat.v1.contrib.columns import real_valued_column as real_valued_column
+from muster.compat.v1.contrib.columns import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
+from muster.compat.v1.contrib.columns import (
+    sparse_column_with_integerized_feature as sparse_column_with_integerized_feature,
+)
+from muster.compat.v1.contrib.columns import sparse_column_with_keys as sparse_column_with_keys
+from muster.compat.v1.contrib.layers import avg_pool2d as avg_pool2d
+from muster.compat.v1.contrib.layers import batch_norm as batch_norm
+from muster.compat.v1.contrib.layers import bias_add as bias_add
+from muster.compat.v1.contrib.layers import conv2d as conv2d
+from muster.compat.v1.contrib.layers import conv2d as convolution2d
+from muster.compat.v1.contrib.layers import conv2d_transpose as conv2d_transpose
+from muster.compat.v1.contrib.layers import dropout as dropout
+from muster.compat.v1.contrib.layers import embed_sequence as embed_sequence
+from muster.compat.v1.contrib.layers import flatten as flatten
+from muster.compat.v1.contrib.layers import fully_connected as fully_connected
+from muster.compat.v1.contrib.layers import layer_norm as layer_norm
+from muster.compat.v1.contrib.layers import linear as linear
+from muster.compat.v1.contrib.layers import max_pool2d as max_pool2d
+from muster.compat.v1.contrib.layers import one_hot_encoding as one_hot_encoding
+from muster.compat.v1.contrib.layers import relu as relu
+from muster.compat.v1.contrib.layers import repeat as repeat
+from muster.compat.v1.contrib.layers import softmax as softmax
+from muster.compat.v1.contrib.layers import stack as stack
+from muster.compat.v1.contrib.layers import unit_norm as unit_norm
+from muster.compat.v1.contrib.regularizers import apply_regularization as apply_regularization
+from muster.compat.v1.contrib.regularizers import l1_l2_regularizer as l1_l2_regularizer
+from muster.compat.v1.contrib.regularizers import l1_regularizer as l1_regularizer
+from muster.compat.v1.contrib.regularizers import l2_regularizer as l2_regularizer
+from muster.compat.v1.contrib.regularizers import sum_regularizer as sum_regularizer
+from muster.compat.v1.contrib.regularizers import variance_scaling_initializer as variance_scaling_initializer
+from muster.compat.v1.contrib.regularizers import xavier_initializer as xavier_initializer
+from muster.compat.v1.contrib.regularizers import xavier_initializer as xavier_initializer_conv2d
+from muster.compat.v1.contrib.training import optimize_loss as optimize_loss

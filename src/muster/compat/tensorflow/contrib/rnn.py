@@ -1,0 +1,21 @@
+"""``tf.contrib.rnn``."""
+
+from muster.compat.v1.contrib.fused_rnn import FusedRNNCellAdaptor as FusedRNNCellAdaptor
+from muster.compat.v1.contrib.fused_rnn import LSTMBlockFusedCell as LSTMBlockFusedCell
+from muster.compat.v1.contrib.fused_rnn import TimeReversedFusedRNN as TimeReversedFusedRNN
+from muster.compat.v1.rnn import stack_bidirectional_dynamic_rnn as stack_bidirectional_dynamic_rnn
+from muster.compat.v1.rnn import static_bidirectional_rnn as static_bidirectional_rnn
+from muster.compat.v1.rnn import static_rnn as static_rnn
+from muster.compat.v1.rnn_cell import BasicLSTMCell as BasicLSTMCell
+from muster.compat.v1.rnn_cell import BasicLSTMCell as LSTMBlockCell
+from muster.compat.v1.rnn_cell import BasicRNNCell as BasicRNNCell
+from muster.compat.v1.rnn_cell import DeviceWrapper as DeviceWrapper
+from muster.compat.v1.rnn_cell import DropoutWrapper as DropoutWrapper
+from muster.compat.v1.rnn_cell import GRUCell as GRUBlockCell
+from muster.compat.v1.rnn_cell import GRUCell as GRUBlockCellV2
+from muster.compat.v1.rnn_cell import GRUCell as GRUCell
+from muster.compat.v1.rnn_cell import LSTMCell as LSTMCell
+from muster.compat.v1.rnn_cell import LSTMStateTuple as LSTMStateTuple
+from muster.compat.v1.rnn_cell import MultiRNNCell as MultiRNNCell
+from muster.compat.v1.rnn_cell import ResidualWrapper as ResidualWrapper
+from muster.compat.v1.rnn_cell import RNNCell as RNNCell

@@ -1,0 +1,53 @@
+"""``tf.image``."""
+
+from muster.compat.ops._image import ResizeMethod as ResizeMethod
+from muster.compat.ops._image import central_crop as central_crop
+from muster.compat.ops._image import crop_and_resize as crop_and_resize
+from muster.compat.ops._image import crop_to_bounding_box as crop_to_bounding_box
+from muster.compat.ops._image import extract_patches as extract_patches
+from muster.compat.ops._image import flip_left_right as flip_left_right
+from muster.compat.ops._image import flip_up_down as flip_up_down
+from muster.compat.ops._image import pad_to_bounding_box as pad_to_bounding_box
+from muster.compat.ops._image import resize as resize
+from muster.compat.ops._image import resize_with_crop_or_pad as resize_with_crop_or_pad
+from muster.compat.ops._image import resize_with_pad as resize_with_pad
+from muster.compat.ops._image import rot90 as rot90
+from muster.compat.ops._image import transpose as transpose
+from muster.compat.ops._image_colors import adjust_brightness as adjust_brightness
+from muster.compat.ops._image_colors import adjust_contrast as adjust_contrast
+from muster.compat.ops._image_colors import adjust_gamma as adjust_gamma
+from muster.compat.ops._image_colors import adjust_hue as adjust_hue
+from muster.compat.ops._image_colors import adjust_saturation as adjust_saturation
+from muster.compat.ops._image_colors import convert_image_dtype as convert_image_dtype
+from muster.compat.ops._image_colors import grayscale_to_rgb as grayscale_to_rgb
+from muster.compat.ops._image_colors import hsv_to_rgb as hsv_to_rgb
+from muster.compat.ops._image_colors import image_gradients as image_gradients
+from muster.compat.ops._image_colors import per_image_standardization as per_image_standardization
+from muster.compat.ops._image_colors import psnr as psnr
+from muster.compat.ops._image_colors import rgb_to_grayscale as rgb_to_grayscale
+from muster.compat.ops._image_colors import rgb_to_hsv as rgb_to_hsv
+from muster.compat.ops._image_colors import rgb_to_yuv as rgb_to_yuv
+from muster.compat.ops._image_colors import sobel_edges as sobel_edges
+from muster.compat.ops._image_colors import ssim as ssim
+from muster.compat.ops._image_colors import total_variation as total_variation
+from muster.compat.ops._image_random import random_brightness as random_brightness
+from muster.compat.ops._image_random import random_contrast as random_contrast
+from muster.compat.ops._image_random import random_crop as random_crop
+from muster.compat.ops._image_random import random_flip_left_right as random_flip_left_right
+from muster.compat.ops._image_random import random_flip_up_down as random_flip_up_down
+from muster.compat.ops._image_random import random_hue as random_hue
+from muster.compat.ops._image_random import random_saturation as random_saturation
+from muster.compat.ops._image_random import stateless_random_brightness as stateless_random_brightness
+from muster.compat.ops._image_random import stateless_random_contrast as stateless_random_contrast
+from muster.compat.ops._image_random import stateless_random_crop as stateless_random_crop
+from muster.compat.ops._image_random import (
+    stateless_random_flip_left_right as stateless_random_flip_left_right,
+)
+from muster.compat.ops._image_random import stateless_random_flip_up_down as stateless_random_flip_up_down
+from muster.compat.ops._image_random import stateless_random_hue as stateless_random_hue
+from muster.compat.ops._image_random import stateless_random_saturation as stateless_random_saturation
+from muster.compat.tensorflow.io import decode_image as decode_image
+from muster.compat.tensorflow.io import decode_jpeg as decode_jpeg
+from muster.compat.tensorflow.io import decode_png as decode_png
+from muster.compat.v2._image_files import encode_jpeg as encode_jpeg
+from muster.compat.v2._image_files import encode_png as encode_png

@@ -1,0 +1,21 @@
+"""``tf.keras.metrics``: Keras 3's, and the short names of Keras 2."""
+
+from typing import Any
+
+from muster._keras import keras
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.tensorflow.keras.losses import _SHORT as _SHORT
+from muster.compat.tensorflow.keras.losses import KLD as KLD
+from muster.compat.tensorflow.keras.losses import MAE as MAE
+from muster.compat.tensorflow.keras.losses import MAPE as MAPE
+from muster.compat.tensorflow.keras.losses import MSE as MSE
+from muster.compat.tensorflow.keras.losses import MSLE as MSLE
+from muster.compat.tensorflow.keras.losses import kld as kld
+from muster.compat.tensorflow.keras.losses import mae as mae
+from muster.compat.tensorflow.keras.losses import mape as mape
+from muster.compat.tensorflow.keras.losses import mse as mse
+from muster.compat.tensorflow.keras.losses import msle as msle
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(keras.metrics, __name__, name, *_SHORT)

@@ -1,0 +1,174 @@
+"""The private modules of TensorFlow that programs import."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import muster.compat.tensorflow as tf
+from muster import feature_column
+from muster.compat.v1.estimator._arguments import OPTIMIZERS
+
+v1 = tf.compat.v1
+
+
+@pytest.mark.parametrize(
+    ("path", "public"),
+    [
+        ("data.ops.dataset_ops.Dataset", tf.data.Dataset),
+        ("estimator.canned.dnn.DNNClassifier", v1.estimator.DNNClassifier),
+        ("estimator.estimator.Estimator", tf.estimator.Estimator),
+        ("estimator.export.export.ServingInputReceiver", tf.estimator.export.ServingInputReceiver),
+        ("estimator.inputs.numpy_io.numpy_input_fn", v1.estimator.inputs.numpy_input_fn),
+        ("estimator.model_fn.EstimatorSpec", tf.estimator.EstimatorSpec),
+        ("feature_column.feature_column.input_layer", v1.feature_column.input_layer),
+        ("feature_column.feature_column._EmbeddingColumn", feature_column.EmbeddingColumn),
+        ("feature_column.feature_column_v2.NumericColumn", feature_column.NumericColumn),
+        ("framework.dtypes.float32", tf.float32),
+        ("framework.errors_impl.NotFoundError", tf.errors.NotFoundError),
+        ("framework.ops.GraphKeys", v1.GraphKeys),
+        ("keras.layers.Dense", tf.keras.layers.Dense),
+        ("keras.backend.epsilon", tf.keras.backend.epsilon),
+        ("keras.estimator.model_to_estimator", tf.keras.estimator.model_to_estimator),
+        ("layers.core.dense", v1.layers.dense),
+        ("ops.array_ops.expand_dims", v1.expand_dims),
+        ("ops.init_ops.Zeros", v1.zeros_initializer),
+        ("ops.init_ops_v2.glorot_normal", v1.glorot_normal_initializer),
+        ("ops.lookup_ops.index_table_from_file", v1.contrib.lookup.index_table_from_file),
+        ("ops.lookup_ops.StaticHashTable", tf.lookup.StaticHashTable),
+        ("ops.losses.losses.Reduction", v1.losses.Reduction),
+        ("ops.math_ops.reduce_sum", v1.reduce_sum),
+        ("ops.math_ops.polyval", tf.math.polyval),
+        ("ops.metrics.accuracy", v1.metrics.accuracy),
+        ("ops.nn_ops.bias_add", v1.nn.bias_add),
+        ("ops.rnn_cell.LSTMCell", v1.nn.rnn_cell.LSTMCell),
+        ("platform.gfile.Exists", v1.gfile.Exists),
+        ("platform.tf_logging.info", v1.logging.info),
+        (
+            "saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY",
+            v1.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY,
+        ),
+        ("training.training.AdamOptimizer", v1.train.AdamOptimizer),
+        ("util.nest.flatten", tf.nest.flatten),
+        ("util.nest.is_sequence", tf.nest.is_nested),
+    ],
+)
+def test_they_hold_the_public_names(path, public):
+    module, _, name = path.rpartition(".")
+    for tensorflow in ("muster.compat.tensorflow", "muster.compat.tensorflow.compat.v1"):
+        found = importlib.import_module(f"{tensorflow}.python.{module}")
+        assert getattr(found, name) == public
+
+
+def test_imports_of_all_kinds():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from muster.compat.tensorflow.python.ops import math_ops\n"
+            "from muster.compat.tensorflow.python.keras.layers import Dense\n"
+            "import muster.compat.tensorflow.python.framework.ops as ops\n"
+            "from muster.compat.tensorflow.compat.v1.python.framework import dtypes\n"
+            "print(math_ops.reduce_sum([1, 2]).dtype == dtypes.int32, ops.name_scope, Dense)",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("True <function name_scope"), done.stderr
+
+
+def test_what_is_missing_is_said():
+    with pytest.raises(AttributeError, match=r"no tf\.python\.ops\.math_ops\.nothing\. It is private"):
+        getattr(tf.python.ops.math_ops, "noth" + "ing")
+    with pytest.raises(AttributeError, match=r"no tf\.python\.compiler"):
+        getattr(tf.python, "comp" + "iler")
+
+
+def test_heads_of_tensorflow_1():
+    head_lib = tf.python.estimator.canned.head
+    head = head_lib._binary_logistic_or_multi_class_head(2, None, None, v1.losses.Reduction.SUM)
+    assert (type(head), head.logits_dimension) == (tf.estimator.BinaryClassHead, 1)
+    assert float(head.loss(tf.constant([[1], [0]]), tf.zeros((2, 1)))) == pytest.approx(2 * 0.6931472)
+    more = head_lib._binary_logistic_or_multi_class_head(
+        3, None, None, v1.losses.Reduction.SUM_OVER_BATCH_SIZE
+    )
+    assert (type(more), more.logits_dimension) == (tf.estimator.MultiClassHead, 3)
+    assert float(more.loss(tf.constant([[1], [0]]), tf.zeros((2, 3)))) == pytest.approx(1.0986123)
+    numbers = head_lib._regression_head(label_dimension=2)
+    assert float(numbers.loss(tf.ones((2, 2)), tf.zeros((2, 2)))) == 4
+
+    class Mine(head_lib._Head):
+        name = "mine"
+        logits_dimension = 1
+
+        def create_loss(self, features, mode, logits, labels):
+            return features
+
+        def create_estimator_spec(self, features, mode, logits, labels=None, train_op_fn=None):
+            return mode
+
+    assert Mine().create_estimator_spec(1, "train", 3) == "train"
+    with pytest.raises(TypeError, match="abstract"):
+        head_lib._Head()
+
+
+def test_optimizers_by_name():
+    get = tf.python.estimator.canned.optimizers.get_optimizer_instance
+    assert {type(get(name, 0.1)) for name in OPTIMIZERS} == set(OPTIMIZERS.values())
+    mine = v1.train.AdamOptimizer()
+    assert get(mine) is mine
+    assert get(lambda: mine) is mine
+    with pytest.raises(ValueError, match="Unsupported optimizer name: Nothing"):
+        get("Nothing", 0.1)
+    with pytest.raises(ValueError, match="learning_rate must be specified"):
+        get("Adam")
+
+
+def test_small_helpers():
+    assert tf.python.util.function_utils.fn_args(lambda features, labels, mode: 0) == (
+        "features",
+        "labels",
+        "mode",
+    )
+    assert tf.python.client.device_lib.list_local_devices()[0].device_type == "CPU"
+    assert tf.python.estimator.canned.prediction_keys.PredictionKeys.CLASS_IDS == "class_ids"
+    assert tf.python.estimator.canned.metric_keys.MetricKeys.AUC == "auc"
+
+
+@pytest.mark.parametrize(
+    ("path", "public"),
+    [
+        ("crf.python.ops.crf.crf_log_likelihood", v1.contrib.crf.crf_log_likelihood),
+        ("framework.python.ops.arg_scope.arg_scope", v1.contrib.framework.arg_scope),
+        ("layers.python.layers.regularizers.l2_regularizer", v1.contrib.layers.l2_regularizer),
+        ("learn.python.learn.learn_runner.run", v1.contrib.learn.learn_runner.run),
+        ("rnn.python.ops.core_rnn_cell.LSTMCell", v1.contrib.rnn.LSTMCell),
+        ("tpu.python.tpu.tpu_config.TPUConfig", v1.contrib.tpu.TPUConfig),
+        ("tpu.python.tpu.tpu_estimator.TPUEstimator", v1.contrib.tpu.TPUEstimator),
+        ("tpu.python.tpu.tpu_optimizer.CrossShardOptimizer", v1.contrib.tpu.CrossShardOptimizer),
+        ("training.python.training.hparam.HParams", v1.contrib.training.HParams),
+    ],
+)
+def test_those_of_contrib_hold_its_names(path, public):
+    module, _, name = path.rpartition(".")
+    for tensorflow in ("muster.compat.tensorflow", "muster.compat.tensorflow.compat.v1"):
+        assert getattr(importlib.import_module(f"{tensorflow}.contrib.{module}"), name) is public
+
+
+def test_files_are_written_and_read_by_file_io(tmp_path):
+    from muster.compat.tensorflow.python.lib.io import file_io
+
+    path = tmp_path / "a" / "b.txt"
+    file_io.recursive_create_dir(path.parent)
+    file_io.write_string_to_file(path, "ü\n")
+    assert file_io.file_exists(path)
+    assert file_io.read_file_to_string(path) == "ü\n"
+    assert file_io.read_file_to_string(path, binary_mode=True) == "ü\n".encode()
+    with file_io.FileIO(path, mode="a") as file:
+        file.write("more")
+    with pytest.raises(FileExistsError):
+        file_io.copy(path, path)
+    file_io.delete_recursively(path.parent)
+    assert not file_io.file_exists(path)
