@@ -21,7 +21,7 @@ MusterError
 ├── CancelledError                       a scheduled function did not run, since another one failed
 ├── ClosureError (RuntimeError)          a scheduled function failed on a worker
 ├── TraceError (RuntimeError)            user code cannot become a pure step
-│   ├── VariableMismatchError            it creates other variables than before
+│   ├── VariableMismatchError (ValueError)   it creates other variables than before
 │   ├── OutsideVariableError             it uses a variable that was created outside of it
 │   └── GradientError                    the requested gradient does not exist
 ├── CheckpointError (RuntimeError)       a checkpoint cannot be written or read
@@ -144,7 +144,7 @@ class TraceError(MusterError, RuntimeError):
     """User code cannot be traced into a pure step."""
 
 
-class VariableMismatchError(TraceError):
+class VariableMismatchError(TraceError, ValueError):
     """The code creates other variables than the first time."""
 
 

@@ -10,6 +10,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+from muster._interrupts import was_interrupted
+
 
 class ProgramEnd:
     """Tells, while the program ends, whether its exit code will be 0.
@@ -43,7 +45,7 @@ class ProgramEnd:
 
     def is_good(self) -> bool:
         """Whether the exit code will be 0: for functions that are registered with atexit."""
-        if hasattr(sys, "last_value"):  # of an exception that nobody has caught
+        if hasattr(sys, "last_value") or was_interrupted():  # by an exception that nobody has caught
             return False
         return self._frame is None or _has_returned(self._frame) or self._given in (None, 0)
 

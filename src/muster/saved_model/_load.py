@@ -9,7 +9,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._compilation_cache import keep_compiled
 from muster._errors import DamagedCheckpointError, DamagedSavedModelError, SavedModelError
-from muster.checkpoint import open_regular, read_arrays
+from muster.checkpoint import FileRecord, open_regular, read_arrays
 from muster.feature_column import column_from_data
 from muster.saved_model._folder import missing, read_file, read_manifest
 from muster.saved_model._manifest import Manifest
@@ -23,15 +23,31 @@ class SavedModel:
     Args:
         path: Its folder.
         signatures: Its signatures by name.
+        files: The sizes and checksums of its files, by their paths in the folder.
 
     Attributes:
         path: Its folder.
         signatures: What it can be asked, by name, such as ``"serving_default"``: functions of arrays by name.
     """
 
-    def __init__(self, path: str, signatures: Mapping[str, Signature]) -> None:
+    def __init__(
+        self, path: str, signatures: Mapping[str, Signature], files: Mapping[str, FileRecord]
+    ) -> None:
         self.path = path
         self.signatures = signatures
+        self._files = files
+
+    def has_file(self, name: str) -> bool:
+        """Return whether `save` was given a file for this path in the folder."""
+        return name in self._files
+
+    def read_file(self, name: str) -> bytes:
+        """Return what a file of the folder holds.
+
+        Raises:
+            DamagedSavedModelError: It is missing, or its bytes have changed.
+        """
+        return read_file(self.path, name, self._files)
 
 
 def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
@@ -64,7 +80,7 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
         signatures[name] = Signature(
             name, record, columns, module, [weights[each] for each in record.weights]
         )
-    return SavedModel(path, signatures)
+    return SavedModel(path, signatures, manifest.files)
 
 
 def _is_read(name: str) -> bool:

@@ -20,8 +20,8 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     """Say which ids get rows, and for how long.
 
     Args:
-        admit_after: At which occurrence an id gets a row: 1 for the first. An id occurs as often as it stands
-            in pushes. Those who only look it up make no difference, such as an evaluation.
+        admit_after: At which push that has it an id gets a row: 1 for the first. A push counts once, however
+            often the id stood in its batch. To look an id up, as an evaluation does, makes no difference.
         max_age: For how many pushes a row is kept that none of them changes, at least; at most an eighth
             longer. None for ever.
         max_rows: How many rows a server holds. If there are to be more, a sixteenth is given up, and more
