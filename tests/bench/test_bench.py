@@ -117,3 +117,25 @@ def test_contestants_take_turns_in_the_other_order_at_every_round(capsys):
     assert found == {"muster": [4.0, 6.0], "other": [1.0, 4.0]}
     assert ratios(found) == {"muster": 5.0, "other": 2.5, "over other": 2.75}
     assert "muster is 2.75 (1.5 to 4) times as fast as other." in capsys.readouterr().out
+
+
+def test_what_a_job_trains_on_twice_after_a_restart_is_counted():
+    from bench import jobs
+
+    def made(step, first):
+        return {"step": step, "first": first}
+
+    before = [made(1, 0), made(2, 64), made(3, 128)]
+    # From the checkpoint of step 2: with the next example, and with the first.
+    exact = [*before, made(3, 128), made(4, 192)]
+    again = [*before, made(3, 0), made(4, 64)]
+    assert (jobs.steps_again(exact), jobs.twice(exact)) == (1, 0)
+    assert (jobs.steps_again(again), jobs.twice(again)) == (1, 2 * 2 * jobs.BATCH)
+
+
+def test_a_job_that_never_goes_on_is_not_taken_for_a_fast_one():
+    from bench import jobs
+
+    assert jobs.middle([3.0, 1.0, 2.0]) == "2.0 (1.0 to 3.0)"
+    assert jobs.middle([3.0, None]) == f"3.0 (3.0 to 3.0) not within {jobs.DEADLINE_SECS}, 1 times of 2"
+    assert jobs.middle([None]) == f"not within {jobs.DEADLINE_SECS}, 1 times of 1"
