@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -79,48 +78,30 @@ def model_fn(features, labels, mode, params):
 
 
 class ShowTraining(SessionRunHook):
-    """Show the progress of training: a bar on a terminal, else a line now and then."""
+    """Print a line about training now and then, where there is no terminal: on one muster shows a bar."""
 
-    def __init__(self, console, max_steps):
-        self.console = console
+    def __init__(self, max_steps):
         self.max_steps = max_steps
-        loss = TextColumn("loss {task.fields[loss]:.4f}")
-        columns = [TextColumn("step"), MofNCompleteColumn(), BarColumn(), loss, TimeElapsedColumn()]
-        self.bar = Progress(*columns, console=console, disable=not console.is_terminal)
-        self.task = self.bar.add_task("", total=max_steps, loss=float("nan"))
         self.shown = 0
 
     def after_create_session(self, session, coord):
         self.shown = session.global_step // SHOW_EVERY
-        self.bar.start()
 
     def after_run(self, run_context, run_values):
         step = run_context.session.global_step
         if step // SHOW_EVERY == self.shown and step != self.max_steps:
             return  # reading the loss waits for the step, so only now and then
         self.shown = step // SHOW_EVERY  # other workers may have made the step in between
-        loss = run_context.session.run("loss")
-        self.bar.update(self.task, completed=step, loss=loss)
-        if self.bar.disable:
-            self.console.print(f"step {step} of {self.max_steps}: loss {loss:.4f}")
-
-    def end(self, session):
-        self.bar.stop()
-
-    def interrupted(self, session):
-        self.bar.stop()
+        print(f"step {step} of {self.max_steps}: loss {run_context.session.run('loss'):.4f}", flush=True)
 
 
 class ShowEvaluation(SessionRunHook):
-    """Print the result of each evaluation, above the bar."""
-
-    def __init__(self, console):
-        self.console = console
+    """Print the result of each evaluation, where muster does not show it."""
 
     def end(self, session):
         loss, accuracy = session.run(["loss", "accuracy"])
         where = f"evaluated at step {session.global_step}"
-        self.console.print(f"{where}: accuracy {accuracy:.2%}, loss {loss:.4f}")
+        print(f"{where}: accuracy {accuracy:.2%}, loss {loss:.4f}", flush=True)
 
 
 def remove_run(model_dir):
@@ -168,7 +149,8 @@ def main():
     )
     if args.fresh and (estimator.config.is_chief or not has_servers):  # else others may train already
         remove_run(args.model_dir)
-    hooks = [ShowTraining(console, args.max_steps)] if estimator.config.is_chief else []
+    prints = not sys.stderr.isatty()
+    hooks = [ShowTraining(args.max_steps)] if prints and estimator.config.is_chief else []
     checkpoints = list_checkpoints(args.model_dir)
     if checkpoints and estimator.config.is_chief:
         console.print(f"Found step {checkpoints[-1].step} in {args.model_dir}.")
@@ -179,7 +161,7 @@ def main():
             EvalSpec(
                 eval_input_fn,
                 steps=None,
-                hooks=[ShowEvaluation(console)],
+                hooks=[ShowEvaluation()] if prints else [],
                 start_delay_secs=0,
                 throttle_secs=0,
             ),
