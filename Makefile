@@ -53,7 +53,7 @@ bench: $(VENV)/dev.stamp  ## measure muster against its peers, in turn, in one r
 TENSORFLOW_PYTHON ?= python3.11
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-bench-peers: .peers/tensorflow.stamp .peers/torch.stamp  ## install TensorFlow and PyTorch for the bench
+bench-peers: .peers/tensorflow.stamp .peers/torch.stamp .peers/ray.stamp  ## install what the bench compares with
 
 .peers/tensorflow.stamp:
 	$(TENSORFLOW_PYTHON) -m venv .peers/tensorflow
@@ -62,7 +62,12 @@ bench-peers: .peers/tensorflow.stamp .peers/torch.stamp  ## install TensorFlow a
 
 .peers/torch.stamp:
 	$(PYTHON) -m venv .peers/torch
-	.peers/torch/bin/pip install --quiet --disable-pip-version-check --extra-index-url $(TORCH_INDEX) torch==2.13.0+cpu numpy
+	.peers/torch/bin/pip install --quiet --disable-pip-version-check --extra-index-url $(TORCH_INDEX) torch==2.13.0+cpu numpy accelerate
+	@touch $@
+
+.peers/ray.stamp:
+	$(PYTHON) -m venv .peers/ray
+	.peers/ray/bin/pip install --quiet --disable-pip-version-check --extra-index-url $(TORCH_INDEX) torch==2.13.0+cpu numpy 'ray[train]'
 	@touch $@
 
 docs: $(VENV)/dev.stamp  ## build the documentation in site/

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import random
 import signal
 import threading
 import time
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 
 import jobs
+import wheels
 from departures import Outcome
 
 # A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
@@ -138,6 +141,18 @@ def _processes_are_preloaded(
         yield
 
 
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """muster's wheel."""
+    return wheels.build(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def wheel_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that the wheel is installed in."""
+    return wheels.install(wheel, tmp_path_factory.mktemp("environment") / "env")
+
+
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """For modules whose tests compile the same programs: what takes long is compiled for the first alone."""
@@ -175,6 +190,13 @@ def compilations() -> Iterator[list[str]]:
 
 
 @pytest.fixture(autouse=True)
+def _draws_from_a_seed() -> None:
+    """Let a test that draws without a seed, initial weights above all, draw the same numbers each time."""
+    random.seed(0)
+    np.random.seed(0)
+
+
+@pytest.fixture(autouse=True)
 def _leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that leaks environment variables, threads, child processes, open files or sockets."""
     before = {what: look() for what, look in _LOOKS.items()}
@@ -189,6 +211,9 @@ def _leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
             leaks[what] = sorted(map(str, left))
     os.environ.clear()
     os.environ.update(environment)
+    if type(signal.getsignal(signal.SIGINT)).__name__ == "_SameCtrlC":
+        # It stays for a second after a watch that got Ctrl-C, also into the next test.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if leaks:
         pytest.fail("The test left behind " + "; ".join(f"{k}: {', '.join(v)}" for k, v in leaks.items()))
 

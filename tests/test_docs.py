@@ -2,11 +2,11 @@
 
 import ast
 import importlib
+import importlib.util
 import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,31 +19,17 @@ from muster.launch._kubernetes import kubernetes_objects
 from muster.launch._manifest import Manifest
 from muster.launch._plan import JobShape
 from muster.net import make_secret
+from pages import PAGES, ROOT, blocks
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(
-    r"(?:<!-- (?:(?P<continues>continues)|file: (?P<file>\S+)) -->\n)?"
-    r"```(?P<kind>python|diff)\n(?P<code>.*?)```",
-    re.DOTALL,
-)
+CHANGE = re.compile(r"<!-- file: (?P<file>\S+) -->\n```(?P<kind>python|diff)\n(?P<code>.*?)```", re.DOTALL)
 
 
 def programs() -> list[pytest.param]:
-    """Return each Python block of each page as a program, joined with the blocks that continue it."""
+    """Return each program of each page."""
     found = []
     for page in PAGES:
-        chain: list[str] = []
-        for block in BLOCK.finditer(page.read_text()):
-            if block["file"] or block["kind"] == "diff":
-                continue  # a change to muster: `test_changes_to_muster_work` applies it
-            # Blank lines in the place of what is left out: a traceback shows the page's line.
-            skipped = page.read_text()[: block.start("code")].count("\n")
-            if block["continues"]:
-                chain[-1] += "\n" * (skipped - chain[-1].count("\n")) + block["code"]
-            else:
-                chain.append("\n" * skipped + block["code"])
         name = str(page.relative_to(ROOT))
+        chain = [block.code for block in blocks(page) if block.kind == "program"]
         found += [pytest.param(page, code, id=f"{name}-{i}") for i, code in enumerate(chain, 1)]
     return found
 
@@ -64,6 +50,35 @@ def test_programs_run_as_copied(page: Path, code: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Warning:" not in done.stderr
+
+
+def programs_of_trackers() -> list[pytest.param]:
+    """The programs of the page about trackers that need packages which are not among muster's extras."""
+    text = (ROOT / "docs/guides/tracking.md").read_text()
+    found = re.findall(r"```py\n(.*?)```", text, re.DOTALL)
+    return [pytest.param(re.search("import (wandb|mlflow)", each)[1], each) for each in found]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("package", "code"), programs_of_trackers())
+def test_programs_of_trackers_run(package: str, code: str, tmp_path: Path) -> None:
+    """In an environment that has them, one process, without a network."""
+    if importlib.util.find_spec(package) is None:  # not imported: it sets variables of the environment
+        pytest.skip(f"{package} is not installed")
+    (tmp_path / "program.py").write_text(code)
+    environment = {name: os.environ[name] for name in ("HOME", "PATH", "PYTHONPATH") if name in os.environ}
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    patterns = ("wandb/offline-run-*/*.wandb", "runs/mlflow/*/*/metrics/*")
+    assert any(list(tmp_path.glob(each)) for each in patterns)
 
 
 def apply(block: re.Match[str], root: Path) -> None:
@@ -88,7 +103,7 @@ def test_changes_to_muster_work(page: Path, tmp_path: Path) -> None:
     for folder in ("src", "tests", "docs"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("oracles"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for block in BLOCK.finditer(page.read_text()):
+    for block in CHANGE.finditer(page.read_text()):
         apply(block, tmp_path)
     (command,) = re.findall(r"^\.venv/bin/pytest (.*)$", page.read_text(), re.MULTILINE)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
@@ -103,40 +118,12 @@ def test_changes_to_muster_work(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def commands() -> list[pytest.param]:
-    """The shell blocks of the pages about workers, security and debugging."""
-    return [
-        pytest.param(code, id=f"{page}-{i}")
-        for page in ("workers", "parameter-servers", "security", "debugging")
-        for i, code in enumerate(
-            re.findall(r"```sh\n(.*?)```", (ROOT / "docs/guides" / f"{page}.md").read_text(), re.DOTALL), 1
-        )
-    ]
-
-
-@pytest.mark.parametrize("code", commands())
-def test_commands_run(code: str, tmp_path: Path) -> None:
-    """Shell blocks run to their end, with fewer steps, and on ports that are free here."""
-    with socket.socket() as first, socket.socket() as second:
-        for name, each in (("12345", first), ("12346", second)):
-            each.bind(("localhost", 0))
-            code = code.replace(name, str(each.getsockname()[1]))
-    code = code.replace("examples/digits.py", f"{ROOT}/examples/digits.py --max-steps 40")
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout
-
-
 def test_objects_for_kubernetes_are_valid() -> None:
     text = (ROOT / "docs/guides/security.md").read_text()
     certificate, policy = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
     kubernetes_validate.validate(policy, "1.30", strict=True)
     names = re.findall(
-        r"^muster manifest kubernetes --name (\S+) --workers 2 .* --tls-secret (\S+)", text, re.M
+        r"^muster manifest kubernetes --name (\S+) --workers 2 .*?--tls-secret (\S+)", text, re.M | re.DOTALL
     )
     assert names == [(policy["metadata"]["name"], certificate["spec"]["secretName"])]
     objects = kubernetes_objects(
@@ -177,6 +164,28 @@ def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text()
     for page in PAGES[1:]:
         assert str(page.relative_to(ROOT / "docs")) in navigation
+
+
+def test_pictures_are_light_and_load_nothing() -> None:
+    pictures = sorted((ROOT / "docs").glob("*.svg"))
+    assert {"run", "curve", "job"} <= {picture.stem for picture in pictures}
+    for picture in pictures:
+        text = picture.read_text()
+        assert len(text) < 20_000
+        assert re.findall(r"https?://[^\"]+|url\((?!#)", text.replace("http://www.w3.org/2000/svg", "")) == []
+        assert "<title>" in text or "aria-label=" in text  # for who cannot see it
+
+
+def test_what_the_readme_links_to_is_there() -> None:
+    linked = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text())
+    assert len(linked) > 10
+    assert [path for path in linked if not (ROOT / path).exists()] == []
+
+
+def test_every_guide_is_in_the_index() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+    pages = [page.relative_to(ROOT / "docs") for page in PAGES[1:] if page.parent.name != "reference"]
+    assert [str(page) for page in pages if f"({page})" not in index and page.name != "index.md"] == []
 
 
 def test_every_dependency_is_explained() -> None:

@@ -45,8 +45,8 @@ def test_the_distribution_is_not_the_other_project_of_the_index() -> None:
 def test_every_package_that_is_imported_is_a_dependency_or_in_an_extra() -> None:
     required = {distribution(each) for each in PROJECT["dependencies"]}
     required |= {distribution(each) for extra in EXTRAS.values() for each in extra}
-    # jaxlib and ml_dtypes come with jax, and are of one version with it.
-    required |= {"jaxlib", "ml-dtypes"}
+    # jaxlib and ml_dtypes come with jax, and are of one version with it; h5py comes with Keras.
+    required |= {"jaxlib", "ml-dtypes", "h5py"}
     providers = importlib.metadata.packages_distributions()
     unknown = {
         package: str(module.relative_to(ROOT))
@@ -68,7 +68,7 @@ def test_every_extra_that_a_message_names_exists() -> None:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in place
     }
-    assert {"grain", "keys", "kubernetes", "parquet", "serve"} == named
+    assert {"grain", "images", "keys", "kubernetes", "parquet", "serve"} == named
     assert named <= EXTRAS.keys()
 
 
@@ -79,6 +79,7 @@ def test_the_extras() -> None:
         "kubernetes",
         "parquet",
         "grain",
+        "images",
         "serve",
         "keys",
         "tensorboard",

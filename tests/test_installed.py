@@ -1,16 +1,14 @@
 """The wheel, installed in an environment of its own: what a user gets, without the source tree."""
 
-import importlib.metadata
-import os
-import subprocess
-import sys
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from wheels import ROOT, install, run
+
+pytestmark = pytest.mark.processes
 
 TRAINS = """
 import muster
@@ -30,28 +28,6 @@ print(muster.__file__, estimator.get_variable_value("global_step"))
 """
 
 
-def run(folder: Path, *command: str | Path) -> str:
-    """Run a command as a user would, who has no source tree: in another folder, without PYTHONPATH."""
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PYTHON", "XLA_FLAGS", "KERAS", "COVERAGE"))
-    }
-    done = subprocess.run(
-        list(map(str, command)), cwd=folder, env=environment, capture_output=True, text=True, timeout=280
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(folder, sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
-    (built,) = folder.glob("*.whl")
-    return built
-
-
 def test_the_wheel_has_the_package_and_its_data(wheel: Path) -> None:
     assert wheel.name.startswith("muster_train-")
     with zipfile.ZipFile(wheel) as opened:
@@ -66,16 +42,10 @@ def test_the_wheel_has_the_package_and_its_data(wheel: Path) -> None:
 
 
 def test_the_wheel_trains_without_the_source_tree(wheel: Path, tmp_path: Path) -> None:
-    """Beside what is installed already: to fetch that anew takes too long, and is for `make soak`."""
-    venv.create(tmp_path / "env", with_pip=True)
-    python = tmp_path / "env/bin/python"
-    run(tmp_path, python, "-m", "pip", "install", "--quiet", "--no-deps", wheel)
+    python = install(wheel, tmp_path / "env")
     purelib = Path(
         run(tmp_path, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     )
-    # Only the folder: `.pth` files in it, such as that of a source tree, are not read.
-    others = importlib.metadata.distribution("keras").locate_file("")
-    (purelib / "others.pth").write_text(f"{others}\n")
     assert run(tmp_path, python, "-c", TRAINS).split() == [str(purelib / "muster/__init__.py"), "1"]
     check(tmp_path, python)
 
