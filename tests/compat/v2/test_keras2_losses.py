@@ -24,3 +24,12 @@ def test_that_a_loss_of_the_program_gets_arrays():
             return tf.reduce_mean(tf.abs(y_pred - y_true), axis=-1)
 
     assert float(Difference()([[0.0, 1.0]], [[1.0, 1.0]])) == 0.5
+
+
+def test_that_lists_hold_scalars_of_a_taped_computation():
+    weight = tf.Variable([1.0, 3.0])
+    with tf.GradientTape() as tape:
+        parts = tf.unstack(weight * 2.0)
+        loss = tf.keras.losses.MeanSquaredError()([np.float32(1), 2.0], parts)
+    assert float(loss) == pytest.approx((1 + 16) / 2)
+    np.testing.assert_allclose(np.asarray(tape.gradient(loss, weight)), [2.0, 8.0])

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster.compat.ops._shape import convert_to_tensor
 
 
 def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,9 +30,9 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_numbers(value: Any) -> Any:
-    """Return an array of a list of Python's numbers, or of lists of them; anything else as it is."""
-    if isinstance(value, list | tuple) and all(np.isscalar(each) for each in jax.tree.leaves(value)):
-        return keras.ops.convert_to_tensor(value)
+    """Return an array of a list of numbers or scalar arrays, or of lists of them; anything else as it is."""
+    if isinstance(value, list | tuple) and all(np.ndim(each) == 0 for each in jax.tree.leaves(value)):
+        return convert_to_tensor(value)
     return value
 
 
