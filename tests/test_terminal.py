@@ -76,6 +76,18 @@ def test_what_is_written_meanwhile_is_above_it_and_nothing_is_replaced_afterward
     assert not {"write"} & {*vars(terminal), *vars(output)}
 
 
+def test_a_source_that_said_nothing_is_drawn_at_once_when_it_does(terminal):
+    said = []
+    line = FootLine.at(terminal)
+    line.add(source := lambda width: said[-1] if said else None)
+    line.draw()
+    said.append("something")
+    line.draw()
+    line.remove(source)
+
+    assert "something" in terminal.text
+
+
 def test_the_last_source_is_shown_and_the_one_before_it_again(terminal):
     line = FootLine.at(terminal)
     line.add(outer := lambda width: "outer")

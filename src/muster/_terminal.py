@@ -142,7 +142,9 @@ class FootLine:
         text = self._sources[-1](self.width) or ""
         if text != self._drawn:
             self._put(f"{_START_OF_LINE}{text}{_ERASE_REST}")
-        self._drawn, self._drawn_at = text, time.monotonic()
+        self._drawn = text
+        if text:  # a source that has nothing to say is drawn at once when it has
+            self._drawn_at = time.monotonic()
 
     def _erase(self) -> None:
         if self._drawn:
