@@ -278,3 +278,12 @@ def test_weights_before_text_and_text_that_is_returned_are_refused() -> None:
         tf.keras.layers.StringLookup(output_mode="one_hot")(tf.keras.Input((1,), dtype=tf.string))
     with pytest.raises(TypeError, match="takes no values of compiled functions"):
         jax.jit(tf.keras.layers.IntegerLookup(vocabulary=[1]))(np.array([1]))
+
+
+def test_text_that_no_layer_reads_is_left_out() -> None:
+    name = tf.keras.Input((1,), dtype=tf.string, name="name")
+    number = tf.keras.Input((2,), name="number")
+    model = compiled(tf.keras.Model({"name": name, "number": number}, tf.keras.layers.Dense(1)(number)))
+    rows = {"name": np.array([["a"]] * 4), "number": np.ones((4, 2), np.float32)}
+    model.fit(rows, np.ones((4, 1), np.float32), verbose=0)
+    assert model.predict(rows, verbose=0).shape == (4, 1)

@@ -78,11 +78,11 @@ class TextSplit:
         passed = [each for each in model.inputs if id(each) in wanted and id(each) not in on_host]
         self._passed = [number for number, each in enumerate(model.inputs) if any(each is x for x in passed)]
         self._dtypes = [each.dtype for each in (*passed, *read)]
-        self._first = _Function(list(model.inputs), read)
+        self._first = _Function(list(model.inputs), read) if read else None
         self.rest = _Function([*passed, *read], model._outputs_struct)
         self._trained = [
             op.name
-            for op in self._first._operations
+            for op in (self._first._operations if self._first is not None else ())
             if isinstance(op, keras.layers.Layer) and op.trainable_variables
         ]
 
@@ -106,7 +106,7 @@ class TextSplit:
             _ranked(each, tensor)
             for each, tensor in zip(_flat(inputs, self._model), self._model.inputs, strict=True)
         ]
-        read = self._first._run_through_graph(values, operation_fn=_on_host)
+        read = self._first and self._first._run_through_graph(values, operation_fn=_on_host)
         found = [*(values[number] for number in self._passed), *jax.tree.leaves(read)]
         return {
             f"{_PART}{number:03}": np.asarray(value).astype(of_steps(dtype), copy=False)
@@ -133,7 +133,7 @@ def split_of(model: Any) -> TextSplit | None:
         return None
     kept = functional.__dict__  # behind Keras' back, which would track it
     if "muster_text_split" not in kept:
-        reads = any(
+        reads = any(map(is_text, functional.inputs)) or any(
             runs_on_host(node.operation) or any(map(is_text, node.input_tensors))
             for nodes in functional._nodes_by_depth.values()
             for node in nodes
