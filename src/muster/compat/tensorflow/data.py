@@ -9,6 +9,7 @@ from muster.data import AUTOTUNE as AUTOTUNE
 from muster.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from muster.data import Dataset as Dataset
+from muster.data import FixedLengthRecordDataset as FixedLengthRecordDataset
 from muster.data import Options as Options
 from muster.data import TextLineDataset as TextLineDataset
 from muster.data import TFRecordDataset as TFRecordDataset

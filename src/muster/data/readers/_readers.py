@@ -7,6 +7,7 @@ from typing import Any
 from muster.data._dataset import Dataset
 from muster.data.files._csv import CsvColumn, CsvFormat, CsvSource
 from muster.data.files._files import FileSource, Paths, check_compression, paths_of
+from muster.data.files._fixed_length import FixedLengthSource
 from muster.data.files._npz import NpzSource
 from muster.data.files._parquet import ParquetSource
 from muster.data.files._random_access import ArrayRecordSource
@@ -85,6 +86,53 @@ class TextLineDataset(Dataset):
     ):
         compression = check_compression(compression_type)
         super().__init__(_node_of("TextLineDataset", filenames, lambda paths: TextSource(paths, compression)))
+
+
+class FixedLengthRecordDataset(Dataset):
+    """The records of binary files in which all have one length, as bytes; ``tf.io.decode_raw`` reads them.
+
+    Args:
+        filenames: A path, a sequence of paths, or a dataset of paths.
+        record_bytes: The bytes of a record.
+        header_bytes: How many bytes to skip at the start of each file.
+        footer_bytes: How many bytes to leave out at the end of each file.
+        buffer_size: Accepted and ignored.
+        compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
+        num_parallel_reads: Accepted and ignored.
+        name: Ignored.
+
+    Raises:
+        ValueError: A number of bytes is negative, or a record has none.
+        DatasetError: While iterating: a file is missing, or its length is none of whole records.
+
+    Source: tensorflow/python/data/ops/readers.py, ``FixedLengthRecordDatasetV2``.
+    """
+
+    def __init__(
+        self,
+        filenames: Filenames,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        buffer_size: int | None = None,
+        compression_type: str | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ):
+        compression = check_compression(compression_type)
+        sizes = (int(record_bytes), int(header_bytes or 0), int(footer_bytes or 0))
+        if sizes[0] < 1 or min(sizes) < 0:
+            raise ValueError(
+                "FixedLengthRecordDataset needs record_bytes of 1 at least, and no negative header_bytes and "
+                f"footer_bytes, got {', '.join(map(str, sizes))}."
+            )
+        super().__init__(
+            _node_of(
+                "FixedLengthRecordDataset",
+                filenames,
+                lambda paths: FixedLengthSource(paths, sizes, compression),
+            )
+        )
 
 
 class CsvDataset(Dataset):

@@ -11,6 +11,7 @@ from muster.compat.ops._array_shape import Dimension as Dimension
 from muster.compat.ops._array_shape import dimension_value as dimension_value
 from muster.compat.ops._control import numpy_function as py_func
 from muster.compat.ops._generators import set_seed as _set_seed
+from muster.compat.ops._image_random import random_crop as random_crop
 from muster.compat.ops._linalg import band_part as matrix_band_part
 from muster.compat.ops._linalg import cholesky as cholesky
 from muster.compat.ops._linalg import det as matrix_determinant
