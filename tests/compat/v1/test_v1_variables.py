@@ -147,3 +147,63 @@ def test_random_initializers_have_the_defaults_of_tensorflow_1() -> None:
     square = np.asarray(tf.orthogonal_initializer(gain=2.0, seed=1)((4, 4)))
     np.testing.assert_allclose(square @ square.T, 4 * np.eye(4), atol=1e-5)
     assert np.abs(tf.glorot_normal_initializer(seed=1)(shape)).std() < 0.1
+
+
+def test_getters_of_scopes_make_what_code_gets() -> None:
+    asked = []
+
+    def halved(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        asked.append((name, kwargs["shape"], np.dtype(kwargs["dtype"]).name))
+        return getter(name, *args, **kwargs) / 2
+
+    def negative(getter: Any, name: str, shape: Any = None, **kwargs: Any) -> Any:
+        return -getter(name, shape=shape, **kwargs)
+
+    with tf.variable_scope("a", custom_getter=halved, initializer=tf.ones_initializer()):
+        with tf.variable_scope("b", custom_getter=negative):
+            found = tf.get_variable("w", [2])
+        own = tf.get_variable("v", [1], custom_getter=negative)
+    np.testing.assert_array_equal(np.asarray(found), [-0.5, -0.5])
+    np.testing.assert_array_equal(np.asarray(own), [-0.5])
+    assert asked == [("a/b/w", [2], "float32"), ("a/v", [1], "float32")]
+
+    def elsewhere(getter: Any, name: str, **kwargs: Any) -> Any:
+        return getter(f"other/{name}", **kwargs)
+
+    with (
+        tf.variable_scope("a", custom_getter=elsewhere),
+        pytest.raises(ValueError, match="outside of the scope"),
+    ):
+        tf.get_variable("w", [2])
+
+
+def test_getters_around_layers_leave_their_variables_as_they_are() -> None:
+    asked = []
+
+    def same(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        asked.append(name)
+        return getter(name, *args, **kwargs)
+
+    def step(x: Any, getter: Any) -> dict[str, Any]:
+        with tf.variable_scope("a", custom_getter=getter):
+            return {"y": tf.layers.dense(x, 1)}
+
+    program_of(lambda x: step(x, same))
+    assert asked[:2] == ["a/dense/kernel", "a/dense/bias"]
+    with pytest.raises(ValueError, match="around the layer of a/dense/kernel returns"):
+        program_of(lambda x: step(x, lambda getter, name, **kwargs: getter(name, **kwargs) * 2))
+
+
+def test_constraints_of_scopes_are_those_of_variables_and_layers() -> None:
+    def clipped(value: Any) -> Any:
+        return value.clip(0, 1)
+
+    def step(x: Any) -> dict[str, Any]:
+        with tf.variable_scope("a", constraint=clipped):
+            variable = tf.get_variable("w", [2])
+            tf.layers.dense(x, 1, name="dense")
+        assert variable.constraint is clipped
+        assert [v.constraint for v in tf.trainable_variables("a/dense")] == [clipped, clipped]
+        return {}
+
+    program_of(step)

@@ -3,9 +3,10 @@
 import contextlib
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +16,9 @@ from muster.compat.ops._arrays import DTypeLike, as_array
 from muster.compat.ops._value_names import entered
 from muster.compat.v2._variable import scopes_of
 from muster.program.variables import current_scope, rename
+
+Getter = Callable[..., Any]
+"""Returns what code gets as a variable: ``(getter, name, shape=…, dtype=…, …)``, where getter makes it."""
 
 AUTO_REUSE = "auto_reuse"
 Made = TypeVar("Made")
@@ -27,8 +31,10 @@ class _Settings:
     name: str = ""
     initializer: Any = None
     regularizer: Any = None
+    constraint: Any = None
     dtype: DTypeLike = np.float32
     reuse: bool | str | None = None
+    getters: tuple[Getter, ...] = ()  # of the scopes, the innermost one first
     opened: set[str] = field(default_factory=set, compare=False)  # the scopes in it, since it was entered
 
 
@@ -70,6 +76,11 @@ class VariableScope:
         return self._settings.regularizer
 
     @property
+    def constraint(self) -> Any:
+        """The constraint of variables that have none of their own."""
+        return self._settings.constraint
+
+    @property
     def reuse(self) -> bool | str | None:
         """Whether variables must exist already (True), may (`AUTO_REUSE`), or must not."""
         return self._settings.reuse
@@ -95,11 +106,11 @@ def variable_scope(
     regularizer: Any = None,
     caching_device: object = None,
     partitioner: object = None,
-    custom_getter: None = None,
+    custom_getter: Getter | None = None,
     reuse: bool | str | None = None,
     dtype: DTypeLike = None,
     use_resource: bool | None = None,
-    constraint: None = None,
+    constraint: Callable[[Any], Any] | None = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
     """Prefix the names of variables and layers, and set what `get_variable` does by default.
@@ -112,23 +123,21 @@ def variable_scope(
         regularizer: Likewise.
         caching_device: Unused.
         partitioner: Unused: strategies divide variables.
-        custom_getter: Only None.
+        custom_getter: What `get_variable` calls instead, as ``custom_getter(getter, name, …)``; it may return
+            what it computes of ``getter(name, …)``. It is asked about variables of layers, too, and must
+            return these as they are.
         reuse: Whether variables must exist already (True) or may (`AUTO_REUSE`); None is what the scope
             around the call says.
         dtype: Of variables without one of their own.
         use_resource: Unused.
-        constraint: Only None.
+        constraint: For variables without one of their own.
         auxiliary_name_scope: Unused.
 
     Raises:
-        ValueError: There is a custom_getter or constraint, or a scope lies elsewhere.
+        ValueError: A scope lies elsewhere.
 
     Source: tensorflow/python/ops/variable_scope.py, ``variable_scope``.
     """
-    if custom_getter is not None or constraint is not None:
-        raise ValueError(
-            "variable_scope takes no custom_getter and no constraint: give them to layers of Keras."
-        )
     outer = _settings()
     base = outer
     if isinstance(name_or_scope, VariableScope):
@@ -146,6 +155,8 @@ def variable_scope(
         reuse=reuse or base.reuse or outer.reuse,
         initializer=base.initializer if initializer is None else initializer,
         regularizer=base.regularizer if regularizer is None else regularizer,
+        constraint=base.constraint if constraint is None else constraint,
+        getters=base.getters if custom_getter is None else (custom_getter, *base.getters),
         dtype=base.dtype if dtype is None else dtype,
         opened=set(),
     )
@@ -183,11 +194,11 @@ def get_variable(
     partitioner: object = None,
     validate_shape: bool = True,
     use_resource: bool | None = None,
-    custom_getter: None = None,
+    custom_getter: Getter | None = None,
     constraint: Callable[[Any], Any] | None = None,
     synchronization: Any = None,
     aggregation: Any = None,
-) -> keras.Variable:
+) -> Any:
     """Return a new variable of the model_fn, or with ``reuse`` the one of this name.
 
     In eager code it is a new one at each call, but for methods that ``track_tf1_style_variables`` decorates.
@@ -205,8 +216,8 @@ def get_variable(
         partitioner: Unused: strategies divide variables.
         validate_shape: Unused.
         use_resource: Unused.
-        custom_getter: Only None.
-        constraint: Projects the value after each update, as optimizers of Keras do it.
+        custom_getter: As of `variable_scope`, for this variable alone.
+        constraint: Projects the value after each update, as optimizers of Keras do it; None is the scope's.
         synchronization: As of ``tf.Variable``.
         aggregation: As of ``tf.Variable``.
 
@@ -215,13 +226,87 @@ def get_variable(
 
     Source: tensorflow/python/ops/variable_scope.py, ``get_variable``.
     """
-    if custom_getter is not None:
-        raise ValueError("get_variable takes no custom_getter: change the variable where it is used.")
     settings = _settings()
+    getters = settings.getters if custom_getter is None else (custom_getter, *settings.getters)
+    options = {
+        "shape": shape,
+        "dtype": settings.dtype if dtype is None else dtype,
+        "initializer": settings.initializer if initializer is None else initializer,
+        "regularizer": settings.regularizer if regularizer is None else regularizer,
+        "trainable": trainable,
+        "constraint": settings.constraint if constraint is None else constraint,
+        "synchronization": synchronization,
+        "aggregation": aggregation,
+    }
+    if not getters:
+        return _variable(name, **options)
+    unused = ("collections", "caching_device", "partitioner", "validate_shape", "use_resource")
+    known = dict.fromkeys(unused) | {"reuse": settings.reuse}
+    return _asked(getters, _variable_of_path)(_path(name), **options, **known)
+
+
+def _asked(getters: tuple[Getter, ...], getter: Getter) -> Getter:
+    """Return a getter that asks others about what it returns, the first one last."""
+    for each in reversed(getters):
+        getter = partial(each, getter)
+    return getter
+
+
+def ask_getters(variables: Iterable[keras.Variable]) -> None:
+    """Ask the getters of the scope about the variables of a layer.
+
+    Raises:
+        ValueError: They return something else than the variable.
+    """
+    for variable in variables:
+
+        def same(name: str, *args: Any, _variable: keras.Variable = variable, **kwargs: Any) -> Any:
+            return _variable
+
+        asked = _asked(_settings().getters, same)
+        found = asked(variable.path, shape=tuple(variable.shape), dtype=np.dtype(variable.dtype))
+        if found is not variable:
+            raise ValueError(
+                f"The custom_getter around the layer of {variable.path} returns {found!r}, and layers use "
+                "their variables themselves: make the variable by get_variable."
+            )
+
+
+def _variable_of_path(name: str, *args: Any, **options: Any) -> keras.Variable:
+    """Return the variable whose name has those of the scopes, as getters ask for it."""
+    prefix = f"{_settings().name}/" if _settings().name else ""
+    if not name.startswith(prefix):
+        raise ValueError(
+            f"A custom_getter asks for the variable {name!r}, outside of the scope {prefix!r}: enter that "
+            "variable's scope."
+        )
+    given = {**dict(zip(("shape", "dtype", "initializer", "regularizer"), args, strict=False)), **options}
+    return _variable(name.removeprefix(prefix), **{key: given.get(key) for key in _OPTIONS})
+
+
+_OPTIONS = (
+    *("shape", "dtype", "initializer", "regularizer", "trainable"),
+    *("constraint", "synchronization", "aggregation"),
+)
+
+
+def _variable(
+    name: str,
+    *,
+    shape: Any,
+    dtype: DTypeLike,
+    initializer: Any,
+    regularizer: Any,
+    trainable: bool | None,
+    constraint: Any,
+    synchronization: Any,
+    aggregation: Any,
+) -> keras.Variable:
+    """Return a new variable, or the one of this name, as `get_variable` says."""
 
     def make() -> keras.Variable:
-        kind = str(np.dtype(settings.dtype if dtype is None else dtype))
-        initial, sizes = _initializer(name, settings if initializer is None else initializer, shape, kind)
+        kind = str(np.dtype(_settings().dtype if dtype is None else dtype))
+        initial, sizes = _initializer(name, initializer, shape, kind)
         options = {
             key: value.name.lower()
             for key, value in (("synchronization", synchronization), ("aggregation", aggregation))
@@ -231,7 +316,7 @@ def get_variable(
             variable = keras.Variable(
                 initial, sizes, kind, trainable=trainable is not False, name=own, **options
             )
-        variable.regularizer = settings.regularizer if regularizer is None else regularizer
+        variable.regularizer = regularizer
         variable.constraint = constraint
         return variable
 
@@ -250,10 +335,8 @@ def get_variable(
 
 def _initializer(name: str, given: Any, shape: Any, dtype: str) -> tuple[Any, tuple[int, ...] | None]:
     """Return an initializer for ``keras.Variable``, and the shape; None if it is a value."""
-    if isinstance(given, _Settings):
-        given = given.initializer
-        if given is None:
-            given = "glorot_uniform" if np.dtype(dtype).kind not in "iub" else "zeros"
+    if given is None:
+        given = "glorot_uniform" if np.dtype(dtype).kind not in "iub" else "zeros"
     if inspect.isclass(given):
         given = given()
     if not callable(given) and not isinstance(given, str):

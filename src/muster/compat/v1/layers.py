@@ -14,6 +14,7 @@ from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.ops._value_names import name_value
 from muster.compat.v1._variables import (
+    ask_getters,
     automatic_name,
     get_variable_scope,
     is_kept,
@@ -88,6 +89,10 @@ def _for_keras(given: dict[str, Any]) -> dict[str, Any]:
         for key in ("kernel_initializer", "depthwise_initializer", "pointwise_initializer"):
             if key in kept and kept[key] is None:
                 kept[key] = scope.initializer
+    if scope.constraint is not None:
+        for key, value in kept.items():
+            if key.endswith("_constraint") and value is None:
+                kept[key] = scope.constraint
     if scope.regularizer is not None:
         for key, value in kept.items():
             if key.endswith("_regularizer") and key != "activity_regularizer" and value is None:
@@ -95,10 +100,14 @@ def _for_keras(given: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-_KERNEL: dict[str, Any] = {"kernel_initializer": None, "kernel_regularizer": None, "bias_regularizer": None}
+_KERNEL: dict[str, Any] = {
+    **{"kernel_initializer": None, "kernel_regularizer": None, "bias_regularizer": None},
+    **{"kernel_constraint": None, "bias_constraint": None},
+}
 _PARTS: dict[str, Any] = {
     **{f"{part}_initializer": None for part in ("depthwise", "pointwise")},
     **{f"{part}_regularizer": None for part in ("depthwise", "pointwise", "bias")},
+    **{f"{part}_constraint": None for part in ("depthwise", "pointwise", "bias")},
 }
 _LAST: dict[str, Any] = {"data_format": "channels_last"}
 _CONVOLUTION = (*_WINDOWS, "dilation_rate", "activation", *_WEIGHTS)
@@ -153,7 +162,9 @@ def _function(layer: Any, name: str) -> Callable[..., jax.Array]:
         *scopes, last = [part for part in (kwargs.get("name") or "").split("/") if part] or [None]
         with variable_scope("/".join(scopes)) if scopes else nullcontext():
             built = _built(layer, args, kwargs if last is None else {**kwargs, "name": last}, reuse)
-            return _regularized(built, inputs, activity_regularizer)
+            outputs = _regularized(built, inputs, activity_regularizer)
+            ask_getters(built.weights)
+            return outputs
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"Build a `{layer.__name__}` of the arguments after ``inputs``, and call it."
