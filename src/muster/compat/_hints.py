@@ -25,9 +25,7 @@ _TREES = "Use a library for boosted trees, such as XGBoost or LightGBM: muster t
 _KERAS_OPS = "Use keras.ops, which has the operation for arrays and Keras' tensors."
 _TESTED = "Use unittest or pytest, and numpy.testing."
 _LAYERS = "Use Keras' layers, tf.keras.layers, or those of tf.compat.v1.layers."
-_SPARSE = (
-    "Sparse tensors are for input functions: make them dense by tf.sparse.to_dense, or use feature columns."
-)
+_SPARSE = "Use another function of tf.sparse, feature columns, or an array of tf.sparse.to_dense."
 _DIFFERENTIATED = (
     "Use JAX for it, such as jax.custom_vjp, jax.jacobian and jax.checkpoint, on functions of arrays."
 )
@@ -49,8 +47,6 @@ INSTEAD = {
     "tf.NotDifferentiable": _DIFFERENTIATED,
     "tf.Operation": _GRAPH,
     "tf.PaddingFIFOQueue": _QUEUES,
-    "tf.RaggedTensor.from_tensor": "Use tf.RaggedTensor.from_row_lengths.",
-    "tf.RaggedTensorSpec": "Use tf.TensorSpec: ragged tensors are for input functions.",
     "tf.RandomShuffleQueue": _QUEUES,
     "tf.RegisterGradient": _DIFFERENTIATED,
     "tf.RunMetadata": "Use tf.estimator.ProfilerHook or jax.profiler.",
@@ -58,7 +54,6 @@ INSTEAD = {
     "tf.Session": _SESSION,
     "tf.SessionLog": _SESSION,
     "tf.SparseFeature": "Use tf.io.VarLenFeature, or tf.SparseTensor in Dataset.map.",
-    "tf.SparseTensorSpec": "Use tf.TensorSpec: sparse tensors are for input functions.",
     "tf.SparseTensorValue": "Use tf.SparseTensor, which holds values.",
     "tf.TFRecordReader": "Use tf.data.TFRecordDataset.",
     "tf.TextLineReader": "Use tf.data.TextLineDataset.",
@@ -268,25 +263,23 @@ INSTEAD = {
     "tf.setdiff1d": "Use numpy.setdiff1d in the input function.",
     "tf.sets": "Use Python's set in input functions.",
     "tf.space_to_depth": "Use tf.reshape and tf.transpose.",
+    "tf.ragged.*": "Use another function of tf.ragged, or an array of to_tensor().",
     "tf.sparse.*": _SPARSE,
-    "tf.sparse_add": _SPARSE,
-    "tf.sparse_concat": _SPARSE,
+    "tf.sparse_add": "Use tf.sparse.add.",
+    "tf.sparse_concat": "Use tf.sparse.concat.",
     "tf.sparse_merge": _SPARSE,
     "tf.sparse_placeholder": "Sparse features of a serving input are tf.io.VarLenFeature.",
-    "tf.sparse_reduce_sum": _SPARSE,
-    "tf.sparse_reshape": _SPARSE,
-    "tf.sparse_retain": _SPARSE,
-    "tf.sparse_slice": _SPARSE,
-    "tf.sparse_tensor_dense_matmul": "Use tf.nn.embedding_lookup_sparse.",
+    "tf.sparse_reduce_sum": "Use tf.sparse.reduce_sum.",
+    "tf.sparse_reshape": "Use tf.sparse.reshape.",
+    "tf.sparse_retain": "Use tf.sparse.retain.",
+    "tf.sparse_slice": "Use tf.sparse.slice.",
+    "tf.sparse_tensor_dense_matmul": "Use tf.sparse.sparse_dense_matmul.",
     "tf.sparse_to_dense": "Use tf.SparseTensor and tf.sparse.to_dense, in the input function.",
     "tf.string_length": "Use tf.strings.length.",
-    "tf.string_to_hash_bucket": "Use tf.feature_column.categorical_column_with_hash_bucket, or "
-    "muster.data.wide_ids.",
-    "tf.string_to_hash_bucket_fast": "Use tf.feature_column.categorical_column_with_hash_bucket, or "
-    "muster.data.wide_ids.",
+    "tf.string_to_hash_bucket": "Use tf.strings.to_hash_bucket_fast.",
+    "tf.string_to_hash_bucket_fast": "Use tf.strings.to_hash_bucket_fast.",
     "tf.strings.*": _TEXT,
-    "tf.strings.to_hash_bucket_fast": "Use tf.feature_column.categorical_column_with_hash_bucket, or "
-    "muster.data.wide_ids.",
+    "tf.strings.to_hash_bucket": "Use tf.strings.to_hash_bucket_fast.",
     "tf.summary.*": _SUMMARY,
     "tf.sysconfig": "Write operations in JAX.",
     "tf.test.*": _TESTED,

@@ -38,6 +38,7 @@ from muster.data.files._idx import read_idx as read_idx
 from muster.data.files._mnist import load_mnist as load_mnist
 from muster.data.files._parse_example import FixedLenFeature as FixedLenFeature
 from muster.data.files._parse_example import FixedLenSequenceFeature as FixedLenSequenceFeature
+from muster.data.files._parse_example import RaggedFeature as RaggedFeature
 from muster.data.files._parse_example import VarLenFeature as VarLenFeature
 from muster.data.files._parse_example import decode_raw as decode_raw
 from muster.data.files._parse_example import parse_example as parse_example
@@ -55,6 +56,7 @@ from muster.data.pipeline._map import in_dataset_function as in_dataset_function
 from muster.data.pipeline._prefetch import AUTOTUNE as AUTOTUNE
 from muster.data.pipeline._ragged_tensor import RaggedTensor as RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor as SparseTensor
+from muster.data.pipeline._spec import RaggedTensorSpec as RaggedTensorSpec
 from muster.data.pipeline._spec import TensorSpec as TensorSpec
 from muster.data.readers._make_csv_dataset import make_csv_dataset as make_csv_dataset
 from muster.data.readers._readers import ArrayRecordDataset as ArrayRecordDataset

@@ -60,7 +60,7 @@ def test_text_of_bytes() -> None:
 
 def test_characters() -> None:
     assert tf.strings.unicode_split("aé", "UTF-8").tolist() == ["a", "é"]
-    assert tf.strings.unicode_split(["ab", "c"], "UTF-8").to_list() == [["a", "b"], ["c"]]
+    assert tf.strings.unicode_split(["ab", "c"], "UTF-8").to_list() == [[b"a", b"b"], [b"c"]]
     assert tf.strings.bytes_split("ab").tolist() == ["a", "b"]
     codes = tf.strings.unicode_decode(["Aé", "B"], "UTF-8")
     assert (codes.to_list(), codes.dtype) == ([[65, 233], [66]], np.int32)
@@ -71,7 +71,7 @@ def test_characters() -> None:
 
 def test_texts_of_rows() -> None:
     words = tf.strings.split(["The cat", "sat"])
-    assert tf.strings.lower(words).to_list() == [["the", "cat"], ["sat"]]
+    assert tf.strings.lower(words).to_list() == [[b"the", b"cat"], [b"sat"]]
     assert tf.strings.length(words).to_list() == [[3, 3], [3]]
     assert tf.strings.reduce_join(words, axis=-1, separator="_").tolist() == ["The_cat", "sat"]
     assert tf.strings.reduce_join([["a", "b"], ["c", "d"]], axis=0).tolist() == ["ac", "bd"]
@@ -79,7 +79,17 @@ def test_texts_of_rows() -> None:
     assert tf.strings.reduce_join([["a"], ["b"]]) == "ab"
     assert tf.strings.reduce_join(["a", "b"], axis=0, keepdims=True).tolist() == ["ab"]
     assert tf.strings.ngrams(["a", "b", "c"], 2).tolist() == ["a b", "b c"]
-    assert tf.strings.ngrams(words, [1, 2], separator="+").to_list() == [["The", "cat", "The+cat"], ["sat"]]
+    assert tf.strings.ngrams(words, [1, 2], separator="+").to_list() == [
+        [b"The", b"cat", b"The+cat"],
+        [b"sat"],
+    ]
     assert tf.strings.format("step {} of {}", (1, "many")) == "step 1 of many"
     with pytest.raises(ValueError, match="1 placeholders"):
         tf.strings.format("{}", (1, 2))
+
+
+def test_buckets_of_texts() -> None:
+    assert tf.strings.to_hash_bucket_fast(["Hello", "TensorFlow", "2.x"], 3).numpy().tolist() == [0, 2, 2]
+    assert tf.strings.to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy().tolist() == [2, 0]
+    words = tf.ragged.constant([["Hello"], ["TensorFlow", "2.x"]])
+    assert tf.strings.to_hash_bucket_fast(words, 3).to_list() == [[0], [2, 2]]

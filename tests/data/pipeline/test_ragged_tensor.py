@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from muster import DatasetError
 from muster.data import Dataset, RaggedTensor, SparseTensor, TensorSpec
 
 WORDS = RaggedTensor.from_rows([["a", "bc"], [], ["d"]])
@@ -12,13 +11,13 @@ WORDS = RaggedTensor.from_rows([["a", "bc"], [], ["d"]])
 def test_what_it_holds():
     assert WORDS.shape == (3, None)
     assert WORDS.row_lengths().tolist() == [2, 0, 1]
-    assert WORDS.to_list() == [["a", "bc"], [], ["d"]]
+    assert WORDS.lists() == [["a", "bc"], [], ["d"]]
     assert WORDS.to_tensor().tolist() == [["a", "bc"], ["", ""], ["d", ""]]
     sparse = WORDS.to_sparse()
     assert sparse.indices.tolist() == [[0, 0], [0, 1], [2, 0]]
     assert sparse.shape == (3, 2)
     assert RaggedTensor.from_rows([[0.5], [1.5, 2.5]]).dtype == np.float32
-    assert RaggedTensor.from_rows([[b"x\0"]]).to_list() == [[b"x\0"]]
+    assert RaggedTensor.from_rows([[b"x\0"]]).lists() == [[b"x\0"]]
     assert RaggedTensor.from_row_splits([1, 2, 3], [0, 3, 3]).to_list() == [[1, 2, 3], []]
     assert RaggedTensor.from_rows([]).to_list() == []
 
@@ -36,8 +35,8 @@ def test_rows_that_are_padded():
     assert first[0].tolist() == [["a", "bc"], ["", ""]]
     assert second[0].tolist() == [["d"]]
     assert second[1].tolist() == [3]
-    with pytest.raises(DatasetError, match="different shapes.*padded_batch"):
-        list(dataset.batch(2))
+    (together, _), _ = dataset.batch(2)
+    assert together.lists() == [["a", "bc"], []]
 
 
 def test_rows_of_sparse_tensors_are_batched():

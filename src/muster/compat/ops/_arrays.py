@@ -15,6 +15,7 @@ import numpy as np
 
 from muster._errors import TraceError
 from muster._keras import keras
+from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
 
 Array: TypeAlias = np.ndarray[Any, Any] | jax.Array
@@ -73,11 +74,18 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
 
     Raises:
         ValueError: The value is None.
+        TypeError: It is a ragged or a sparse tensor.
     """
     if value is None:
         raise ValueError("Got None where an array is needed. Are these labels that the input does not give?")
     if isinstance(value, keras.Variable | ShardedVariable):
         value = value.value
+    if isinstance(value, RaggedTensor | SparseTensor):
+        ragged = isinstance(value, RaggedTensor)
+        raise TypeError(
+            f"This operation takes no {'ragged' if ragged else 'sparse'} tensor. Make it an array by "
+            f"{'to_tensor()' if ragged else 'tf.sparse.to_dense'} first."
+        )
     if isinstance(value, jax.Array):
         return value if dtype is None else value.astype(jax.dtypes.canonicalize_dtype(dtype))
     if isinstance(value, list | tuple) and array_module(*value) is jnp:

@@ -219,6 +219,11 @@ def shown_result(result: Any) -> Any:
     return _mapped(result, _as_text) if in_dataset_function() else result
 
 
+def shown_part(value: Any) -> Any:
+    """Return a part of a ragged or sparse tensor as eager code sees it."""
+    return value if _is_inside() else as_tensor(value)
+
+
 def _is_inside() -> bool:
     """Return whether this is the code of a step, or of a dataset's function, rather than eager code."""
     return in_dataset_function() or current_scope() is not None or is_tracing()

@@ -11,12 +11,15 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._arrays import is_size
-from muster.data import ComputedPlaceholder, Placeholder
+from muster.compat.ops._dynamic_shape import DynamicRaggedShape
+from muster.data import ComputedPlaceholder, Placeholder, RaggedTensor, SparseTensor
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {}
+# What operations do that are given a ragged or a sparse tensor.
+_ON_ROWS: dict[str, Callable[..., Any]] = {}
 
 
 def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
@@ -38,14 +41,29 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
             return cast(Result, _call_on_placeholders(key, args, kwargs))
         if found == _SYMBOLIC:
             return cast(Result, _call_symbolically(key, args, kwargs))
-        if found == _VARIABLE:
-            values: Any = _replaced((args, kwargs), keras.Variable, lambda variable: variable.value)
-            return function(*values[0], **values[1])
-        return function(*args, **kwargs)
+        if found == _NEITHER:
+            return function(*args, **kwargs)
+        values: Any = _replaced((args, kwargs), keras.Variable, lambda variable: variable.value)
+        chosen = function if found == _VARIABLE else _ON_ROWS.get(key, function)
+        return chosen(*values[0], **values[1])
 
     _OPERATIONS[key] = function
     vars(call)["operation"] = key
     return call
+
+
+def on_rows(*operations: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate what operations do that are given a ragged or a sparse tensor.
+
+    Args:
+        operations: What `operation` has returned.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _ON_ROWS.update({vars(each)["operation"]: function for each in operations})
+        return function
+
+    return register
 
 
 @keras.saving.register_keras_serializable("muster")
@@ -228,11 +246,11 @@ def _no_text(values: Any) -> Any:
     raise TypeError("A model_fn computes with numbers, and text is for columns alone.")
 
 
-_NEITHER, _VARIABLE, _SYMBOLIC, _PLACEHOLDER = 0, 1, 2, 3
+_NEITHER, _VARIABLE, _ROWS, _SYMBOLIC, _PLACEHOLDER = range(5)
 
 
 def _kind(values: Iterable[Any]) -> int:
-    """Return whether there are variables or, which count more, symbolic tensors or placeholders in values."""
+    """Return what there is in values, of which what comes later in the list above counts more."""
     found = _NEITHER
     for value in values:
         if isinstance(value, keras.KerasTensor):
@@ -240,7 +258,9 @@ def _kind(values: Iterable[Any]) -> int:
         if isinstance(value, Placeholder):
             return _PLACEHOLDER
         if isinstance(value, keras.Variable):
-            found = _VARIABLE
+            found = max(found, _VARIABLE)
+        elif isinstance(value, RaggedTensor | SparseTensor | DynamicRaggedShape):
+            found = max(found, _ROWS)
         elif isinstance(value, list | tuple | dict) and value:
             found = max(found, _kind(value.values() if isinstance(value, dict) else value))
     return found

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from muster.compat.ops._arrays import DTypeLike
+from muster.compat.ops._keyed_hash import keyed_hash
 from muster.compat.ops._operation import operation
 from muster.data import RaggedTensor
+from muster.feature_column import buckets
 
 Text = str | bytes | np.ndarray[Any, Any] | Sequence[Any]
 """One text or any structure of lists of them; bytes are UTF-8."""
@@ -19,7 +21,7 @@ def _each(function: Callable[[str], Any], texts: Any) -> Any:
     if isinstance(texts, str | bytes):
         return function(_decoded(texts))
     if isinstance(texts, RaggedTensor):
-        return RaggedTensor(np.asarray(_each(function, texts.values)), texts.row_splits)
+        return texts.with_flat_values(np.asarray(_each(function, texts.plain_values)))
     array = np.asarray(texts)
     results = np.array([function(_decoded(text)) for text in array.ravel().tolist()])
     return results.reshape(array.shape)
@@ -58,7 +60,7 @@ def to_number(input: Text, out_type: DTypeLike = np.float32, name: str | None = 
     read: Callable[[str], Any] = int if kind.kind in "iu" else float
     found = _each(read, input)
     if isinstance(found, RaggedTensor):
-        return RaggedTensor(found.values.astype(kind), found.row_splits)
+        return found.with_flat_values(found.plain_values.astype(kind))
     return np.asarray(found).astype(kind)[()]
 
 
@@ -192,7 +194,7 @@ def unicode_encode(
 ) -> Any:
     """Return the text of code points; for rows of them, an array of texts."""
     if isinstance(input, RaggedTensor):
-        return np.array(["".join(map(chr, row)) for row in input.to_list()])
+        return np.array(["".join(map(chr, row)) for row in input.lists()])
     codes = np.asarray(input)
     rows = ["".join(map(chr, row)) for row in np.atleast_2d(codes).tolist()]
     return rows[0] if codes.ndim < 2 else np.array(rows)
@@ -204,7 +206,7 @@ def reduce_join(
 ) -> Any:
     """Join the texts of an array along an axis, or all of them; those of each row of a ragged tensor."""
     if isinstance(inputs, RaggedTensor):
-        joined = np.array([separator.join(map(_decoded, row)) for row in inputs.to_list()])
+        joined = np.array([separator.join(map(_decoded, row)) for row in inputs.lists()])
         return joined if axis is not None else separator.join(joined.tolist())
     texts = np.asarray(_each(str, inputs), object)
     if axis is None:
@@ -212,6 +214,27 @@ def reduce_join(
         return np.array(whole).reshape([1] * texts.ndim) if keepdims else whole
     joined = np.apply_along_axis(lambda row: np.array(separator.join(row), object), axis, texts).astype(str)
     return np.expand_dims(joined, axis) if keepdims else (str(joined) if joined.ndim == 0 else joined)
+
+
+@operation
+def to_hash_bucket_fast(input: Text, num_buckets: int, name: str | None = None) -> Any:
+    """Return the buckets of texts by their fingerprints, int64."""
+    return _of_texts(lambda texts: buckets(np.array(texts, object), num_buckets), input)
+
+
+@operation
+def to_hash_bucket_strong(input: Text, num_buckets: int, key: Sequence[int], name: str | None = None) -> Any:
+    """Return the buckets of texts by a hash with a key of two integers, int64."""
+    pair = (int(key[0]), int(key[1]))
+    return _of_texts(lambda texts: (keyed_hash(texts, pair) % np.uint64(num_buckets)).astype(np.int64), input)
+
+
+def _of_texts(function: Callable[[list[str]], Any], input: Any) -> Any:
+    """Return numbers of all texts at once, in their shape."""
+    if isinstance(input, RaggedTensor):
+        return input.with_flat_values(_of_texts(function, input.plain_values))
+    array = np.asarray(input, object)
+    return function([_decoded(text) for text in array.ravel().tolist()]).reshape(array.shape)[()]
 
 
 @operation
@@ -256,7 +279,7 @@ def ngrams(data: Any, ngram_width: int | Sequence[int], separator: str = " ", na
         ]
 
     if isinstance(data, RaggedTensor):
-        return RaggedTensor.from_rows([joined(list(map(_decoded, row))) for row in data.to_list()], str)
+        return RaggedTensor.from_rows([joined(list(map(_decoded, row))) for row in data.lists()], str)
     texts = np.asarray(_each(str, data))
     if texts.ndim == 1:
         return np.array(joined(texts.tolist()), dtype=str)

@@ -108,6 +108,7 @@ from muster.compat.ops._math import where as where
 from muster.compat.ops._math import zeros_like as zeros_like
 from muster.compat.ops._patched_classes import patch as _patch
 from muster.compat.ops._print import tf_print as _print
+from muster.compat.ops._ragged_values import add_operators as _add_operators
 from muster.compat.ops._select import argsort as argsort
 from muster.compat.ops._select import boolean_mask as boolean_mask
 from muster.compat.ops._select import gather_nd as gather_nd
@@ -159,7 +160,7 @@ from muster.compat.ops._shape import tile as tile
 from muster.compat.ops._shape import transpose as transpose
 from muster.compat.ops._shape import unstack as unstack
 from muster.compat.ops._shape import zeros as zeros
-from muster.compat.ops._sparse import to_dense as _to_dense
+from muster.compat.ops._sparse import SparseTensorSpec as SparseTensorSpec
 from muster.compat.ops._special import acosh as acosh
 from muster.compat.ops._special import asinh as asinh
 from muster.compat.ops._special import atanh as atanh
@@ -194,9 +195,11 @@ from muster.compat.tensorflow import nest as nest
 from muster.compat.tensorflow import nn as nn
 from muster.compat.tensorflow import optimizers as optimizers
 from muster.compat.tensorflow import profiler as profiler
+from muster.compat.tensorflow import ragged as ragged
 from muster.compat.tensorflow import random as random
 from muster.compat.tensorflow import saved_model as saved_model
 from muster.compat.tensorflow import signal as signal
+from muster.compat.tensorflow import sparse as sparse
 from muster.compat.tensorflow import strings as strings
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import test as test
@@ -244,6 +247,7 @@ from muster.compat.v2.keras2 import patch as _patch_keras
 from muster.data import Dataset as _Dataset
 from muster.data import FunctionArguments as _FunctionArguments
 from muster.data import RaggedTensor as RaggedTensor
+from muster.data import RaggedTensorSpec as RaggedTensorSpec
 from muster.data import SparseTensor as SparseTensor
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import IndexedSlices as IndexedSlices
@@ -254,8 +258,6 @@ initializers = _keras.keras.initializers
 newaxis = None
 print = _print
 slice = _slice
-ragged = _Names("tf.ragged", constant=RaggedTensor.from_rows)
-sparse = _Names("tf.sparse", SparseTensor=SparseTensor, to_dense=_to_dense)
 
 __version__ = version.VERSION
 
@@ -264,6 +266,7 @@ _report_missing(__name__)
 _patch()
 _patch_keras()
 _show_results(*(_module for _path, _module in list(_sys.modules.items()) if _path.startswith(__name__)))
+_add_operators()
 _Dataset.shown = staticmethod(_shown_elements)
 _FunctionArguments.shown = staticmethod(_shown_argument)
 _importable_as(f"{__name__}.keras", _keras.keras)

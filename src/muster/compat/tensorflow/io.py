@@ -15,6 +15,7 @@ from muster.compat.v2._image_files import encode_jpeg as encode_jpeg
 from muster.compat.v2._image_files import encode_png as encode_png
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
+from muster.data import RaggedFeature as RaggedFeature
 from muster.data import TFRecordOptions as TFRecordOptions
 from muster.data import TFRecordWriter as TFRecordWriter
 from muster.data import VarLenFeature as VarLenFeature

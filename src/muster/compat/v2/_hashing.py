@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from muster._keras import keras
+from muster.compat.ops._keyed_hash import keyed_hash
 from muster.compat.v2._host_layer import HostLayer, symbolic
-from muster.compat.v2._keyed_hash import keyed_hash
 from muster.compat.v2._lookups import MODES, encoded, encoded_shape
 from muster.feature_column import buckets, crossed_column
 

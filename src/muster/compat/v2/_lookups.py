@@ -215,7 +215,7 @@ class IndexLookup(HostLayer):
             TypeError: An input is no token.
         """
         if isinstance(inputs, RaggedTensor) and self._mode in ("int", "one_hot"):
-            return RaggedTensor(self.call(inputs.values), inputs.row_splits)
+            return inputs.with_flat_values(self.call(inputs.plain_values))
         if isinstance(inputs, RaggedTensor):
             return np.stack([self.call(row) for row in inputs.rows()])
         if self._invert:

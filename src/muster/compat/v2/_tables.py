@@ -127,7 +127,7 @@ class StaticHashTable:
         """
         require_host_values(self, keys)
         if isinstance(keys, RaggedTensor):
-            return RaggedTensor(self.lookup(keys.values), keys.row_splits)
+            return keys.with_flat_values(self.lookup(keys.plain_values))
         array = _array(keys, None)
         values = [self._value(key) for key in array.ravel().tolist()]
         return np.array(values, None if self.value_dtype.kind == "U" else self.value_dtype).reshape(

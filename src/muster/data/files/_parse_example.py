@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from muster._errors import DatasetError
 from muster.data.files._example import feature_values, read_example
 from muster.data.files._placeholder import Parsed, Placeholder
+from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import object_array, short_dtype
 
@@ -138,8 +139,43 @@ class VarLenFeature:
         return FixedLenSequenceFeature((), self.dtype, allow_missing=True)
 
 
+@dataclass(frozen=True)
+class RaggedFeature:
+    """A feature with a varying number of values, which become a `RaggedTensor`; of one Example an array.
+
+    Args:
+        dtype: float32, int64, or ``tf.string`` for bytes.
+        value_key: The name of the feature in Examples; None is its key.
+        partitions: Only empty.
+        row_splits_dtype: Unused: splits are int64.
+
+    Raises:
+        ValueError: An Example cannot hold `dtype`, or there are partitions.
+
+    Source: tensorflow/python/ops/parsing_config.py, ``RaggedFeature``.
+    """
+
+    dtype: DTypeLike
+    value_key: str | None = None
+    partitions: Sequence[Any] = ()
+    row_splits_dtype: DTypeLike = np.int32
+
+    def __post_init__(self) -> None:
+        _ = self.items
+        if len(self.partitions):
+            raise ValueError(
+                "A RaggedFeature has no partitions here. Read them as features, and give them to "
+                "tf.RaggedTensor.from_row_lengths or another of its functions."
+            )
+
+    @cached_property
+    def items(self) -> FixedLenSequenceFeature:
+        """The same values, as items of a sequence."""
+        return FixedLenSequenceFeature((), self.dtype, allow_missing=True)
+
+
 _Dense = FixedLenFeature | FixedLenSequenceFeature
-Spec = _Dense | VarLenFeature
+Spec = _Dense | VarLenFeature | RaggedFeature
 
 
 def parse_single_example(
@@ -164,7 +200,9 @@ def parse_single_example(
     _check(features)
     example = read_example(serialized)
     place = f" of {example_names}" if example_names else ""
-    return {key: _single(key, spec, example.get(key), place) for key, spec in features.items()}
+    return {
+        key: _single(key, spec, example.get(_name_of(key, spec)), place) for key, spec in features.items()
+    }
 
 
 def parse_example(
@@ -201,13 +239,15 @@ def parse_example(
         names = [f" of {name}" for name in example_names]
     examples = [read_example(row) for row in rows]
     return {
-        key: _batch(key, spec, [example.get(key) for example in examples], names)
+        key: _batch(key, spec, [example.get(_name_of(key, spec)) for example in examples], names)
         for key, spec in features.items()
     }
 
 
 def _placeholder(examples: Placeholder, key: str, spec: Spec) -> Placeholder:
     parsed = Parsed(examples, key, spec)
+    if isinstance(spec, RaggedFeature):
+        raise TypeError(f"An exported model reads no RaggedFeature: use VarLenFeature for {key!r}.")
     if isinstance(spec, VarLenFeature):
         return Placeholder(spec.dtype, None, key, parsed=parsed)
     items: Any = spec.shape
@@ -216,14 +256,19 @@ def _placeholder(examples: Placeholder, key: str, spec: Spec) -> Placeholder:
     return Placeholder(spec.dtype, shape, key, parsed=parsed)
 
 
+def _name_of(key: str, spec: Spec) -> str:
+    """Return the name in Examples of a feature."""
+    return (isinstance(spec, RaggedFeature) and spec.value_key) or key
+
+
 def _check(features: Mapping[str, Spec]) -> None:
     if not features:
         raise ValueError("Missing: features was {}. Name the features to read, each with its shape and type.")
     for key, spec in features.items():
         if not isinstance(spec, Spec):
             raise TypeError(
-                f"The feature {key!r} is described by {spec!r}. There are FixedLenFeature, VarLenFeature and "
-                "FixedLenSequenceFeature, which pads; ragged values have no counterpart here."
+                f"The feature {key!r} is described by {spec!r}. There are FixedLenFeature, VarLenFeature, "
+                "RaggedFeature and FixedLenSequenceFeature, which pads."
             )
 
 
@@ -231,6 +276,8 @@ def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
     if isinstance(spec, VarLenFeature):
         values = _array(spec.items, _values(key, spec.items, found, place))
         return SparseTensor(np.arange(len(values))[:, None], values, (len(values),))
+    if isinstance(spec, RaggedFeature):
+        return _array(spec.items, _values(key, spec.items, found, place))
     values = _values(key, spec, found, place)
     shape: Any = spec.shape
     shaped = (-1, *shape) if isinstance(spec, FixedLenSequenceFeature) else shape
@@ -243,6 +290,9 @@ def _batch(key: str, spec: Spec, found: list[Any], places: list[str]) -> Any:
             spec,
             [_values(key, spec.items, feature, place) for feature, place in zip(found, places, strict=True)],
         )
+    if isinstance(spec, RaggedFeature):
+        lists = [_values(key, spec.items, *each) for each in zip(found, places, strict=True)]
+        return RaggedTensor.from_row_lengths(_joined(spec.items, lists), list(map(len, lists)))
     rows = [_values(key, spec, feature, place) for feature, place in zip(found, places, strict=True)]
     shape: Any = spec.shape
     if isinstance(spec, FixedLenFeature):

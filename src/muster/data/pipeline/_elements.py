@@ -13,7 +13,9 @@ from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream, join
 from muster.data.pipeline._map import MapFunction
 from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Ordering, Run
 from muster.data.pipeline._padding import Padding, RaggedRows
-from muster.data.pipeline._spec import TensorSpec, spec_of
+from muster.data.pipeline._ragged_tensor import RaggedTensor
+from muster.data.pipeline._sparse_tensor import SparseTensor
+from muster.data.pipeline._spec import RaggedTensorSpec, TensorSpec, batched_spec, object_array, spec_of
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
 _BLOCK_BATCHES = 8
@@ -26,6 +28,7 @@ class Map(Ordering):
     label = "map()"
     block = 1
     computes = True
+    ragged = False
 
     def __init__(self, source: Node, function: Callable[..., Any]):
         super().__init__(source)
@@ -56,7 +59,10 @@ class Map(Ordering):
                 f"the element_spec of {self.description} is unknown: its function runs in Python and "
                 "the dataset is empty."
             )
-        return map_leaves(lambda leaf: TensorSpec(None, spec_of(leaf).dtype), elements[0])
+        specs = map_leaves(spec_of, elements[0])
+        return map_leaves(
+            lambda spec: spec if isinstance(spec, RaggedTensorSpec) else TensorSpec(None, spec.dtype), specs
+        )
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         return self._function.apply(self.source.load(run, handles))
@@ -151,16 +157,20 @@ class Batch(Node):
         spec = self.inputs[0].element_spec
         if self._padding is not None:
             spec = self._padding.element_spec(spec)
-        return map_leaves(
-            lambda leaf: TensorSpec(None if leaf.shape is None else (size, *leaf.shape), leaf.dtype),
-            spec,
-        )
+        return map_leaves(lambda leaf: batched_spec(leaf, size), spec)
+
+    @cached_property
+    def _ragged(self) -> RaggedRows | None:
+        """Return what stacks rows of ragged tensors; None if there are none among the elements."""
+        chosen = [isinstance(spec, RaggedTensorSpec) for spec in flatten(self.inputs[0].element_spec)]
+        return RaggedRows(chosen) if any(chosen) else None
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return _BatchStream(self.inputs[0].open(run, epoch), self._batch_size, self._drop_remainder)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
-        source, padding = self.inputs[0], self._padding
+        source = self.inputs[0]
+        padding = self._padding or (self._ragged if source.ragged else None)
         if padding is not None:
             return [padding.stack(unstacked(source.load(run, group))) for group in handles]
         if 1 < len(handles) <= self.block:
@@ -254,7 +264,8 @@ class _UnbatchStream(Stream):
             if not len(handles):
                 return pulled
             (element,) = unstacked(self._node.load(self._run, handles))
-            self._rows, self._next = unstacked(Stacked(element, _row_count(element))), 0
+            rows = map_leaves(_rows_of, element)
+            self._rows, self._next = unstacked(Stacked(rows, _row_count(element))), 0
 
 
 class Rebatch(Unbatch):
@@ -283,7 +294,7 @@ class Rebatch(Unbatch):
     def element_spec(self) -> Any:
         size = self._sizes[0] if self._drop_remainder and len(set(self._sizes)) == 1 else None
         return map_leaves(
-            lambda row: TensorSpec(None if row.shape is None else (size, *row.shape), row.dtype),
+            lambda row: batched_spec(row, size),
             super().element_spec,
         )
 
@@ -342,6 +353,11 @@ def _concatenated(pieces: list[Any]) -> Any:
         raise DatasetError(f"rebatch joins rows of one shape and structure, got others: {exc}.") from exc
 
 
+def _rows_of(leaf: Any) -> Any:
+    """Return the rows of a ragged or sparse tensor as objects, and an array as it is."""
+    return object_array(leaf.rows()) if isinstance(leaf, RaggedTensor | SparseTensor) else leaf
+
+
 def _row_count(element: Any) -> int:
     shapes: list[tuple[int, ...]] = [getattr(leaf, "shape", ()) for leaf in flatten(element)]
     if () in shapes or len({shape[0] for shape in shapes}) != 1:
@@ -358,4 +374,7 @@ def _row_spec(spec: TensorSpec) -> TensorSpec:
             "unbatch and rebatch need components with a first axis, got single values. Leave unbatch out, or "
             "call batch in place of rebatch."
         )
-    return TensorSpec(None if spec.shape is None else spec.shape[1:], spec.dtype)
+    shape = None if spec.shape is None else spec.shape[1:]
+    if isinstance(spec, RaggedTensorSpec):
+        return RaggedTensorSpec(shape, spec.dtype, max(0, spec.ragged_rank - 1))
+    return TensorSpec(shape, spec.dtype)

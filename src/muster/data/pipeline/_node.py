@@ -122,6 +122,11 @@ class Node(ABC):
         return False
 
     @cached_property
+    def ragged(self) -> bool:
+        """Whether there are rows of ragged tensors among the elements, which become ragged in batches."""
+        return any(node.ragged for node in self.inputs)
+
+    @cached_property
     def block(self) -> int:
         """The number of elements to load at a time."""
         return 1

@@ -8,7 +8,15 @@ import numpy as np
 from muster._errors import DatasetError
 from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor, stack_sparse
-from muster.data.pipeline._spec import Shape, TensorSpec, check_alike, object_array, short_dtype, stack
+from muster.data.pipeline._spec import (
+    RaggedTensorSpec,
+    Shape,
+    TensorSpec,
+    check_alike,
+    object_array,
+    short_dtype,
+    stack,
+)
 from muster.data.pipeline._structure import flatten, flatten_as, rebuild
 
 
@@ -66,9 +74,16 @@ class Padding:
 
 
 class RaggedRows:
-    """Stacks elements for `ragged_batch`: vectors of different lengths become a ragged tensor."""
+    """Stacks elements for `ragged_batch`: vectors of different lengths become a ragged tensor.
+
+    Args:
+        chosen: For each leaf whether it becomes one; None for all arrays.
+    """
 
     operation = "ragged_batch"
+
+    def __init__(self, chosen: Sequence[bool] | None = None) -> None:
+        self._chosen = chosen
 
     def stack(self, elements: Sequence[Any]) -> Any:
         """Stack elements.
@@ -77,12 +92,24 @@ class RaggedRows:
             DatasetError: They differ in type, or in more than the length of their first axis.
         """
         first = elements[0]
-        columns = zip(*(flatten_as(first, element) for element in elements), strict=True)
-        return rebuild(first, [_ragged(column) for column in columns])
+        columns = list(zip(*(flatten_as(first, element) for element in elements), strict=True))
+        chosen = [True] * len(columns) if self._chosen is None else self._chosen
+        stacks = [_ragged if each else stack for each in chosen]
+        return rebuild(first, [join(column) for join, column in zip(stacks, columns, strict=True)])
 
     def element_spec(self, spec: Any) -> Any:
         """Return the spec of one of the stacked elements."""
-        return spec
+        leaves = flatten(spec)
+        chosen = [True] * len(leaves) if self._chosen is None else self._chosen
+        return rebuild(
+            spec,
+            [
+                RaggedTensorSpec(leaf.shape, leaf.dtype, 0)
+                if each and type(leaf) is TensorSpec and leaf.shape and leaf.shape[0] is None
+                else leaf
+                for each, leaf in zip(chosen, leaves, strict=True)
+            ],
+        )
 
 
 def _ragged(leaves: Sequence[Any]) -> Any:

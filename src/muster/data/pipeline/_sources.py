@@ -12,7 +12,16 @@ from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream, unst
 from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Table
 from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor
-from muster.data.pipeline._spec import TensorSpec, as_array, as_leaf, fits, object_array, short, spec_of
+from muster.data.pipeline._spec import (
+    RaggedTensorSpec,
+    TensorSpec,
+    as_array,
+    as_leaf,
+    fits,
+    object_array,
+    short,
+    spec_of,
+)
 from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
 
 _ALIGNMENT = 64
@@ -42,6 +51,7 @@ class ArraySource(Table):
         self._arrays = arrays
         self._specs = specs or [None] * len(arrays)
         self.uniform = not any(self._specs)
+        self.ragged = any(isinstance(spec, RaggedTensorSpec) for spec in self._specs)
         self._name = name
 
     @classmethod
@@ -71,7 +81,11 @@ class ArraySource(Table):
                 f"{[shape[0] for shape in shapes]} (shapes {shapes})."
             )
         specs = [
-            TensorSpec(leaf.shape[1:], leaf.dtype) if isinstance(leaf, SparseTensor | RaggedTensor) else None
+            RaggedTensorSpec(leaf.shape[1:], leaf.dtype, leaf.ragged_rank - 1)
+            if isinstance(leaf, RaggedTensor)
+            else TensorSpec(leaf.shape[1:], leaf.dtype)
+            if isinstance(leaf, SparseTensor)
+            else None
             for leaf in leaves
         ]
         return cls(tensors, arrays, "from_tensor_slices", specs)

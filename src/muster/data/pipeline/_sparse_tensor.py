@@ -1,19 +1,23 @@
 """``tf.SparseTensor``: the values of features that each example has as many of as it likes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from muster._errors import DatasetError
 
 
-@dataclass(frozen=True, eq=False)
+def as_shown(value: Any) -> Any:
+    """Return the value: what programs of muster see of it."""
+    return value
+
+
 class SparseTensor:
     """Values at some places of an array whose other places are empty.
 
-    Sparse tensors are for the host: feature columns make padded arrays of them for the step.
+    Feature columns make padded arrays of them for the step. The places are known on the host, also while a
+    step is traced that computes the values.
 
     Args:
         indices: The places, int64 of shape (values, rank), in the order of the array's elements; others are
@@ -27,20 +31,26 @@ class SparseTensor:
     Source: ``SparseTensor`` (tensorflow/python/framework/sparse_tensor.py).
     """
 
-    indices: Any
-    values: Any
-    dense_shape: Any
+    __slots__ = ("__weakref__", "_dense_shape", "_indices", "_values")
+    __array_ufunc__ = None  # NumPy's arrays leave operators to the sparse tensor
 
-    def __post_init__(self) -> None:
-        values = self.values
+    shown: ClassVar[Any] = staticmethod(as_shown)
+    """What programs see of parts and results; `muster.compat` gives them TensorFlow's methods."""
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         if isinstance(values, list | tuple) and any(isinstance(value, bytes) for value in values):
             values = np.array(values, object)  # NumPy's bytes would lose zeros at their ends
-        values = np.asarray(values)
-        dense_shape = np.asarray(self.dense_shape, np.int64)
-        indices = np.asarray(self.indices, np.int64)
+        if isinstance(values, np.ndarray) or not hasattr(values, "dtype"):
+            values = np.asarray(values)
+        dense_shape = np.asarray(dense_shape, np.int64)
+        indices = np.asarray(indices, np.int64)
         if not indices.size:
             indices = indices.reshape(0, len(dense_shape))
-        if indices.shape != (len(values), dense_shape.size) or values.ndim != 1 or dense_shape.ndim != 1:
+        if (
+            indices.shape != (len(values), dense_shape.size)
+            or len(values.shape) != 1
+            or dense_shape.ndim != 1
+        ):
             raise ValueError(
                 "A SparseTensor has values of shape (n,), indices of shape (n, rank) and a "
                 "dense_shape of shape "
@@ -55,51 +65,86 @@ class SparseTensor:
         if (places[1:] < places[:-1]).any():
             order = np.argsort(places, kind="stable")
             indices, values = indices[order], values[order]
-        for name, array in (("indices", indices), ("values", values), ("dense_shape", dense_shape)):
-            object.__setattr__(self, name, array)
+        self._indices, self._values, self._dense_shape = indices, values, dense_shape
 
-    def with_values(self, values: np.ndarray[Any, Any]) -> "SparseTensor":
+    @property
+    def indices(self) -> Any:
+        """The places of the values."""
+        return self.shown(self._indices)
+
+    @property
+    def values(self) -> Any:
+        """The values."""
+        return self.shown(self._values)
+
+    @property
+    def plain_values(self) -> Any:
+        """The values as an array of NumPy or JAX, without TensorFlow's methods."""
+        return self._values
+
+    @property
+    def plain_indices(self) -> Any:
+        """The places as an array of NumPy."""
+        return self._indices
+
+    @property
+    def dense_shape(self) -> Any:
+        """The shape of the array, as an array."""
+        return self.shown(self._dense_shape)
+
+    def with_values(self, values: Any) -> "SparseTensor":
         """Return other values at the same places, unchecked."""
-        return self.of_checked(self.indices, values, self.dense_shape)
+        return self.of_checked(self._indices, values, self._dense_shape)
 
     @classmethod
     def of_checked(cls, indices: Any, values: Any, dense_shape: Any) -> "SparseTensor":
         """Return a sparse tensor of arrays that are known to fit: to check them takes as long as to hash."""
         tensor = object.__new__(cls)
-        for name, array in (("indices", indices), ("values", values), ("dense_shape", dense_shape)):
-            object.__setattr__(tensor, name, array)
+        tensor._indices, tensor._values, tensor._dense_shape = indices, values, dense_shape
         return tensor
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array."""
-        return tuple(self.dense_shape.tolist())
+        return tuple(np.asarray(self._dense_shape).tolist())
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """The NumPy type of the values."""
-        dtype: np.dtype[Any] = self.values.dtype
-        return dtype
+    def dtype(self) -> Any:
+        """The type of the values."""
+        return self.shown(self._values).dtype
+
+    def __repr__(self) -> str:
+        parts = ("indices", "values", "dense_shape")
+        return f"SparseTensor({', '.join(f'{part}={getattr(self, part)!r}' for part in parts)})"
 
     def rows(self) -> list["SparseTensor"]:
         """Return the entries of the first axis."""
-        ends = np.searchsorted(self.indices[:, 0], np.arange(self.shape[0]), side="right")[:-1]
-        places = np.split(self.indices[:, 1:], ends) if self.shape[0] else []
+        ends = np.searchsorted(self._indices[:, 0], np.arange(self.shape[0]), side="right")[:-1]
+        places = np.split(self._indices[:, 1:], ends) if self.shape[0] else []
         return [
-            self.of_checked(at, values, self.dense_shape[1:])
-            for at, values in zip(places, np.split(self.values, ends), strict=False)
+            self.of_checked(at, values, self._dense_shape[1:])
+            for at, values in zip(places, np.split(np.asarray(self._values), ends), strict=False)
         ]
 
-    def to_dense(self, default_value: Any = None) -> np.ndarray[Any, Any]:
+    def to_dense(self, default_value: Any = None) -> Any:
         """Return the array, with a value for its empty places: by default 0, or empty text.
 
         Source: ``to_dense`` (tensorflow/python/ops/sparse_ops.py).
         """
+        values, places = self._values, tuple(self._indices.T)
         if default_value is None:
-            default_value = {"U": "", "S": b"", "O": b""}.get(self.dtype.kind, 0)
-        dense = np.full(self.shape, default_value, self.dtype)
-        dense[tuple(self.indices.T)] = self.values
-        return dense
+            default_value = empty_value(values.dtype)
+        if not isinstance(values, np.ndarray):
+            full = values.__array_namespace__().full(self.shape, default_value, values.dtype)
+            return self.shown(full.at[places].set(values))
+        dense = np.full(self.shape, default_value, values.dtype)
+        dense[places] = values
+        return self.shown(dense)
+
+
+def empty_value(dtype: Any) -> Any:
+    """Return what fills empty places of arrays of a type: 0, or empty text."""
+    return {"U": "", "S": b"", "O": b""}.get(np.dtype(dtype).kind, 0)
 
 
 def stack_sparse(tensors: Sequence[SparseTensor]) -> SparseTensor:
@@ -118,12 +163,12 @@ def stack_sparse(tensors: Sequence[SparseTensor]) -> SparseTensor:
                 "cannot batch sparse tensors of different ranks or types: got shape "
                 f"{first.shape} of {first.dtype}, and {tensor.shape} of {tensor.dtype}."
             )
-    rows = np.repeat(np.arange(len(tensors)), [len(tensor.values) for tensor in tensors])
-    indices = np.concatenate([tensor.indices for tensor in tensors])
+    rows = np.repeat(np.arange(len(tensors)), [len(tensor.plain_values) for tensor in tensors])
+    indices = np.concatenate([tensor.plain_indices for tensor in tensors])
     return SparseTensor(
         np.concatenate([rows[:, None], indices], axis=1),
-        np.concatenate([tensor.values for tensor in tensors]),
-        (len(tensors), *np.max([tensor.dense_shape for tensor in tensors], axis=0)),
+        np.concatenate([tensor.plain_values for tensor in tensors]),
+        (len(tensors), *np.max([tensor.shape for tensor in tensors], axis=0)),
     )
 
 

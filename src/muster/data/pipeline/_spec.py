@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
+from muster.data.pipeline._ragged_parts import is_ragged
 from muster.data.pipeline._sparse_tensor import SparseTensor, stack_sparse
 from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
 
@@ -75,6 +76,48 @@ class TensorSpec:
         return f"TensorSpec(shape={self._shape}, dtype={short_dtype(self._dtype)}{name})"
 
 
+class RaggedTensorSpec(TensorSpec):
+    """The shape and type of ragged tensors, and of what becomes ragged when it is batched.
+
+    Args:
+        shape: Sizes, None for those of ragged axes; or None for an unknown rank.
+        dtype: The type of the values.
+        ragged_rank: How many axes are ragged; None for all but the first.
+        row_splits_dtype: Unused: splits are int64.
+
+    Source: tensorflow/python/ops/ragged/ragged_tensor.py, ``RaggedTensorSpec``.
+    """
+
+    __slots__ = ("_ragged_rank",)
+
+    def __init__(
+        self,
+        shape: Iterable[int | None] | None = None,
+        dtype: DTypeLike = np.float32,
+        ragged_rank: int | None = None,
+        row_splits_dtype: DTypeLike = np.int64,
+    ) -> None:
+        super().__init__(shape, dtype)
+        known = 0 if self._shape is None else len(self._shape) - 1
+        self._ragged_rank = known if ragged_rank is None else ragged_rank
+
+    @property
+    def ragged_rank(self) -> int:
+        """How many axes are ragged."""
+        return self._ragged_rank
+
+    def __repr__(self) -> str:
+        return f"RaggedTensorSpec({self._shape}, {short_dtype(self._dtype)}, {self._ragged_rank}, int64)"
+
+
+def batched_spec(spec: TensorSpec, size: int | None) -> TensorSpec:
+    """Return the spec of `size` elements of a spec, stacked."""
+    shape = None if spec.shape is None else (size, *spec.shape)
+    if isinstance(spec, RaggedTensorSpec):
+        return RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank + 1)
+    return TensorSpec(shape, spec.dtype)
+
+
 def short_dtype(dtype: np.dtype[Any]) -> str:
     """Return the name of a type, without the width of text."""
     return {"U": "str", "S": "bytes"}.get(dtype.kind, str(dtype))
@@ -111,6 +154,8 @@ def spec_of(leaf: Any) -> TensorSpec:
         return TensorSpec(leaf.shape, leaf.dtype)
     if isinstance(leaf, SparseTensor):
         return TensorSpec([None] * len(leaf.shape), leaf.dtype)
+    if is_ragged(leaf):
+        return RaggedTensorSpec((None, *leaf.shape[1:]), leaf.dtype, leaf.ragged_rank)
     return TensorSpec((), str if isinstance(leaf, str) else object)
 
 
@@ -194,6 +239,8 @@ def _stack_leaves(leaves: Sequence[Any]) -> Any:
         return np.stack(leaves) if isinstance(first, np.ndarray) else np.array(leaves)
     if isinstance(first, SparseTensor):
         return stack_sparse(leaves)
+    if is_ragged(first):
+        return first.stacked(leaves)
     return object_array(leaves)
 
 

@@ -10,6 +10,8 @@ from muster._errors import DatasetError
 from muster._keras import keras
 from muster.data import (
     Dataset,
+    RaggedTensor,
+    SparseTensor,
     as_arrays,
     column_names,
     dataset_of_batches,
@@ -110,6 +112,12 @@ def _arrays(data: Any, model: Any) -> Any:
     """Return data in memory with Keras' arrays: what Keras takes as it is, or NumPy arrays."""
     if data is None or _is_known(data) or is_kind(data, "scipy", "spmatrix", "sparray"):
         return data
+    if isinstance(data, SparseTensor):
+        return np.asarray(data.to_dense())
+    if isinstance(data, RaggedTensor):
+        raise TypeError(
+            "Models take arrays, and this is a ragged tensor: make its rows equally long by to_tensor()."
+        )
     refuse(data)
     names = column_names(data)
     if names is not None:

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
+from muster.data import SparseTensor
 
 _mask_of = keras.src.backend.get_keras_mask
 _state = keras.src.backend.common.global_state
@@ -74,6 +75,8 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 def _arguments(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return arguments as Keras 3 takes them: numbers at first as arrays, later Python values by name."""
     first, *others = args
+    if isinstance(first, SparseTensor) and type(layer).__module__.startswith("keras."):
+        first = jnp.asarray(first.to_dense())  # Keras' layers take arrays; others may multiply it
     if isinstance(first, _NUMBERS | list | tuple) and not layer._allow_non_tensor_positional_args:
         first = keras.tree.map_structure(
             lambda each: jnp.asarray(np.asarray(each)) if isinstance(each, _NUMBERS) else each, first

@@ -66,6 +66,11 @@ def _of_one_size(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def init(self: Any, shape: Any = None, batch_size: Any = None, dtype: Any = None, **kwargs: Any) -> None:
         # Keras reads this signature, and cannot tell *args.
+        if kwargs.get("ragged"):
+            raise ValueError(
+                "Models take arrays, and Input(ragged=True) has no rows of one length. Leave it out, give "
+                "the model x.to_tensor(), and let the embedding have mask_zero=True."
+            )
         shape = (shape,) if isinstance(shape, int) else shape
         original(self, shape=shape, batch_size=batch_size, dtype=dtype, **kwargs)
 

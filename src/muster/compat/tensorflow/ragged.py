@@ -1,0 +1,10 @@
+"""``tf.ragged``."""
+
+from muster.compat.ops._ragged import boolean_mask as boolean_mask
+from muster.compat.ops._ragged import constant as constant
+from muster.compat.ops._ragged import map_flat_values as map_flat_values
+from muster.compat.ops._ragged import range_ as range
+from muster.compat.ops._ragged import row_splits_to_segment_ids as row_splits_to_segment_ids
+from muster.compat.ops._ragged import segment_ids_to_row_splits as segment_ids_to_row_splits
+from muster.compat.ops._ragged import stack as stack
+from muster.compat.ops._ragged import stack_dynamic_partitions as stack_dynamic_partitions
