@@ -48,3 +48,16 @@ def test_tensorboard_leaves_out_what_was_tensorflow_1s(tmp_path, caplog):
     assert "leaves out write_grads, batch_size" in caplog.text
     trained(1, board)
     assert list(tmp_path.rglob("events.*"))
+
+
+def test_a_program_may_give_a_callback_its_model():
+    class Noted(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.units = self.model.layers[0].units
+
+    callback = Noted()
+    callback.model = tf.keras.Sequential([tf.keras.layers.Dense(3)])
+    callback.on_epoch_end(0)
+    assert callback.units == 3
+    trained(1, callback)
+    assert callback.units == 1

@@ -57,3 +57,21 @@ def test_that_an_input_of_its_own_still_decides():
     model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="shape"):
         model(np.ones((4, 5, 3), "float32"))
+
+
+def test_that_such_a_model_with_a_table_begins_another_one_for_text():
+    texts = np.array(["a b", "b c d", "c"])
+    inner = tf.keras.Sequential(
+        [
+            tf.keras.layers.Embedding(9, 4),
+            tf.keras.layers.GlobalMaxPooling1D(),
+            tf.keras.layers.Dense(2),
+        ]
+    )
+    inner.compile("sgd", "mse")
+    inner.fit(np.ones((4, 7), "int32"), np.ones((4, 2), "float32"), verbose=0)
+    to_ids = tf.keras.layers.TextVectorization(output_sequence_length=11, vocabulary=["a", "b", "c"])
+    model = tf.keras.Sequential([to_ids, inner, tf.keras.layers.Activation("sigmoid")])
+    model.compile(loss="mse")
+    expected = 1 / (1 + np.exp(-np.asarray(inner(to_ids(texts)))))
+    np.testing.assert_allclose(model.predict(texts, verbose=0), expected, rtol=1e-5)

@@ -596,6 +596,30 @@ def test_schedules_have_their_old_names():
     )
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda size: tf.keras.layers.Embedding(size, output_dim=size),
+        lambda size: tf.keras.layers.MultiHeadAttention(num_heads=size, key_dim=size),
+        lambda size: tf.keras.layers.LSTM(size),
+        lambda size: tf.keras.layers.Conv2D(size, size),
+        lambda size: tf.keras.layers.RepeatVector(size),
+    ],
+    ids=["Embedding", "MultiHeadAttention", "LSTM", "Conv2D", "RepeatVector"],
+)
+@pytest.mark.parametrize(
+    "size", [np.int32(3), np.array(3), tf.constant(3)], ids=["scalar", "array", "tensor"]
+)
+def test_sizes_of_layers_may_be_integers_of_arrays(make, size):
+    given, plain = make(size), make(3)
+    without_name = operator.methodcaller("pop", "name")
+    configs = [each.get_config() for each in (given, plain)]
+    for each in configs:
+        without_name(each)
+    assert configs[0] == configs[1]
+    assert isinstance(type(given).from_config(given.get_config()), type(given))
+
+
 @pytest.mark.parametrize("units", [np.int64(3), np.array(3), 3.0], ids=["scalar", "array", "float"])
 def test_that_a_dense_layer_takes_any_number_as_its_size(units):
     layer = tf.keras.layers.Dense(units, activation="relu")

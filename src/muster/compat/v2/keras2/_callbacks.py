@@ -1,5 +1,7 @@
 """Keras 2's arguments of Keras' callbacks: ``ModelCheckpoint(period=…)``, ``TensorBoard(write_grads=…)``.
 
+A callback's ``model`` may also be set, as by programs that call one outside of `fit`.
+
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_callbacks.py`` fails when what is used here changes.
 Source: keras/callbacks.py, of Keras 2.15.
 """
@@ -66,8 +68,14 @@ def _leaving_out(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _set_model(callback: Any, model: Any) -> None:
+    callback._model = model
+
+
 def patch() -> None:
     """Let Keras' callbacks take the arguments."""
+    base = keras.callbacks.Callback
+    base.model = base.model.setter(_set_model)
     checkpoint, board = keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard
     checkpoint.period, checkpoint.epochs_since_last_save = 1, 0  # also of those made before
     checkpoint.__init__ = _taking_period(checkpoint.__init__)

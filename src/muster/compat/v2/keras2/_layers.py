@@ -6,10 +6,12 @@ Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_spellings.py`` fails when w
 """
 
 import functools
+import inspect
 from collections.abc import Callable, ValuesView
 from typing import Any
 
 import jax
+import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._tensor_shape import TensorShape
@@ -77,16 +79,33 @@ def _of_one_size(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _of_integers(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a layer's ``__init__``: sizes may be integers of NumPy's, or arrays', as in Keras 2."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *map(_integer, args), **{name: _integer(value) for name, value in kwargs.items()})
+
+    init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]  # Keras reads it
+    return init
+
+
 def _of_any_number(original: Callable[..., None]) -> Callable[..., None]:
-    """Wrap ``Dense.__init__``: its size may be a number of NumPy's or an array's, as in Keras 2."""
+    """Wrap ``Dense.__init__``: its size may also be a float, as in Keras 2."""
 
     @functools.wraps(original)
     def init(self: Any, units: Any, activation: Any = None, use_bias: bool = True, **kwargs: Any) -> None:
         # Keras reads this signature, and cannot tell *args.
-        units = units if isinstance(units, int) else int(units)
-        original(self, units, activation=activation, use_bias=use_bias, **kwargs)
+        original(self, int(units), activation=activation, use_bias=use_bias, **kwargs)
 
     return init
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, jax.core.Tracer):
+        return value
+    is_array = isinstance(value, jax.Array | np.ndarray) and value.ndim == 0 and value.dtype.kind in "iu"
+    return int(value) if is_array or isinstance(value, np.integer) else value
 
 
 def _of_inputs(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,6 +211,14 @@ def patch() -> None:
     metric.add_weight = _named_first(metric.add_weight, _METRIC, "aggregation", "synchronization")
     keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)
     keras.layers.Dense.__init__ = _of_any_number(keras.layers.Dense.__init__)
+    for kind in vars(keras.layers).values():
+        if (
+            isinstance(kind, type)
+            and issubclass(kind, layer)
+            and kind is not layer
+            and "__init__" in vars(kind)
+        ):
+            kind.__init__ = _of_integers(kind.__init__)
     merge = keras.layers.Concatenate.__mro__[1]  # what Add, Concatenate and others derive from
     merge.__call__ = _of_views(merge.__call__)
     layer.submodules = property(_submodules)

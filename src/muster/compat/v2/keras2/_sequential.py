@@ -52,8 +52,7 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
         if not _is_other_shape(self, getattr(inputs, "shape", None)):
             return original(self, inputs, training=training, mask=mask, **kwargs)
         for layer in self.layers:
-            given = {"training": training} if layer._call_has_training_arg and training is not None else {}
-            inputs = layer(inputs, **given)
+            inputs = layer(inputs, **_training_of(layer, training))
         return inputs
 
     return call
@@ -69,7 +68,7 @@ def _specifying(original: Callable[..., Any]) -> Callable[..., Any]:
         if not _is_other_shape(self, getattr(inputs, "shape", None)):
             return original(self, inputs, training=training, mask=mask, **kwargs)
         for layer in self.layers:
-            inputs = layer.compute_output_spec(inputs, training=training)
+            inputs = layer.compute_output_spec(inputs, **_training_of(layer, training))
         return inputs
 
     return compute_output_spec
@@ -87,6 +86,11 @@ def _shaping(original: Callable[..., Any]) -> Callable[..., Any]:
         return input_shape
 
     return compute_output_shape
+
+
+def _training_of(layer: Any, training: Any) -> dict[str, Any]:
+    """Return the argument ``training`` for a layer that has it, if it is known."""
+    return {"training": training} if layer._call_has_training_arg and training is not None else {}
 
 
 def _is_other_shape(model: Any, shape: Any) -> bool:
