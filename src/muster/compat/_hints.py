@@ -63,7 +63,6 @@ INSTEAD = {
     "tf.add_check_numerics_ops": 'Use jax.config.update("jax_debug_nans", True).',
     "tf.arg_max": "Use tf.argmax.",
     "tf.arg_min": "Use tf.argmin.",
-    "tf.audio": "Read it by scipy.io.wavfile or soundfile in Dataset.map.",
     "tf.autograph.experimental.set_loop_options": "Leave it out: loops are Python's, or tf.while_loop.",
     "tf.autograph.to_code": "Leave it out: functions are traced as they are.",
     "tf.batch_gather": "Use tf.gather with batch_dims.",
@@ -122,7 +121,6 @@ INSTEAD = {
     "tf.cross": "Use keras.ops.cross.",
     "tf.data.Dataset.from_sparse_tensor_slices": "Use Dataset.from_tensor_slices, which takes sparse "
     "tensors.",
-    "tf.data.Dataset.ignore_errors": "Use Dataset.filter, or catch errors in the function of Dataset.map.",
     "tf.data.Dataset.map_with_legacy_function": "Use Dataset.map.",
     "tf.data.Dataset.output_classes": "Use Dataset.element_spec.",
     "tf.data.Dataset.output_shapes": "Use Dataset.element_spec.",
@@ -135,8 +133,6 @@ INSTEAD = {
     "tf.data.experimental.CheckpointInputPipelineHook": "Leave it out: checkpoints hold the input's "
     "position.",
     "tf.data.experimental.dense_to_sparse_batch": "Use Dataset.padded_batch.",
-    "tf.data.experimental.ignore_errors": "Use Dataset.filter, or catch errors in the function of "
-    "Dataset.map.",
     "tf.data.experimental.make_saveable_from_iterator": "Leave it out: checkpoints hold the input's "
     "position.",
     "tf.data.experimental.service": "Workers read their share: Dataset.shard, or dispatch='dynamic'.",

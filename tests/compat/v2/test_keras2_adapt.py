@@ -76,3 +76,12 @@ def test_bins_of_some_steps():
 def test_boundaries_that_were_given_are_not_learnt():
     with pytest.raises(ValueError, match="num_bins instead"):
         tf.keras.layers.Discretization(bin_boundaries=[1.0]).adapt(X)
+
+
+@pytest.mark.parametrize("of", [list, "pandas"], ids=["list", "data frame"])
+def test_normalization_of_a_table(of):
+    rows = [[1.0, 10.0], [3.0, 30.0]]
+    data = rows if of is list else pytest.importorskip("pandas").DataFrame(rows)
+    layer = tf.keras.layers.Normalization(axis=-1)
+    layer.adapt(data)
+    np.testing.assert_allclose(layer(np.array([[1.0, 30.0]], "float32")), [[-1, 1]], atol=1e-6)

@@ -1,4 +1,6 @@
-"""batch, unbatch and filter."""
+"""batch, unbatch, filter and ignore_errors."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +60,25 @@ def test_unbatch() -> None:
     pairs = Dataset.from_tensors((np.arange(3), np.arange(6).reshape(3, 2)))
     assert read(pairs.unbatch()) == [(0, [0, 1]), (1, [2, 3]), (2, [4, 5])]
     assert read(Dataset.range(7).batch(3).unbatch().batch(4)) == [[0, 1, 2, 3], [4, 5, 6]]
+
+
+def test_ignore_errors(caplog: pytest.LogCaptureFixture) -> None:
+    def inverse(number: Any) -> Any:
+        if number in (0, 3):
+            raise ValueError(f"no inverse of {number}")
+        return np.float32(1 / number)
+
+    numbers = Dataset.from_tensor_slices([1.0, 0.0, 2.0, 3.0, 4.0]).map(inverse)
+    assert read(numbers.ignore_errors()) == [1, 0.5, 0.25]
+    assert caplog.text.count("leaves out an element: no inverse of 0.0") == 1
+    assert "no inverse of 3.0" not in caplog.text
+    assert read(numbers.ignore_errors(log_warning=True).batch(2)) == [[1, 0.5], [0.25]]
+    assert "no inverse of 3.0" in caplog.text
+    assert read(numbers.ignore_errors().skip(1)) == [0.5, 0.25]
+    assert Dataset.range(0).ignore_errors().cardinality() == 0
+    assert numbers.ignore_errors().cardinality() == -2
+    with pytest.raises(NameError):
+        read(Dataset.from_tensor_slices(["a"]).map(lambda text: nothing).ignore_errors())  # noqa: F821
 
 
 def test_filter() -> None:

@@ -47,7 +47,6 @@ def test_batches_of_columns_with_inferred_types(tmp_path: Path) -> None:
         ({"select_columns": [2]}, "no column 2 to select"),
         ({"select_columns": [1, "b"]}, "names a column twice"),
         ({"column_defaults": [0, 0, 0]}, "column_defaults has 3 entries, for 2 columns"),
-        ({"ignore_errors": True}, "ignore_errors=True"),
         ({"num_rows_for_inference": 0}, "num_rows_for_inference is a positive number.* got 0"),
     ],
 )
@@ -64,3 +63,13 @@ def test_files_with_different_names_of_columns(tmp_path: Path) -> None:
         make_csv_dataset(str(tmp_path / "*.csv"), 2)
     with pytest.raises(DatasetError, match="No files matched pattern: .*nothing"):
         make_csv_dataset(str(tmp_path / "nothing*.csv"), 2)
+
+
+def test_rows_that_are_wrong_may_be_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3\nx,4\n5,6\n")
+    data = make_csv_dataset(
+        str(tmp_path / "a.csv"), 2, column_defaults=[0, 0], num_epochs=1, shuffle=False, ignore_errors=True
+    )
+    assert [(batch["a"].tolist(), batch["b"].tolist()) for batch in data] == [([1, 5], [2, 6])]
+    assert "leaves out an element" in caplog.text
+    assert "a.csv, line 3: expected 2 fields, got 1" in caplog.text

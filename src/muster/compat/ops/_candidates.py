@@ -1,5 +1,6 @@
 """Losses that compare the right classes with a sample of the others, and what draws the sample."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -58,17 +59,35 @@ def _sample(
         key = next_key(generator)
     else:
         key = jax.random.key(numpy_generator(seed).randint(2**31))
-    if unique:
-        sampled, tries = _different(draw, key, num_sampled, range_max)
-    else:
-        sampled, tries = draw(key, num_sampled), jnp.int32(num_sampled)
+    right = jnp.asarray(as_array(true_classes))
+    return Candidates(*_sampled(draw, chance, num_sampled, range_max, unique)(key, right))
 
-    def expected(classes: Any) -> jax.Array:
-        # Source: tensorflow/core/kernels/range_sampler.cc, ``ExpectedCountHelper``.
-        p = chance(jnp.asarray(classes))
-        return jnp.where(tries == num_sampled, p * num_sampled, -jnp.expm1(tries * jnp.log1p(-p)))
 
-    return Candidates(sampled, expected(as_array(true_classes)), expected(sampled))
+@functools.lru_cache(maxsize=64)
+def _sampled(
+    draw: Callable[[jax.Array, int], jax.Array],
+    chance: Callable[[jax.Array], jax.Array],
+    count: int,
+    size: int,
+    unique: bool,
+) -> Callable[[jax.Array, jax.Array], tuple[jax.Array, ...]]:
+    """Return what draws with a key: compiled once, since eager code may draw for each example."""
+
+    @jax.jit
+    def sample(key: jax.Array, right: jax.Array) -> tuple[jax.Array, ...]:
+        if unique:
+            sampled, tries = _different(draw, key, count, size)
+        else:
+            sampled, tries = draw(key, count), jnp.int32(count)
+
+        def expected(classes: jax.Array) -> jax.Array:
+            # Source: tensorflow/core/kernels/range_sampler.cc, ``ExpectedCountHelper``.
+            p = chance(classes)
+            return jnp.where(tries == count, p * count, -jnp.expm1(tries * jnp.log1p(-p)))
+
+        return sampled, expected(right), expected(sampled)
+
+    return sample
 
 
 def _different(
@@ -121,17 +140,23 @@ def log_uniform_candidate_sampler(
 
     Source: tensorflow/python/ops/candidate_sampling_ops.py.
     """
-    span = np.log(range_max + 1.0)
+    draw, chance = _log_uniform(range_max)
+    name = "log_uniform_candidate_sampler"
+    return _sample(name, true_classes, num_sampled, unique, range_max, seed, draw, chance)
+
+
+@functools.lru_cache(maxsize=64)
+def _log_uniform(size: int) -> tuple[Callable[..., jax.Array], Callable[..., jax.Array]]:
+    span = np.log(size + 1.0)
 
     def draw(key: jax.Array, count: int) -> jax.Array:
         drawn = jnp.exp(jax.random.uniform(key, (count,)) * span).astype(jnp.int32) - 1
-        return jnp.clip(drawn, 0, range_max - 1)
+        return jnp.clip(drawn, 0, size - 1)
 
     def chance(classes: jax.Array) -> jax.Array:
         return jnp.divide(jnp.log1p(1 / (classes + 1.0)), span)
 
-    name = "log_uniform_candidate_sampler"
-    return _sample(name, true_classes, num_sampled, unique, range_max, seed, draw, chance)
+    return draw, chance
 
 
 def uniform_candidate_sampler(
@@ -144,15 +169,20 @@ def uniform_candidate_sampler(
     name: str | None = None,
 ) -> Candidates:
     """Draw classes, all with the same probability; arguments as for `log_uniform_candidate_sampler`."""
-
-    def draw(key: jax.Array, count: int) -> jax.Array:
-        return jax.random.randint(key, (count,), 0, range_max)
-
-    def chance(classes: jax.Array) -> jax.Array:
-        return jnp.full(classes.shape, 1 / range_max)
-
+    draw, chance = _uniform(range_max)
     name = "uniform_candidate_sampler"
     return _sample(name, true_classes, num_sampled, unique, range_max, seed, draw, chance)
+
+
+@functools.lru_cache(maxsize=64)
+def _uniform(size: int) -> tuple[Callable[..., jax.Array], Callable[..., jax.Array]]:
+    def draw(key: jax.Array, count: int) -> jax.Array:
+        return jax.random.randint(key, (count,), 0, size)
+
+    def chance(classes: jax.Array) -> jax.Array:
+        return jnp.full(classes.shape, 1 / size)
+
+    return draw, chance
 
 
 def fixed_unigram_candidate_sampler(

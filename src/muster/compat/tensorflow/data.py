@@ -35,6 +35,7 @@ experimental = _Names(
     enumerate_dataset=_input.transformation("enumerate"),
     get_single_element=_methodcaller("get_single_element"),
     group_by_window=_input.transformation("group_by_window"),
+    ignore_errors=_input.transformation("ignore_errors"),
     load=Dataset.load,
     make_batched_features_dataset=_input.make_batched_features_dataset,
     make_csv_dataset=_data.make_csv_dataset,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muster._keras import keras
+from muster.compat.v2._audio import decode_wav
 from muster.compat.v2._image_files import read_image
 from muster.data import AUTOTUNE, Dataset
 
@@ -150,6 +151,73 @@ def text_dataset_from_directory(
     return _datasets(files, read, label_mode, batch_size, shuffle, seed, validation_split, subset)
 
 
+def audio_dataset_from_directory(
+    directory: str | os.PathLike[str],
+    labels: Any = "inferred",
+    label_mode: str | None = "int",
+    class_names: Sequence[str] | None = None,
+    batch_size: int | None = 32,
+    sampling_rate: int | None = None,
+    output_sequence_length: int | None = None,
+    ragged: bool = False,
+    shuffle: bool = True,
+    seed: int | None = None,
+    validation_split: float | None = None,
+    subset: str | None = None,
+    follow_links: bool = False,
+    verbose: bool = True,
+) -> Any:
+    """Make a dataset of the sound files (``.wav``) in a folder that has a folder for each class.
+
+    Args:
+        directory: The folder.
+        labels: As for `image_dataset_from_directory`, as all arguments but three.
+        label_mode: See there.
+        class_names: See there.
+        batch_size: See there.
+        sampling_rate: Must be None: files keep the rate that they have.
+        output_sequence_length: How many samples of a file to keep, filled up by 0; None for all, filled up
+            to the longest one of a batch.
+        ragged: Whether to return ragged batches rather than to fill up.
+        shuffle: See there.
+        seed: See there.
+        validation_split: See there.
+        subset: See there.
+        follow_links: See there.
+        verbose: See there.
+
+    Returns:
+        A `FolderDataset` of float32 of shape (batch, samples, channels) and labels; or two in a list for
+        ``"both"``.
+
+    Raises:
+        ValueError: Arguments contradict each other or the folder, or there is no sound.
+
+    Source: keras/src/utils/audio_dataset_utils.py.
+    """
+    if sampling_rate is not None:
+        raise ValueError(
+            f"sampling_rate={sampling_rate!r} would change the rate of files: do so in Dataset.map, such as "
+            "by scipy.signal.resample_poly."
+        )
+    if ragged and output_sequence_length is not None:
+        raise ValueError(
+            "Cannot set both ragged and output_sequence_length: ragged batches keep the lengths of files."
+        )
+    length = -1 if output_sequence_length is None else output_sequence_length
+
+    def read(path: str) -> np.ndarray[Any, Any]:
+        with open(path, "rb") as file:
+            audio: np.ndarray[Any, Any] = decode_wav(file.read(), desired_samples=length).audio
+        return audio
+
+    def batched(dataset: Dataset, size: int) -> Dataset:
+        return dataset.ragged_batch(size) if ragged else dataset.padded_batch(size)
+
+    files = _found(directory, (".wav",), labels, label_mode, class_names, follow_links, verbose)
+    return _datasets(files, read, label_mode, batch_size, shuffle, seed, validation_split, subset, batched)
+
+
 def _found(
     directory: str | os.PathLike[str],
     endings: tuple[str, ...],
@@ -211,6 +279,7 @@ def _datasets(
     seed: int | None,
     validation_split: float | None,
     subset: str | None,
+    batched: Callable[[Dataset, int], Dataset] = Dataset.batch,
 ) -> Any:
     """Divide files, and make datasets of them."""
     if bool(validation_split) != (subset is not None):
@@ -248,7 +317,7 @@ def _datasets(
         else:
             dataset = dataset.map(lambda path, label: (read(path), label))
         if batch_size is not None:
-            dataset = dataset.batch(batch_size)
+            dataset = batched(dataset, batch_size)
         made = FolderDataset(dataset.prefetch(AUTOTUNE)._node)
         made.class_names, made.file_paths = files.class_names, paths
         return made

@@ -1,5 +1,6 @@
-"""Operations that compute elements: map, filter, batch, padded_batch, unbatch."""
+"""Operations that compute elements: map, filter, ignore_errors, batch, padded_batch, unbatch."""
 
+import logging
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -18,6 +19,10 @@ from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import RaggedTensorSpec, TensorSpec, batched_spec, object_array, spec_of
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
+_log = logging.getLogger(__name__)
+
+# Errors of a program, rather than of its data.
+_MISTAKES = (AttributeError, ImportError, NameError, TypeError)
 _BLOCK_BATCHES = 8
 _BLOCK_BYTES = 2 * 2**20
 
@@ -116,6 +121,66 @@ class _FilterStream(Stream):
             if len(handles) < wanted:
                 break
         return kept
+
+
+class WithoutErrors(Node):
+    """The elements that can be computed. Handles are the elements.
+
+    Args:
+        source: The dataset.
+        log_warning: Whether to log each error, rather than the first one of a pass.
+    """
+
+    label = "ignore_errors()"
+
+    def __init__(self, source: Node, log_warning: bool):
+        super().__init__(source)
+        self._log_warning = log_warning
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.inputs[0].cardinality == 0 else UNKNOWN
+
+    @property
+    def element_spec(self) -> Any:
+        return self.inputs[0].element_spec
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _WithoutErrorsStream(self.inputs[0], run, epoch, self._log_warning)
+
+
+class _WithoutErrorsStream(Stream):
+    def __init__(self, node: Node, run: Run, epoch: Epoch, log_warning: bool):
+        self._source = node.open(run, epoch)
+        super().__init__(self._source)
+        self._node, self._run = node, run
+        self._log_warning, self._skipped = log_warning, 0
+
+    def pull(self, count: int) -> Handles:
+        kept: list[Any] = []
+        while len(kept) < count:
+            wanted = count - len(kept)
+            handles = self._source.pull(wanted)
+            kept += self._loaded(handles)
+            if len(handles) < wanted:
+                break
+        return kept
+
+    def _loaded(self, handles: Handles) -> list[Any]:
+        """Return the elements that there are of handles."""
+        if not len(handles):
+            return []
+        try:
+            return unstacked(self._node.load(self._run, handles))
+        except _MISTAKES:
+            raise
+        except Exception as exc:
+            if len(handles) > 1:  # then one after the other
+                return [element for i in range(len(handles)) for element in self._loaded(handles[i : i + 1])]
+            self._skipped += 1
+            if self._log_warning or self._skipped == 1:
+                _log.warning("%s leaves out an element: %s", self._node.description, exc)
+            return []
 
 
 class Batch(Node):

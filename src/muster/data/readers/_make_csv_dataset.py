@@ -65,7 +65,7 @@ def make_csv_dataset(
         sloppy: Accepted and ignored.
         num_rows_for_inference: The number of rows from which types are inferred; None for all.
         compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
-        ignore_errors: Must be False.
+        ignore_errors: Whether to leave out rows that are wrong; the first one is logged.
 
     Raises:
         ValueError: Arguments contradict each other.
@@ -74,10 +74,6 @@ def make_csv_dataset(
     Source: tensorflow/python/data/experimental/ops/readers.py, ``make_csv_dataset_v2``. Here files are read
     one after the other, in the order of their names.
     """
-    if ignore_errors:
-        raise ValueError(
-            "ignore_errors=True would leave out wrong rows without a word; repair the file instead."
-        )
     if num_rows_for_inference is not None and num_rows_for_inference < 1:
         raise ValueError(
             "num_rows_for_inference is a positive number, or None for all rows, got "
@@ -104,6 +100,8 @@ def make_csv_dataset(
     template, order = _structure([names[number] for number in selected], label_name)
     form = replace(form, selected=[selected[i] for i in order])
     data = Dataset(CsvSource(_KIND, files, form, [columns[i] for i in order], template))
+    if ignore_errors:
+        data = data.ignore_errors()
     if shuffle:
         data = data.shuffle(shuffle_buffer_size, shuffle_seed)
     if num_epochs != 1:

@@ -5,6 +5,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._folders import audio_dataset_from_directory as audio_dataset_from_directory
 from muster.compat.v2._folders import image_dataset_from_directory as image_dataset_from_directory
 from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
 from muster.compat.v2._keras_legacy import legacy_module as _legacy_module
@@ -23,6 +24,7 @@ def __getattr__(name: str) -> Any:
         __name__,
         name,
         "image",
+        "audio_dataset_from_directory",
         "image_dataset_from_directory",
         "sequence",
         "text",

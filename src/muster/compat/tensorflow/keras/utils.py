@@ -5,6 +5,7 @@ from typing import Any
 from muster._keras import keras
 from muster.compat._names import Names as _Names
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._folders import audio_dataset_from_directory as audio_dataset_from_directory
 from muster.compat.v2._folders import image_dataset_from_directory as image_dataset_from_directory
 from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
 from muster.compat.v2._time_series import timeseries_dataset_from_array as timeseries_dataset_from_array
@@ -21,6 +22,7 @@ def __getattr__(name: str) -> Any:
         name,
         "SidecarEvaluator",
         "experimental",
+        "audio_dataset_from_directory",
         "image_dataset_from_directory",
         "text_dataset_from_directory",
         "timeseries_dataset_from_array",

@@ -1,14 +1,15 @@
 """``adapt`` of Keras' layers with a `muster.data.Dataset`: Keras asks TensorFlow whether data is a dataset.
 
 `patch` is called when `muster.compat.tensorflow` is imported, since programs get these layers from Keras.
-Other data is as it was. Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_adapt.py`` fails when what is
-used here changes.
+Lists and data frames are arrays, other data is as it was.
+Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_adapt.py`` fails when what is used here changes.
 """
 
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax
 import numpy as np
 
 from muster._keras import keras
@@ -28,7 +29,8 @@ def _normalizing(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], N
     @functools.wraps(original)
     def adapt(self: Any, data: Any, batch_size: Any = None, steps: int | None = None) -> None:
         if not isinstance(data, Dataset):
-            original(self, data)
+            is_table = isinstance(data, list | tuple) or hasattr(data, "__array__")
+            original(self, np.asarray(data) if is_table and not isinstance(data, jax.Array) else data)
             return
         data = data if steps is None else data.take(steps)
         count, total, squares, shape = 0, 0.0, 0.0, ()
