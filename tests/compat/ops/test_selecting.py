@@ -104,3 +104,26 @@ def test_grids_and_lines() -> None:
     assert same(line, [0, 0.25, 0.5, 0.75, 1])
     assert tf.linspace(0, 10, 3).dtype == np.float64
     assert same(tf.linspace([0.0, 1.0], [10.0, 3.0], 3, axis=-1), [[0, 5, 10], [1, 2, 3]])
+
+
+def test_text_is_taken_by_what_a_model_returns() -> None:
+    names = np.array(["no", "yes", "up"])
+
+    @tf.function
+    def named(x: Any) -> Any:
+        return tf.gather(names, tf.argmax(x, axis=-1))
+
+    assert tf.gather(names, jnp.array([2, 0])).numpy().tolist() == [b"up", b"no"]
+    assert named(jnp.array([[0.0, 1.0], [1.0, 0.0]])).numpy().tolist() == [b"yes", b"no"]
+    with pytest.raises(TraceError, match="no step has text"):
+        jax.jit(lambda x: tf.gather(names, x))(jnp.array([0]))
+
+
+def test_functions_whose_shapes_depend_on_values_run_uncompiled() -> None:
+    @tf.function
+    def positive(x: Any) -> Any:
+        return tf.reduce_sum(tf.boolean_mask(x, x > 0)), tf.zeros(tf.reduce_sum(tf.cast(x > 0, tf.int32)))
+
+    total, zeros = positive(jnp.array([1.0, -2.0, 3.0]))
+    assert float(total) == 4
+    assert zeros.shape == (2,)

@@ -213,3 +213,28 @@ def test_a_size_that_can_be_several_but_not_any_is_refused(tmp_path):
 
     with pytest.raises(SavedModelError, match="must take any, or one alone"):
         tf.saved_model.save(Pairs(), tmp_path / "pairs")
+
+
+def test_functions_that_branch_on_values_are_no_functions_to_save(tmp_path, caplog):
+    class Branches(tf.Module):
+        def __init__(self):
+            self.scale = tf.Variable(tf.ones(5))
+
+        @tf.function(input_signature=[tf.TensorSpec((1, None), tf.float32)])
+        def signed(self, x):
+            return x if tf.reduce_sum(x + tf.ones((1, 3)) * self.scale[:3]) > 0 else -x
+
+    with pytest.raises(
+        SavedModelError, match=r"signed cannot be saved: Python needs a value in `return x if .*\.py:"
+    ):
+        tf.saved_model.save(Branches(), tmp_path / "signed")
+
+    class Uncompiled(tf.Module):
+        @tf.function
+        def positive(self, x):
+            return x if tf.reduce_sum(x) > 0 else -x
+
+    module = Uncompiled()
+    module.positive(tf.constant([-1.0]))
+    tf.saved_model.save(module, tmp_path / "positive")
+    assert "The function positive is not saved, as it runs uncompiled" in caplog.text

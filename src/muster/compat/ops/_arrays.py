@@ -13,8 +13,8 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
 from muster._keras import keras
+from muster.compat.ops._needs_values import NeedsValuesError
 from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
 
@@ -140,7 +140,7 @@ def as_shape(shape: object) -> tuple[Any, ...]:
 
 def _as_size(size: Any) -> Any:
     if isinstance(size, jax.core.Tracer):
-        raise TraceError(
+        raise NeedsValuesError(
             "A shape has a size that a compiled step computes, but shapes are fixed when it is traced. Take "
             "sizes of the shapes of arrays, such as tf.shape(x)[0], or Python's int."
         )

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, apply, array_module, as_array, as_shape
+from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
 
 
@@ -155,7 +155,7 @@ def dynamic_partition(
     """
     parts: Any = as_array(partitions)
     if isinstance(parts, jax.core.Tracer):
-        raise TraceError(
+        raise NeedsValuesError(
             "tf.dynamic_partition gives arrays whose shapes depend on values, but the shapes of a compiled "
             "step are fixed. Keep all values, and weigh them by tf.cast(partitions == i, tf.float32)."
         )
@@ -172,7 +172,7 @@ def dynamic_stitch(indices: Sequence[ArrayLike], data: Sequence[ArrayLike], name
     """
     places = [as_array(each) for each in indices]
     if any(isinstance(each, jax.core.Tracer) for each in places):
-        raise TraceError("tf.dynamic_stitch needs indices that are known. Use tf.scatter_nd in a step.")
+        raise NeedsValuesError("tf.dynamic_stitch needs indices that are known. Use tf.scatter_nd in a step.")
     flat = np.concatenate([np.ravel(np.asarray(each)) for each in places])
     parts = [as_array(each) for each in data]
     xp = array_module(*parts)

@@ -1,7 +1,30 @@
 """The error of code that cannot be traced, but runs on values."""
 
+from typing import Any
+
+import jax
+import numpy as np
+
 from muster._errors import TraceError
 
 
 class NeedsValuesError(TraceError):
     """Code that is being traced needs values in Python, which are not known yet."""
+
+
+def known(value: Any, what: str) -> np.ndarray[Any, Any]:
+    """Return an array whose values are known, as NumPy's.
+
+    Args:
+        value: The array.
+        what: What needs the values, for the message.
+
+    Raises:
+        NeedsValuesError: A compiled function or a step computes it.
+    """
+    if isinstance(value, jax.core.Tracer):
+        raise NeedsValuesError(
+            f"{what} needs values that a compiled step computes, and no step has text. Return them, and "
+            "take the text outside of it."
+        )
+    return np.asarray(value)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array
+from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation as as_operation
 
 
@@ -96,7 +96,7 @@ def _sorted(unsorted: Callable[..., jax.Array], what: str) -> Callable[..., jax.
     def operation(data: ArrayLike, segment_ids: ArrayLike, name: str | None = None) -> jax.Array:
         ids = as_array(segment_ids)
         if isinstance(ids, jax.core.Tracer):
-            raise TraceError(
+            raise NeedsValuesError(
                 f"tf.math.segment_{what} takes the number of segments from its ids, which a compiled step "
                 f"does not know: use tf.math.unsorted_segment_{what} with num_segments."
             )
@@ -149,7 +149,7 @@ def bincount(
     values = as_array(arr)
     if isinstance(values, jax.core.Tracer):
         if maxlength is None:
-            raise TraceError("tf.math.bincount needs maxlength in a step, whose shapes are fixed.")
+            raise NeedsValuesError("tf.math.bincount needs maxlength in a step, whose shapes are fixed.")
         length = maxlength
     else:
         length = max(int(np.max(values, initial=-1)) + 1, minlength or 0)
@@ -178,7 +178,9 @@ def confusion_matrix(
     rows, columns = as_array(labels), as_array(predictions)
     if num_classes is None:
         if isinstance(rows, jax.core.Tracer) or isinstance(columns, jax.core.Tracer):
-            raise TraceError("tf.math.confusion_matrix needs num_classes in a step, whose shapes are fixed.")
+            raise NeedsValuesError(
+                "tf.math.confusion_matrix needs num_classes in a step, whose shapes are fixed."
+            )
         num_classes = max(int(np.max(rows, initial=-1)), int(np.max(columns, initial=-1))) + 1
     kind = jax.dtypes.canonicalize_dtype(dtype)
     each = jnp.ones(rows.shape, kind) if weights is None else jnp.asarray(as_array(weights), kind)

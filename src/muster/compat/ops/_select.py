@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
 from muster.compat.ops._arrays import (
     Array,
     ArrayLike,
@@ -19,6 +18,7 @@ from muster.compat.ops._arrays import (
     as_axis,
 )
 from muster.compat.ops._math import cast
+from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
 
 Direction = Literal["ASCENDING", "DESCENDING"]
@@ -73,7 +73,7 @@ def boolean_mask(
 
 def _refuse_traced(what: str, value: Array) -> None:
     if isinstance(value, jax.core.Tracer):
-        raise TraceError(
+        raise NeedsValuesError(
             f"{what} gives an array whose shape depends on values, but the shapes of a compiled step are "
             "fixed. Do it in the input function, or keep all values and weigh them by the mask: tf.where, "
             "or the weights of a loss."
@@ -172,7 +172,7 @@ def slice_(
     starts: list[Any] = list(begin)
     sizes: list[Any] = list(size)
     if any(isinstance(each, jax.core.Tracer) for each in sizes):
-        raise TraceError("tf.slice needs sizes that are known: Python's numbers, or those of a shape.")
+        raise NeedsValuesError("tf.slice needs sizes that are known: Python's numbers, or those of a shape.")
     if any(isinstance(each, jax.core.Tracer) for each in starts):
         known = [
             full - int(start) if count == -1 else int(count)
@@ -180,7 +180,7 @@ def slice_(
             if count != -1 or not isinstance(start, jax.core.Tracer)
         ]
         if len(known) < len(sizes):
-            raise TraceError("tf.slice needs a size, other than -1, where a step computes the start.")
+            raise NeedsValuesError("tf.slice needs a size, other than -1, where a step computes the start.")
         return jax.lax.dynamic_slice(jnp.asarray(value), starts, known)
     part: Array = value[
         tuple(

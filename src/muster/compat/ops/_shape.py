@@ -23,7 +23,7 @@ from muster.compat.ops._arrays import (
     as_shape,
     is_size,
 )
-from muster.compat.ops._needs_values import NeedsValuesError
+from muster.compat.ops._needs_values import NeedsValuesError, known
 from muster.compat.ops._operation import operation
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_value, path_of
@@ -297,9 +297,14 @@ def gather(
         batch_dims: How many leading axes ``params`` and ``indices`` have in common.
         name: Unused.
 
+    Raises:
+        TraceError: ``params`` is text, and a compiled function or a step computes the indices.
+
     Source: tensorflow/python/ops/array_ops.py, ``gather_v2``.
     """
     values, places = as_array(params), as_array(indices)
+    if values.dtype.kind in "SUO":  # text is on the host
+        places = known(places, "tf.gather of text")
     along = batch_dims if axis is None else axis % values.ndim
     if batch_dims == 0:
         return apply("take", values, places, axis=along)

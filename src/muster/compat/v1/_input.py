@@ -171,13 +171,18 @@ def tf_record_iterator(path: str, options: TFRecordOptions | str | None = None) 
     return iter(TFRecordDataset(path, kind))
 
 
-def read_file(filename: str, name: str | None = None) -> bytes:
-    """Return what is in a file."""
-    with open(filename, "rb") as file:
+def read_file(filename: Any, name: str | None = None) -> bytes:
+    """Return what is in a file, whose path may be an array of one text."""
+    with open(_plain(filename), "rb") as file:
         return file.read()
 
 
-def write_file(filename: str, contents: str | bytes, name: str | None = None) -> None:
-    """Write a file."""
-    with open(filename, "wb") as file:
-        file.write(contents.encode() if isinstance(contents, str) else contents)
+def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
+    """Write a file; both may be arrays of one text."""
+    written = _plain(contents)
+    with open(_plain(filename), "wb") as file:
+        file.write(written.encode() if isinstance(written, str) else written)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.ndarray) else value

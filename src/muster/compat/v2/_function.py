@@ -32,6 +32,13 @@ _PYTHON_NEEDS_A_VALUE = (
 _LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, keras, muster))
 
 
+def needed_value(exc: BaseException | None) -> BaseException | None:
+    """Return the error that Python needs the value of a tensor, if that is what caused an error."""
+    while exc is not None and not isinstance(exc, _PYTHON_NEEDS_A_VALUE):
+        exc = exc.__cause__
+    return exc
+
+
 class Function(CompiledFunction):
     """A `muster.function` that also takes code with Python's ``if`` and ``while`` on tensors.
 
@@ -44,6 +51,11 @@ class Function(CompiledFunction):
     """
 
     _uncompiled = False
+
+    @property
+    def runs_uncompiled(self) -> bool:
+        """Whether a call has found that Python needs the value of a tensor."""
+        return self._uncompiled
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled function, or the Python function if it branches on tensors.
@@ -60,7 +72,7 @@ class Function(CompiledFunction):
             except _PYTHON_NEEDS_A_VALUE as exc:
                 if current_scope() is not None:
                     raise  # The outermost function runs on values, and calls this one again.
-                place = _place(exc)
+                place = place_of(exc)
             results = self._run_uncompiled(args, kwargs)
             self._uncompiled = True
             _log.warning(
@@ -81,7 +93,7 @@ class Function(CompiledFunction):
         except _PYTHON_NEEDS_A_VALUE as exc:
             exc.add_note(
                 f"What strategy.run calls is always compiled. Write tf.cond, tf.where or tf.while_loop in "
-                f"{_place(exc)}."
+                f"{place_of(exc)}."
             )
             raise
 
@@ -144,7 +156,7 @@ def _as_tensor(value: Any) -> Any:
     return jnp.asarray(value) if isinstance(value, bool | int | float) else value
 
 
-def _place(error: Exception) -> str:
+def place_of(error: BaseException) -> str:
     """Return the line of the user's code that an error comes from."""
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames

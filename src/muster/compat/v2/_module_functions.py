@@ -13,6 +13,7 @@ from muster import cpu
 from muster._arrays import dtype_named
 from muster._errors import SavedModelError
 from muster._keras import keras
+from muster.compat.v2._function import needed_value
 from muster.data import TensorSpec
 from muster.program.trace import FunctionProgram
 from muster.saved_model import PLATFORMS, any_number_of_rows, symbolic_arguments
@@ -139,6 +140,9 @@ def of_the_only_size(
     Returns:
         The function; None if no size fits or several do, or if there are more free sizes than one, beside
         the numbers of rows.
+
+    Raises:
+        Exception: Python needs the value of a tensor, so that no size helps.
     """
     leaves, structure = jax.tree.flatten((tuple(args), dict(kwargs)))
     free = [
@@ -158,7 +162,9 @@ def of_the_only_size(
         )
         try:
             found.append(FunctionToSave(name, python, *jax.tree.unflatten(structure, leaves)))
-        except Exception:  # whatever the user's code raises for a size that does not fit
+        except Exception as exc:  # whatever the user's code raises for a size that does not fit
+            if needed_value(exc) is not None:
+                raise
             continue
         if len(found) > 1:
             return None

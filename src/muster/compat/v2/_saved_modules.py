@@ -4,6 +4,7 @@ import functools
 import inspect
 import io
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,10 +14,13 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import SavedModelError
 from muster._keras import keras
+from muster.compat.v2._function import needed_value, place_of
 from muster.compat.v2._module import Module
 from muster.compat.v2._module_functions import FunctionToSave, LoadedFunction, of_any_rank, of_the_only_size
 from muster.compat.v2._variable import Variable
 from muster.distribute.functions import ConcreteFunction, Function
+
+_log = logging.getLogger(__name__)
 
 _FOLDER = "module"
 OBJECTS = os.path.join(_FOLDER, "objects.json")
@@ -153,7 +157,12 @@ class _Writer:
             if (found := self.refer(each)) is not None and name not in ("_name", "signatures"):
                 record["attributes"][name] = found
         for name, function in _functions(value).items():
-            concrete = [self._function(name, *each) for each in _concrete(function)]
+            kinds = _concrete(function)
+            if not kinds and getattr(getattr(function, "func", function), "runs_uncompiled", False):
+                _log.warning(
+                    "The function %s is not saved, as it runs uncompiled: another warning says why.", name
+                )
+            concrete = [self._function(name, *each) for each in kinds]
             if saved := [each for each in concrete if each is not None]:
                 record["functions"][name] = saved
         return {"object": number}
@@ -163,10 +172,28 @@ class _Writer:
     ) -> dict[str, Any] | None:
         """Return a function as data; None if it need not take these arguments, and does not."""
         try:
-            made = FunctionToSave(name, python, args, kwargs)
+            made = self._made(name, python, args, kwargs, needed)
+        except Exception as exc:
+            if (needed_by := needed_value(exc)) is None:
+                raise
+            raise SavedModelError(
+                f"The function {name} cannot be saved: Python needs a value in {place_of(needed_by)}. "
+                "What is saved is compiled: write tf.cond, tf.where or tf.while_loop there."
+            ) from exc
+        if made is None:
+            return None
+        self.modules.append(made.data)
+        used = [self._number(each) for each in made.used]
+        return {**made.as_data(), "used": used, "module": len(self.modules) - 1}
+
+    def _made(self, name: str, python: Any, args: Any, kwargs: Any, needed: bool) -> FunctionToSave | None:
+        try:
+            return FunctionToSave(name, python, args, kwargs)
         except Exception as exc:
             if not needed:
                 return None
+            if needed_value(exc) is not None:
+                raise
             largest = max((size for each in self.variables for size in each.shape), default=1)
             fitting = of_the_only_size(name, python, args, kwargs, largest)
             if fitting is None:
@@ -175,10 +202,7 @@ class _Writer:
                     "size, it must take any, or one alone: give the others numbers, such as "
                     "tf.TensorSpec([None, 30])."
                 ) from exc
-            made = fitting
-        self.modules.append(made.data)
-        used = [self._number(each) for each in made.used]
-        return {**made.as_data(), "used": used, "module": len(self.modules) - 1}
+            return fitting
 
     def _number(self, variable: Any) -> int:
         for number, each in enumerate(self.variables):

@@ -218,7 +218,7 @@ def patch() -> None:
             and kind is not layer
             and "__init__" in vars(kind)
         ):
-            kind.__init__ = _of_integers(kind.__init__)
+            kind.__init__ = _of_integers(kind.__init__)  # type: ignore[misc]  # the class is Keras' own
     merge = keras.layers.Concatenate.__mro__[1]  # what Add, Concatenate and others derive from
     merge.__call__ = _of_views(merge.__call__)
     layer.submodules = property(_submodules)
