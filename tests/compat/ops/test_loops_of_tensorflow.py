@@ -49,6 +49,26 @@ def test_vectorized_map():
     np.testing.assert_array_equal(tf.vectorized_map(tf.reduce_sum, rows), [1, 5, 9])
 
 
+@pytest.mark.parametrize("kind", [tf.function, lambda function: function], ids=["compiled", "eager"])
+def test_a_vectorized_map_has_the_gradients_of_each_value(kind):
+    weights = tf.Variable([[1.0], [2.0]])
+
+    @kind
+    def gradients(rows, factor):
+        def of_one(row):
+            with tf.GradientTape() as tape:
+                tape.watch(row)
+                loss = factor * tf.reduce_sum(tf.matmul(row[None], weights) ** 2)
+            return tape.gradient(loss, [row, weights])
+
+        return tf.vectorized_map(of_one, rows)
+
+    rows = np.float32([[1, 2], [3, 4]])
+    of_rows, of_weights = gradients(rows, tf.constant(0.5))
+    np.testing.assert_allclose(of_rows, [[5, 10], [11, 22]])
+    np.testing.assert_allclose(of_weights, [[[5], [10]], [[33], [44]]])
+
+
 def test_a_tensor_array_is_filled_in_python_loops():
     def squares(rows):
         array = tf.TensorArray(tf.float32, size=len(rows))

@@ -93,3 +93,34 @@ def test_buckets_of_texts() -> None:
     assert tf.strings.to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy().tolist() == [2, 0]
     words = tf.ragged.constant([["Hello"], ["TensorFlow", "2.x"]])
     assert tf.strings.to_hash_bucket_fast(words, 3).to_list() == [[0], [2, 2]]
+
+
+def test_what_replaces_a_match_may_have_all_of_it() -> None:
+    assert tf.strings.regex_replace("a,b.", "[,.]", r" \0 ") == "a , b . "
+    assert tf.strings.regex_replace("ab", "(a)(b)", r"\2\1\\") == "ba\\"
+    assert tf.strings.regex_replace(["a-b c", "d!"], "[[:punct:] ]", "").tolist() == ["abc", "d"]
+    assert tf.strings.regex_full_match(["12", "a1"], "[[:digit:]]+").tolist() == [True, False]
+    with pytest.raises(ValueError, match="after a backslash comes a digit"):
+        tf.strings.regex_replace("a", "a", r"\x")
+
+
+def test_offsets_of_characters_are_bytes() -> None:
+    characters, begins = tf.strings.unicode_split_with_offsets("aéb")
+    assert (characters.tolist(), begins.tolist(), begins.dtype) == (["a", "é", "b"], [0, 1, 3], np.int64)
+    codes, begins = tf.strings.unicode_decode_with_offsets(["é!", "a"], "UTF-8")
+    assert (codes.to_list(), begins.to_list()) == ([[233, 33], [97]], [[0, 2], [0]])
+
+
+def test_encodings_and_segments() -> None:
+    assert tf.strings.unicode_transcode(["é"], "UTF-8", "UTF-8").tolist() == ["é"]
+    cleaned = tf.strings.unicode_transcode(
+        "a\nb", "UTF-8", "UTF-8", replacement_char=32, replace_control_characters=True
+    )
+    assert cleaned == "a b"
+    with pytest.raises(ValueError, match="UTF-16-BE"):
+        tf.strings.unicode_transcode("a", "UTF-16-BE", "UTF-8")
+    joined = tf.strings.unsorted_segment_join(["this", "a", "test", "is"], [0, 1, 1, 0], 3, " ")
+    assert joined.tolist() == ["this is", "a test", ""]
+    assert tf.io.encode_base64("hi?>") == "aGk_Pg"
+    assert tf.io.encode_base64(["hi"], pad=True).tolist() == ["aGk="]
+    assert tf.io.decode_base64(["aGk", "aGk_Pg"]).tolist() == ["hi", "hi?>"]

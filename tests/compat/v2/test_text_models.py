@@ -280,6 +280,26 @@ def test_weights_before_text_and_text_that_is_returned_are_refused() -> None:
         jax.jit(tf.keras.layers.IntegerLookup(vocabulary=[1]))(np.array([1]))
 
 
+def test_inputs_may_be_nested():
+    first, second = (tf.keras.Input((1,), dtype="string", name=name) for name in ("first", "second"))
+    numbers = tf.keras.Input((2,), name="numbers")
+    ids = [
+        tf.keras.layers.StringLookup(vocabulary=["x", "y"], output_mode="one_hot")(each)
+        for each in (first, second)
+    ]
+    joined = tf.keras.layers.Concatenate()([*ids, numbers])
+    model = tf.keras.Model({"texts": {"b": first, "a": second}, "rest": [numbers]}, joined)
+    data = {
+        "texts": {"a": np.array([["x"], ["?"]]), "b": np.array([["y"], ["y"]])},
+        "rest": [np.ones((2, 2), "float32")],
+    }
+    expected = [[0, 0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1]]
+    np.testing.assert_array_equal(model(data), expected)
+    np.testing.assert_array_equal(model.predict(data, verbose=0), expected)
+    with pytest.raises(ValueError, match="takes a dict of texts, rest"):
+        model.predict({"texts": data["texts"]}, verbose=0)
+
+
 def test_text_that_no_layer_reads_is_left_out() -> None:
     name = tf.keras.Input((1,), dtype=tf.string, name="name")
     number = tf.keras.Input((2,), name="number")

@@ -10,6 +10,7 @@ import numpy as np
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, is_traced
 from muster.compat.ops._control import cond
 from muster.compat.ops._operation import operation
+from muster.program.gradients import BatchedGradientError, with_gradients
 
 
 @operation
@@ -145,9 +146,19 @@ foldr = _fold("foldr", True, "last")
 def vectorized_map(
     fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
-    """Call a function for all values along the first axis at once, and stack the results."""
+    """Call a function for all values along the first axis at once, and stack the results.
+
+    It may ask a tape for gradients, those of each value alone.
+    """
     values = jax.tree.map(lambda each: jnp.asarray(as_array(each)), elems)
-    return jax.vmap(lambda each: jax.tree.map(lambda made: jnp.asarray(as_array(made)), fn(each)))(values)
+
+    def call(each: Any) -> Any:
+        return jax.tree.map(lambda made: jnp.asarray(as_array(made)), fn(each))
+
+    try:
+        return jax.vmap(call)(values)
+    except BatchedGradientError:  # in a step, whose gradients are found once it is traced: so are these
+        return jax.vmap(with_gradients(call, jax.tree.map(lambda each: each[0], values)))(values)
 
 
 @jax.tree_util.register_pytree_node_class

@@ -132,18 +132,65 @@ def join(inputs: Sequence[Text], separator: str = "", name: str | None = None) -
     return flat[0] if arrays[0].ndim == 0 else np.array(flat).reshape(arrays[0].shape)
 
 
+# Classes of characters of RE2's that Python's expressions do not have, for use in brackets.
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r"\t ",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\t\n\v\f\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+_CLASS = re.compile(rf"\[:({'|'.join(_CLASSES)}):\]")
+_REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
+
+
+def _expression(pattern: Text) -> re.Pattern[str]:
+    """Compile a regular expression, which may have RE2's classes of characters, as in ``[[:punct:]]``."""
+    text = str(pattern.item() if isinstance(pattern, np.ndarray) else _decoded(pattern))  # type: ignore[arg-type]
+    return re.compile(_CLASS.sub(lambda found: _CLASSES[found[1]], text))
+
+
+def _replacement(rewrite: str) -> str:
+    """Return what Python takes for RE2's replacement, in which ``\\0`` is the whole match."""
+
+    def python(found: re.Match[str]) -> str:
+        if found[1].isdigit():
+            return rf"\g<{found[1]}>"
+        if found[1] != "\\":
+            raise ValueError(f"Invalid rewrite {rewrite!r}: after a backslash comes a digit or a backslash.")
+        return r"\\"
+
+    return _REFERENCE.sub(python, rewrite)
+
+
 @operation
 def regex_replace(
     input: Text, pattern: str, rewrite: str, replace_global: bool = True, name: str | None = None
 ) -> Any:
-    """Replace what matches a regular expression of Python's; ``\\\\1`` in ``rewrite`` is its first group."""
-    return _each(lambda text: re.sub(pattern, rewrite, text, count=0 if replace_global else 1), input)
+    """Replace what matches a regular expression of Python's.
+
+    In ``rewrite``, ``\\\\0`` is what matches, and ``\\\\1`` its first group, as RE2 has it.
+
+    Raises:
+        ValueError: In ``rewrite`` something else comes after a backslash.
+    """
+    expression, replacement = _expression(pattern), _replacement(rewrite)
+    return _each(lambda text: expression.sub(replacement, text, count=0 if replace_global else 1), input)
 
 
 @operation
 def regex_full_match(input: Text, pattern: str, name: str | None = None) -> Any:
     """Return whether whole texts match a regular expression of Python's."""
-    return _each(lambda text: re.fullmatch(pattern, text) is not None, input)
+    expression = _expression(pattern)
+    return _each(lambda text: expression.fullmatch(text) is not None, input)
 
 
 @operation

@@ -7,6 +7,8 @@ from muster import data as _data
 from muster.compat._names import Names as _Names
 from muster.compat.ops._eager_values import shown as _shown
 from muster.compat.ops._eager_values import shown_decoded as _shown_decoded
+from muster.compat.ops._more_strings import decode_base64 as decode_base64
+from muster.compat.ops._more_strings import encode_base64 as encode_base64
 from muster.compat.v1._input import read_file as read_file
 from muster.compat.v1._input import write_file as write_file
 from muster.compat.v2 import _image_files

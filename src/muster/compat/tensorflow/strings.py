@@ -1,5 +1,9 @@
 """``tf.strings``, on the host."""
 
+from muster.compat.ops._more_strings import unicode_decode_with_offsets as unicode_decode_with_offsets
+from muster.compat.ops._more_strings import unicode_split_with_offsets as unicode_split_with_offsets
+from muster.compat.ops._more_strings import unicode_transcode as unicode_transcode
+from muster.compat.ops._more_strings import unsorted_segment_join as unsorted_segment_join
 from muster.compat.ops._strings import as_string as as_string
 from muster.compat.ops._strings import bytes_split as bytes_split
 from muster.compat.ops._strings import format as format

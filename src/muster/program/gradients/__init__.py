@@ -5,5 +5,7 @@ from muster.program.gradients._optimizers_of_steps import copies_of as copies_of
 from muster.program.gradients._optimizers_of_steps import count_updates as count_updates
 from muster.program.gradients._optimizers_of_steps import counter_of as counter_of
 from muster.program.gradients._optimizers_of_steps import in_this_step as in_this_step
+from muster.program.gradients._resolve import BatchedGradientError as BatchedGradientError
+from muster.program.gradients._resolve import with_gradients as with_gradients
 from muster.program.gradients._tape_trace import is_tape_open as is_tape_open
 from muster.program.gradients._tape_trace import is_tracing as is_tracing

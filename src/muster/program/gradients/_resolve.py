@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.extend import core as jex
+from jax.interpreters import batching
 
 from muster._errors import GradientError
 from muster.program.passes._jaxprs import (
@@ -20,10 +21,25 @@ from muster.program.passes._jaxprs import (
     variables_of,
     without,
 )
+from muster.program.variables._variable_scope import current_scope
 
 gradient_p = jex.Primitive("muster_gradient")
 gradient_p.multiple_results = True
 gradient_p.def_abstract_eval(lambda target, *sources, opened, **_: list(sources[: len(sources) - opened]))
+
+
+class BatchedGradientError(GradientError):
+    """A gradient was asked for inside of `jax.vmap`."""
+
+
+def _refuse(*_: Any, where: str, **__: Any) -> Any:
+    raise BatchedGradientError(
+        "A gradient was asked for inside of jax.vmap. Use tf.vectorized_map, or jax.grad inside of it. It is "
+        f"asked for in {where}."
+    )
+
+
+batching.primitive_batchers[gradient_p] = _refuse
 
 
 def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
@@ -37,6 +53,38 @@ def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
         values = Values.of(closed, args)
         _evaluate(equations, values, equations)
         return values.read(jaxpr.outvars)
+
+    return compute
+
+
+def with_gradients(function: Callable[[Any], Any], example: Any) -> Callable[[Any], Any]:
+    """Make a function that computes the gradients which another one asks for, as `jax.vmap` needs it.
+
+    Args:
+        function: Takes a structure of arrays, and may read values of the trace around.
+        example: An argument of it.
+    """
+    closed, shape = jax.make_jaxpr(function, return_shape=True)(example)
+    scope = current_scope()
+    compute = _of_shapes(closed) if scope is not None and scope.only_records else resolve(closed)
+
+    def call(value: Any) -> Any:
+        return jax.tree.unflatten(jax.tree.structure(shape), compute(*jax.tree.leaves(value)))
+
+    return call
+
+
+def _of_shapes(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
+    """Do as `resolve` for a run that needs the shapes of gradients alone: they are zeros."""
+
+    def compute(*args: jax.Array) -> list[jax.Array]:
+        values = Values.of(closed, args)
+        for eqn in closed.jaxpr.eqns:
+            if eqn.primitive is gradient_p:
+                values.update({made: jnp.zeros_like(type_of(made)) for made in eqn.outvars})
+            else:
+                values.compute([eqn])
+        return values.read(closed.jaxpr.outvars)
 
     return compute
 

@@ -72,7 +72,7 @@ class FunctionScope(VariableScope):
         self._peers = peers
         self._may_create = may_create
         self._gathers = gathers
-        self._recording = state is None
+        self.only_records = state is None
         for spec, variable in variables:
             self.table.put(spec, variable)
             self.state_mapping[id(variable)] = (state or {})[spec.path]
@@ -160,7 +160,7 @@ class FunctionScope(VariableScope):
         known: jax.Array | None = self.state_mapping.get(id(variable))
         if known is not None:
             return known
-        if not self._recording:
+        if not self.only_records:
             raise VariableMismatchError(
                 f"The function uses the variable {variable.path!r} this time, and did not when it was traced "
                 "first. It must use the same variables at every call with arguments of one kind."

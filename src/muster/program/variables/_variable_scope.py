@@ -86,6 +86,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         is_in_sync: Whether assignments are the same on all replicas now.
         has_labels: Whether a loss of class labels has been computed, which is NaN for labels out of range.
         eager_gradients: Computes gradients when the code runs untraced; None while it is traced.
+        only_records: Whether this run notes what the code does: variables have another value at each read.
         shared: What parts of the code that do not know each other share, by key.
         updates: The assignments that `holding_updates` holds back.
         read_by: The variables that are read are added to each of these, by their ids.
@@ -101,6 +102,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.penalties: list[tuple[str, jax.Array]] = []
         self.global_step: Any = None
         self.eager_gradients: EagerGradients | None = None
+        self.only_records = False
         self.shared: dict[Any, Any] = {}
         self.updates: list[HeldUpdate] = []
         self.read_by: list[dict[int, Any]] = []

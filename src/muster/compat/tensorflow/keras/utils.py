@@ -8,6 +8,7 @@ from muster.compat._names import passed_on as _passed_on
 from muster.compat.v2._folders import audio_dataset_from_directory as audio_dataset_from_directory
 from muster.compat.v2._folders import image_dataset_from_directory as image_dataset_from_directory
 from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
+from muster.compat.v2._split_dataset import split_dataset as split_dataset
 from muster.compat.v2._time_series import timeseries_dataset_from_array as timeseries_dataset_from_array
 from muster.distribute import DatasetCreator as _DatasetCreator
 from muster.distribute import SidecarEvaluator as SidecarEvaluator
@@ -24,6 +25,7 @@ def __getattr__(name: str) -> Any:
         "experimental",
         "audio_dataset_from_directory",
         "image_dataset_from_directory",
+        "split_dataset",
         "text_dataset_from_directory",
         "timeseries_dataset_from_array",
     )

@@ -152,6 +152,8 @@ def is_parts(inputs: Any) -> bool:
 def _flat(inputs: Any, model: Any) -> list[Any]:
     """Return the inputs in the order of the model's, as arrays."""
     names = [each.name for each in model.inputs]
+    if _is_nested(model._inputs_struct):
+        return _along(model._inputs_struct, inputs, model.name)
     if isinstance(inputs, Mapping):
         known = model._inputs_struct
         keys = list(known) if isinstance(known, dict) else names
@@ -171,6 +173,27 @@ def _flat(inputs: Any, model: Any) -> list[Any]:
             f"{type(inputs).__name__}."
         )
     return [*map(_array, inputs)]
+
+
+def _is_nested(structure: Any) -> bool:
+    parts = structure.values() if isinstance(structure, dict) else structure
+    return isinstance(structure, dict | list | tuple) and any(
+        isinstance(each, dict | list | tuple) for each in parts
+    )
+
+
+def _along(structure: Any, inputs: Any, name: str) -> list[Any]:
+    """Return the inputs for a structure of symbolic tensors, in the order in which Keras flattens it."""
+    if isinstance(structure, dict):
+        if not isinstance(inputs, Mapping) or structure.keys() - inputs.keys():
+            raise ValueError(f"The model {name!r} takes a dict of {', '.join(structure)}, got {inputs!r}.")
+        return [leaf for key in sorted(structure) for leaf in _along(structure[key], inputs[key], name)]
+    if isinstance(structure, list | tuple):
+        if not isinstance(inputs, list | tuple) or len(inputs) != len(structure):
+            raise ValueError(f"The model {name!r} takes a list of {len(structure)} inputs, got {inputs!r}.")
+        pairs = zip(structure, inputs, strict=True)
+        return [leaf for part, given in pairs for leaf in _along(part, given, name)]
+    return [_array(inputs)]
 
 
 def _array(value: Any) -> Any:
