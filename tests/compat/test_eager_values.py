@@ -462,3 +462,39 @@ def test_what_is_decoded_in_a_dataset_has_the_methods_of_tensors():
     assert scaled.numpy().tolist() == [[0, 0.5], [0, 0.5]]
     assert columns.numpy().tolist() == [1, 1]
     assert tf.io.decode_png(image).numpy().shape == (2, 3, 1)
+
+
+def test_lists_beside_arrays_are_arrays() -> None:
+    x = tf.constant([1.0, 2.0])
+    for found in ([1, 2] + x, x + [1, 2], x * (2, 2), (2, 2) * x):
+        assert (found.numpy().tolist(), found.dtype) == ([2.0, 4.0], tf.float32)
+    assert ([[1.0, 2.0]] @ tf.ones((2, 1))).numpy().tolist() == [[3.0]]
+    assert (x < [2, 1]).numpy().tolist() == [True, False]
+    assert tf.function(lambda y: [1, 1] - y)(x).numpy().tolist() == [0.0, -1.0]
+
+
+def test_numpy_of_a_traced_value_is_an_attribute_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="has no numbers yet"):
+        tf.function(lambda x: x.numpy())(1.0)
+
+
+def test_models_take_numbers() -> None:
+    inputs = tf.keras.Input(())
+    assert tf.keras.Model(inputs, inputs * 2 + 1)(3).numpy() == 7
+
+
+def test_specs_of_sparse_and_ragged_elements() -> None:
+    sparse = tf.SparseTensor([[0, 0], [1, 2]], [1, 2], [3, 4])
+    dataset = tf.data.Dataset.from_tensors(sparse)
+    assert isinstance(dataset.element_spec, tf.SparseTensorSpec)
+    assert dataset.element_spec.value_type is tf.SparseTensor
+    assert next(iter(dataset.batch(2))).shape == (1, 3, 4)
+    assert tf.constant([[1]]).shape.dims[0].is_compatible_with(None)
+
+
+def test_py_function_decorates() -> None:
+    @tf.py_function(Tout=tf.float32)
+    def double(x):
+        return x.numpy() * 2
+
+    assert [each.numpy() for each in tf.data.Dataset.range(2).map(double)] == [0.0, 2.0]

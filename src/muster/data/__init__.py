@@ -57,6 +57,7 @@ from muster.data.pipeline._prefetch import AUTOTUNE as AUTOTUNE
 from muster.data.pipeline._ragged_tensor import RaggedTensor as RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor as SparseTensor
 from muster.data.pipeline._spec import RaggedTensorSpec as RaggedTensorSpec
+from muster.data.pipeline._spec import SparseTensorSpec as SparseTensorSpec
 from muster.data.pipeline._spec import TensorSpec as TensorSpec
 from muster.data.readers._make_csv_dataset import make_csv_dataset as make_csv_dataset
 from muster.data.readers._readers import ArrayRecordDataset as ArrayRecordDataset

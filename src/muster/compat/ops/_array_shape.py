@@ -31,6 +31,10 @@ class Dimension(int):
         """The size as a plain int."""
         return int(self)
 
+    def is_compatible_with(self, other: int | None) -> bool:
+        """Return whether another size is the same, or None, which is any."""
+        return other is None or int(self) == int(other)
+
 
 def dimension_value(dimension: int | None) -> int | None:
     """Return a size as a plain int, or None."""

@@ -199,8 +199,12 @@ def numpy_function(
     return _typed(results, Tout)
 
 
-def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
+def py_function(
+    func: Callable[..., Any] | None = None, inp: Sequence[Any] = (), Tout: Any = None, name: str | None = None
+) -> Any:
     """Do as `numpy_function`; what the function takes also has ``numpy()``."""
+    if func is None:
+        return lambda decorated: lambda *arrays: shown_result(py_function(decorated, arrays, Tout))
     return numpy_function(lambda *arrays: func(*map(as_host_tensor, arrays)), inp, Tout)
 
 

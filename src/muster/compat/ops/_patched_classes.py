@@ -9,6 +9,8 @@ the one before, and so Keras' ``dtype`` a text with more attributes.
 NumPy's functions return NumPy's values, as for TensorFlow's tensors: NumPy calls the method of an array that
 has one, such as JAX's ``argmax``, unless the class says otherwise.
 
+Operators take lists of numbers beside arrays, as in ``x * [3.0, 4.0]``, which JAX refuses.
+
 ``float`` and ``int`` take arrays with one number and any axes, as in ``"%.2f" % predictions[0]``; JAX's own
 take only those without axes.
 
@@ -31,6 +33,7 @@ from jax._src.array import ArrayImpl
 from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._array_shape import ArrayShape
+from muster.compat.ops._arrays import as_array
 from muster.compat.ops._gradients import minimize
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_of
@@ -80,12 +83,33 @@ def _still_scaled(self: Any, grads: Any) -> Any:
     return grads
 
 
+_OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+_COMPARISONS = ("lt", "le", "gt", "ge")
+
+
+def _with_lists(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Wrap an operator: a list or tuple of numbers beside an array is one of its dtype."""
+
+    @functools.wraps(original)
+    def operate(self: Any, other: Any) -> Any:
+        if type(other) is list or type(other) is tuple:
+            other = as_array(other, self.dtype)
+        return original(self, other)
+
+    operate.takes_lists = True  # type: ignore[attr-defined]
+    return operate
+
+
+class _NoNumbersError(TraceError, AttributeError):
+    """``numpy()`` was called on a traced value, which has none in TensorFlow."""
+
+
 def _numpy_of_traced(self: Any) -> np.ndarray[Any, Any]:
     """Return the numbers that a value has in code that runs eagerly, while it is differentiated."""
     value = self.to_concrete_value()
     if value is not None:
         return np.asarray(value)
-    raise TraceError(
+    raise _NoNumbersError(
         f"numpy() was called on a value that is being traced ({self.aval.str_short()}), which has no "
         "numbers yet. Call it outside, on what the compiled function returns; tf.print shows values inside."
     )
@@ -183,6 +207,12 @@ def patch() -> None:
     setattr(ArrayImpl, "__array_function__", _array_function)  # noqa: B010  # the class does not declare it
     for name, convert in (("__float__", float), ("__int__", int)):
         setattr(ArrayImpl, name, _of_one(getattr(ArrayImpl, name), convert))
+    reflected = [f"r{how}" for how in _OPERATORS]
+    for owner in (ArrayImpl, jax.core.Tracer):
+        for name in map("__{}__".format, (*_OPERATORS, *reflected, *_COMPARISONS)):
+            original = getattr(owner, name)
+            if not hasattr(original, "takes_lists"):
+                setattr(owner, name, _with_lists(original))
     keras.Variable.op = names["op"]
     keras.Variable.numpy = _numpy_of_variable
     keras.Variable.get_shape = get_shape

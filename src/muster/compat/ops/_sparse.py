@@ -12,21 +12,7 @@ from jax.experimental.sparse import BCOO
 
 from muster.compat.ops._arrays import DTypeLike, as_array
 from muster.compat.ops._operation import operation
-from muster.data import SparseTensor, TensorSpec
-
-
-class SparseTensorSpec(TensorSpec):
-    """The shape and type of sparse tensors.
-
-    Source: tensorflow/python/framework/sparse_tensor.py, ``SparseTensorSpec``.
-    """
-
-    __slots__ = ()
-
-    def __init__(
-        self, shape: Sequence[int | None] | None = None, dtype: np.typing.DTypeLike = np.float32
-    ) -> None:
-        super().__init__(shape, dtype)
+from muster.data import SparseTensor
 
 
 @operation

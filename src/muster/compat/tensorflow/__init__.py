@@ -160,7 +160,6 @@ from muster.compat.ops._shape import tile as tile
 from muster.compat.ops._shape import transpose as transpose
 from muster.compat.ops._shape import unstack as unstack
 from muster.compat.ops._shape import zeros as zeros
-from muster.compat.ops._sparse import SparseTensorSpec as SparseTensorSpec
 from muster.compat.ops._special import acosh as acosh
 from muster.compat.ops._special import asinh as asinh
 from muster.compat.ops._special import atanh as atanh
@@ -250,6 +249,7 @@ from muster.data import FunctionArguments as _FunctionArguments
 from muster.data import RaggedTensor as RaggedTensor
 from muster.data import RaggedTensorSpec as RaggedTensorSpec
 from muster.data import SparseTensor as SparseTensor
+from muster.data import SparseTensorSpec as SparseTensorSpec
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import IndexedSlices as IndexedSlices
 from muster.program import GradientTape as GradientTape

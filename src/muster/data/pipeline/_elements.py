@@ -442,4 +442,4 @@ def _row_spec(spec: TensorSpec) -> TensorSpec:
     shape = None if spec.shape is None else spec.shape[1:]
     if isinstance(spec, RaggedTensorSpec):
         return RaggedTensorSpec(shape, spec.dtype, max(0, spec.ragged_rank - 1))
-    return TensorSpec(shape, spec.dtype)
+    return type(spec)(shape, spec.dtype)

@@ -14,6 +14,7 @@ from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import (
     RaggedTensorSpec,
+    SparseTensorSpec,
     TensorSpec,
     as_array,
     as_leaf,
@@ -83,7 +84,7 @@ class ArraySource(Table):
         specs = [
             RaggedTensorSpec(leaf.shape[1:], leaf.dtype, leaf.ragged_rank - 1)
             if isinstance(leaf, RaggedTensor)
-            else TensorSpec(leaf.shape[1:], leaf.dtype)
+            else SparseTensorSpec(leaf.shape[1:], leaf.dtype)
             if isinstance(leaf, SparseTensor)
             else None
             for leaf in leaves
@@ -106,7 +107,9 @@ class ArraySource(Table):
             else object_array([leaf])
             for leaf in leaves
         ]
-        return cls(tensors, arrays, "from_tensors")
+        kinds = SparseTensor | RaggedTensor
+        specs = [spec_of(leaf) if isinstance(leaf, kinds) else None for leaf in leaves]
+        return cls(tensors, arrays, "from_tensors", specs)
 
     @property
     def label(self) -> str:

@@ -110,12 +110,32 @@ class RaggedTensorSpec(TensorSpec):
         return f"RaggedTensorSpec({self._shape}, {short_dtype(self._dtype)}, {self._ragged_rank}, int64)"
 
 
+class SparseTensorSpec(TensorSpec):
+    """The shape and type of sparse tensors.
+
+    Source: tensorflow/python/framework/sparse_tensor.py, ``SparseTensorSpec``.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, shape: Iterable[int | None] | None = None, dtype: DTypeLike = np.float32) -> None:
+        super().__init__(shape, dtype)
+
+    @property
+    def value_type(self) -> type:
+        """The class of what it describes."""
+        return SparseTensor
+
+    def __repr__(self) -> str:
+        return f"SparseTensorSpec({self._shape}, {short_dtype(self._dtype)})"
+
+
 def batched_spec(spec: TensorSpec, size: int | None) -> TensorSpec:
     """Return the spec of `size` elements of a spec, stacked."""
     shape = None if spec.shape is None else (size, *spec.shape)
     if isinstance(spec, RaggedTensorSpec):
         return RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank + 1)
-    return TensorSpec(shape, spec.dtype)
+    return type(spec)(shape, spec.dtype)
 
 
 def short_dtype(dtype: np.dtype[Any]) -> str:
@@ -153,7 +173,7 @@ def spec_of(leaf: Any) -> TensorSpec:
     if isinstance(leaf, np.ndarray | np.generic):
         return TensorSpec(leaf.shape, leaf.dtype)
     if isinstance(leaf, SparseTensor):
-        return TensorSpec([None] * len(leaf.shape), leaf.dtype)
+        return SparseTensorSpec([None] * len(leaf.shape), leaf.dtype)
     if is_ragged(leaf):
         return RaggedTensorSpec((None, *leaf.shape[1:]), leaf.dtype, leaf.ragged_rank)
     return TensorSpec((), str if isinstance(leaf, str) else object)
