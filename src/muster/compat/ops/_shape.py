@@ -342,6 +342,9 @@ def matmul(
         output_type: The dtype of the product; None is that of the matrices.
         name: Unused.
 
+    Raises:
+        ValueError: The sizes do not fit.
+
     Source: tensorflow/python/ops/math_ops.py, ``matmul``.
     """
     left, right = as_array(a, output_type), as_array(b, output_type)
@@ -349,6 +352,12 @@ def matmul(
     right = right.swapaxes(-1, -2) if transpose_b or adjoint_b else right
     left = left.conj() if adjoint_a else left
     right = right.conj() if adjoint_b else right
+    inner = left.shape[-1:] + right.shape[-2:-1]
+    if len(inner) == 2 and inner[0] != inner[1] and not any(map(is_size, inner)):
+        raise ValueError(
+            f"Matrix size-incompatible: In[0]: {list(left.shape)}, In[1]: {list(right.shape)}. The last size "
+            "of the first must be the last but one of the second."
+        )
     return apply("matmul", left, right)
 
 

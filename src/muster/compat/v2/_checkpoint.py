@@ -1,10 +1,11 @@
 """``tf.train.Checkpoint`` and ``CheckpointManager``, for custom training loops."""
 
 import contextlib
+import functools
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,10 +13,13 @@ from muster import checkpoint
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import BASENAME
-from muster.checkpoint.objects import Variable
+from muster.checkpoint.objects import Variable, named_variables
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, newest_checkpoint, restore_objects
 from muster.compat.v2._checkpoint_objects import Objects, Positioned, require_savable
+from muster.compat.v2._deferred import WaitingList, set_waiting, variables_by_path, wait_for
+from muster.compat.v2._module import Module
 from muster.compat.v2._named_checkpoints import numbered
+from muster.compat.v2._restored import Restored
 from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
@@ -50,8 +54,9 @@ class Checkpoint(Objects):
         run_calls: How many steps a PreemptionCheckpointHandler has run so far.
 
     Source: tensorflow/python/checkpoint/checkpoint.py, ``Checkpoint``. TensorFlow restores variables that do
-    not exist yet as soon as they do. Here `restore` builds what is not built yet: layers and models for the
-    shapes of inputs that they were saved with, and a single optimizer for the variables of a single model.
+    not exist yet as soon as they do. So does `restore` here with those of modules, and of Checkpoints that
+    get an object; and it builds what is not built yet: layers and models for the shapes of inputs that they
+    were saved with, and a single optimizer for the variables of a single model.
     """
 
     save_counter: int
@@ -67,7 +72,8 @@ class Checkpoint(Objects):
             object.__setattr__(self, name, value)
         else:
             require_savable(name, value)
-            self._objects[name] = value
+            self._objects[name] = WaitingList(value) if type(value) is list else value
+            set_waiting()
 
     def __getattr__(self, name: str) -> Any:
         objects = vars(self).get("_objects", {})
@@ -139,7 +145,10 @@ class Checkpoint(Objects):
             if isinstance(each, keras.Layer) and each.built
         }
         positions = {name: each.position for name, each in self._iterators().items()}
+        paths = {id(variable): path for path, variable in reversed(self._paths().items())}
+        named = named_variables(self._variables())
         metadata = {
+            "paths": {name: paths[id(each)] for name, each in named.items() if id(each) in paths},
             "save_counter": self.save_counter,
             "run_calls": self.run_calls,
             "builds": builds,
@@ -150,7 +159,7 @@ class Checkpoint(Objects):
 
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: CheckpointOptions | None = None
-    ) -> "Restored":
+    ) -> Restored:
         """Set all variables to their saved values; objects that only the checkpoint has are left alone.
 
         Args:
@@ -177,22 +186,28 @@ class Checkpoint(Objects):
                 "others without it."
             )
         self._build_layers(found.metadata.get("builds", {}))
-        owners = self._owners()
-        left = [name for name in found.variables if name.partition("/")[0] not in owners]
-        found = replace(found, variables={k: v for k, v in found.variables.items() if k not in {*left}})
+        waiting, variables = self._waiting(found)
+        apart = {name for group in waiting.values() for name in group}
+        every = found.variables
+        found = replace(found, variables={k: v for k, v in every.items() if k not in apart})
         saved = len(found.variables) + sum(len(table.columns) for table in found.tables.values())
-        if saved > sum(map(len, self._variables().values())):
+        if saved > sum(map(len, variables.values())):
             self._build_optimizer()
+            variables = {name: each for name, each in self._variables().items() if name in variables}
         advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
         with self._together():
-            restore_variables(found, self._variables(), advice)
+            restore_variables(found, variables, advice)
+        left = [
+            self._wait(found.path, name, group, found.metadata.get("paths", {}), every)
+            for name, group in waiting.items()
+        ]
         for name, each in iterators.items():
             each.go_on(positions[name])
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         self.run_calls = int(found.metadata.get("run_calls", 0))
         return Restored(found.path, left)
 
-    def read(self, save_path: str | os.PathLike[str], options: CheckpointOptions | None = None) -> "Restored":
+    def read(self, save_path: str | os.PathLike[str], options: CheckpointOptions | None = None) -> Restored:
         """Set all variables to those of a path that `write` wrote; as `restore` without ``save_counter``.
 
         Raises:
@@ -249,6 +264,59 @@ class Checkpoint(Objects):
             with strategy_of(trained[0]).scope():
                 optimizers[0].build(trained)
 
+    def _waiting(
+        self, found: checkpoint.Checkpoint
+    ) -> tuple[dict[str, list[str]], dict[str, list[Variable]]]:
+        """Return what is matched by the names of attributes, and not by the order of variables.
+
+        Returns:
+            The names of saved variables that are not here, by the module whose attributes they will be, or
+            "" for those of no object that is here; and the variables of each object that are matched.
+        """
+        paths, owners, variables = found.metadata.get("paths", {}), self._owners(), self._variables()
+        saved: dict[str, list[str]] = {}
+        for name in found.variables:
+            saved.setdefault(name.partition("/")[0], []).append(name)
+        waiting = {
+            name: group
+            for name, group in saved.items()
+            if isinstance(owners.get(name), Module)
+            and len(group) > len(variables[name])
+            and {*group} <= {*paths}
+        }
+        waiting[""] = [each for name, group in saved.items() if name not in owners for each in group]
+        known = {paths.get(name) for name in waiting[""]}
+        here = {id(each): path for path, each in self._paths().items()}
+        return waiting, {
+            name: each
+            for name, each in variables.items()
+            if name not in waiting
+            and (name in saved or not each or any(here.get(id(variable)) not in known for variable in each))
+        }
+
+    def _wait(
+        self, path: str, name: str, group: list[str], paths: Mapping[str, str], saved: Mapping[str, Any]
+    ) -> Callable[[], list[str]]:
+        """Set saved variables that are here, and others later; return what lists those that are not set."""
+        values: dict[str, Callable[[], Any]]
+        if name:
+            copies = {each: saved[each].copy() for each in group}
+            values = {paths[each]: functools.partial(copies.get, each) for each in group if each in paths}
+        else:  # most are never asked for, such as an optimizer's where a model is restored alone
+            values = {paths[each]: functools.partial(_read, path, each) for each in group if each in paths}
+        if values and name:
+            wait_for(self._owners()[name], lambda module: dict(variables_by_path(name, module)), values)
+        elif values:
+            wait_for(self, Checkpoint._paths, values)
+        return lambda: [each for each in group if paths.get(each, each) in values or each not in paths]
+
+    def _paths(self) -> dict[str, Any]:
+        """Return the variables that are reached from the objects, by the names of attributes on the way."""
+        found: dict[str, Any] = {}
+        for path, each in variables_by_path("", self.nested()):
+            found.setdefault(path, each)
+        return found
+
     def _together(self) -> contextlib.AbstractContextManager[None]:
         """Read and write the variables that are on servers in few messages meanwhile."""
         variables = itertools.chain.from_iterable(self._variables().values())
@@ -272,42 +340,8 @@ class Checkpoint(Objects):
         return {name: each for name, each in self.flat().items() if isinstance(each, Positioned)}
 
 
-class Restored:
-    """The result of ``restore``, which has matched all variables of the program, or raised an error.
-
-    Args:
-        path: The checkpoint.
-        left: The names of variables that only the checkpoint has.
-    """
-
-    def __init__(self, path: str = "", left: Sequence[str] = ()) -> None:
-        self._path, self._left = path, left
-
-    def assert_consumed(self) -> "Restored":
-        """Check that all of the checkpoint was used.
-
-        Raises:
-            AssertionError: It has objects that are not in the program.
-        """
-        if self._left:
-            raise AssertionError(
-                f"{self._path} has {len(self._left)} variables that are not here, such as {self._left[0]}. "
-                "Give their objects to the Checkpoint, too, or leave the check out."
-            )
-        return self
-
-    def assert_existing_objects_matched(self) -> "Restored":
-        """Pass: all variables were in the checkpoint."""
-        return self
-
-    def expect_partial(self) -> "Restored":
-        """Do nothing: there is nothing to warn of."""
-        return self
-
-    def run_restore_ops(self, session: None = None) -> None:
-        """Do nothing: the values are there already."""
-
-    initialize_or_restore = run_restore_ops
+def _read(path: str, name: str) -> Any:
+    return checkpoint.read_checkpoint(path, tables=False).variables[name]
 
 
 class CheckpointManager:

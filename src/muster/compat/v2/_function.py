@@ -16,6 +16,7 @@ from muster._errors import OutOfRangeError
 from muster._keras import keras
 from muster.compat.ops._eager_values import HostText, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
+from muster.compat.v2._deferred import is_waiting
 from muster.data import DatasetIterator, TensorSpec
 from muster.distribute.functions import Function as CompiledFunction
 from muster.distribute.functions import as_traced
@@ -65,7 +66,7 @@ class Function(CompiledFunction):
         """
         if self.input_signature is not None:
             _require_fitting(args, self.input_signature)
-        uncompiled = self._uncompiled or any(map(_runs_uncompiled, (*args, *kwargs.values())))
+        uncompiled = self._uncompiled or is_waiting() or any(map(_runs_uncompiled, (*args, *kwargs.values())))
         if current_scope() is not None or not uncompiled:
             try:
                 return super().__call__(*args, **kwargs)

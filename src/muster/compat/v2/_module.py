@@ -8,6 +8,14 @@ from muster._keras import keras
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+# Called after a module has got an attribute.
+_LISTENERS: list[Callable[[], None]] = []
+
+
+def tell_of_attributes(listener: Callable[[], None]) -> None:
+    """Call a function whenever a module has got an attribute."""
+    _LISTENERS.append(listener)
+
 
 class Module:
     """Finds the variables and modules among its attributes, also in lists, tuples and dicts.
@@ -23,6 +31,11 @@ class Module:
         if name is not None and not name.isidentifier():
             raise ValueError(f"A module's name must be a valid Python identifier, got {name!r}.")
         self._name = name or words
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        for listener in _LISTENERS:
+            listener()
 
     @property
     def name(self) -> str:
