@@ -10,6 +10,15 @@ from dataset_model import read
 from muster.data import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, TensorSpec
 
 
+def test_types_and_shapes_as_tensorflow_1_names_them() -> None:
+    dataset = Dataset.from_tensor_slices(({"x": np.zeros((4, 2), np.float32)}, ["a", "b", "c", "d"])).batch(2)
+    assert dataset.output_types == ({"x": np.dtype(np.float32)}, np.dtype(str))
+    assert dataset.output_shapes == ({"x": (None, 2)}, (None,))
+    ragged = Dataset.range(3).map(lambda n: np.ones(int(n), np.int64))
+    padded = ragged.padded_batch(3, ragged.output_shapes)
+    assert [each.tolist() for each in padded] == [[[0, 0], [1, 0], [1, 1]]]
+
+
 def test_nothing_is_read_ahead_of_need() -> None:
     pulled = []
 

@@ -35,3 +35,14 @@ def test_dispatch_is_dynamic_or_nothing() -> None:
     assert Dataset.range(1).with_options(options).map(abs).options() == options
     with pytest.raises(ValueError, match="dispatch is \"dynamic\".* or None, got 'Dynamic'"):
         options.experimental_distribute.dispatch = "Dynamic"
+
+
+def test_options_of_speed_are_accepted() -> None:
+    options = Options()
+    options.experimental_threading.private_threadpool_size = 8
+    options.threading.max_intra_op_parallelism = 1
+    options.experimental_optimization.map_parallelization = True
+    options.autotune.enabled = False
+    assert list(Dataset.range(2).with_options(options)) == [0, 1]
+    with pytest.raises(AttributeError, match="ThreadingOptions has max_intra_op_parallelism"):
+        options.threading.threads = 2  # type: ignore[attr-defined]

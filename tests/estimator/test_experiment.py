@@ -104,3 +104,11 @@ def test_the_default_schedule_trains_and_evaluates(config):
 def test_what_is_wrong_is_named(config, call, error, says):
     with pytest.raises(error, match=says):
         call(config)
+
+
+@pytest.mark.parametrize(("frequency", "steps"), [(0, [20]), (1, [5, 10, 15, 20]), (10, [5, 15, 20])])
+def test_evaluations_are_some_steps_apart(config, frequency, steps):
+    tried = experiment(config, train_steps=20, min_eval_frequency=frequency)
+    tried.train_and_evaluate()
+    seen = [e.step for e in read_events(f"{config.model_dir}/eval") if e.tag == "loss"]
+    assert seen == steps

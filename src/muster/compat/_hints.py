@@ -103,7 +103,7 @@ INSTEAD = {
     "tf.contrib.losses.*": "Use tf.losses.",
     "tf.contrib.metrics.*": _METRIC,
     "tf.contrib.opt.*": "Use keras.optimizers: AdamW, Lion, LossScaleOptimizer and others.",
-    "tf.contrib.predictor": "Use tf.saved_model.load or muster.saved_model.load.",
+    "tf.contrib.predictor.*": "Use tf.saved_model.load or muster.saved_model.load.",
     "tf.contrib.quantize": "Use Keras' quantization: model.quantize.",
     "tf.contrib.rnn.*": _RNN,
     "tf.contrib.saved_model": "Use tf.saved_model.",
@@ -123,8 +123,6 @@ INSTEAD = {
     "tensors.",
     "tf.data.Dataset.map_with_legacy_function": "Use Dataset.map.",
     "tf.data.Dataset.output_classes": "Use Dataset.element_spec.",
-    "tf.data.Dataset.output_shapes": "Use Dataset.element_spec.",
-    "tf.data.Dataset.output_types": "Use Dataset.element_spec.",
     "tf.data.Dataset.sparse_batch": "Use Dataset.padded_batch.",
     "tf.data.Iterator.from_string_handle": "Return the dataset from the input_fn.",
     "tf.data.Iterator.from_structure": "Return the dataset from the input_fn; train and evaluate take one "
@@ -136,8 +134,6 @@ INSTEAD = {
     "tf.data.experimental.make_saveable_from_iterator": "Leave it out: checkpoints hold the input's "
     "position.",
     "tf.data.experimental.service": "Workers read their share: Dataset.shard, or dispatch='dynamic'.",
-    "tf.data.get_output_shapes": "Use Dataset.element_spec.",
-    "tf.data.get_output_types": "Use Dataset.element_spec.",
     "tf.debugging.experimental": 'Use jax.config.update("jax_debug_nans", True).',
     "tf.debugging.get_log_device_placement": "Arrays say where they are: devices().",
     "tf.depth_to_space": "Use tf.reshape and tf.transpose.",

@@ -14,8 +14,10 @@ from muster.data._iterator import DatasetIterator as DatasetIterator
 from muster.data._iterator import moved_position as moved_position
 from muster.data._numbered import NumberedElements as NumberedElements
 from muster.data._numbered_reader import NumberedReader as NumberedReader
+from muster.data._one_shot import NextValue as NextValue
 from muster.data._one_shot import OneShotIterator as OneShotIterator
 from muster.data._one_shot import as_dataset as as_dataset
+from muster.data._one_shot import compute_for_next as compute_for_next
 from muster.data._optional import GetNext as GetNext
 from muster.data._optional import Optional as Optional
 from muster.data._options import AutoShardPolicy as AutoShardPolicy

@@ -27,7 +27,7 @@ from muster.data.pipeline._padding import Padding
 from muster.data.pipeline._prefetch import AUTOTUNE, Prefetch
 from muster.data.pipeline._shuffle import Shuffle
 from muster.data.pipeline._sources import RangeSource
-from muster.data.pipeline._structure import flatten
+from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
 INFINITE_CARDINALITY = INFINITE
 UNKNOWN_CARDINALITY = UNKNOWN
@@ -404,6 +404,17 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         then unknown.
         """
         return self._node.element_spec
+
+    @property
+    def output_types(self) -> Any:
+        """Structure of the dtypes of one element, as TensorFlow 1 names it."""
+        return map_leaves(lambda spec: spec.dtype, self.element_spec)
+
+    @property
+    def output_shapes(self) -> Any:
+        """Structure of the shapes of one element, None for an unknown one; `padded_batch` takes it."""
+        spec = self.element_spec
+        return rebuild(spec, [leaf.shape for leaf in flatten(spec)])
 
     def cardinality(self) -> int:
         """Return the number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""

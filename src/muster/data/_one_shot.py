@@ -1,5 +1,6 @@
 """TensorFlow 1's iterators, whose next element stands for all of them in an input_fn."""
 
+from collections.abc import Callable
 from typing import Any
 
 from muster.data.pipeline._spec import TensorSpec
@@ -28,10 +29,18 @@ class NextValue(TensorSpec):
     def __hash__(self) -> int:
         return id(self)
 
+    def set_shape(self, shape: Any) -> None:
+        """Do nothing: elements have the shapes that they have."""
+
+    def get_shape(self) -> Any:
+        """Return the shape."""
+        return self.shape
+
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
             f"{self!r} of get_next() stands for a value of each element and has none of its own: an input_fn "
-            "returns it. Compute in Dataset.map, or take elements by `for element in dataset`."
+            "returns it. Compute by TensorFlow's operations or in Dataset.map, or take elements by `for "
+            "element in dataset`."
         )
 
     __array__ = __getitem__ = __neg__ = __iter__ = __len__ = _refuse
@@ -49,6 +58,30 @@ class NextElement:
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
+
+    def compute(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Return what stands for the results of a function of each element's values.
+
+        Args:
+            function: Takes and returns arrays, as a function for ``Dataset.map`` does.
+            args: Its arguments, which have values of this element in lists, tuples and dicts.
+            kwargs: Its named arguments.
+        """
+        alone = not isinstance(self.dataset.element_spec, tuple)
+        before = len(flatten(self.dataset.element_spec))
+        made: list[Any] = []
+
+        def appended(*element: Any) -> Any:
+            values = flatten(element[0] if alone else element)
+            given, named = replaced_next_values((args, kwargs), lambda value: values[value.place])
+            result = function(*given, **named)
+            made[:] = [result]
+            return (*values, *flatten(_without_lists(result)))
+
+        self.dataset = self.dataset.map(appended)
+        spec = flatten(self.dataset.element_spec)
+        leaves = [NextValue(leaf, self, i) for i, leaf in enumerate(spec)][before:]
+        return list(leaves) if isinstance(made[0], list) else rebuild(_without_lists(made[0]), leaves)
 
     def dataset_of(self, returned: Any) -> Any:
         """Return the dataset whose elements have the structure that an input_fn returned."""
@@ -87,11 +120,45 @@ class OneShotIterator:
     def get_next(self, name: str | None = None) -> Any:
         """Return the next element: its values stand for those of each element, in an input_fn.
 
-        They can be taken apart and put together otherwise, as ``{"x": images}, labels``. To compute with them
-        is an error: do it in `Dataset.map`.
+        They can be taken apart and put together otherwise, as ``{"x": images}, labels``. Operations of
+        `muster.compat` compute with them, as in `Dataset.map`.
         """
         element, spec = NextElement(self._dataset), self._dataset.element_spec
         return rebuild(spec, [NextValue(leaf, element, i) for i, leaf in enumerate(flatten(spec))])
+
+
+def replaced_next_values(structure: Any, replace: Callable[[NextValue], Any]) -> Any:
+    """Return a structure of lists, tuples and dicts with other leaves for its `NextValue`."""
+    if isinstance(structure, NextValue):
+        return replace(structure)
+    if isinstance(structure, dict):
+        return {key: replaced_next_values(value, replace) for key, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        made = [replaced_next_values(value, replace) for value in structure]
+        if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+            return type(structure)(*made)
+        return made if isinstance(structure, list) else tuple(made)
+    return structure
+
+
+def compute_for_next(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Compute with values of `OneShotIterator.get_next`: see `NextElement.compute`.
+
+    Raises:
+        ValueError: They are of several calls of ``get_next``.
+    """
+    found: list[NextValue] = []
+    replaced_next_values((args, kwargs), found.append)
+    sources = {value.source for value in found}
+    if len(sources) > 1:
+        raise ValueError(
+            "A value is computed of values of one call of get_next(). Put datasets together by Dataset.zip."
+        )
+    return sources.pop().compute(function, args, kwargs)
+
+
+def _without_lists(result: Any) -> Any:
+    return tuple(result) if isinstance(result, list) else result
 
 
 def as_dataset(returned: Any) -> Any:

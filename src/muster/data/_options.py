@@ -69,6 +69,48 @@ class DistributeOptions(_Checked):
 
 
 @dataclass
+class ThreadingOptions(_Checked):
+    """Accepted and ignored: how many threads TensorFlow's pipelines have.
+
+    Source: tensorflow/python/data/ops/options.py, ``ThreadingOptions``, as the next two.
+    """
+
+    max_intra_op_parallelism: int | None = None
+    private_threadpool_size: int | None = None
+
+
+@dataclass
+class AutotuneOptions(_Checked):
+    """Accepted and ignored: how TensorFlow's pipelines choose their own parallelism."""
+
+    enabled: bool | None = None
+    cpu_budget: int | None = None
+    ram_budget: int | None = None
+    autotune_algorithm: Any = None
+
+
+@dataclass
+class OptimizationOptions(_Checked):
+    """Accepted and ignored: which operations TensorFlow's pipelines rewrite."""
+
+    apply_default_optimizations: bool | None = None
+    autotune: bool | None = None
+    autotune_buffers: bool | None = None
+    autotune_cpu_budget: int | None = None
+    autotune_ram_budget: int | None = None
+    filter_fusion: bool | None = None
+    filter_parallelization: bool | None = None
+    inject_prefetch: bool | None = None
+    map_and_batch_fusion: bool | None = None
+    map_and_filter_fusion: bool | None = None
+    map_fusion: bool | None = None
+    map_parallelization: bool | None = None
+    noop_elimination: bool | None = None
+    parallel_batch: bool | None = None
+    shuffle_and_repeat_fusion: bool | None = None
+
+
+@dataclass
 class Options(_Checked):
     """Options of a dataset; set its attributes and hand it to `Dataset.with_options`.
 
@@ -76,7 +118,10 @@ class Options(_Checked):
         experimental_distribute: How a strategy distributes the dataset.
         deterministic: Accepted and ignored; the order is always deterministic.
         experimental_deterministic: Accepted and ignored.
-        experimental_slack: Accepted and ignored.
+        experimental_slack: Accepted and ignored, as all below: it makes TensorFlow's pipelines faster.
+        threading: Ignored; likewise ``experimental_threading``, its older name.
+        autotune: Ignored.
+        experimental_optimization: Ignored.
 
     Source: tensorflow/python/data/ops/options.py, ``Options``.
     """
@@ -85,3 +130,7 @@ class Options(_Checked):
     deterministic: bool | None = None
     experimental_deterministic: bool | None = None
     experimental_slack: bool | None = None
+    threading: ThreadingOptions = field(default_factory=ThreadingOptions)
+    experimental_threading: ThreadingOptions = field(default_factory=ThreadingOptions)
+    autotune: AutotuneOptions = field(default_factory=AutotuneOptions)
+    experimental_optimization: OptimizationOptions = field(default_factory=OptimizationOptions)

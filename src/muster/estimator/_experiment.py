@@ -46,6 +46,7 @@ class Experiment:
         eval_hooks: Iterable[SessionRunHook] | None = None,
         eval_delay_secs: float = 120,
         continuous_eval_throttle_secs: float = 60,
+        min_eval_frequency: int | None = None,
         delay_workers_by_global_step: bool = False,
         export_strategies: Exporter | Sequence[Exporter] | None = None,
         saving_listeners: Iterable[CheckpointSaverListener] | None = None,
@@ -62,6 +63,8 @@ class Experiment:
             eval_hooks: The hooks of evaluations.
             eval_delay_secs: How long continuous evaluation waits before it begins, in seconds.
             continuous_eval_throttle_secs: The least time between two evaluations, in seconds.
+            min_eval_frequency: The least number of steps between two evaluations of `train_and_evaluate`,
+                which come after checkpoints; 0 evaluates after training only. None goes by the time.
             delay_workers_by_global_step: Whether workers beside parameter servers begin one after the other.
             export_strategies: The exporters.
             saving_listeners: Called before and after each checkpoint.
@@ -80,6 +83,7 @@ class Experiment:
         self._eval_hooks = list(eval_hooks or ())
         self._eval_delay_secs = eval_delay_secs
         self._throttle_secs = continuous_eval_throttle_secs
+        self._every_steps = min_eval_frequency
         self._delays_workers = delay_workers_by_global_step
         self._exporters = export_strategies
         self._saving_listeners = list(saving_listeners or ())
@@ -220,7 +224,10 @@ class Experiment:
 
     def _executor(self, hooks: Iterable[SessionRunHook] = ()) -> TrainingExecutor:
         return TrainingExecutor(
-            self._estimator, self._train_spec(hooks), self._eval_spec(self._eval_input_fn)
+            self._estimator,
+            self._train_spec(hooks),
+            self._eval_spec(self._eval_input_fn),
+            every_steps=self._every_steps,
         )
 
     def _train_spec(self, hooks: Iterable[SessionRunHook] = ()) -> TrainSpec:

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster._keras import keras
 from muster.feature_column._column_lists import sorted_columns
@@ -73,6 +74,10 @@ class ColumnLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
         """Do the host's part on features that are not a step's, then call the layer."""
         if not isinstance(features, Mapping):
             raise ValueError(f"We expected a dictionary here. Instead we got: {features}")
+        # Keras takes lists for structures of tensors.
+        features = {
+            key: np.asarray(value) if isinstance(value, list) else value for key, value in features.items()
+        }
         if not any(isinstance(value, keras.KerasTensor) for value in features.values()):
             features = on_host(features, self._columns)
         return super().__call__(features, *args, **kwargs)

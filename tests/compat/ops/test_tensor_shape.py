@@ -34,3 +34,13 @@ def test_zeros_and_ones_take_tensorflows_numbers_of_dtypes() -> None:
     assert tf.ones([2], 3).dtype == np.int32
     with pytest.raises(ValueError, match=r"99 is no dtype: give its name, or a number of 1 \(float32\)"):
         tf.zeros(1, 99)
+
+
+def test_shapes_of_arrays_equal_lists() -> None:
+    shape = tf.zeros([4, 2, 3]).shape
+    assert shape == [4, 2, 3]
+    assert shape[1:] == [2, 3]
+    assert shape[1:] != [2, 4]
+    assert shape == (4, 2, 3)
+    assert hash(shape) == hash((4, 2, 3))
+    assert tf.TensorShape([None, 2])[1:] == [2]

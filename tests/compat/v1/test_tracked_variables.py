@@ -238,3 +238,26 @@ def test_replicas_train_it_in_a_custom_loop() -> None:
     dataset = tf.data.Dataset.from_tensors(BATCH).repeat(3)
     assert all(np.isfinite(step(x)) for x in strategy.experimental_distribute_dataset(dataset))
     assert sorted(each.name for each in layer.weights) == NAMES
+
+
+def test_get_or_create_layer() -> None:
+    """Values of Keras 2.15: the model is made once, and its variables and losses are the layer's."""
+    made = []
+
+    class Nested(tf.keras.layers.Layer):
+        def build_model(self) -> Any:
+            made.append(1)
+            inputs = tf.keras.Input(shape=(5,))
+            dense = tf.keras.layers.Dense(10, kernel_regularizer="l2", kernel_initializer="ones")
+            return tf.keras.Model(inputs, dense(inputs))
+
+        @tf.compat.v1.keras.utils.track_tf1_style_variables
+        def call(self, inputs: Any) -> Any:
+            return tf.compat.v1.keras.utils.get_or_create_layer("dense_model", self.build_model)(inputs)
+
+    layer = Nested()
+    layer(tf.ones((2, 5)))
+    assert layer(tf.ones((2, 5))).numpy().tolist() == [[5.0] * 10] * 2
+    assert len(made) == 1
+    assert [tuple(weight.shape) for weight in layer.weights] == [(5, 10), (10,)]
+    assert float(tf.add_n(layer.losses)) == pytest.approx(0.5)

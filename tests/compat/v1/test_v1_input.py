@@ -56,15 +56,33 @@ def test_values_of_an_iterator_are_those_of_elements() -> None:
     assert [int(each) for each in only] == [0, 1]
 
 
-def test_values_of_an_iterator_cannot_be_computed_with() -> None:
+def test_operations_compute_with_values_of_an_iterator() -> None:
+    features, labels = dataset().make_one_shot_iterator().get_next()
+    scaled = 255 - tf.to_float(features["x"]) * 2
+    first, _ = tf.split(scaled, 2, axis=1)
+    first.set_shape([None, 1])
+    elements = list(as_dataset(({"first": first, "x": features["x"]}, labels[:, 0] > 0)))
+    assert [each[0]["first"].tolist() for each in elements] == [[[255], [251]], [[247], [243]]]
+    assert [each[1].tolist() for each in elements] == [[False, True], [True, True]]
+    assert elements[1][0]["x"].tolist() == FEATURES["x"][2:].tolist()
+
+
+def test_text_of_an_iterator_is_looked_up() -> None:
+    lines = tf.data.Dataset.from_tensor_slices(["1,b", "2,a", "3,c"]).batch(2)
+    number, word = tf.decode_csv(lines.make_one_shot_iterator().get_next(), [[0], [""]])
+    table = tf.contrib.lookup.index_table_from_tensor(tf.constant(["a", "b"]))
+    elements = list(as_dataset(({"number": number}, table.lookup(word))))
+    assert [each[0]["number"].tolist() for each in elements] == [[1, 2], [3]]
+    assert [each[1].tolist() for each in elements] == [[1, 0], [-1]]
+
+
+def test_values_of_an_iterator_that_cannot_be_computed_with() -> None:
     value = tf.data.Dataset.range(2).make_one_shot_iterator().get_next()
-    with pytest.raises(TypeError, match=r"Compute in Dataset\.map"):
-        tf.to_float(value)
-    with pytest.raises(TypeError, match=r"Compute in Dataset\.map"):
-        _ = 255 / value
-    with pytest.raises(TypeError, match=r"Compute in Dataset\.map"):
-        _ = value[0] > 1
+    with pytest.raises(TypeError, match=r"or in Dataset\.map"):
+        np.asarray(value)
     iterator = dataset().make_one_shot_iterator()
+    with pytest.raises(ValueError, match="values of one call"):
+        _ = iterator.get_next()[1] + iterator.get_next()[1]
     with pytest.raises(ValueError, match="of one call, and no others"):
         as_dataset((iterator.get_next()[0], iterator.get_next()[1]))
     with pytest.raises(ValueError, match="of one call, and no others"):

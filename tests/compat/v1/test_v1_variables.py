@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from v1_steps import outputs_of
 
 import muster.compat.tensorflow.compat.v1 as tf
 from muster.program.trace._program import Program
@@ -207,3 +208,15 @@ def test_constraints_of_scopes_are_those_of_variables_and_layers() -> None:
         return {}
 
     program_of(step)
+
+
+def test_initializers_of_programs_get_a_dtype() -> None:
+    seen = []
+
+    def initial(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        seen.append(dtype)
+        return np.ones(shape)
+
+    outputs = outputs_of(lambda _: {"v": tf.get_variable("v", [2], initializer=initial) + 0})
+    assert outputs["v"].tolist() == [1, 1]
+    assert all(dtype is tf.float32 for dtype in seen)

@@ -219,6 +219,7 @@ def test_optimizers_of_tensorflow_1(tmp_path):
     ("make", "message"),
     [
         (lambda: DNNClassifier([0], COLUMNS), "hidden_units must be positive integers"),
+        (lambda: DNNClassifier(["8", "x"], COLUMNS), "hidden_units must be positive integers"),
         (lambda: DNNClassifier([2], COLUMNS, dropout=1), "dropout must be at least 0 and less than 1"),
         (lambda: DNNClassifier([2], []), "feature_columns must not be empty"),
         (lambda: DNNLinearCombinedClassifier(), "Either linear_feature_columns or dnn_feature_columns"),

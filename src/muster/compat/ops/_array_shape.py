@@ -46,7 +46,7 @@ def _with_value(size: Any) -> Any:
 
 
 class ArrayShape(tuple[int | None, ...]):
-    """A tuple of sizes, None where one is unknown, with TensorFlow's methods; equal to the plain tuple.
+    """A tuple of sizes, None where one is unknown, with TensorFlow's methods; equal to a plain tuple or list.
 
     Source: tensorflow/python/framework/tensor_shape.py, ``TensorShape``.
     """
@@ -94,6 +94,14 @@ class ArrayShape(tuple[int | None, ...]):
         """
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {tuple(self)} and {other} are incompatible.")
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return tuple.__ne__(self, tuple(other) if isinstance(other, list) else other)
+
+    __hash__ = tuple.__hash__
 
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)

@@ -16,7 +16,7 @@ import numpy as np
 
 from muster.compat.ops._array_shape import ArrayShape
 from muster.compat.ops._patched_classes import get_shape, ref, set_shape
-from muster.data import in_dataset_function
+from muster.data import NextValue, compute_for_next, in_dataset_function
 from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
 
@@ -189,6 +189,8 @@ def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(operation)
     def call(*args: Any, **options: Any) -> Any:
+        if any(isinstance(value, NextValue) for value in (*args, *options.values())):
+            return compute_for_next(call, args, options)
         result = operation(*args, **options)
         return _with_methods(result) if HostTensor in map(type, args) else shown_result(result)
 
@@ -201,6 +203,8 @@ def shown_decoded(operation: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(operation)
     def call(*args: Any, **options: Any) -> Any:
+        if any(isinstance(value, NextValue) for value in (*args, *options.values())):
+            return compute_for_next(call, args, options)
         return _with_methods(operation(*args, **options))
 
     return call

@@ -12,7 +12,14 @@ import numpy as np
 from muster._keras import keras
 from muster.compat.ops._arrays import is_size
 from muster.compat.ops._dynamic_shape import DynamicRaggedShape
-from muster.data import ComputedPlaceholder, Placeholder, RaggedTensor, SparseTensor
+from muster.data import (
+    ComputedPlaceholder,
+    NextValue,
+    Placeholder,
+    RaggedTensor,
+    SparseTensor,
+    compute_for_next,
+)
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -26,8 +33,9 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
     """Let a function of arrays take variables, whose values it gets, and symbolic tensors of Keras.
 
     Of a symbolic tensor, which a functional model is built of, it makes an operation of the model, as
-    ``keras.ops`` does; of a placeholder, what an exported model will compute. These may stand anywhere in the
-    arguments, also in lists, tuples and dicts.
+    ``keras.ops`` does; of a placeholder, what an exported model will compute; of values of TensorFlow 1's
+    iterators, what stands for the results of each element. These may stand anywhere in the arguments, also in
+    lists, tuples and dicts.
 
     Args:
         function: Takes and returns arrays, or structures of them.
@@ -37,6 +45,8 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
     @functools.wraps(function)
     def call(*args: Params.args, **kwargs: Params.kwargs) -> Result:
         found = _kind(args) if not kwargs else max(_kind(args), _kind(kwargs.values()))
+        if found == _NEXT:
+            return cast(Result, compute_for_next(call, args, kwargs))
         if found == _PLACEHOLDER:
             return cast(Result, _call_on_placeholders(key, args, kwargs))
         if found == _SYMBOLIC:
@@ -169,7 +179,7 @@ def _operator(how: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
 
 
 for _how in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow"):
-    for _kind_of_value in (Sizes, Placeholder):
+    for _kind_of_value in (Sizes, Placeholder, NextValue):
         setattr(_kind_of_value, f"__{_how}__", _operator(_how))
         setattr(_kind_of_value, f"__r{_how}__", _operator(_how, reflected=True))
 
@@ -246,7 +256,7 @@ def _no_text(values: Any) -> Any:
     raise TypeError("A model_fn computes with numbers, and text is for columns alone.")
 
 
-_NEITHER, _VARIABLE, _ROWS, _SYMBOLIC, _PLACEHOLDER = range(5)
+_NEITHER, _VARIABLE, _ROWS, _SYMBOLIC, _PLACEHOLDER, _NEXT = range(6)
 
 
 def _kind(values: Iterable[Any]) -> int:
@@ -257,6 +267,8 @@ def _kind(values: Iterable[Any]) -> int:
             return _SYMBOLIC
         if isinstance(value, Placeholder):
             return _PLACEHOLDER
+        if isinstance(value, NextValue):
+            return _NEXT
         if isinstance(value, keras.Variable):
             found = max(found, _VARIABLE)
         elif isinstance(value, RaggedTensor | SparseTensor | DynamicRaggedShape):
@@ -293,7 +305,8 @@ def arithmetic(left: Any, right: Any, how: str) -> Any:
 
 
 for _how in ("lt", "le", "gt", "ge"):
-    setattr(Placeholder, f"__{_how}__", _operator(_how))
+    for _kind_of_value in (Placeholder, NextValue):
+        setattr(_kind_of_value, f"__{_how}__", _operator(_how))
 _METHODS = {
     "__neg__": lambda placeholder: arithmetic(0, placeholder, "sub"),
     "__getitem__": lambda placeholder, key: item(placeholder, key),
@@ -301,3 +314,4 @@ _METHODS = {
 }
 for _name, _method in _METHODS.items():
     setattr(Placeholder, _name, _method)
+    setattr(NextValue, _name, _method)

@@ -8,8 +8,8 @@ DIFFERENCES = {
     "tf.GradientTape": "in a step zeros instead of None if the target does not depend on a source",
     "tf.Graph": "stands for nothing; get_tensor_by_name gives hooks a handle",
     "tf.Print": "prints in each step, to standard error",
-    "tf.RaggedTensor": "row_splits are int64 and known when a function is traced; models take arrays",
-    "tf.SparseTensor": "indices are sorted, and known when a function is traced; Keras' layers take arrays",
+    "tf.RaggedTensor": "one ragged axis; for input pipelines and columns",
+    "tf.SparseTensor": "for input pipelines and columns; not in a step",
     "tf.Tensor": "or a NumPy array with 64 bits or text; both have numpy()",
     "tf.TensorShape": "a tuple; None if the rank is unknown",
     "tf.app.run": "parses flags, if absl is installed",
@@ -29,35 +29,35 @@ DIFFERENCES = {
     "tf.contrib.crf": "all but CrfForwardRnnCell and its kin, and scores of several tags at once",
     "tf.contrib.distribute.MirroredStrategy": "num_gpus counts nothing where there are no GPUs",
     "tf.contrib.estimator.forward_features": "dense features alone",
-    "tf.contrib.layers": "the layers, regularizers and columns that programs use; tf.contrib.slim has the"
-    " layers, too",
+    "tf.contrib.layers": "the layers, regularizers and columns that programs use; tf.contrib.slim has the "
+    "layers, too",
     "tf.contrib.learn.Experiment": "eval_metrics and what was deprecated in TensorFlow 1.15 are left out",
-    "tf.contrib.learn.learn_runner.run": "with run_config only; by default each task of a cluster does "
-    "its part",
+    "tf.contrib.learn.learn_runner.run": "with run_config only; by default each task of a cluster does its "
+    "part",
     "tf.data.Dataset": "order is always deterministic; the position can be saved",
     "tf.data.Dataset.make_one_shot_iterator": "get_next() stands for all elements, for an input_fn to "
-    "return; compute in Dataset.map",
+    "return, and for operations",
     "tf.data.TFRecordDataset": "records are bytes, with numpy() in eager code; files are read in order",
     "tf.data.TextLineDataset": "lines are str",
     "tf.data.experimental.AutoShardPolicy": "AUTO takes FILE only if there are as many files as workers; "
     "HINT is refused",
     "tf.data.experimental.CsvDataset": "text is str",
     "tf.data.experimental.make_csv_dataset": "files are read in the order of their names",
-    "tf.data.make_one_shot_iterator": "get_next() stands for all elements, for an input_fn to return; "
-    "compute in Dataset.map",
+    "tf.data.make_one_shot_iterator": "get_next() stands for all elements, for an input_fn to return, and "
+    "for operations",
     "tf.debugging.set_log_device_placement": "no effect, and a warning",
     "tf.device": "for eager computations; NumPy values stay on the host",
-    "tf.distribute.DistributedDataset": "a batch that cannot be split equally gives the first replicas a "
-    "row more; fewer rows than replicas are given to each, and count once",
+    "tf.distribute.DistributedDataset": "a batch that cannot be split equally gives the first replicas a row"
+    " more; fewer rows than replicas are given to each, and count once",
     "tf.distribute.DistributedDataset.element_spec": "plain TensorSpecs of one replica's batch",
-    "tf.distribute.DistributedIterator": "a tf.function takes it, and calls next or get_next_as_optional,"
-    " without a loop over it",
+    "tf.distribute.DistributedIterator": "a tf.function takes it, and calls next or get_next_as_optional, "
+    "without a loop over it",
     "tf.distribute.DistributedValues": "with one replica, values are plain arrays",
-    "tf.distribute.MirroredStrategy": "for Estimators: each replica takes a batch of the input_fn in each"
-    " step; a batch that cannot be split equally, as at the end of the data, gives the first replicas a "
+    "tf.distribute.MirroredStrategy": "for Estimators: each replica takes a batch of the input_fn in each "
+    "step; a batch that cannot be split equally, as at the end of the data, gives the first replicas a "
     "row more, and means count replicas by their rows",
-    "tf.distribute.MultiWorkerMirroredStrategy": "for Estimators; tasks start in any order; uneven data "
-    "is counted exactly; if a worker is lost, the others end with an error that names it",
+    "tf.distribute.MultiWorkerMirroredStrategy": "for Estimators; tasks start in any order; uneven data is "
+    "counted exactly; if a worker is lost, the others end with an error that names it",
     "tf.distribute.NcclAllReduce": "XLA does the all-reduce; num_packs has an effect, see Choosing a "
     "strategy",
     "tf.distribute.ParameterServerStrategy": "max_staleness is muster's; variables go to the server that "
@@ -68,40 +68,40 @@ DIFFERENCES = {
     "tf.distribute.Server": "serves variables to Estimators, see Parameter servers; runs no graphs; join "
     "returns when the job has ended",
     "tf.distribute.TPUStrategy": "the TPUs of one host; tested only on virtual devices",
-    "tf.distribute.cluster_resolver.ClusterResolver": "num_accelerators returns the resolver's argument: "
-    "JAX knows the devices",
+    "tf.distribute.cluster_resolver.ClusterResolver": "num_accelerators returns the resolver's argument: JAX"
+    " knows the devices",
     "tf.distribute.cluster_resolver.GCEClusterResolver": "asks Google's HTTP API itself: takes no service",
     "tf.distribute.cluster_resolver.KubernetesClusterResolver": "takes the addresses of pods rather than "
     "nodes; finds the pod that it runs in",
-    "tf.distribute.cluster_resolver.SlurmClusterResolver": "reads the environment when it is created; "
-    "hosts keep their order; GPUs are not needed",
+    "tf.distribute.cluster_resolver.SlurmClusterResolver": "reads the environment when it is created; hosts "
+    "keep their order; GPUs are not needed",
     "tf.distribute.cluster_resolver.TFConfigClusterResolver": "reads TF_CONFIG once, when it is created",
-    "tf.distribute.cluster_resolver.TPUClusterResolver": "for programs on the hosts of a TPU; connect "
-    "does nothing",
+    "tf.distribute.cluster_resolver.TPUClusterResolver": "for programs on the hosts of a TPU; connect does "
+    "nothing",
     "tf.distribute.cluster_resolver.UnionResolver": "equal addresses are the same task",
     "tf.distribute.coordinator.RemoteValue": "it survives the worker that computed it",
-    "tf.distribute.coordinator.experimental_get_current_worker_index": "an array, which the program takes"
-    " as an input",
+    "tf.distribute.coordinator.experimental_get_current_worker_index": "an array, which the program takes as"
+    " an input",
     "tf.distribute.experimental.CentralStorageStrategy": "variables stay in the host's memory",
-    "tf.distribute.experimental.MultiWorkerMirroredStrategy": "takes communication first, like TensorFlow"
-    " 2.3",
+    "tf.distribute.experimental.MultiWorkerMirroredStrategy": "takes communication first, like TensorFlow "
+    "2.3",
     "tf.distribute.experimental.ParameterServerStrategy": "variable_partitioner and max_staleness are "
     "muster's; in a cluster with ps, for Estimators only",
-    "tf.distribute.experimental.PreemptionCheckpointHandler": "all workers save at the same step, before "
-    "it rather than after it; save_checkpoint_if_preempted counts the step before it; no defaults for "
+    "tf.distribute.experimental.PreemptionCheckpointHandler": "all workers save at the same step, before it "
+    "rather than after it; save_checkpoint_if_preempted counts the step before it; no defaults for "
     "Google's machines. Custom training loops",
     "tf.distribute.experimental.partitioners.FixedShardsPartitioner": "numbers below 1 are refused",
     "tf.dtypes.int64": "types are NumPy's",
     "tf.errors.CancelledError": "of scheduled functions that did not run, since another one failed",
     "tf.errors.NotFoundError": "Python's; likewise AlreadyExistsError, PermissionDeniedError",
     "tf.errors.OutOfRangeError": "a StopIteration; only iterators raise it",
-    "tf.errors.UnavailableError": "a task of the job is lost or refuses; a server that comes back with "
-    "its snapshot is none",
+    "tf.errors.UnavailableError": "a task of the job is lost or refuses; a server that comes back with its "
+    "snapshot is none",
     "tf.estimator.BestExporter": "a restart forgets nothing; an export that fails does not count; Exporters",
     "tf.estimator.CheckpointSaverHook": "saves on a thread",
     "tf.estimator.Estimator": "training resumes with the very next example; variables have Keras' names",
-    "tf.estimator.Estimator.export_saved_model": "what it writes is muster.saved_model's, for JAX alone; "
-    "to evaluate and to train, it answers for a batch, and changes nothing; a receiver's features are "
+    "tf.estimator.Estimator.export_saved_model": "what it writes is muster.saved_model's, for JAX alone; to "
+    "evaluate and to train, it answers for a batch, and changes nothing; a receiver's features are "
     "placeholders, or what operations compute of those of numbers",
     "tf.estimator.EstimatorSpec": "an unknown mode is refused; metrics may be Keras metrics",
     "tf.estimator.GlobalStepWaiterHook": "does not wait where no other worker advances the step",
@@ -115,25 +115,25 @@ DIFFERENCES = {
     "tf.estimator.SummarySaverHook": "scalars",
     "tf.estimator.experimental.make_stop_at_checkpoint_step_hook": "workers that train in step stop together",
     "tf.estimator.experimental.stop_if_no_decrease_hook": "adds no variable to the model",
-    "tf.estimator.tpu.TPUEstimator": "use_tpu=True needs TPUs that JAX has; host_call writes summaries in"
-    " the step; also tf.contrib.tpu.TPUEstimator",
+    "tf.estimator.tpu.TPUEstimator": "use_tpu=True needs TPUs that JAX has; host_call writes summaries in "
+    "the step; also tf.contrib.tpu.TPUEstimator",
     "tf.estimator.train_and_evaluate": "an evaluator ends at once after its last evaluation",
     "tf.examples.tutorials.mnist.input_data.read_data_sets": "no fake data",
     "tf.executing_eagerly": "whether nothing is being traced",
     "tf.experimental.Optional": "not in a tf.function",
     "tf.feature_column.categorical_column_with_identity": "ids that are out of range are refused",
-    "tf.feature_column.embedding_column": "ids that are out of range are refused; examples without ids "
-    "are never lost",
+    "tf.feature_column.embedding_column": "ids that are out of range are refused; examples without ids are "
+    "never lost",
     "tf.feature_column.sequence_numeric_column": "normalizer_fn gets numbers",
-    "tf.feature_column.shared_embeddings": "in any program; in a model_fn layers share one table, "
-    "elsewhere each layer has one of its own",
+    "tf.feature_column.shared_embeddings": "in any program; in a model_fn layers share one table, elsewhere "
+    "each layer has one of its own",
     "tf.fixed_size_partitioner": "only for the variables of parameter servers",
     "tf.flags": "absl's, which Keras brings along",
     "tf.function": "everything is compiled; traced for each structure, shape, dtype, and value of other "
     "arguments than arrays. Code with if or while on a tensor, which TensorFlow rewrites, runs "
     "uncompiled, and a warning names the line",
-    "tf.get_collection": "in a model_fn: variables, losses, and what the program adds; UPDATE_OPS has the"
-    " updates of tf.layers' batch normalization",
+    "tf.get_collection": "in a model_fn: variables, losses, and what the program adds; UPDATE_OPS has the "
+    "updates of tf.layers' batch normalization",
     "tf.get_variable": "in a model_fn; its path begins with the names of tf.name_scope, too",
     "tf.global_variables_initializer": "does nothing: variables have values from the start",
     "tf.identity": "names a value of the step for hooks",
@@ -153,21 +153,21 @@ DIFFERENCES = {
     "tf.keras.optimizers.legacy.SGD": "on Keras 3, for fit, Estimators and custom loops; decay, lr and "
     "minimize are there",
     "tf.keras.utils.SidecarEvaluator": "ends by itself when training has ended: Model.fit",
-    "tf.keras.utils.experimental.DatasetCreator": "a validation begins anew each time, rather than going "
-    "on where the last one ended",
+    "tf.keras.utils.experimental.DatasetCreator": "a validation begins anew each time, rather than going on "
+    "where the last one ended",
     "tf.keras.utils.track_tf1_style_variables": "names are TensorFlow's, such as scope/dense/kernel:0; "
     "layers without a name outside of any scope are found again, too",
-    "tf.layers": "Keras' layers with TensorFlow 1's arguments; reuse finds layers that have a name, in "
-    "the same model_fn",
-    "tf.losses.get_regularization_loss": "the penalties so far of trainable variables, and of the outputs"
-    " of tf.compat.v1.layers",
+    "tf.layers": "Keras' layers with TensorFlow 1's arguments; reuse finds layers that have a name, in the "
+    "same model_fn",
+    "tf.losses.get_regularization_loss": "the penalties so far of trainable variables, and of the outputs of"
+    " tf.compat.v1.layers",
     "tf.make_template": "its scope lies in the one around its first call",
     "tf.name_scope": "names variables, and values that have a name",
     "tf.nn.dynamic_rnn": "with the cells of tf.compat.v1.nn.rnn_cell and TensorFlow's variables; no "
     "peepholes, no variational dropout",
     "tf.nn.embedding_lookup": "of shards; of a variable or an array, keras.ops.take",
-    "tf.nn.embedding_lookup_sparse": "ids are padded with -1: to_dense(-1) of a SparseTensor, "
-    "to_tensor(-1) of a RaggedTensor, in the input pipeline",
+    "tf.nn.embedding_lookup_sparse": "ids are padded with -1: to_dense(-1) of a SparseTensor, to_tensor(-1) "
+    "of a RaggedTensor, in the input pipeline",
     "tf.nn.nce_loss": "partition_strategy is unused: weights are one table",
     "tf.numpy_function": "for Dataset.map, not in steps; text is str",
     "tf.placeholder": "only for ServingInputReceiver: a step reads its batch",
@@ -177,30 +177,30 @@ DIFFERENCES = {
     "tf.random.set_seed": "before functions are called for the first time",
     "tf.random.uniform": "outside of functions and layers, NumPy draws; numbers are not TensorFlow's",
     "tf.reset_default_graph": "does nothing: there is no graph",
-    "tf.saved_model.load": "loads what tf.saved_model.save, export_saved_model or model.save has written,"
-    " as functions",
-    "tf.saved_model.save": "Keras models and modules, with signatures; a directory of muster.saved_model,"
-    " which TensorFlow cannot read; a size that is None must take any number, or one alone",
+    "tf.saved_model.load": "loads what tf.saved_model.save, export_saved_model or model.save has written, as"
+    " functions",
+    "tf.saved_model.save": "Keras models and modules, with signatures; a directory of muster.saved_model, "
+    "which TensorFlow cannot read; a size that is None must take any number, or one alone",
     "tf.sequence_mask": "in a step, needs maxlen",
-    "tf.strings": "on the host: in Dataset.map, in eager code, and in models that begin with text; text "
-    "is str, and regular expressions are Python's",
+    "tf.strings": "on the host: in Dataset.map, in eager code, and in models that begin with text; text is "
+    "str, and regular expressions are Python's",
     "tf.summary.image": "floating-point numbers are from 0 to 1, in TensorFlow 1's programs, too",
     "tf.summary.merge_all": "of the step of a model_fn; a dict for SummarySaverHook and FileWriter",
     "tf.summary.scalar": "in a model_fn the step is the global step; elsewhere of the default writer",
     "tf.summary.trace_on": "profiles with profiler=True and profiler_outdir; there are no graphs",
     "tf.test.TestCase": "there are no sessions: self.session() and its kin run a block as it is, and "
     "self.evaluate returns values",
-    "tf.train.Checkpoint": "takes models, optimizers, metrics and variables that exist, also in lists, "
-    "dicts and other Checkpoints",
+    "tf.train.Checkpoint": "takes models, optimizers, metrics and variables that exist, also in lists, dicts"
+    " and other Checkpoints",
     "tf.train.CheckpointOptions": "accepted without effect",
     "tf.train.Example": "immutable; SerializeToString, FromString",
     "tf.train.ExponentialMovingAverage": "in a model_fn; averages start from their variables' first values",
     "tf.train.Optimizer": "subclasses define apply_gradients, or _apply_dense and its kin; gradients are "
     "dense, so that _apply_sparse is not called",
-    "tf.train.Saver": "for a Scaffold: max_to_keep, and restore in its init_fn; in eager code for "
-    "variables, with sess=None",
-    "tf.train.Scaffold": "init_fn gets initial values to change; what sets up a graph is ignored, with "
-    "one warning",
+    "tf.train.Saver": "for a Scaffold: max_to_keep, and restore in its init_fn; in eager code for variables,"
+    " with sess=None",
+    "tf.train.Scaffold": "init_fn gets initial values to change; what sets up a graph is ignored, with one "
+    "warning",
     "tf.train.SyncReplicasOptimizer": "all replicas of the strategy are in step, whatever "
     "replicas_to_aggregate says; an error with parameter servers, whose workers are not",
     "tf.train.get_checkpoint_state": "muster's returns a list, with steps and times",

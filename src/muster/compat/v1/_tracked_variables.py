@@ -6,7 +6,15 @@ from contextlib import nullcontext
 from typing import Any
 
 from muster._keras import keras
-from muster.compat.v1._variables import AUTO_REUSE, Kept, VariableScope, is_kept, kept_in, variable_scope
+from muster.compat.v1._variables import (
+    AUTO_REUSE,
+    Kept,
+    VariableScope,
+    is_kept,
+    kept_in,
+    shared,
+    variable_scope,
+)
 from muster.compat.v2._module import Module
 from muster.program.variables import current_scope, may_get_state
 
@@ -44,6 +52,18 @@ def track_tf1_style_variables(method: Callable[..., Any]) -> Callable[..., Any]:
                 return method(self, *args, **kwargs)
 
     return tracked
+
+
+def get_or_create_layer(name: str, create_layer_method: Callable[[], Any]) -> Any:
+    """Return a layer or model that a method of `track_tf1_style_variables` has made before, or make it.
+
+    Args:
+        name: Its name in the variable scope around the call.
+        create_layer_method: Makes it.
+
+    Source: keras/legacy_tf_layers/variable_scope_shim.py, ``get_or_create_layer`` (Keras 2.15).
+    """
+    return shared("layers", name, create_layer_method, AUTO_REUSE) if is_kept() else create_layer_method()
 
 
 class Template:

@@ -343,7 +343,19 @@ def _initializer(name: str, given: Any, shape: Any, dtype: str) -> tuple[Any, tu
         return as_array(given, dtype), None
     if shape is None:
         raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but instead was None.")
-    return keras.initializers.get(given), (shape,) if isinstance(shape, int) else tuple(shape)
+    found = keras.initializers.get(given)
+    if not isinstance(found, keras.initializers.Initializer):
+        found = _with_dtype(found)
+    return found, (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _with_dtype(initializer: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a program's own initializer get its dtype as TensorFlow's are, and not as a name."""
+
+    def initial(shape: Any, dtype: Any = None) -> Any:
+        return initializer(shape, dtype=None if dtype is None else np.dtype(dtype))
+
+    return initial
 
 
 def with_names(variables: list[keras.Variable]) -> list[keras.Variable]:

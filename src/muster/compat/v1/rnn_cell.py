@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.compat.ops import _layers_of_nn
-from muster.compat.ops._arrays import ArrayLike, DTypeLike, as_array
+from muster.compat.ops._arrays import ArrayLike, DTypeLike, as_array, as_shape
 from muster.compat.v1._variables import AUTO_REUSE, get_variable, snake_case, variable_scope
 
 STEP_KEY: ContextVar[Callable[[], jax.Array] | None] = ContextVar(
@@ -68,7 +68,7 @@ class RNNCell:
 
     def zero_state(self, batch_size: Any, dtype: Any = jnp.float32) -> Any:
         """Return a state of zeros for a batch."""
-        return jax.tree.map(lambda size: jnp.zeros((int(batch_size), int(size)), dtype), self.state_size)
+        return jax.tree.map(lambda size: jnp.zeros(as_shape((batch_size, size)), dtype), self.state_size)
 
 
 class _UnitsCell(RNNCell):

@@ -81,7 +81,8 @@ def dnn_part(logits: DNNLogits, optimizer: OptimizerLike) -> Part:
 
 
 def _checked_units(hidden_units: Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple(hidden_units)
+    # TensorFlow's layers take numbers that are text, as programs read them of their arguments.
+    sizes = tuple(int(size) if isinstance(size, str) and size.isdecimal() else size for size in hidden_units)
     for size in sizes:
         if not isinstance(size, numbers.Integral) or size < 1:
             raise ValueError(f"hidden_units must be positive integers. Given: {sizes}")

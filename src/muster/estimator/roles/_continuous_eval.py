@@ -191,6 +191,12 @@ class Evaluator:
 class EvaluationListener(CheckpointSaverListener):
     """Evaluates after checkpoints, while training waits.
 
+    Args:
+        evaluator: Evaluates the newest checkpoint.
+        throttle_secs: The least time between two evaluations, in seconds.
+        listener: Called around each evaluation.
+        every_steps: The least number of steps between two, instead of a time; 0 evaluates the last step only.
+
     Attributes:
         eval_result: The result of the last evaluation; None before the first.
         export_results: The results of the exporters after it.
@@ -199,16 +205,27 @@ class EvaluationListener(CheckpointSaverListener):
     Source: ``_NewCheckpointListenerForEvaluate`` (tensorflow_estimator/python/estimator/training.py).
     """
 
-    def __init__(self, evaluator: Evaluator, throttle_secs: float, listener: ContinuousEvalListener) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        throttle_secs: float,
+        listener: ContinuousEvalListener,
+        every_steps: int | None = None,
+    ) -> None:
         self._evaluator = evaluator
         self._throttle_secs = throttle_secs
+        self._every_steps = every_steps
         self._listener = listener
         self.eval_result: EvalResult | None = None
         self.export_results: list[Any] | None = None
         self.begin()
 
     def begin(self) -> None:
-        self._timer = SecondOrStepTimer(every_secs=self._throttle_secs)
+        self._timer = (
+            SecondOrStepTimer(every_steps=self._every_steps)
+            if self._every_steps
+            else SecondOrStepTimer(every_secs=self._throttle_secs)
+        )
         self._evaluated_step: int | None = None
         self.heard_of_saves = False
 
@@ -222,8 +239,13 @@ class EvaluationListener(CheckpointSaverListener):
                 "Exiting training and evaluation loop, as requested by _ContinuousEvalListener.before_eval."
             )
             return True
+        if self._every_steps == 0:
+            return None
         if not self._timer.should_trigger_for_step(global_step_value):
-            _log.info("Skip the current checkpoint eval due to throttle secs (%s secs).", self._throttle_secs)
+            if self._every_steps is None:
+                _log.info(
+                    "Skip the current checkpoint eval due to throttle secs (%s secs).", self._throttle_secs
+                )
             return None
         if not self._evaluate(global_step_value):
             _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.after_eval.")

@@ -121,6 +121,8 @@ class TrainingExecutor:
         eval_spec: How to evaluate.
         continuous_eval_listener: Called around each evaluation.
         make_server: Returns the server of this task, if there are other tasks.
+        every_steps: The least number of steps between two evaluations while training waits, instead of
+            ``throttle_secs``; 0 evaluates the last step only.
     """
 
     def __init__(
@@ -130,12 +132,14 @@ class TrainingExecutor:
         eval_spec: EvalSpec,
         continuous_eval_listener: ContinuousEvalListener | None = None,
         make_server: Callable[[RunConfig], Server] = make_server,
+        every_steps: int | None = None,
     ) -> None:
         self._estimator = estimator
         self._train_spec = train_spec
         self._eval_spec = eval_spec
         self._listener = continuous_eval_listener or ContinuousEvalListener()
         self._make_server = make_server
+        self._every_steps = every_steps
 
     def run(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
         """Do the part of this task's type; returns what `train_and_evaluate` returns."""
@@ -274,7 +278,7 @@ class TrainingExecutor:
 
     def _evaluation_listener(self) -> EvaluationListener:
         evaluator = Evaluator(self._estimator, self._eval_spec, self._train_spec.max_steps)
-        return EvaluationListener(evaluator, self._eval_spec.throttle_secs, self._listener)
+        return EvaluationListener(evaluator, self._eval_spec.throttle_secs, self._listener, self._every_steps)
 
     def _start_server(self) -> Server | None:
         """Start this task's server, unless it is the only task of its cluster."""

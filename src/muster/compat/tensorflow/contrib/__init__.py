@@ -14,6 +14,7 @@ from muster.compat.tensorflow.contrib import layers as layers
 from muster.compat.tensorflow.contrib import learn as learn
 from muster.compat.tensorflow.contrib import losses as losses
 from muster.compat.tensorflow.contrib import metrics as metrics
+from muster.compat.tensorflow.contrib import predictor as predictor
 from muster.compat.tensorflow.contrib import rnn as rnn
 from muster.compat.tensorflow.contrib import slim as slim
 from muster.compat.tensorflow.contrib import tpu as tpu
@@ -25,6 +26,7 @@ from muster.compat.v2 import _tables
 from muster.data import AUTOTUNE as _AUTOTUNE
 from muster.data import CsvDataset as _CsvDataset
 from muster.data import Dataset as _Dataset
+from muster.data import FixedLengthRecordDataset as _FixedLengthRecordDataset
 from muster.data import TextLineDataset as _TextLineDataset
 from muster.data import TFRecordDataset as _TFRecordDataset
 from muster.data import make_csv_dataset as _make_csv_dataset
@@ -35,6 +37,7 @@ data = _Names(
     AUTOTUNE=_AUTOTUNE,
     CsvDataset=_CsvDataset,
     Dataset=_Dataset,
+    FixedLengthRecordDataset=_FixedLengthRecordDataset,
     TFRecordDataset=_TFRecordDataset,
     TextLineDataset=_TextLineDataset,
     batch_and_drop_remainder=_input.batch_and_drop_remainder,
