@@ -102,3 +102,28 @@ def test_estimators_are_extended(tmp_path: Path) -> None:
     assert [each["id"] for each in forwarding.predict(input_fn)] == [7, 8]
     with pytest.raises(ValueError, match="not expected args"):
         tf.estimator.add_metrics(estimator, lambda other: {})
+
+
+def test_heads_take_an_optimizer_around_another(tmp_path: Path) -> None:
+    head = tf.contrib.estimator.multi_head([tf.contrib.estimator.regression_head(name="a")])
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        logits = {"a": tf.layers.dense(features, 1, kernel_initializer=tf.zeros_initializer())}
+        inner = tf.train.GradientDescentOptimizer(1.0)
+        optimizer = tf.contrib.estimator.clip_gradients_by_norm(inner, 0.5)
+        return head.create_estimator_spec(features, mode, logits, labels={"a": labels}, optimizer=optimizer)
+
+    estimator = tf.estimator.Estimator(model_fn, tmp_path)
+    estimator.train(lambda: tf.data.Dataset.from_tensors((np.float32([[3]]), np.float32([[4]]))))
+    moved = [estimator.get_variable_value(f"dense/{name}") for name in ("kernel", "bias")]
+    # The gradient is (-24, -8): a step of the length 0.5 along (3, 1).
+    np.testing.assert_allclose(np.ravel(moved[0])[0], 0.5 * 3 / 10**0.5, rtol=1e-5)
+    np.testing.assert_allclose(moved[1], [0.5 / 10**0.5], rtol=1e-5)
+    assert estimator.get_variable_value("global_step") == 1
+
+
+def test_all_reduce_of_contrib_names_an_algorithm() -> None:
+    strategy = tf.contrib.distribute.MirroredStrategy(
+        cross_device_ops=tf.contrib.distribute.AllReduceCrossDeviceOps("nccl", num_packs=2)
+    )
+    assert strategy.num_replicas_in_sync >= 1

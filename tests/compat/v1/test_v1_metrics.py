@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn import metrics as sk
+from v1_steps import outputs_of
 
 import muster.compat.tensorflow.compat.v1 as tf
 from muster.estimator import Estimator, EstimatorSpec, RunConfig
@@ -99,3 +100,12 @@ def test_shapes_that_cannot_be_compared_are_refused() -> None:
         tf.metrics.accuracy([1, 2, 3], [1, 2])
     with pytest.raises(ValueError, match="must have one"):
         tf.losses.mean_squared_error(np.zeros(3), np.zeros((3, 1), np.float32))
+
+
+def test_operations_take_the_value_of_a_metric() -> None:
+    def step(_: Any) -> dict[str, Any]:
+        value, _ = tf.metrics.accuracy([1, 1, 0, 0], [1, 1, 1, 0])
+        return {"value": tf.identity(value, name="accuracy"), "twice": tf.multiply(value, 2.0)}
+
+    outputs = outputs_of(step)
+    assert (float(outputs["value"]), float(outputs["twice"])) == (0.75, 1.5)

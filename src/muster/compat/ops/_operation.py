@@ -30,10 +30,10 @@ _ON_ROWS: dict[str, Callable[..., Any]] = {}
 
 
 def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
-    """Let a function of arrays take variables, whose values it gets, and symbolic tensors of Keras.
+    """Let a function of arrays take variables and metrics, whose values it gets, and symbolic tensors.
 
-    Of a symbolic tensor, which a functional model is built of, it makes an operation of the model, as
-    ``keras.ops`` does; of a placeholder, what an exported model will compute; of values of TensorFlow 1's
+    Of a symbolic tensor of Keras, which functional models are built of, it makes an operation of the model,
+    as ``keras.ops`` does; of a placeholder, what an exported model will compute; of values of TensorFlow 1's
     iterators, what stands for the results of each element. These may stand anywhere in the arguments, also in
     lists, tuples and dicts.
 
@@ -53,7 +53,7 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
             return cast(Result, _call_symbolically(key, args, kwargs))
         if found == _NEITHER:
             return function(*args, **kwargs)
-        values: Any = _replaced((args, kwargs), keras.Variable, lambda variable: variable.value)
+        values: Any = _replaced((args, kwargs), (keras.Variable, keras.Metric), _value_of)
         chosen = function if found == _VARIABLE else _ON_ROWS.get(key, function)
         return chosen(*values[0], **values[1])
 
@@ -269,7 +269,7 @@ def _kind(values: Iterable[Any]) -> int:
             return _PLACEHOLDER
         if isinstance(value, NextValue):
             return _NEXT
-        if isinstance(value, keras.Variable):
+        if isinstance(value, keras.Variable | keras.Metric):
             found = max(found, _VARIABLE)
         elif isinstance(value, RaggedTensor | SparseTensor | DynamicRaggedShape):
             found = max(found, _ROWS)
@@ -278,7 +278,12 @@ def _kind(values: Iterable[Any]) -> int:
     return found
 
 
-def _replaced(structure: Any, kind: type, replace: Callable[[Any], Any]) -> Any:
+def _value_of(variable: Any) -> Any:
+    """Return the value of a variable, or the result of a metric, as TensorFlow 1 has it."""
+    return variable.result() if isinstance(variable, keras.Metric) else variable.value
+
+
+def _replaced(structure: Any, kind: type | tuple[type, ...], replace: Callable[[Any], Any]) -> Any:
     """Return a structure of lists, tuples and dicts with other leaves for those of a type."""
     if isinstance(structure, kind):
         return replace(structure)

@@ -165,6 +165,14 @@ def make_batched_features_dataset(
     return batches.prefetch(1 if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
+class TFRecordCompressionType:
+    """How a TFRecord file is compressed, for ``TFRecordOptions``."""
+
+    NONE = ""
+    ZLIB = "ZLIB"
+    GZIP = "GZIP"
+
+
 def tf_record_iterator(path: str, options: TFRecordOptions | str | None = None) -> Iterator[bytes]:
     """Yield the records of a file."""
     kind = options.compression_type if isinstance(options, TFRecordOptions) else options

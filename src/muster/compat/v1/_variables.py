@@ -230,7 +230,7 @@ def get_variable(
     getters = settings.getters if custom_getter is None else (custom_getter, *settings.getters)
     options = {
         "shape": shape,
-        "dtype": settings.dtype if dtype is None else dtype,
+        "dtype": np.dtype(settings.dtype if dtype is None else dtype),
         "initializer": settings.initializer if initializer is None else initializer,
         "regularizer": settings.regularizer if regularizer is None else regularizer,
         "trainable": trainable,

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muster._keras import keras
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.heads._metrics import Metrics, mean
@@ -151,7 +152,7 @@ class Head(ABC):
         """Add a batch to the metrics, and return them; arguments as for `metrics` and `loss`."""
         if regularization_losses is not None:
             eval_metrics[self.key(_REGULARIZATION_LOSS)].update_state(sum(regularization_losses))
-        self.update_own_metrics(eval_metrics, features or {}, logits, labels)
+        self.update_own_metrics(eval_metrics, {} if features is None else features, logits, labels)
         return eval_metrics
 
     def create_estimator_spec(
@@ -201,6 +202,10 @@ class Head(ABC):
             return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op_fn(loss))
         if optimizer is None:
             raise ValueError("train_op_fn and optimizer cannot both be None.")
+        if not isinstance(optimizer, keras.optimizers.Optimizer) and hasattr(optimizer, "minimize"):
+            # One around another, as of tf.contrib.
+            train_op = optimizer.minimize(loss, get_or_create_global_step(), trainable_variables)
+            return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op)
         train_op = minimize(
             optimizer,
             loss,

@@ -104,7 +104,9 @@ class SequentialHeadWrapper(Head):
         regularization_losses: Sequence[jax.Array] | None = None,
     ) -> jax.Array:
         """Return the sum of the steps' losses, each times its weight, or its mean; see `Head.loss`."""
-        head, labels, logits, features, there = self._of_steps(labels, logits, features or {})
+        head, labels, logits, features, there = self._of_steps(
+            labels, logits, {} if features is None else features
+        )
         loss = head.loss(labels, logits, features)
         if self.loss_reduction == MEAN:
             loss = loss * there.size / jnp.maximum(there.sum(), 1)

@@ -80,7 +80,7 @@ class WeightedHead(Head):
         regularization_losses: Sequence[jax.Array] | None = None,
     ) -> jax.Array:
         """Return the sum of the examples' losses, each times its weight, or its mean; see `Head.loss`."""
-        logits, features = self.checked_logits(logits), features or {}
+        logits, features = self.checked_logits(logits), {} if features is None else features
         losses = self.unweighted_loss(logits, labels, features)
         weights = jnp.broadcast_to(self.weights(features, logits), losses.shape)
         loss = jnp.sum(losses * weights)

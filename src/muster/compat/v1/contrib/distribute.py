@@ -42,6 +42,26 @@ class MirroredStrategy(distribute.MirroredStrategy):
         super().__init__(devices, cross_device_ops)
 
 
+class AllReduceCrossDeviceOps(distribute.NcclAllReduce):
+    """A `muster.distribute.NcclAllReduce` for any algorithm, which XLA chooses.
+
+    Args:
+        all_reduce_alg: Unused.
+        num_packs: As of `muster.distribute.NcclAllReduce`.
+        agg_small_grads_max_bytes: Unused, as the next.
+        agg_small_grads_max_group: Unused.
+    """
+
+    def __init__(
+        self,
+        all_reduce_alg: str = "nccl",
+        num_packs: int = 1,
+        agg_small_grads_max_bytes: int = 0,
+        agg_small_grads_max_group: int = 10,
+    ) -> None:
+        super().__init__(num_packs)
+
+
 class OneDeviceStrategy(distribute.OneDeviceStrategy):
     """A `muster.distribute.OneDeviceStrategy`; ``prefetch_on_device`` is unused."""
 
