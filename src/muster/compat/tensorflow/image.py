@@ -46,6 +46,7 @@ from muster.compat.ops._image_random import (
 from muster.compat.ops._image_random import stateless_random_flip_up_down as stateless_random_flip_up_down
 from muster.compat.ops._image_random import stateless_random_hue as stateless_random_hue
 from muster.compat.ops._image_random import stateless_random_saturation as stateless_random_saturation
+from muster.compat.tensorflow.io import decode_bmp as decode_bmp
 from muster.compat.tensorflow.io import decode_image as decode_image
 from muster.compat.tensorflow.io import decode_jpeg as decode_jpeg
 from muster.compat.tensorflow.io import decode_png as decode_png
