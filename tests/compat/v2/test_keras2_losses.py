@@ -33,3 +33,17 @@ def test_that_lists_hold_scalars_of_a_taped_computation():
         loss = tf.keras.losses.MeanSquaredError()([np.float32(1), 2.0], parts)
     assert float(loss) == pytest.approx((1 + 16) / 2)
     np.testing.assert_allclose(np.asarray(tape.gradient(loss, weight)), [2.0, 8.0])
+
+
+def test_the_name_of_keras_2_for_the_mean():
+    class Difference(tf.keras.losses.Loss):
+        def __init__(self):
+            super().__init__(reduction="auto", name="difference")
+
+        def call(self, y_true, y_pred):
+            return tf.abs(y_pred - y_true)
+
+    assert float(Difference()(np.float32([0, 1]), np.float32([1, 4]))) == 2
+    assert tf.keras.losses.MeanSquaredError(reduction="auto").reduction == "sum_over_batch_size"
+    with pytest.raises(ValueError, match="reduction=all"):
+        tf.keras.losses.MeanSquaredError(reduction="all")

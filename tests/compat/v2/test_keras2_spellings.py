@@ -250,6 +250,7 @@ def test_weights_of_layers_are_named_first():
             self.bias = self.add_weight("bias", (2,), None, "zeros", trainable=False)
             self.plain = self.add_weight(shape=(2,), name="plain")
             self.third = self.add_weight((3,), "ones")
+            self.vector = self.add_weight(shape=(4), initializer="ones"), self.add_weight(4)
 
         def call(self, x):
             return x @ self.kernel + self.bias
@@ -262,6 +263,7 @@ def test_weights_of_layers_are_named_first():
         ("plain", (2,)),
     ]
     assert layer.third.shape == (3,)
+    assert [each.shape for each in layer.vector] == [(4,), (4,)]
     assert not layer.bias.trainable
 
 

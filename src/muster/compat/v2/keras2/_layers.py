@@ -24,6 +24,8 @@ _METRIC = ("name", "shape", "aggregation", "synchronization", "initializer", "dt
 def _named_first(original: Callable[..., Any], order: tuple[str, ...], *unused: str) -> Callable[..., Any]:
     """Wrap ``add_weight``, so that it takes arguments in Keras 2's order, where the name is the first.
 
+    A shape may be one number, that of a vector.
+
     Args:
         original: The method.
         order: The arguments.
@@ -37,6 +39,10 @@ def _named_first(original: Callable[..., Any], order: tuple[str, ...], *unused: 
             args = ()
         for name in unused:
             kwargs.pop(name, None)
+        if args and isinstance(args[0], int):
+            args = ((args[0],), *args[1:])
+        elif isinstance(kwargs.get("shape"), int):
+            kwargs["shape"] = (kwargs["shape"],)
         return original(self, *args, **kwargs)
 
     return add_weight

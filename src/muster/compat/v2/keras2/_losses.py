@@ -1,6 +1,7 @@
-"""Keras 2's way to call losses: with lists, such as ``loss([0, 1], predictions)``.
+"""Keras 2's ways with losses: with lists, such as ``loss([0, 1], predictions)``, and ``reduction="auto"``.
 
-In Keras 3 a list is a structure of values, which must be the same in both arguments.
+In Keras 3 a list is a structure of values, which must be the same in both arguments, and what
+``"auto"`` chose under `fit` is the only choice: ``"sum_over_batch_size"``.
 
 `patch` is called when `muster.compat.tensorflow` is imported.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_losses.py`` fails when what is used here changes.
@@ -29,6 +30,19 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _reducing(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Loss.__init__``."""
+
+    @functools.wraps(original)
+    def init(
+        self: Any, name: Any = None, reduction: Any = "sum_over_batch_size", *args: Any, **kwargs: Any
+    ) -> None:
+        chosen = "sum_over_batch_size" if reduction == "auto" else reduction
+        original(self, name, chosen, *args, **kwargs)
+
+    return init
+
+
 def _of_numbers(value: Any) -> Any:
     """Return an array of a list of numbers or scalar arrays, or of lists of them; anything else as it is."""
     if isinstance(value, list | tuple) and all(np.ndim(each) == 0 for each in jax.tree.leaves(value)):
@@ -37,5 +51,6 @@ def _of_numbers(value: Any) -> Any:
 
 
 def patch() -> None:
-    """Let losses take lists."""
+    """Let losses take lists and the name of Keras 2's reduction."""
+    keras.losses.Loss.__init__ = _reducing(keras.losses.Loss.__init__)
     keras.losses.Loss.__call__ = _calling(keras.losses.Loss.__call__)
