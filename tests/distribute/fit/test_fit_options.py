@@ -334,6 +334,12 @@ class TestRefused:
         with pytest.raises(ValueError, match="`y` should not be given"):
             build(strategy).fit(dataset, Y, verbose=0)
 
+    def test_a_batch_size_beside_a_dataset_means_nothing(self, strategy):
+        dataset = Dataset.from_tensor_slices((X, Y)).batch(BATCH)
+        model = build(strategy)
+        model.fit(dataset, batch_size=1, verbose=0)
+        assert int(model.optimizer.iterations) == len(dataset)
+
     def test_data_without_end(self, strategy):
         dataset = Dataset.from_tensor_slices((X, Y)).batch(BATCH).repeat()
         with pytest.raises(ValueError, match="steps_per_epoch"):

@@ -335,7 +335,8 @@ class DistributedTrainer:
         x = arguments.get("x")
         per_epoch = arguments.get("steps_per_epoch" if name == TRAINS else "steps")
         if isinstance(x, self.datasets):
-            for other in ("y", "sample_weight", "batch_size"):
+            arguments["batch_size"] = None  # Keras does not read it: the dataset has batches
+            for other in ("y", "sample_weight"):
                 if arguments.get(other) is not None:
                     raise ValueError(
                         f"With a Dataset as `x`, `{other}` should not be given, got {arguments[other]!r}: "
