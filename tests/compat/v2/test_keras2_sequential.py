@@ -75,3 +75,17 @@ def test_that_such_a_model_with_a_table_begins_another_one_for_text():
     model.compile(loss="mse")
     expected = 1 / (1 + np.exp(-np.asarray(inner(to_ids(texts)))))
     np.testing.assert_allclose(model.predict(texts, verbose=0), expected, rtol=1e-5)
+
+
+def test_that_a_model_of_its_ends_computes_what_its_layers_do():
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2), tf.keras.layers.ReLU()])
+    rows = np.arange(6, dtype="float32").reshape(2, 3)
+    both = tf.keras.Model(model.input, [model.layers[0].output, model.output])
+    hidden, found = both(rows)
+    np.testing.assert_array_equal(found, model(rows))
+    np.testing.assert_array_equal(found, np.maximum(hidden, 0))
+
+
+def test_that_a_model_which_is_not_built_has_no_ends():
+    with pytest.raises(AttributeError, match="has never been called"):
+        _ = tf.keras.Sequential([tf.keras.layers.Dense(2)]).output

@@ -17,8 +17,13 @@ from muster.compat.v2.keras2 import (
     _models,
     _optimizers,
     _sequential,
+    _sizes,
+    _slashes,
     _steps,
+    _text_layers,
     _text_models,
+    _unknown_sizes,
+    _unseeded,
 )
 
 _PARTS = (
@@ -31,9 +36,14 @@ _PARTS = (
     _models,
     _losses,
     _sequential,
+    _sizes,
+    _slashes,
     _steps,
     _feature_space,
+    _text_layers,
     _text_models,
+    _unknown_sizes,
+    _unseeded,
 )
 
 

@@ -1,8 +1,11 @@
-"""Keras 2's sequential models without an input: each call may bring another shape.
+"""Keras 2's sequential models without an input: each call may bring another shape; ``input`` and ``output``.
 
 ``Sequential([Resizing(4, 4), Rescaling(2.0)])`` takes an image, then a batch of them, and then begins another
 model. In Keras 3 the first call decides: other shapes are refused, and so is what follows it in a model that
 it begins. Here shapes that are not those of the first call go through the layers, one after the other.
+
+``model.input`` and ``model.output``, of which feature extractors are made, are there once the model is built,
+not only after another model has called it.
 
 `patch` is called when `muster.compat.tensorflow` is imported.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_sequential.py`` fails when what is used here changes.
@@ -93,6 +96,17 @@ def _training_of(layer: Any, training: Any) -> dict[str, Any]:
     return {"training": training} if layer._call_has_training_arg and training is not None else {}
 
 
+def _end(name: str) -> property:
+    """Return the property ``input`` or ``output``: that of the model which Keras builds of the layers."""
+
+    def end(self: Any) -> Any:
+        if self._functional:
+            return getattr(self._functional, name)
+        return getattr(super(keras.Sequential, self), name)
+
+    return property(end)
+
+
 def _is_other_shape(model: Any, shape: Any) -> bool:
     """Return whether a shape is none that the model was built for, but for the size of a batch."""
     if not getattr(model, _OPEN, False) or not model._functional or not isinstance(shape, tuple | list):
@@ -106,8 +120,9 @@ def _is_other_shape(model: Any, shape: Any) -> bool:
 
 
 def patch() -> None:
-    """Let sequential models without an input take other shapes."""
+    """Let sequential models without an input take other shapes, and all have their ends."""
     model = keras.Sequential
+    model.input, model.output = _end("input"), _end("output")
     model.build = _building(model.build)
     model._maybe_rebuild = _beginning(model._maybe_rebuild)
     model.call = _calling(model.call)

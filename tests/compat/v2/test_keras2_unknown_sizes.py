@@ -1,0 +1,36 @@
+"""Layers of programs on images of unknown sizes; it fails when what is used of Keras changes."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+
+class Pyramid(tf.keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.half = tf.keras.layers.Conv2D(2, 3, 2, "same")
+        self.quarter = tf.keras.layers.Conv2D(2, 3, 2, "same")
+        self.double = tf.keras.layers.UpSampling2D(2)
+
+    def call(self, images):
+        half = self.half(images)
+        return half + self.double(self.quarter(half)), tf.reduce_mean(half, axis=(1, 2))
+
+
+def test_a_pyramid_of_images_whose_size_is_not_known():
+    images = tf.keras.Input((None, None, 3))
+    features, means = Pyramid()(images)
+    assert (features.shape, means.shape) == ((None, None, None, 2), (None, 2))
+    model = tf.keras.Model(images, tf.keras.layers.Conv2D(1, 1)(features))
+    for size in (8, 16):
+        assert model.predict(np.ones((1, size, size, 3)), verbose=0).shape == (1, size // 2, size // 2, 1)
+
+
+def test_that_what_is_wrong_with_every_size_is_still_said():
+    class Wrong(tf.keras.layers.Layer):
+        def call(self, images):
+            return tf.matmul(images, tf.ones((5, 2)))
+
+    with pytest.raises(Exception, match=r"got \(3,\) and \(5,\)"):
+        Wrong()(tf.keras.Input((None, None, 3)))

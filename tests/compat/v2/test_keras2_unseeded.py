@@ -1,0 +1,54 @@
+"""keras.random without a seed in steps; it fails when what is used of Keras changes."""
+
+import jax
+import keras
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+X = np.ones((8, 2), "float32")
+
+
+class Drawing(keras.Model):
+    def train_step(self, data):
+        return {"drawn": keras.random.uniform(())}
+
+
+def strategies():
+    return [tf.distribute.get_strategy(), tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])]
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["one", "two"])
+def test_that_each_step_of_fit_draws_other_numbers(place):
+    with strategies()[place].scope():
+        model = Drawing()
+        model.compile(optimizer="sgd")
+    drawn = model.fit(X, batch_size=8, epochs=3, verbose=0).history["drawn"]
+    assert len(set(map(float, drawn))) == 3
+
+
+def test_that_each_call_of_a_function_draws_other_numbers():
+    @tf.function
+    def draw():
+        return keras.random.normal((2,)), keras.random.normal((2,))
+
+    (first, second), (third, _) = draw(), draw()
+    assert not np.allclose(first, second)
+    assert not np.allclose(first, third)
+
+
+def test_a_layer_of_keras_own_step():
+    class Noise(keras.layers.Layer):
+        def call(self, x):
+            return x + keras.random.normal(keras.ops.shape(x))
+
+    model = keras.Sequential([keras.Input((2,)), Noise()])
+    model.compile(loss="mse")
+    losses = [model.evaluate(X, X, verbose=0) for _ in range(2)]
+    assert losses[0] != losses[1]
+
+
+def test_that_jax_alone_still_needs_a_seed():
+    with pytest.raises(ValueError, match="only use seeded random ops"):
+        jax.jit(lambda: keras.random.normal((2,)))()
