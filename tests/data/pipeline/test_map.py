@@ -281,3 +281,19 @@ def test_results_of_unusual_types() -> None:
     assert next(iter(Dataset.range(2).map(lambda x: (x > 0, 2.5, 7, "t")))) == (False, 2.5, 7, "t")
     python = next(iter(Dataset.range(1).map(lambda x: (2.5, 7, [1, 2], f"{x}"))))
     assert [value.dtype for value in python[:3]] == [np.float32, np.int32, np.int32]
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_a_list_of_arrays_is_several_parts(python: bool) -> None:
+    def parts(x: Any) -> list[Any]:
+        size = int(x[0]) if python else 3  # which needs the number itself
+        return [x * 2, x[0], np.zeros((size, 1), np.float32)]
+
+    (found,) = Dataset.from_tensors(np.float32([3, 4])).map(parts)
+    assert isinstance(found, tuple)
+    assert [part.tolist() for part in found] == [[6, 8], 3, [[0], [0], [0]]]
+
+
+def test_a_list_of_numbers_is_an_array() -> None:
+    (found,) = Dataset.from_tensors("1,2").map(lambda line: [float(part) for part in line.split(",")])
+    assert found.tolist() == [1, 2]

@@ -194,7 +194,7 @@ class MapFunction:
         return self._call(element) if trace is None else trace.one(leaves)
 
     def _call(self, element: Any) -> Any:
-        result = spread(self._function, element)
+        result = _parts(spread(self._function, element))
         if result is None:
             raise DatasetError(f"The function of {self._name} returned None. Does it lack a `return`?")
         return as_element(result)
@@ -254,6 +254,17 @@ def spread(function: Callable[..., Any], element: Any) -> Any:
         return function(*element) if type(element) is tuple else function(element)
     finally:
         _thread.in_function = before
+
+
+def _parts(result: Any) -> Any:
+    """Return a function's result: a list with arrays in it, which may be of unlike shapes, as a tuple.
+
+    A list of Python's numbers or texts stays one array.
+
+    Source: tensorflow/python/data/ops/structured_function.py, ``StructuredFunctionWrapper``.
+    """
+    in_parts = isinstance(result, list) and any(hasattr(part, "shape") for part in result)
+    return tuple(result) if in_parts else result
 
 
 class _Thread(threading.local):
@@ -326,7 +337,7 @@ def _trace_twice(
     found: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
-        result = spread(function, rebuild(template, leaves))
+        result = _parts(spread(function, rebuild(template, leaves)))
         if result is None:
             raise _NotTraceable("it returns None")
         found.append(map_leaves(lambda leaf: 0, result))
