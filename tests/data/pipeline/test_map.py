@@ -2,6 +2,7 @@
 
 import logging
 import random
+import threading
 import traceback
 from typing import Any
 
@@ -297,3 +298,18 @@ def test_a_list_of_arrays_is_several_parts(python: bool) -> None:
 def test_a_list_of_numbers_is_an_array() -> None:
     (found,) = Dataset.from_tensors("1,2").map(lambda line: [float(part) for part in line.split(",")])
     assert found.tolist() == [1, 2]
+
+
+def test_numbers_that_another_thread_draws_are_not_the_functions(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[Any] = []
+
+    def double(x: Any) -> Any:
+        calls.append(x)
+        if len(calls) == 1:
+            other = threading.Thread(target=np.random.random)
+            other.start()
+            other.join()
+        return x * 2
+
+    assert [int(x) for x in Dataset.range(3).map(double)] == [0, 2, 4]
+    assert _ways(caplog) == ["compiled"]

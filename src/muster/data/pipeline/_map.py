@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jax.extend import core as jax_core
 
 _log = logging.getLogger(__name__)
+_ATTEMPTS = 3  # to trace a function; another thread may draw random numbers meanwhile
 _MAX_TRACES = 128
 _MANY_TRACES = 32
 
@@ -344,18 +345,22 @@ def _trace_twice(
         return [leaf if isinstance(leaf, jax.Array) else jax.numpy.asarray(leaf) for leaf in flatten(result)]
 
     shapes = [jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype)) for spec in specs]
-    python_state, numpy_state = random.getstate(), np.random.get_state()
-    try:
-        with _keras_scope() as scope:
-            # Two function objects, because JAX caches the program of a function.
-            programs = [jax.make_jaxpr(partial(flat))(*shapes) for _ in range(2)]
-    except Exception as exc:  # any error: in Python, the function succeeds or raises it again
-        raise _NotTraceable(f"JAX cannot trace it ({type(exc).__name__}: {_first_line(exc)})") from exc
-    finally:
-        drew = random.getstate() != python_state or not _same_state(np.random.get_state(), numpy_state)
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)
-    if drew:
+    for _ in range(_ATTEMPTS):
+        python_state, numpy_state = random.getstate(), np.random.get_state()
+        found.clear()
+        try:
+            with _keras_scope() as scope:
+                # Two function objects, because JAX caches the program of a function.
+                programs = [jax.make_jaxpr(partial(flat))(*shapes) for _ in range(2)]
+        except Exception as exc:  # any error: in Python, the function succeeds or raises it again
+            raise _NotTraceable(f"JAX cannot trace it ({type(exc).__name__}: {_first_line(exc)})") from exc
+        finally:
+            drew = random.getstate() != python_state or not _same_state(np.random.get_state(), numpy_state)
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)
+        if not drew:  # else it draws, or another thread has drawn meanwhile
+            break
+    else:
         raise _NotTraceable("it uses random numbers of Python or NumPy", surprising=True)
     if scope is not None and scope.state_mapping:
         raise _NotTraceable("it changes Keras variables", surprising=True)
