@@ -135,3 +135,26 @@ def test_ways_to_reduce_are_listed() -> None:
     tf1.losses.Reduction.validate(tf1.losses.Reduction.NONE)
     with pytest.raises(ValueError, match="Invalid Reduction Key: nothing"):
         tf1.losses.Reduction.validate("nothing")
+
+
+def test_each_loss_is_collected_once() -> None:
+    logits, one_hot, labels = np.float32([[1, 2], [3, 1]]), np.float32([[0, 1], [1, 0]]), np.int32([1, 0])
+
+    def step(_: Any) -> dict[str, Any]:
+        made = [
+            tf1.losses.sparse_softmax_cross_entropy(labels, logits),
+            tf1.losses.softmax_cross_entropy(one_hot, logits),
+            tf1.losses.sigmoid_cross_entropy(one_hot, logits),
+            tf1.losses.mean_squared_error(one_hot, logits),
+            tf1.losses.absolute_difference(one_hot, logits),
+            tf1.losses.huber_loss(one_hot, logits),
+            tf1.losses.hinge_loss(one_hot, logits),
+            tf1.losses.log_loss(one_hot, one_hot),
+            tf1.losses.cosine_distance(one_hot, logits, axis=1),
+            tf1.losses.mean_pairwise_squared_error(one_hot, logits),
+        ]
+        tf1.losses.sparse_softmax_cross_entropy(labels, logits, loss_collection=None)
+        return {"made": tf.stack(made), "found": tf.stack(tf1.losses.get_losses())}
+
+    outputs = outputs_of(step)
+    assert outputs["found"].tolist() == outputs["made"].tolist()

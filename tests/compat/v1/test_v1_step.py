@@ -214,3 +214,8 @@ def test_graphs_give_handles() -> None:
     assert tf1.get_default_graph() is tf1.get_default_graph()
     with pytest.raises(AttributeError, match="there is no graph"):
         _ = graph.as_graph_def
+
+
+def test_hooks_ask_for_the_global_step_by_either_name() -> None:
+    for handle in (tf1.train.get_or_create_global_step(), tf1.train.get_global_step()):
+        assert handle.name == "global_step"

@@ -632,3 +632,11 @@ def test_that_a_dense_layer_takes_any_number_as_its_size(units):
 
 def test_that_a_tensor_is_the_size_of_a_dense_layer():
     assert tf.keras.layers.Dense(tf.math.reduce_prod((2, 2)).numpy())(X).shape == (16, 4)
+
+
+def test_that_models_take_an_optimizer_of_tensorflow_1():
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, kernel_initializer="zeros")])
+    model.compile(tf.compat.v1.train.GradientDescentOptimizer(0.5), "mse")
+    assert model.optimizer.get_config()["learning_rate"] == 0.5
+    model.fit(np.ones((2, 4)), np.ones((2, 1)), verbose=0)
+    assert model.get_weights()[0].ravel().tolist() == [1.0] * 4

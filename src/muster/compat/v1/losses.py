@@ -131,7 +131,7 @@ def sparse_softmax_cross_entropy(
     if weights.ndim == losses.ndim + 1 and weights.shape[-1] == 1:
         weights = weights.squeeze(-1)
     return compute_weighted_loss(
-        losses, weights, scope or "sparse_softmax_cross_entropy_loss", None, reduction
+        losses, weights, scope or "sparse_softmax_cross_entropy_loss", loss_collection, reduction
     )
 
 

@@ -6,7 +6,9 @@ from muster.compat.ops._select import argsort as argsort
 from muster.compat.ops._select import sort as sort
 from muster.compat.tensorflow import nest as _nest
 from muster.compat.v1._init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
+from muster.compat.v1._step import get_global_step as create_global_step
 from muster.compat.v1._step import get_global_step as get_global_step
+from muster.compat.v1._step import get_global_step as get_or_create_global_step
 from muster.compat.v1._step import get_local_variable as get_local_variable
 from muster.compat.v1._step import get_local_variable as local_variable
 from muster.compat.v1._step import global_variables as get_variables
@@ -20,8 +22,6 @@ from muster.compat.v1.contrib.arg_scopes import arg_scope as arg_scope
 from muster.compat.v2._checkpoint_reader import list_variables as list_variables
 from muster.compat.v2._checkpoint_reader import load_checkpoint as load_checkpoint
 from muster.compat.v2._checkpoint_reader import load_variable as load_variable
-from muster.program import get_or_create_global_step as create_global_step
-from muster.program import get_or_create_global_step as get_or_create_global_step
 
 nest = _Names(
     "tf.contrib.framework.nest",

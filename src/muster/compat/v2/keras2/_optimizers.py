@@ -121,12 +121,32 @@ def _naming(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _of_tensorflow_1(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Wrap ``optimizers.get``: of an optimizer of ``tf.compat.v1.train`` it takes the one of Keras in it."""
+
+    @functools.wraps(original)
+    def get(identifier: Any) -> Any:
+        optimizer = getattr(identifier, "keras_optimizer", None)
+        if optimizer is None:
+            return original(identifier)
+        rate = optimizer._learning_rate
+        if callable(rate) and not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+            # A number, as Keras keeps it: models are saved with it.
+            made = keras.Variable(rate(), trainable=False, dtype="float32", name="learning_rate")
+            optimizer._track_variable(made)
+            optimizer._learning_rate = made
+        return optimizer
+
+    return get
+
+
 def patch() -> None:
     """Give Keras' optimizers and schedules the names."""
     base = keras.optimizers.schedules.LearningRateSchedule
     for schedule in vars(keras.optimizers.schedules).values():
         if isinstance(schedule, type) and schedule is not base:
             schedule.__init__ = _naming(schedule.__init__)  # type: ignore[misc]
+    keras.src.optimizers.get = keras.optimizers.get = _of_tensorflow_1(keras.optimizers.get)
     owner = keras.optimizers.Optimizer
     owner.lr = property(_learning_rate, _set_learning_rate)
     owner.__init__ = _taking_old_arguments(owner.__init__)
