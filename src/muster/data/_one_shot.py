@@ -157,6 +157,13 @@ def compute_for_next(function: Callable[..., Any], args: Any, kwargs: Any) -> An
     return sources.pop().compute(function, args, kwargs)
 
 
+def _with_tuples(structure: Any) -> Any:
+    """Return a structure with tuples for its lists, which elements of datasets take for arrays."""
+    if isinstance(structure, dict):
+        return {key: _with_tuples(value) for key, value in structure.items()}
+    return tuple(map(_with_tuples, structure)) if type(structure) in (list, tuple) else structure
+
+
 def _without_lists(result: Any) -> Any:
     return tuple(result) if isinstance(result, list) else result
 
@@ -172,6 +179,9 @@ def as_dataset(returned: Any) -> Any:
     """
     if not isinstance(returned, dict | tuple | list | NextValue):
         return returned
+    found: list[NextValue] = []
+    replaced_next_values(returned, found.append)
+    returned = _with_tuples(returned) if found else returned
     leaves = flatten(returned)
     sources = {leaf.source for leaf in leaves if isinstance(leaf, NextValue)}
     if not sources:

@@ -67,6 +67,12 @@ def test_operations_compute_with_values_of_an_iterator() -> None:
     assert elements[1][0]["x"].tolist() == FEATURES["x"][2:].tolist()
 
 
+def test_values_of_an_iterator_may_lie_in_lists() -> None:
+    features, labels = dataset().make_one_shot_iterator().get_next()
+    first = next(iter(as_dataset(([features["x"]], [labels]))))
+    assert (first[0][0].tolist(), first[1][0].tolist()) == ([[0, 1], [2, 3]], [[0], [1]])
+
+
 def test_text_of_an_iterator_is_looked_up() -> None:
     lines = tf.data.Dataset.from_tensor_slices(["1,b", "2,a", "3,c"]).batch(2)
     number, word = tf.decode_csv(lines.make_one_shot_iterator().get_next(), [[0], [""]])
