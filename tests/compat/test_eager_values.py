@@ -493,3 +493,10 @@ def test_py_function_decorates() -> None:
         return x.numpy() * 2
 
     assert [each.numpy() for each in tf.data.Dataset.range(2).map(double)] == [0.0, 2.0]
+
+
+def test_what_is_shown_of_elements_is_saved_as_arrays(tmp_path):
+    data = tf.data.Dataset.from_tensor_slices((np.float32([1.5, 2.5]), ["a", "b"]))
+    data.save(str(tmp_path / "saved"))
+    loaded = tf.data.Dataset.load(str(tmp_path / "saved"))
+    assert [(float(number), text.numpy()) for number, text in loaded] == [(1.5, b"a"), (2.5, b"b")]

@@ -380,7 +380,8 @@ class DatasetSteps(ABC, Generic[DatasetType]):
             DatasetError: A leaf is neither an array, text nor bytes; or the file cannot be written.
         """
         os.makedirs(path, exist_ok=True)
-        write_elements(os.path.join(path, ELEMENTS), iter(self), compression)
+        # What `muster.compat` shows of elements becomes arrays again.
+        write_elements(os.path.join(path, ELEMENTS), map(as_element, self), compression)
 
     def snapshot(
         self,
