@@ -307,3 +307,22 @@ def test_text_that_no_layer_reads_is_left_out() -> None:
     rows = {"name": np.array([["a"]] * 4), "number": np.ones((4, 2), np.float32)}
     model.fit(rows, np.ones((4, 1), np.float32), verbose=0)
     assert model.predict(rows, verbose=0).shape == (4, 1)
+
+
+def test_a_layer_of_the_program_that_looks_up_what_is_in_a_vocabulary():
+    class Kind(tf.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.lookup = tf.keras.layers.StringLookup(
+                vocabulary=["x", "y", "z"], mask_token=None, num_oov_indices=0
+            )
+
+        def call(self, text):
+            return tf.math.floormod(self.lookup(text), 2)
+
+    text = tf.keras.Input((), dtype="string")
+    model = tf.keras.Model(text, tf.one_hot(Kind()(text), 2))
+    found = model.predict(tf.constant(["z", "y"]), verbose=0)
+    np.testing.assert_array_equal(found, [[1, 0], [0, 1]])
+    with pytest.raises(ValueError, match="'q' is not in the vocabulary of 3 tokens"):
+        model.predict(tf.constant(["q"]), verbose=0)

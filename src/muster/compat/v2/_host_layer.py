@@ -1,5 +1,6 @@
 """Layers that compute on the host: what reads text, which no step on JAX can hold."""
 
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -7,6 +8,9 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._eager_values import shown_result
+
+# Whether a function is tried on texts that stand for any: they need not be in a vocabulary.
+on_example: ContextVar[bool] = ContextVar("muster_on_example", default=False)
 
 
 class HostLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
@@ -112,4 +116,8 @@ def spec_by_example(function: Any, args: Any, kwargs: Any) -> Any:
         shape = tuple(None if size != other else size for size, other in sizes)
         return symbolic(shape, "string" if first.dtype.kind in "USO" else str(first.dtype))
 
-    return jax.tree.map(spec, of(2, "a"), of(3, "a b c"))
+    token = on_example.set(True)
+    try:
+        return jax.tree.map(spec, of(2, "a"), of(3, "a b c"))
+    finally:
+        on_example.reset(token)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from muster._keras import keras
-from muster.compat.v2._host_layer import HostLayer, no_vocabulary_yet, symbolic
+from muster.compat.v2._host_layer import HostLayer, no_vocabulary_yet, on_example, symbolic
 from muster.data import Dataset, RaggedTensor
 from muster.feature_column import buckets
 
@@ -286,6 +286,8 @@ class IndexLookup(HostLayer):
             ValueError: There are none for such tokens.
         """
         count = self._oov_count
+        if not count and on_example.get():
+            return [0] * len(tokens)
         if not count:
             raise ValueError(
                 f"{tokens[0]!r} is not in the vocabulary of {len(self._numbers or ())} tokens: "
