@@ -93,26 +93,13 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     tensors = [each if isinstance(each, RaggedTensor) else as_array(each) for each in values]
     if tensors[0].ndim == 0:
         return _shape.stack(tensors, axis)
-    return _of_rows(tensors, axis, stack_rows if axis == 0 else _ragged_shape.stack)
-
-
-@operation
-def concat(values: Any, axis: int, name: str | None = None) -> Any:
-    """Join arrays or ragged tensors of any lengths along an axis."""
-    tensors = [each if isinstance(each, RaggedTensor) else as_array(each) for each in values]
-    if tensors[0].ndim == 1:
-        return _shape.concat(tensors, axis)
-    return _shape.concat(list(map(_ragged_shape.as_ragged, tensors)), axis)
-
-
-def _of_rows(tensors: list[Any], axis: int, join: Callable[..., Any]) -> Any:
     if tensors[0].ndim > 1:
         tensors = [_ragged_shape.as_ragged(each) for each in tensors]
-    if join is stack_rows:
+    if axis == 0:
         return stack_rows(tensors)
     if tensors[0].ndim == 1:
         return RaggedTensor.from_tensor(_shape.stack(tensors, axis))
-    return join(tensors, axis)
+    return _ragged_shape.stack(tensors, axis)
 
 
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
