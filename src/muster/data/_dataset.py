@@ -19,7 +19,7 @@ from muster.data._options import Options
 from muster.data.files._element_files import FileCache
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._combine import Concatenate, Zip
-from muster.data.pipeline._elements import Batch, Filter, Map, Rebatch, Unbatch, WithoutErrors
+from muster.data.pipeline._elements import Batch, Filter, Map, Rebatch, Unbatch
 from muster.data.pipeline._flat_map import Interleave
 from muster.data.pipeline._node import INFINITE, UNKNOWN, Node
 from muster.data.pipeline._order import Repeat, Shard, Skip, Take
@@ -159,19 +159,6 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
             TypeError: `predicate` is not callable.
         """
         return self._then(Filter(self._node, predicate))
-
-    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> "Dataset":
-        """Leave out the elements that cannot be computed, because their data is wrong.
-
-        An error that a program's mistake makes, such as a name that is not defined, is raised as ever.
-
-        Args:
-            log_warning: Whether each error is logged; else the first one of each pass is.
-            name: Ignored.
-
-        Source: ``ignore_errors`` (tensorflow/python/data/ops/dataset_ops.py).
-        """
-        return self._then(WithoutErrors(self._node, log_warning))
 
     def batch(
         self,

@@ -11,7 +11,7 @@ from muster._errors import DatasetError
 from muster.data._arguments import integer
 from muster.data._iterator import DatasetIterator
 from muster.data.files._element_files import ELEMENTS, write_elements
-from muster.data.pipeline._elements import Batch
+from muster.data.pipeline._elements import Batch, WithoutErrors
 from muster.data.pipeline._flat_map import Interleave
 from muster.data.pipeline._in_order import (
     InOrder,
@@ -50,6 +50,19 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         """Begin an iteration."""
 
     # One element after the other
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> DatasetType:
+        """Leave out the elements that cannot be computed, because their data is wrong.
+
+        An error that a program's mistake makes, such as a name that is not defined, is raised as ever.
+
+        Args:
+            log_warning: Whether each error is logged; else the first one of each pass is.
+            name: Ignored.
+
+        Source: ``ignore_errors`` (tensorflow/python/data/ops/dataset_ops.py).
+        """
+        return self._then(WithoutErrors(self._node, log_warning))
 
     def window(
         self,
