@@ -220,3 +220,9 @@ def test_initializers_of_programs_get_a_dtype() -> None:
     outputs = outputs_of(lambda _: {"v": tf.get_variable("v", [2], initializer=initial) + 0})
     assert outputs["v"].tolist() == [1, 1]
     assert all(dtype is tf.float32 for dtype in seen)
+
+
+def test_variables_are_keys_of_dicts() -> None:
+    first, second = tf.Variable([1.0]), tf.Variable([1.0])
+    gradients = {first: "a", second: "b"}
+    assert (gradients[first], gradients[second]) == ("a", "b")

@@ -219,6 +219,7 @@ def patch() -> None:
     keras.Variable.set_shape = set_shape
     keras.Variable.ref = ref
     keras.Variable.read_value = _read_value
+    keras.Variable.__hash__ = object.__hash__  # programs of TensorFlow 1 have dicts of variables
     keras.optimizers.Optimizer.minimize = minimize
     keras.optimizers.LossScaleOptimizer.get_scaled_loss = keras.optimizers.LossScaleOptimizer.scale_loss
     keras.optimizers.LossScaleOptimizer.get_unscaled_gradients = _still_scaled
