@@ -238,3 +238,21 @@ def test_functions_that_branch_on_values_are_no_functions_to_save(tmp_path, capl
     module.positive(tf.constant([-1.0]))
     tf.saved_model.save(module, tmp_path / "positive")
     assert "The function positive is not saved, as it runs uncompiled" in caplog.text
+
+
+def test_concrete_functions_are_saved_without_a_call(tmp_path):
+    class Scaled(tf.Module):
+        def __init__(self):
+            self.factor = tf.Variable(2.0)
+
+        @tf.function
+        def __call__(self, x):
+            return x * self.factor
+
+    module = Scaled()
+    module.__call__.get_concrete_function(tf.TensorSpec([None], tf.float32))
+    module.__call__.get_concrete_function(x=tf.TensorSpec([None, 2], tf.float32))
+    tf.saved_model.save(module, tmp_path / "scaled")
+    loaded = tf.saved_model.load(tmp_path / "scaled")
+    assert loaded(tf.constant([1.0, 3.0])).numpy().tolist() == [2.0, 6.0]
+    assert loaded(x=tf.constant([[1.0, 3.0]])).numpy().tolist() == [[2.0, 6.0]]

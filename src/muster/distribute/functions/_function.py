@@ -55,6 +55,7 @@ class Function:
         self.python_function = python_function
         self.input_signature = input_signature
         self._calls: dict[Any, Call | WholeCall | Branch] = {}
+        self._concrete: list[tuple[tuple[Any, ...], dict[str, Any]]] = []  # what concrete functions take
         self._whole_warning = WholeWarning()
         functools.update_wrapper(self, python_function)
 
@@ -166,13 +167,21 @@ class Function:
         calls[key] = call
 
     def traced_arguments(self) -> list[tuple[Any, Any]]:
-        """Return the arguments of each kind for which it was traced, `TensorSpec` s in place of arrays."""
+        """Return the arguments of each kind for which it was traced, `TensorSpec` s in place of arrays.
+
+        Those of its concrete functions count, too.
+        """
         found = []
         for structure, kinds, *_ in self._calls:
             leaves = [_of_kind(kind) for kind in kinds]
             if not any(leaf is _UNKNOWN for leaf in leaves):
                 found.append((tuple(leaves), {}) if structure is None else structure.unflatten(leaves))
-        return found
+        return found + [each for each in self._concrete if each not in found]
+
+    def note_concrete(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Note the arguments of a concrete function, the instance of a method included."""
+        if (args, kwargs) not in self._concrete:
+            self._concrete.append((args, kwargs))
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """Return for which arguments it was traced, a line for each kind."""
@@ -251,9 +260,11 @@ def _concrete(
 ) -> ConcreteFunction:
     if not specs and not named:
         return ConcreteFunction(function, tuple(of.input_signature or ()), {})
-    return ConcreteFunction(
+    made = ConcreteFunction(
         function, tuple(map(_as_spec, specs)), {name: _as_spec(each) for name, each in named.items()}
     )
+    of.note_concrete((*getattr(function, "args", ()), *made.specs), dict(made.named))
+    return made
 
 
 def _as_spec(value: Any) -> Any:
