@@ -282,7 +282,7 @@ def test_what_is_not_there_is_on_the_page() -> None:
         ("tf.compat.v1.Session.run", "tf.Session"),
         ("tf.compat.v2.Session", "tf.Session"),
         ("tf.image.decode_gif", "tf.image.decode_gif"),
-        ("tf.image.draw_bounding_boxes", "tf.image.*"),
+        ("tf.image.sample_distorted_bounding_box", "tf.image.*"),
         ("tf.contrib.layers.group_norm", "tf.contrib.layers.*"),
         ("tf.compat.v1.metrics.streaming_mean", "tf.metrics.*"),
         ("tf.keras.backend.foldl", "tf.keras.backend.*"),

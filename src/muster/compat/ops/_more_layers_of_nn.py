@@ -279,44 +279,6 @@ def log_poisson_loss(
 
 
 @operation
-def ctc_loss(
-    labels: ArrayLike,
-    logits: ArrayLike,
-    label_length: ArrayLike,
-    logit_length: ArrayLike,
-    logits_time_major: bool = True,
-    unique: None = None,
-    blank_index: int | None = None,
-    name: str | None = None,
-) -> jax.Array:
-    """Return the connectionist temporal classification loss of each example.
-
-    Args:
-        labels: Classes, shape (batch, most labels).
-        logits: Shape (steps, batch, classes); (batch, steps, classes) unless ``logits_time_major``.
-        label_length: How many labels each example has, shape (batch,).
-        logit_length: How many steps, likewise.
-        logits_time_major: Whether the first axis counts steps.
-        unique: Unused.
-        blank_index: The class that stands for no label; None is 0.
-        name: Unused.
-
-    Source: tensorflow/python/ops/ctc_ops.py, ``ctc_loss_v3``.
-    """
-    scores = jnp.asarray(as_array(logits))
-    scores = jnp.swapaxes(scores, 0, 1) if logits_time_major else scores
-    blank = (blank_index or 0) % scores.shape[-1]
-    loss: jax.Array = keras.ops.ctc_loss(
-        jnp.asarray(as_array(labels), jnp.int32),
-        scores,
-        jnp.asarray(as_array(label_length), jnp.int32),
-        jnp.asarray(as_array(logit_length), jnp.int32),
-        mask_index=blank,
-    )
-    return loss
-
-
-@operation
 def normalize_moments(
     counts: ArrayLike,
     mean_ss: ArrayLike,

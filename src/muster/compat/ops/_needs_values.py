@@ -24,7 +24,7 @@ def known(value: Any, what: str) -> np.ndarray[Any, Any]:
     """
     if isinstance(value, jax.core.Tracer):
         raise NeedsValuesError(
-            f"{what} needs values that a compiled step computes, and no step has text. Return them, and "
-            "take the text outside of it."
+            f"{what} needs values that a compiled step computes, which are not known while it is traced. "
+            "Return them from the step, and do it with them outside."
         )
     return np.asarray(value)

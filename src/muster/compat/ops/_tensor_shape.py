@@ -10,17 +10,17 @@ class TensorShape(ArrayShape):
     """The sizes of an array's axes, None where one is unknown. It is a tuple, as all shapes are here.
 
     Args:
-        dims: The sizes.
+        dims: The sizes; of None, the shape of unknown rank, the result is None, as muster writes it.
 
     Raises:
-        ValueError: A size is negative, or ``dims`` is None: muster writes a shape of unknown rank as None.
+        ValueError: A size is negative.
 
     Source: tensorflow/python/framework/tensor_shape.py, ``TensorShape``.
     """
 
     def __new__(cls, dims: Iterable[int | None] | int | None) -> "TensorShape":
         if dims is None:
-            raise ValueError("A shape of unknown rank is None here: write None, not tf.TensorShape(None).")
+            return None  # type: ignore[return-value]  # muster's shape of unknown rank
         sizes = (dims,) if isinstance(dims, int) else tuple(dims)
         if any(size is not None and size < 0 for size in sizes):
             raise ValueError(f"A shape has sizes >= 0 or None, got {sizes}.")

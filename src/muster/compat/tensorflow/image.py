@@ -13,6 +13,9 @@ from muster.compat.ops._image import resize_with_crop_or_pad as resize_with_crop
 from muster.compat.ops._image import resize_with_pad as resize_with_pad
 from muster.compat.ops._image import rot90 as rot90
 from muster.compat.ops._image import transpose as transpose
+from muster.compat.ops._image_boxes import combined_non_max_suppression as combined_non_max_suppression
+from muster.compat.ops._image_boxes import draw_bounding_boxes as draw_bounding_boxes
+from muster.compat.ops._image_boxes import non_max_suppression as non_max_suppression
 from muster.compat.ops._image_colors import adjust_brightness as adjust_brightness
 from muster.compat.ops._image_colors import adjust_contrast as adjust_contrast
 from muster.compat.ops._image_colors import adjust_gamma as adjust_gamma

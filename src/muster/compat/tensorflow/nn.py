@@ -6,6 +6,9 @@ from muster.compat.ops._blocks import space_to_depth as space_to_depth
 from muster.compat.ops._candidates import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
 from muster.compat.ops._candidates import nce_loss as nce_loss
 from muster.compat.ops._candidates import sampled_softmax_loss as sampled_softmax_loss
+from muster.compat.ops._ctc import ctc_beam_search_decoder as ctc_beam_search_decoder
+from muster.compat.ops._ctc import ctc_greedy_decoder as ctc_greedy_decoder
+from muster.compat.ops._ctc import ctc_loss as ctc_loss
 from muster.compat.ops._layers_of_nn import avg_pool2d as avg_pool2d
 from muster.compat.ops._layers_of_nn import batch_normalization as batch_normalization
 from muster.compat.ops._layers_of_nn import bias_add as bias_add
@@ -25,7 +28,6 @@ from muster.compat.ops._more_layers_of_nn import conv3d as conv3d
 from muster.compat.ops._more_layers_of_nn import conv3d_transpose as conv3d_transpose
 from muster.compat.ops._more_layers_of_nn import convolution as convolution
 from muster.compat.ops._more_layers_of_nn import crelu as crelu
-from muster.compat.ops._more_layers_of_nn import ctc_loss as ctc_loss
 from muster.compat.ops._more_layers_of_nn import depthwise_conv2d as depthwise_conv2d
 from muster.compat.ops._more_layers_of_nn import local_response_normalization as local_response_normalization
 from muster.compat.ops._more_layers_of_nn import local_response_normalization as lrn

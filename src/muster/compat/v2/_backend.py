@@ -119,6 +119,34 @@ def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: An
     return keras.ops.ctc_loss(labels, logits, *lengths, mask_index=logits.shape[-1] - 1)[:, None]
 
 
+def ctc_decode(
+    y_pred: Any, input_length: Any, greedy: bool = True, beam_width: int = 100, top_paths: int = 1
+) -> tuple[list[Any], Any]:
+    """Return the labels of each sequence, by the most probable class of each time or by a beam search.
+
+    Args:
+        y_pred: Probabilities, ``[batch, times, classes]``, of which the last class is the blank.
+        input_length: How many times there are of each sequence, ``[batch]``.
+        greedy: Whether to take the most probable class of each time.
+        beam_width: How many sequences a beam search follows.
+        top_paths: How many of them it returns.
+
+    Returns:
+        A list of labels, ``[batch, times]``, -1 after the last one, for each path; and how probable they are,
+        as ``tf.nn.ctc_greedy_decoder`` and ``ctc_beam_search_decoder`` say it.
+    """
+    logits = keras.ops.log(keras.ops.convert_to_tensor(y_pred) + keras.config.epsilon())
+    paths, found = keras.ops.ctc_decode(
+        logits,
+        keras.ops.cast(keras.ops.reshape(input_length, (-1,)), "int32"),
+        strategy="greedy" if greedy else "beam_search",
+        beam_width=beam_width,
+        top_paths=top_paths,
+        mask_index=logits.shape[-1] - 1,
+    )
+    return list(paths), found
+
+
 def get_value(x: Any) -> Any:
     """Return the value of a variable or array as NumPy's array; also called ``eval``."""
     return np.asarray(keras.ops.convert_to_numpy(x))

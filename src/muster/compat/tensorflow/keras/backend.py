@@ -15,6 +15,7 @@ from muster.compat.v2._backend import concatenate as concatenate
 from muster.compat.v2._backend import constant as constant
 from muster.compat.v2._backend import count_params as count_params
 from muster.compat.v2._backend import ctc_batch_cost as ctc_batch_cost
+from muster.compat.v2._backend import ctc_decode as ctc_decode
 from muster.compat.v2._backend import dtype as dtype
 from muster.compat.v2._backend import expand_dims as expand_dims
 from muster.compat.v2._backend import flatten as flatten

@@ -6,6 +6,8 @@ from muster.compat._names import Names as _Names
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.ops._candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
 from muster.compat.ops._candidates import uniform_candidate_sampler as uniform_candidate_sampler
+from muster.compat.ops._ctc import ctc_loss as ctc_loss_v2
+from muster.compat.ops._ctc import ctc_loss_of_sparse_labels as ctc_loss
 from muster.compat.ops._nn import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits_v2
 from muster.compat.tensorflow import nn as _nn
 from muster.compat.v1 import rnn_cell as _cells
