@@ -118,3 +118,16 @@ def test_arrays_before_variables_leave_the_operation_to_them() -> None:
         return np.float32(2) * variable + np.ones(2, np.float32)
 
     np.testing.assert_array_equal(double(), [3, 5])
+
+
+def test_sizes_that_are_cast_stay_sizes() -> None:
+    class Lengths(keras.layers.Layer):
+        def call(self, rows: Any) -> Any:
+            count = tf.cast(tf.shape(rows)[0], dtype="int64")
+            steps = tf.cast(tf.shape(rows)[1], dtype="int64")
+            return steps * tf.ones(shape=(count, 1), dtype="int64")
+
+    inputs = keras.Input((None, 3))
+    outputs = Lengths()(inputs)
+    assert outputs.shape == (None, 1)
+    np.testing.assert_array_equal(keras.Model(inputs, outputs)(ROWS), [[4]] * 5)

@@ -640,3 +640,11 @@ def test_that_models_take_an_optimizer_of_tensorflow_1():
     assert model.optimizer.get_config()["learning_rate"] == 0.5
     model.fit(np.ones((2, 4)), np.ones((2, 1)), verbose=0)
     assert model.get_weights()[0].ravel().tolist() == [1.0] * 4
+
+
+def test_the_input_of_an_input_layer_is_its_tensor():
+    inputs = tf.keras.Input((3,), name="rows")
+    hidden = tf.keras.layers.Dense(2, name="hidden")(inputs)
+    model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(hidden))
+    part = tf.keras.Model(model.get_layer("rows").input, model.get_layer("hidden").output)
+    assert part(np.ones((4, 3), "float32")).shape == (4, 2)

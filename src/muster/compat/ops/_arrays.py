@@ -90,7 +90,7 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
         return value if dtype is None else value.astype(jax.dtypes.canonicalize_dtype(dtype))
     if isinstance(value, list | tuple) and array_module(*value) is jnp:
         return as_array(jnp.stack([as_array(item) for item in value]), dtype)
-    if dtype is not None and _has_sizes(value):
+    if dtype is not None and has_sizes(value):
         sizes = np.asarray(value, object)
         flat = [jnp.asarray(size, jax.dtypes.canonicalize_dtype(dtype)) for size in sizes.ravel()]
         return jnp.stack(flat).reshape(sizes.shape)
@@ -148,7 +148,8 @@ def _as_size(size: Any) -> Any:
     return value if is_size(value) else int(value)
 
 
-def _has_sizes(value: object) -> bool:
+def has_sizes(value: object) -> bool:
+    """Return whether a value is a size that is not known, or an array with one."""
     if isinstance(value, np.ndarray):
         return value.dtype == object and any(map(is_size, value.ravel()))
     return is_size(value)

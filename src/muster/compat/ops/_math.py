@@ -17,6 +17,7 @@ from muster.compat.ops._arrays import (
     as_array,
     as_arrays,
     as_axis,
+    has_sizes,
 )
 from muster.compat.ops._operation import operation as as_operation
 
@@ -28,11 +29,13 @@ def cast(x: ArrayLike, dtype: DTypeLike, name: str | None = None) -> Array:
     Args:
         x: Values of any shape.
         dtype: Such as ``tf.float32``. While a step or a ``map`` is traced, 64-bit types become 32-bit ones,
-            since JAX has no others.
+            since JAX has no others. Sizes of shapes that are not known stay sizes as integers.
         name: Unused.
 
     Source: tensorflow/python/ops/math_ops.py, ``cast``.
     """
+    if has_sizes(x) and np.dtype(dtype).kind in "iu":
+        return x  # type: ignore[return-value]  # where a shape is needed it still says one
     value = as_array(x, dtype)
     if isinstance(value, jax.Array):
         return value

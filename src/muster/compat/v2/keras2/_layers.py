@@ -215,6 +215,7 @@ def patch() -> None:
     metric, layer = keras.metrics.Metric, keras.layers.Layer
     metric.reset_state, metric.reset_states = _calling_each_other(metric.reset_state)
     metric.add_weight = _named_first(metric.add_weight, _METRIC, "aggregation", "synchronization")
+    keras.layers.InputLayer.input = property(lambda self: self.output)  # what Keras 3 has is empty
     keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)
     keras.layers.Dense.__init__ = _of_any_number(keras.layers.Dense.__init__)
     for kind in vars(keras.layers).values():
