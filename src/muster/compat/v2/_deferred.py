@@ -25,6 +25,8 @@ _WAITING: WeakKeyDictionary[Any, tuple[Callable[[Any], Mapping[str, Any]], Value
 def variables_by_path(prefix: str, each: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables that are reached from an object, with the names of attributes on the way.
 
+    What is reached in several ways is passed through once, so that a save takes no longer for it.
+
     Args:
         prefix: The path of the object; empty for none.
         each: A module, a layer, a variable, or a list or dict of such.
@@ -49,7 +51,7 @@ def _reached(path: str, each: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         children = {**{variable.name: variable for variable in own}, **public, "_layers": each._layers}
     if id(each) in seen:
         return
-    seen = seen | {id(each)}
+    seen.add(id(each))
     for name, child in children.items():
         yield from _reached(f"{path}.{name}" if path else str(name), child, seen)
 
