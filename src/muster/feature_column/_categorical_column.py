@@ -86,11 +86,12 @@ class CategoricalColumn(FeatureColumn):
             ValueError: An id is too large or negative.
         """
         ids, weights = found
-        values = ids.values
+        values = ids.plain_values
         if len(values) and (values.min() < -1 or values.max() >= self.num_buckets):
             at = int(np.argmax((values < -1) | (values >= self.num_buckets)))
+            example = ids.plain_indices[at, 0]
             raise ValueError(
-                f"Column {self.name}: the id {ids.values[at]} of example {ids.indices[at, 0]} is not in "
+                f"Column {self.name}: the id {values[at]} of example {example} is not in "
                 f"[0, {self.num_buckets}). Give the column a default_value, or more buckets."
             )
         arrays = {self.host_key: padded(ids, ids.values, -1, np.int32)}

@@ -172,7 +172,7 @@ def _fingerprints(leaf: CategoricalColumn | str, features: Features) -> tuple[An
     if len(given.shape) != 2:
         raise ValueError(f"Feature {name} has the shape {given.shape}, and is crossed only with two axes.")
     if isinstance(given, SparseTensor):
-        counts, values = np.bincount(given.indices[:, 0], minlength=given.shape[0]), given.values
+        counts, values = np.bincount(given.plain_indices[:, 0], minlength=given.shape[0]), given.plain_values
     else:
         counts, values = np.full(given.shape[0], given.shape[1]), given.reshape(-1)
     if is_text(values.dtype):

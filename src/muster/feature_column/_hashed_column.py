@@ -48,7 +48,7 @@ class HashedCategoricalColumn(ValuesByKey, CategoricalColumn):
             ValueError: The feature is absent, or has another kind of values than the column.
         """
         values = string_or_integer(sparse_feature(features, self.key), self.key, self.dtype)
-        return IdsAndWeights(values.with_values(buckets(values.values, self.hash_bucket_size)), None)
+        return IdsAndWeights(values.with_values(buckets(values.plain_values, self.hash_bucket_size)), None)
 
 
 def categorical_column_with_hash_bucket(

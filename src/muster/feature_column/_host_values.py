@@ -64,13 +64,13 @@ def host_feature(features: Features, key: str) -> Any:
     value = require_feature(features, key)
     if isinstance(value, RaggedTensor):
         value = value.to_sparse()
-    if isinstance(value, SparseTensor):
-        return value
-    if is_traced(value):
+    if is_traced(value.plain_values if isinstance(value, SparseTensor) else value):
         raise ValueError(
             f"Feature {key} is a value of a step, and its column works on the host. Call "
             "transform_features(features, feature_columns) in `map` of the dataset, after `batch`."
         )
+    if isinstance(value, SparseTensor):
+        return value.with_values(np.asarray(value.plain_values))
     array = np.asarray(value)
     return array[:, None] if array.ndim == 1 else array
 
@@ -222,7 +222,7 @@ def padded(ids: SparseTensor, values: np.ndarray[Any, Any], empty: Any, dtype: D
     if len(values) == math.prod(batch) * width:
         return values.reshape(*batch, width).astype(dtype)
     array = np.full((*batch, width), empty, dtype)
-    array[tuple(ids.indices.T)] = values
+    array[tuple(ids.plain_indices.T)] = values
     return array
 
 

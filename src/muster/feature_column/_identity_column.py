@@ -54,7 +54,7 @@ class IdentityCategoricalColumn(KeyedColumn, CategoricalColumn):
         """
         given = sparse_feature(features, self.key)
         self._require_integers(given.dtype)
-        ids = given.values.astype(np.int64)
+        ids = given.plain_values.astype(np.int64)
         if self.default_value is not None:
             ids = np.where((ids < 0) | (ids >= self.number_buckets), self.default_value, ids)
         return IdsAndWeights(given.with_values(ids), None)

@@ -108,8 +108,8 @@ class SequenceCategoricalColumn(CategoricalColumn, ColumnOfIds):
         """
         ids, weights = self.categorical_column.sparse_ids(features)
         if len(ids.shape) == 2:
-            indices = np.pad(ids.indices, ((0, 0), (0, 1)))
-            ids = SparseTensor(indices, ids.values, (*ids.shape, 1))
+            indices = np.pad(ids.plain_indices, ((0, 0), (0, 1)))
+            ids = SparseTensor(indices, ids.plain_values, (*ids.shape, 1))
         return IdsAndWeights(ids, weights)
 
     def transformed(self, features: Features) -> dict[str, np.ndarray[Any, Any]]:
@@ -183,11 +183,11 @@ class SequenceNumericColumn(ValuesByKey, SequenceDenseColumn):
         given = sparse_feature(features, self.key)
         if is_text(given.dtype):
             raise ValueError(f"Feature {self.key} has dtype {dtype_name(given.dtype)}, and needs numbers.")
-        values = given.values
+        values = given.plain_values
         if self.normalizer_fn is not None and len(values):
             values = np.asarray(self.normalizer_fn(values))
-        numbers = SparseTensor(given.indices, values.astype(np.float32), given.dense_shape)
-        dense = numbers.to_dense(self.default_value)
+        numbers = SparseTensor(given.plain_indices, values.astype(np.float32), given.shape)
+        dense = np.asarray(numbers.to_dense(self.default_value))
         if math.prod(dense.shape[1:]) % self.num_elements:
             raise ValueError(
                 f"Feature {self.key} has the shape {dense.shape}: no whole number of steps of the shape "
@@ -358,5 +358,5 @@ def _kind(column: FeatureColumn) -> str:
 def _lengths(values: SparseTensor) -> np.ndarray[Any, Any]:
     """Return the number of steps up to the last one with a value, int32, for each example."""
     lengths = np.zeros(values.shape[0], np.int32)
-    np.maximum.at(lengths, values.indices[:, 0], (values.indices[:, 1] + 1).astype(np.int32))
+    np.maximum.at(lengths, values.plain_indices[:, 0], (values.plain_indices[:, 1] + 1).astype(np.int32))
     return lengths

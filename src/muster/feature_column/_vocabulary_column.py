@@ -65,11 +65,11 @@ class _VocabularyColumn(ValuesByKey, CategoricalColumn):
             ValueError: The feature is absent, or has another kind of values than the column.
         """
         given = string_or_integer(sparse_feature(features, self.key), self.key, self.dtype)
-        table, values = self._table, given.values.tolist()
+        table, values = self._table, given.plain_values.tolist()
         ids = np.fromiter(map(table.get, values, repeat(-1)), np.int64, len(values))
         (unknown,) = (ids < 0).nonzero()
         if len(unknown) and self.num_oov_buckets:
-            ids[unknown] = len(self.vocabulary) + buckets(given.values[unknown], self.num_oov_buckets)
+            ids[unknown] = len(self.vocabulary) + buckets(given.plain_values[unknown], self.num_oov_buckets)
         elif len(unknown):
             ids[unknown] = self.default_value
         return IdsAndWeights(given.with_values(ids), None)

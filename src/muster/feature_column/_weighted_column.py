@@ -83,19 +83,20 @@ class WeightedCategoricalColumn(CategoricalColumn):
                 f"{self.weight_feature_key} {given.shape}."
             )
         if isinstance(given, SparseTensor):
-            if len(given.values) == len(ids.values) and (given.indices == ids.indices).all():
-                return IdsAndWeights(ids, given.values)
-            there = SparseTensor(
-                given.indices, np.ones(len(given.values), bool), given.dense_shape
-            ).to_dense()
-            missing = ~there[tuple(ids.indices.T)]
+            places, weights = given.plain_indices, given.plain_values
+            if len(weights) == len(ids.plain_values) and (places == ids.plain_indices).all():
+                return IdsAndWeights(ids, weights)
+            there = np.zeros(given.shape, bool)
+            there[tuple(places.T)] = True
+            missing = ~there[tuple(ids.plain_indices.T)]
             if missing.any():
+                place = ids.plain_indices[np.argmax(missing)]
                 raise ValueError(
-                    f"{self.weight_feature_key} has no weight at {ids.indices[np.argmax(missing)]}, where "
+                    f"{self.weight_feature_key} has no weight at {place}, where "
                     f"{self.categorical_column.name} has an id."
                 )
-            given = given.to_dense()
-        return IdsAndWeights(ids, given[tuple(ids.indices.T)])
+            given = np.asarray(given.to_dense())
+        return IdsAndWeights(ids, given[tuple(ids.plain_indices.T)])
 
 
 def weighted_categorical_column(

@@ -194,7 +194,7 @@ class RaggedTensor:
     @classmethod
     def from_sparse(cls, st_input: SparseTensor, *_: Any, **__: Any) -> "RaggedTensor":
         """Return the rows of a sparse tensor of two axes, whose values are the first ones of their rows."""
-        rows, columns = np.asarray(st_input.indices).T
+        rows, columns = np.asarray(st_input.plain_indices).T
         found = cls.from_value_rowids(st_input.plain_values, rows, st_input.shape[0])
         if (columns != positions(found._row_splits)).any():
             raise ValueError("The SparseTensor is not right-ragged: there are empty places before values.")
@@ -279,7 +279,7 @@ class RaggedTensor:
     @property
     def dtype(self) -> Any:
         """The type of the values."""
-        return self.shown(self.plain_values).dtype
+        return self.shown(self.plain_values[:0]).dtype
 
     def value_rowids(self, name: str | None = None) -> Any:
         """Return the number of each value's row."""

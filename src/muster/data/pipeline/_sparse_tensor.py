@@ -111,7 +111,7 @@ class SparseTensor:
     @property
     def dtype(self) -> Any:
         """The type of the values."""
-        return self.shown(self._values).dtype
+        return self.shown(self._values[:0]).dtype
 
     def __repr__(self) -> str:
         parts = ("indices", "values", "dense_shape")

@@ -107,7 +107,7 @@ def _numbers(features: Any, columns: Sequence[FeatureColumn]) -> dict[str, Any]:
     if columns:
         return transform_features(features, columns)
     key, value = next(iter(features.items()))
-    shape = value.dense_shape if isinstance(value, SparseTensor) else np.shape(value)
+    shape = value.shape if isinstance(value, SparseTensor) else np.shape(value)
     return {key: np.zeros(shape[:1], np.float32)}
 
 

@@ -118,14 +118,14 @@ class MultiLabelHead(WeightedHead):
         """
         if not isinstance(labels, SparseTensor):
             return labels
-        ids = np.asarray(class_ids(labels.values, self._vocabulary))
+        ids = np.asarray(class_ids(labels.plain_values, self._vocabulary))
         if not ((ids >= 0) & (ids < self.logits_dimension)).all():
             raise DatasetError(
                 "labels must be an integer SparseTensor with values in "
                 f"[0, {self.logits_dimension}). Given: {ids.tolist()}."
             )
-        found = np.zeros((int(labels.dense_shape[0]), self.logits_dimension), np.int32)
-        found[labels.indices[:, 0], ids] = 1
+        found = np.zeros((int(labels.shape[0]), self.logits_dimension), np.int32)
+        found[labels.plain_indices[:, 0], ids] = 1
         return found
 
     def predictions(self, logits: jax.Array, keys: Sequence[str] | None = None) -> dict[str, Any]:

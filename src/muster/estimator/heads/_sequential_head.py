@@ -117,8 +117,8 @@ class SequentialHeadWrapper(Head):
         if isinstance(labels, RaggedTensor):
             labels = labels.to_sparse()
         if isinstance(labels, SparseTensor):
-            numbers = np.asarray(self._static_head.numeric_labels(labels.values))
-            return SparseTensor(labels.indices, numbers, labels.dense_shape).to_dense()
+            numbers = np.asarray(self._static_head.numeric_labels(labels.plain_values))
+            return SparseTensor(labels.plain_indices, numbers, labels.shape).to_dense()
         if not is_text(labels):
             return self._static_head.numeric_labels(labels)
         if isinstance(labels, Placeholder):
