@@ -33,3 +33,34 @@ def test_an_error_that_the_loss_causes_does_not_hide_the_reason() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
     assert done.returncode == EXIT_PEER_LOST, done.stderr
     assert done.stderr == "This task ends, because it has lost worker 1: it is gone.\n"
+
+
+REPORTS = """
+import sys, threading, time
+from muster.cluster import Task, TaskType
+from muster.cluster.roster import reporting_an_error
+from muster.cluster.roster._roster import exit_because_lost
+
+with reporting_an_error():
+    sys.stderr.write("cut ")
+    sys.stderr.flush()
+    threading.Thread(target=exit_because_lost, args=(Task(TaskType.WORKER, 1), "it is gone.")).start()
+    time.sleep({seconds})
+    sys.stderr.write("off\\n")
+    sys.stderr.flush()
+sys.exit(3)
+"""
+
+
+def test_an_error_that_is_being_reported_comes_before_the_reason() -> None:
+    program = REPORTS.format(seconds=0.5)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == EXIT_PEER_LOST, done.stderr
+    assert done.stderr == "cut off\nThis task ends, because it has lost worker 1: it is gone.\n"
+
+
+def test_a_report_that_does_not_end_keeps_no_task() -> None:
+    program = REPORTS.format(seconds=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert done.returncode == EXIT_PEER_LOST, done.stderr
+    assert "it has lost worker 1: it is gone." in done.stderr

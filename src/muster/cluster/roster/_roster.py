@@ -46,16 +46,31 @@ EXIT_PEER_LOST = 175
 
 _SAY_SECS = 10.0  # how often a waiting task logs what is missing
 _EXIT_SECS = 5.0  # how long the last words of a task may take
+_REPORT_SECS = 2.0  # how long they wait for an error that is being reported
 _BEAT_SECS = 1.0  # the period of heartbeats, unless the deadline needs a shorter one
 _MAX_TEXT = 500  # the longest description of what a task waits for, in characters
 _MAX_NAMED = 10  # tasks named in one message
+
+
+_reporting = threading.Lock()
+_lost = threading.Event()
+
+
+@contextlib.contextmanager
+def reporting_an_error() -> Iterator[None]:
+    """Report an uncaught error in one piece: `exit_because_lost` waits for it, and ends the process then."""
+    with _reporting:
+        yield
+    if _lost.is_set():
+        threading.Event().wait()
 
 
 def exit_because_lost(task: Task, reason: str) -> None:
     """Exit at once with `EXIT_PEER_LOST`, after logging the reason and flushing logs and streams.
 
     The process exits even if the main thread never returns from a collective, or holds a lock that flushing
-    needs. An error that the loss causes there is not reported, so that the reason ends the log.
+    needs. An error that the loss causes there is not reported, or comes before, so that the reason ends the
+    log.
 
     Args:
         task: The task that was lost.
@@ -65,6 +80,8 @@ def exit_because_lost(task: Task, reason: str) -> None:
     last_resort.daemon = True
     last_resort.start()
     sys.excepthook = lambda *_: threading.Event().wait()
+    _lost.set()
+    _reporting.acquire(timeout=_REPORT_SECS)
     _log.critical("This task ends, because it has lost %s: %s", task, reason)
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

@@ -15,7 +15,13 @@ import jax
 from muster._errors import RosterError, StrayPeerError
 from muster._interrupts import is_told, told_of_interrupt, was_interrupted
 from muster.cluster import ClusterSpec, Task
-from muster.cluster.roster import Roster, TaskState, watch_program_end, write_termination
+from muster.cluster.roster import (
+    Roster,
+    TaskState,
+    reporting_an_error,
+    watch_program_end,
+    write_termination,
+)
 from muster.distribute.workers._jax_runtime import connect_runtimes
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.distribute.workers._workers import START_SECS
@@ -198,7 +204,8 @@ class _Ending:
         if not (self.agreed and interrupted):
             self._code = _code_of(error)
         if not is_told(error):
-            self._report(kind, error, trace)
+            with reporting_an_error():
+                self._report(kind, error, trace)
         if self._code is not None:
             self._end_failed(error, self._code)
 
