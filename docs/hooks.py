@@ -18,4 +18,4 @@ def _references(package: str) -> str:
     stub = folder / "__init__.pyi"  # of a package whose names are imported when they are first used
     tree = ast.parse((stub if stub.exists() else folder / "__init__.py").read_text())
     names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    return "\n\n".join(f"::: {package}.{name}" for name in names)
+    return "\n\n".join(f"::: {package}.{name}" for name in names if not name.startswith("_"))

@@ -1,41 +1,41 @@
 """The exceptions of muster, one class a condition.
 
-MusterError
-├── ClusterError (ValueError)            TF_CONFIG or a cluster description is wrong
-│   ├── ClusterTypeError (TypeError)     a part of it has the wrong type
-│   ├── ClusterEnvironmentError (RuntimeError)   the environment does not describe the job
-│   ├── DuplicateTaskError (KeyError)    two resolvers give one task different addresses
-│   └── CredentialsError                 its secret or certificates cannot be used
-├── RosterError (RuntimeError)           the tasks of a job cannot work together
-│   ├── AddressInUseError (OSError)      another process listens at this task's address
-│   ├── MissingPeerError (TimeoutError)  a task did not come or take part in time
-│   ├── StrayPeerError                   another process answers at the address of a task
-│   │   └── AuthenticationError          it does not prove that it belongs to the job
-│   ├── MismatchError                    tasks differ in versions, cluster or program
-│   ├── PeerLostError                    a task has ended, failed or stands still
-│   ├── ParameterServerError             a parameter server refuses a request, or has lost its values
-│   └── JobEndedError                    the chief has ended the job
-├── DatasetError (ValueError)            an input pipeline is wrong, or its data
-│   └── PositionError                    a saved position does not fit this pipeline
-├── OutOfRangeError (StopIteration)      an iterator has too few elements left
-├── CancelledError                       a scheduled function did not run, since another one failed
-├── ClosureError (RuntimeError)          a scheduled function failed on a worker
-├── TraceError (RuntimeError)            user code cannot become a pure step
-│   ├── VariableMismatchError (ValueError)   it creates other variables than before
-│   ├── OutsideVariableError             it uses a variable that was created outside of it
-│   └── GradientError                    the requested gradient does not exist
-├── CheckpointError (RuntimeError)       a checkpoint cannot be written or read
-│   ├── CheckpointNotFoundError          the requested one does not exist
-│   ├── DirectoryInUseError              another process writes into the directory
-│   ├── DamagedCheckpointError           its bytes have changed since they were written
-│   └── CheckpointMismatchError          it belongs to another model
-├── SavedModelError (RuntimeError)       a saved model cannot be written or loaded
-│   ├── SavedModelNotFoundError (FileNotFoundError)   there is none, or it is half written
-│   └── DamagedSavedModelError           its bytes have changed since they were written
-├── RequestError (ValueError)            a request to `muster serve` cannot be answered
-├── SummaryError (RuntimeError)          an event file cannot be written or read
-├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
-└── DownloadError (OSError)              data could not be downloaded, or is unexpected
+    MusterError
+    ├── ClusterError (ValueError)            TF_CONFIG or a cluster description is wrong
+    │   ├── ClusterTypeError (TypeError)     a part of it has the wrong type
+    │   ├── ClusterEnvironmentError (RuntimeError)   the environment does not describe the job
+    │   ├── DuplicateTaskError (KeyError)    two resolvers give one task different addresses
+    │   └── CredentialsError                 its secret or certificates cannot be used
+    ├── RosterError (RuntimeError)           the tasks of a job cannot work together
+    │   ├── AddressInUseError (OSError)      another process listens at this task's address
+    │   ├── MissingPeerError (TimeoutError)  a task did not come or take part in time
+    │   ├── StrayPeerError                   another process answers at the address of a task
+    │   │   └── AuthenticationError          it does not prove that it belongs to the job
+    │   ├── MismatchError                    tasks differ in versions, cluster or program
+    │   ├── PeerLostError                    a task has ended, failed or stands still
+    │   ├── ParameterServerError             a parameter server refuses a request, or has lost its values
+    │   └── JobEndedError                    the chief has ended the job
+    ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
+    │   └── PositionError                    a saved position does not fit this pipeline
+    ├── OutOfRangeError (StopIteration)      an iterator has too few elements left
+    ├── CancelledError                       a scheduled function did not run, since another one failed
+    ├── ClosureError (RuntimeError)          a scheduled function failed on a worker
+    ├── TraceError (RuntimeError)            user code cannot become a pure step
+    │   ├── VariableMismatchError (ValueError)   it creates other variables than before
+    │   ├── OutsideVariableError             it uses a variable that was created outside of it
+    │   └── GradientError                    the requested gradient does not exist
+    ├── CheckpointError (RuntimeError)       a checkpoint cannot be written or read
+    │   ├── CheckpointNotFoundError          the requested one does not exist
+    │   ├── DirectoryInUseError              another process writes into the directory
+    │   ├── DamagedCheckpointError           its bytes have changed since they were written
+    │   └── CheckpointMismatchError          it belongs to another model
+    ├── SavedModelError (RuntimeError)       a saved model cannot be written or loaded
+    │   ├── SavedModelNotFoundError (FileNotFoundError)   there is none, or it is half written
+    │   └── DamagedSavedModelError           its bytes have changed since they were written
+    ├── RequestError (ValueError)            a request to `muster serve` cannot be answered
+    ├── SummaryError (RuntimeError)          an event file cannot be written or read
+    ├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
+    └── DownloadError (OSError)              data could not be downloaded, or is unexpected
 
 An error that has a built-in class in TensorFlow's API has that class here, too, so that
 ``except ValueError`` still works. Wrong arguments are plain ``ValueError`` and ``TypeError``.

@@ -25,7 +25,7 @@ _COLORS = np.array(
 
 
 class CombinedNonMaxSuppression(NamedTuple):
-    """What `combined_non_max_suppression` returns, the best detections first and zeros after the last.
+    """Detections, the best first, with zeros after the last; `combined_non_max_suppression` returns them.
 
     Attributes:
         nmsed_boxes: float32 of shape (batch, detections, 4).

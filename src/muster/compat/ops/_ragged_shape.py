@@ -1,4 +1,4 @@
-"""What operations on shapes, and those that take values from places, do that are given ragged tensors."""
+"""Reshape, join and index ragged tensors: what TensorFlow's operations on arrays' shapes do with them."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What operations on single values and reductions do that are given ragged tensors."""
+"""Compute with the values of ragged tensors: arithmetic on each value, and reductions."""
 
 import functools
 import inspect

@@ -10,7 +10,7 @@ _ONE = 1 << 15  # the sample that stands for 1.0
 
 
 class DecodedWav(NamedTuple):
-    """What `decode_wav` returns.
+    """Samples of a sound, and their rate.
 
     Attributes:
         audio: The samples, from -1 to 1: float32 of shape (samples, channels).

@@ -1,4 +1,4 @@
-"""What ``tf.train.Checkpoint.restore`` returns."""
+"""The result of ``tf.train.Checkpoint.restore``, whose checks programs call."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Where the rows of ragged tensors lie among their values, and parts of them."""
+"""Find the rows of ragged tensors among their values, and take parts of them."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -17,7 +17,7 @@ _OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
 
 
 class ComputedMetric(keras.metrics.Metric):  # type: ignore[misc]  # keras is untyped
-    """What is computed of the results of metrics."""
+    """Computes its result from those of other metrics."""
 
     def __init__(self, compute: Callable[..., Any], operands: tuple[Any, ...]) -> None:
         """Keep a function and its arguments, some of which are metrics."""
