@@ -61,6 +61,7 @@ from muster.data.pipeline._sparse_tensor import SparseTensor as SparseTensor
 from muster.data.pipeline._spec import RaggedTensorSpec as RaggedTensorSpec
 from muster.data.pipeline._spec import SparseTensorSpec as SparseTensorSpec
 from muster.data.pipeline._spec import TensorSpec as TensorSpec
+from muster.data.pipeline._structure import replaced as replaced
 from muster.data.readers._make_csv_dataset import make_csv_dataset as make_csv_dataset
 from muster.data.readers._readers import ArrayRecordDataset as ArrayRecordDataset
 from muster.data.readers._readers import CsvDataset as CsvDataset

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.data.pipeline._spec import TensorSpec
-from muster.data.pipeline._structure import flatten, rebuild
+from muster.data.pipeline._structure import flatten, rebuild, replaced
 
 
 class NextValue(TensorSpec):
@@ -73,7 +73,7 @@ class NextElement:
 
         def appended(*element: Any) -> Any:
             values = flatten(element[0] if alone else element)
-            given, named = replaced_next_values((args, kwargs), lambda value: values[value.place])
+            given, named = replaced((args, kwargs), NextValue, lambda value: values[value.place])
             result = function(*given, **named)
             made[:] = [result]
             return (*values, *flatten(_without_lists(result)))
@@ -127,20 +127,6 @@ class OneShotIterator:
         return rebuild(spec, [NextValue(leaf, element, i) for i, leaf in enumerate(flatten(spec))])
 
 
-def replaced_next_values(structure: Any, replace: Callable[[NextValue], Any]) -> Any:
-    """Return a structure of lists, tuples and dicts with other leaves for its `NextValue`."""
-    if isinstance(structure, NextValue):
-        return replace(structure)
-    if isinstance(structure, dict):
-        return {key: replaced_next_values(value, replace) for key, value in structure.items()}
-    if isinstance(structure, list | tuple):
-        made = [replaced_next_values(value, replace) for value in structure]
-        if isinstance(structure, tuple) and hasattr(structure, "_fields"):
-            return type(structure)(*made)
-        return made if isinstance(structure, list) else tuple(made)
-    return structure
-
-
 def compute_for_next(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Compute with values of `OneShotIterator.get_next`: see `NextElement.compute`.
 
@@ -148,7 +134,7 @@ def compute_for_next(function: Callable[..., Any], args: Any, kwargs: Any) -> An
         ValueError: They are of several calls of ``get_next``.
     """
     found: list[NextValue] = []
-    replaced_next_values((args, kwargs), found.append)
+    replaced((args, kwargs), NextValue, found.append)
     sources = {value.source for value in found}
     if len(sources) > 1:
         raise ValueError(
@@ -180,7 +166,7 @@ def as_dataset(returned: Any) -> Any:
     if not isinstance(returned, dict | tuple | list | NextValue):
         return returned
     found: list[NextValue] = []
-    replaced_next_values(returned, found.append)
+    replaced(returned, NextValue, found.append)
     returned = _with_tuples(returned) if found else returned
     leaves = flatten(returned)
     sources = {leaf.source for leaf in leaves if isinstance(leaf, NextValue)}

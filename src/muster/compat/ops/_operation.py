@@ -19,6 +19,7 @@ from muster.data import (
     RaggedTensor,
     SparseTensor,
     compute_for_next,
+    replaced,
 )
 
 Params = ParamSpec("Params")
@@ -53,7 +54,7 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
             return cast(Result, _call_symbolically(key, args, kwargs))
         if found == _NEITHER:
             return function(*args, **kwargs)
-        values: Any = _replaced((args, kwargs), (keras.Variable, keras.Metric), _value_of)
+        values: Any = replaced((args, kwargs), (keras.Variable, keras.Metric), _value_of)
         chosen = function if found == _VARIABLE else _ON_ROWS.get(key, function)
         return chosen(*values[0], **values[1])
 
@@ -95,7 +96,7 @@ class Operation(keras.Operation):  # type: ignore[misc]  # keras is untyped
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         found: list[Any] = []
-        _replaced((args, kwargs), keras.KerasTensor, found.append)
+        replaced((args, kwargs), keras.KerasTensor, found.append)
         # The tensors that everything is computed of, each once: sizes are computed of them anew.
         roots = list({id(root): root for each in found for root in getattr(each, "roots", [each])}.values())
         sizes: list[Any] = []
@@ -103,7 +104,7 @@ class Operation(keras.Operation):  # type: ignore[misc]  # keras is untyped
 
         def compute(*values: Any) -> Any:
             known = {id(root): value for root, value in zip(roots, values, strict=True)}
-            made_args, made_kwargs = _replaced(
+            made_args, made_kwargs = replaced(
                 (args, kwargs),
                 keras.KerasTensor,
                 lambda each: each.make(known) if isinstance(each, Sizes) else known[id(each)],
@@ -186,7 +187,7 @@ for _how in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow"):
 
 def _call_symbolically(key: str, args: Any, kwargs: Any) -> Any:
     # Models are saved with the arguments, and Keras saves dtypes by their names.
-    plain = _replaced((args, kwargs), np.dtype, str)
+    plain = replaced((args, kwargs), np.dtype, str)
     result = Operation(key)(*plain[0], **plain[1])
     return result.known if isinstance(result, Sizes) and result.known is not None else result
 
@@ -210,7 +211,7 @@ _INPUTS: WeakKeyDictionary[Placeholder, Any] = WeakKeyDictionary()
 
 def _call_on_placeholders(key: str, args: Any, kwargs: Any) -> Any:
     found: list[Placeholder] = []
-    _replaced((args, kwargs), Placeholder, found.append)
+    replaced((args, kwargs), Placeholder, found.append)
     column_of = _column_of(key, args, kwargs)
     if column_of is not None and column_of.dtype.kind == "U":
         return ComputedPlaceholder(str, (*(column_of.shape or ()), 1), _no_text, [column_of], column_of)
@@ -230,13 +231,13 @@ def _call_on_placeholders(key: str, args: Any, kwargs: Any) -> Any:
             _INPUTS[placeholder] = keras.Input(batch_shape=placeholder.shape, dtype=dtype)
         return _INPUTS[placeholder]
 
-    tensors = _replaced((args, kwargs), Placeholder, tensor_of)
+    tensors = replaced((args, kwargs), Placeholder, tensor_of)
     sources = {
         source: None
         for each in found
         for source in (each.sources if isinstance(each, ComputedPlaceholder) else [each])
     }
-    return _replaced(
+    return replaced(
         _call_symbolically(key, *tensors),
         keras.KerasTensor,
         lambda tensor: _Computed(tensor, list(sources), column_of),
@@ -281,20 +282,6 @@ def _kind(values: Iterable[Any]) -> int:
 def _value_of(variable: Any) -> Any:
     """Return the value of a variable, or the result of a metric, as TensorFlow 1 has it."""
     return variable.result() if isinstance(variable, keras.Metric) else variable.value
-
-
-def _replaced(structure: Any, kind: type | tuple[type, ...], replace: Callable[[Any], Any]) -> Any:
-    """Return a structure of lists, tuples and dicts with other leaves for those of a type."""
-    if isinstance(structure, kind):
-        return replace(structure)
-    if isinstance(structure, dict):
-        return {name: _replaced(value, kind, replace) for name, value in structure.items()}
-    if isinstance(structure, list | tuple):
-        made = [_replaced(value, kind, replace) for value in structure]
-        if isinstance(structure, tuple) and hasattr(structure, "_fields"):
-            return type(structure)(*made)
-        return made if isinstance(structure, list) else tuple(made)
-    return structure
 
 
 @operation

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from itertools import accumulate, cycle
@@ -73,14 +74,8 @@ class Map(Ordering):
         return self._function.apply(self.source.load(run, handles))
 
 
-class Filter(Node):
-    """The elements for which a predicate is true. Handles are the elements."""
-
-    label = "filter()"
-
-    def __init__(self, source: Node, predicate: Callable[..., Any]):
-        super().__init__(source)
-        self._predicate = MapFunction(predicate, "filter")
+class _Chosen(Node):
+    """Some of the elements. Handles are the elements."""
 
     @property
     def cardinality(self) -> int:
@@ -90,41 +85,66 @@ class Filter(Node):
     def element_spec(self) -> Any:
         return self.inputs[0].element_spec
 
-    def open(self, run: Run, epoch: Epoch) -> Stream:
-        return _FilterStream(self.inputs[0], self._predicate, run, epoch)
 
+class _ChosenStream(Stream):
+    """Reads until there are as many elements as are asked for."""
 
-class _FilterStream(Stream):
-    def __init__(self, node: Node, predicate: MapFunction, run: Run, epoch: Epoch):
+    def __init__(self, node: Node, run: Run, epoch: Epoch):
         self._source = node.open(run, epoch)
         super().__init__(self._source)
-        self._node = node
-        self._predicate = predicate
-        self._run = run
+        self._node, self._run = node, run
 
     def pull(self, count: int) -> Handles:
         kept: list[Any] = []
         while len(kept) < count:
             wanted = count - len(kept)
             handles = self._source.pull(wanted)
-            if not len(handles):
-                break
-            loaded = self._node.load(self._run, handles)
-            decisions = unstacked(self._predicate.apply(loaded))
-            for element, decision in zip(unstacked(loaded), decisions, strict=True):
-                if not isinstance(decision, np.bool_):
-                    raise DatasetError(
-                        f"filter needs a function that returns one boolean, it returned {decision!r}."
-                    )
-                if decision:
-                    kept.append(element)
+            if len(handles):
+                kept += self.chosen(handles)
             if len(handles) < wanted:
                 break
         return kept
 
+    @abstractmethod
+    def chosen(self, handles: Handles) -> list[Any]:
+        """Return the elements of these handles that are kept."""
 
-class WithoutErrors(Node):
-    """The elements that can be computed. Handles are the elements.
+
+class Filter(_Chosen):
+    """The elements for which a predicate is true."""
+
+    label = "filter()"
+
+    def __init__(self, source: Node, predicate: Callable[..., Any]):
+        super().__init__(source)
+        self._predicate = MapFunction(predicate, "filter")
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _FilterStream(self.inputs[0], self._predicate, run, epoch)
+
+
+class _FilterStream(_ChosenStream):
+    def __init__(self, node: Node, predicate: MapFunction, run: Run, epoch: Epoch):
+        super().__init__(node, run, epoch)
+        self._predicate = predicate
+
+    def chosen(self, handles: Handles) -> list[Any]:
+        loaded = self._node.load(self._run, handles)
+        kept = []
+        for element, decision in zip(
+            unstacked(loaded), unstacked(self._predicate.apply(loaded)), strict=True
+        ):
+            if not isinstance(decision, np.bool_):
+                raise DatasetError(
+                    f"filter needs a function that returns one boolean, it returned {decision!r}."
+                )
+            if decision:
+                kept.append(element)
+        return kept
+
+
+class WithoutErrors(_Chosen):
+    """The elements that can be computed.
 
     Args:
         source: The dataset.
@@ -137,46 +157,23 @@ class WithoutErrors(Node):
         super().__init__(source)
         self._log_warning = log_warning
 
-    @property
-    def cardinality(self) -> int:
-        return 0 if self.inputs[0].cardinality == 0 else UNKNOWN
-
-    @property
-    def element_spec(self) -> Any:
-        return self.inputs[0].element_spec
-
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return _WithoutErrorsStream(self.inputs[0], run, epoch, self._log_warning)
 
 
-class _WithoutErrorsStream(Stream):
+class _WithoutErrorsStream(_ChosenStream):
     def __init__(self, node: Node, run: Run, epoch: Epoch, log_warning: bool):
-        self._source = node.open(run, epoch)
-        super().__init__(self._source)
-        self._node, self._run = node, run
+        super().__init__(node, run, epoch)
         self._log_warning, self._skipped = log_warning, 0
 
-    def pull(self, count: int) -> Handles:
-        kept: list[Any] = []
-        while len(kept) < count:
-            wanted = count - len(kept)
-            handles = self._source.pull(wanted)
-            kept += self._loaded(handles)
-            if len(handles) < wanted:
-                break
-        return kept
-
-    def _loaded(self, handles: Handles) -> list[Any]:
-        """Return the elements that there are of handles."""
-        if not len(handles):
-            return []
+    def chosen(self, handles: Handles) -> list[Any]:
         try:
             return unstacked(self._node.load(self._run, handles))
         except _MISTAKES:
             raise
         except Exception as exc:
             if len(handles) > 1:  # then one after the other
-                return [element for i in range(len(handles)) for element in self._loaded(handles[i : i + 1])]
+                return [element for i in range(len(handles)) for element in self.chosen(handles[i : i + 1])]
             self._skipped += 1
             if self._log_warning or self._skipped == 1:
                 _log.warning("%s leaves out an element: %s", self._node.description, exc)

@@ -237,10 +237,11 @@ class MapFunction:
 
 
 class FunctionArguments:
-    """What functions of users get.
+    """Turns elements into the arguments of users' functions.
 
     Attributes:
-        shown: What of an element; None for the element. `muster.compat` sets it.
+        shown: Returns what a function gets of an element; None passes the element itself. `muster.compat`
+            sets it.
     """
 
     shown: Callable[[Any], Any] | None = None

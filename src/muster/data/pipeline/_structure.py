@@ -96,3 +96,17 @@ def _mismatch(template: Any, value: Any) -> DatasetError:
         f"elements differ in structure: expected {describe(template)}, got {found}. "
         "All elements of a dataset must have the same tuples and keys."
     )
+
+
+def replaced(structure: Any, kind: type | tuple[type, ...], replace: Callable[[Any], Any]) -> Any:
+    """Return a structure with other leaves for those of a type. Lists, too, have leaves here."""
+    if isinstance(structure, kind):
+        return replace(structure)
+    if isinstance(structure, dict):
+        return {name: replaced(value, kind, replace) for name, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        made = [replaced(value, kind, replace) for value in structure]
+        if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+            return type(structure)(*made)
+        return made if isinstance(structure, list) else tuple(made)
+    return structure
