@@ -23,7 +23,7 @@ from muster.distribute.replicas._replica_context import current_context
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program.gradients import is_tape_open
 from muster.program.trace import functions_run_eagerly, run_eagerly
-from muster.program.variables import current_scope, keras_traces
+from muster.program.variables import current_scope, is_stateless
 
 _UNKNOWN = object()
 # Arguments without a structure to look into at every call.
@@ -64,7 +64,7 @@ class Function:
 
         Keras traces it, too: to build a model whose ``call`` it is, and in steps of its own.
         """
-        if current_scope() is not None or keras_traces():
+        if current_scope() is not None or is_stateless():
             return self.python_function(*args, **kwargs)
         if is_tape_open():  # its gradients go through operations, one by one
             args, kwargs = as_traced((args, kwargs))

@@ -12,9 +12,9 @@ from muster.program.variables._keras_internals import forget_state as forget_sta
 from muster.program.variables._keras_internals import global_seed_state as global_seed_state
 from muster.program.variables._keras_internals import has_metrics_in_layers as has_metrics_in_layers
 from muster.program.variables._keras_internals import is_bound as is_bound
+from muster.program.variables._keras_internals import is_stateless as is_stateless
 from muster.program.variables._keras_internals import keep_no_state as keep_no_state
 from muster.program.variables._keras_internals import keras_step as keras_step
-from muster.program.variables._keras_internals import keras_traces as keras_traces
 from muster.program.variables._keras_internals import layer_being_called as layer_being_called
 from muster.program.variables._keras_internals import losses_of_outputs as losses_of_outputs
 from muster.program.variables._keras_internals import may_get_state as may_get_state

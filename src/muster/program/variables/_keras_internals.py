@@ -138,7 +138,7 @@ def values_of(variables: Sequence[Any]) -> list[jax.Array]:
 
 
 def is_stateless() -> bool:
-    """Return whether variables have their values from a scope in this thread, Keras' own or muster's."""
+    """Return whether variables have their values from a scope in this thread: Keras or muster traces code."""
     return bool(stateless_scope.in_stateless_scope())
 
 
@@ -306,11 +306,6 @@ def only_shapes_are_asked() -> bool:
 def own_generator(layer: Any, generator: Any) -> None:
     """Let a layer have a seed generator, also when it is built: its state is then one of the variables."""
     layer._seed_generators.append(generator)
-
-
-def keras_traces() -> bool:
-    """Return whether Keras traces the code that runs, to build a layer or in a step of its own."""
-    return stateless_scope.in_stateless_scope()  # type: ignore[no-any-return]
 
 
 def is_bound(variable: Any) -> bool:

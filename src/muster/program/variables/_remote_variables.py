@@ -18,9 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
-from muster.program.variables._keras_internals import global_state
-
-stateless_scope = keras.src.backend.common.stateless_scope
+from muster.program.variables._keras_internals import global_state, is_stateless
 
 
 class Storage(Protocol):
@@ -149,7 +147,7 @@ class _Remote:
 
         It cannot while a program is traced, and where Keras would compute in another dtype.
         """
-        if "_waiting" in vars(self) or stateless_scope.in_stateless_scope():
+        if "_waiting" in vars(self) or is_stateless():
             return None
         like, value = like_value_of(self), value if isinstance(value, int | float) else jnp.asarray(value)
         if like.dtype == bool or jnp.result_type(like.dtype, value) != like.dtype:

@@ -8,6 +8,7 @@ that fails, the layer is traced with two sizes that can be halved often; what di
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_unknown_sizes.py`` fails when what is used here changes.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -27,18 +28,16 @@ def _specifying(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(function, *args, **kwargs)
         except Exception:
-            if not isinstance(getattr(function, "__self__", None), keras.layers.Layer):
-                raise
-            if not any(_is_open(leaf) for leaf in jax.tree.leaves((args, kwargs))):
-                raise
-            try:
-                known = [jax.tree.map(functools.partial(_closed, size), (args, kwargs)) for size in _SIZES]
-                specs = [original(function, *each_args, **each_kwargs) for each_args, each_kwargs in known]
-            except Exception:
-                specs = None
-            if specs is None:
-                raise
-            return jax.tree.map(_common, *specs)
+            of_layer = isinstance(getattr(function, "__self__", None), keras.layers.Layer)
+            if of_layer and any(map(_is_open, jax.tree.leaves((args, kwargs)))):
+                with contextlib.suppress(Exception):  # then what the layer says of symbols is what is wrong
+                    known = [
+                        jax.tree.map(functools.partial(_closed, size), (args, kwargs)) for size in _SIZES
+                    ]
+                    return jax.tree.map(
+                        _common, *(original(function, *each, **named) for each, named in known)
+                    )
+            raise
 
     return compute_output_spec
 
