@@ -33,13 +33,13 @@ def data_file(path: Path) -> Path:
 
 
 def flipped(file: Path) -> Iterator[int]:
-    """Flips one bit of each byte in turn, and puts it back."""
+    """Flips each bit of each byte in turn, and puts it back."""
     whole = file.read_bytes()
-    for position in range(len(whole)):
+    for position in range(8 * len(whole)):
         damaged = bytearray(whole)
-        damaged[position] ^= 1 << position % 8
+        damaged[position // 8] ^= 1 << position % 8
         file.write_bytes(damaged)
-        yield position
+        yield position // 8
     file.write_bytes(whole)
 
 

@@ -10,6 +10,7 @@ bytes for a checksum. The package reads these files, which a test makes sure of.
 import errno
 import json
 import mmap
+import operator
 import os
 import stat
 import struct
@@ -202,13 +203,8 @@ def read_arrays(
     read = _Checked(file)
     try:
         (length,) = struct.unpack("<Q", read.take(8))
-        entries = json.loads(bytes(read.take(min(length, size))))
-        entries.pop(_METADATA, None)
-        spans = sorted((*entry["data_offsets"], key) for key, entry in entries.items())
+        spans = _spans(json.loads(bytes(read.take(min(length, size)))), size - read.position)
     except (struct.error, ValueError, LookupError, TypeError, AttributeError):
-        spans = []
-    ends = [0, *(stop for _, stop, _ in spans)]
-    if [start for start, _, _ in spans] != ends[:-1] or ends[-1] != size - read.position:
         spans = []  # the checksum will tell
     buffer = np.empty(sum(stop - start for start, stop, key in spans if key not in leave), np.uint8)
     arrays, at = {}, 0
@@ -302,6 +298,24 @@ def _header(arrays: list[tuple[str, np.ndarray[Any, Any]]], description: str | N
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % _ALIGNMENT)
     return struct.pack("<Q", len(text)) + text
+
+
+def _spans(header: Any, size: int) -> list[tuple[int, int, str]]:
+    """Return where each array starts and stops behind a header, and its key: together, all of the bytes.
+
+    Raises:
+        ValueError, LookupError, TypeError, AttributeError: The header is none that `_header` makes.
+    """
+    header.pop(_METADATA, None)
+    spans = sorted((*map(operator.index, entry["data_offsets"]), key) for key, entry in header.items())
+    ends = [0]
+    for start, stop, _ in spans:
+        if not ends[-1] == start <= stop:
+            raise ValueError(f"A span of bytes goes from {start} to {stop}; the one before ends at {ends[-1]}.")
+        ends.append(stop)
+    if ends[-1] != size:
+        raise ValueError(f"The arrays end at {ends[-1]}, the bytes at {size}.")
+    return spans
 
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
