@@ -14,8 +14,10 @@ from recorded import cases, decode, load
 # Operations without numbers of TensorFlow's to compare with, and the tests that have them.
 ELSEWHERE = {
     "test_asserts": "Assert assert_equal assert_greater assert_less assert_rank",
+    "test_boxes": "combined_non_max_suppression draw_bounding_boxes non_max_suppression",
     "test_candidates": "nce_loss sampled_softmax_loss",
     "test_control_flow": "case cond foldl foldr map_fn scan switch_case vectorized_map while_loop",
+    "test_ctc": "ctc_beam_search_decoder ctc_greedy_decoder",
     "test_decompositions": "eigh qr svd",
     "test_random_numbers": "dropout",
     "test_nn": "embedding_lookup_sparse",
