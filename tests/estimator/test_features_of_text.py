@@ -1,4 +1,4 @@
-"""Features of text in a model_fn of one's own: columns find what they need, other text is left out."""
+"""Features of text in a model_fn of one's own: columns find what they need; what is unread is left out."""
 
 from pathlib import Path
 from typing import Any
@@ -62,11 +62,12 @@ def test_text_that_no_column_uses_is_left_out(tmp_path: Path) -> None:
     est.Estimator(numbers, tmp_path).train(input_fn, steps=2)
 
 
-def test_a_model_fn_that_reads_text_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compute", [lambda text: 2 * text, keras.ops.sum], ids=["2 *", "keras"])
+def test_a_model_fn_that_computes_with_text_is_told(compute: Any, tmp_path: Path) -> None:
     def reads(features: Any, labels: Any, mode: Any) -> Any:
-        return features["color"]
+        return compute(features["color"])
 
-    with pytest.raises(DatasetError, match="text or sparse.*compute: 'color'"):
+    with pytest.raises(DatasetError, match=r"features\['color'\](, which)? is text"):
         est.Estimator(reads, tmp_path).train(input_fn, steps=2)
 
 

@@ -311,7 +311,9 @@ def _spans(header: Any, size: int) -> list[tuple[int, int, str]]:
     ends = [0]
     for start, stop, _ in spans:
         if not ends[-1] == start <= stop:
-            raise ValueError(f"A span of bytes goes from {start} to {stop}; the one before ends at {ends[-1]}.")
+            raise ValueError(
+                f"A span of bytes goes from {start} to {stop}; the one before ends at {ends[-1]}."
+            )
         ends.append(stop)
     if ends[-1] != size:
         raise ValueError(f"The arrays end at {ends[-1]}, the bytes at {size}.")

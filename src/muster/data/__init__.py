@@ -10,6 +10,12 @@ from muster.data._adapted import dataset_of_batches as dataset_of_batches
 from muster.data._dataset import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data._dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from muster.data._dataset import Dataset as Dataset
+from muster.data._host_element import HostElement as HostElement
+from muster.data._host_element import HostPlace as HostPlace
+from muster.data._host_element import HostValue as HostValue
+from muster.data._host_element import host_computed as host_computed
+from muster.data._host_element import is_array_of_numbers as is_array_of_numbers
+from muster.data._host_element import known_on_host as known_on_host
 from muster.data._iterator import DatasetIterator as DatasetIterator
 from muster.data._iterator import moved_position as moved_position
 from muster.data._numbered import NumberedElements as NumberedElements

@@ -13,12 +13,12 @@ class NextValue(TensorSpec):
     Args:
         spec: Its shape and dtype.
         source: What `OneShotIterator.get_next` was called on, and which call it was.
-        place: Its number among the values of an element.
+        place: Which of the values of an element it is: for `NextElement` its number.
     """
 
     __slots__ = ("place", "source")
 
-    def __init__(self, spec: TensorSpec, source: "NextElement", place: int) -> None:
+    def __init__(self, spec: TensorSpec, source: "NextElement", place: Any) -> None:
         super().__init__(spec.shape, spec.dtype, spec.name)
         self.source = source
         self.place = place

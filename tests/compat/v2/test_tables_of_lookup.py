@@ -77,9 +77,27 @@ def test_a_model_has_no_texts():
         table.lookup(tf.keras.Input((1,)))
 
 
-def test_words_are_not_hashed():
-    with pytest.raises(ValueError, match="num_oov_buckets must be 1, got 4"):
-        tf.lookup.StaticVocabularyTable(words(), num_oov_buckets=4)
+def test_words_out_of_the_vocabulary_are_hashed():
+    table = tf.lookup.StaticVocabularyTable(
+        tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([0, 1], tf.int64)), num_oov_buckets=3
+    )
+    # Numbers of TensorFlow 2.15.
+    assert table.lookup(tf.constant(["a", "x", "y", "zed", "", "b"])).numpy().tolist() == [0, 4, 4, 4, 4, 1]
+    assert table.size().numpy() == 5
+    numbers = tf.lookup.KeyValueTensorInitializer(
+        tf.constant([5, 7], tf.int64), tf.constant([0, 1], tf.int64)
+    )
+    table = tf.lookup.StaticVocabularyTable(numbers, 3)
+    assert table.lookup(tf.constant([5, 6, 7, 8, 9], tf.int64)).numpy().tolist() == [0, 4, 1, 3, 4]
+    with pytest.raises(ValueError, match="num_oov_buckets must be 1 or more, got 0"):
+        tf.lookup.StaticVocabularyTable(words(), num_oov_buckets=0)
+
+
+def test_numbers_are_looked_up_in_functions():
+    prices = tf.lookup.KeyValueTensorInitializer(tf.constant([7, 5]), tf.constant([1.5, 2.5]))
+    table = tf.lookup.StaticHashTable(prices, -1.0)
+    looked_up = tf.function(table.lookup)(tf.constant([[5, 7], [6, 5]]))
+    assert looked_up.numpy().tolist() == [[2.5, 1.5], [-1.0, 2.5]]
 
 
 def test_words_of_a_file_by_their_numbers(tmp_path):

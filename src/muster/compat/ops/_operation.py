@@ -12,13 +12,16 @@ import numpy as np
 from muster._keras import keras
 from muster.compat.ops._arrays import is_size
 from muster.compat.ops._dynamic_shape import DynamicRaggedShape
+from muster.compat.ops._needs_values import NeedsValuesError
 from muster.data import (
     ComputedPlaceholder,
+    HostValue,
     NextValue,
     Placeholder,
     RaggedTensor,
     SparseTensor,
     compute_for_next,
+    known_on_host,
     replaced,
 )
 
@@ -28,6 +31,8 @@ Result = TypeVar("Result")
 _OPERATIONS: dict[str, Callable[..., Any]] = {}
 # What operations do that are given a ragged or a sparse tensor.
 _ON_ROWS: dict[str, Callable[..., Any]] = {}
+# What steps compute of text that the host has.
+_OF_SHAPES = ("shape.rank", "shape.shape", "shape.size")
 
 
 def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
@@ -46,6 +51,8 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
     @functools.wraps(function)
     def call(*args: Params.args, **kwargs: Params.kwargs) -> Result:
         found = _kind(args) if not kwargs else max(_kind(args), _kind(kwargs.values()))
+        if found == _NEXT and key in _OF_SHAPES and isinstance(args[0], HostValue):
+            return cast(Result, cast(Any, function)(args[0].traced_zeros(), *args[1:], **kwargs))
         if found == _NEXT:
             return cast(Result, compute_for_next(call, args, kwargs))
         if found == _PLACEHOLDER:
@@ -53,7 +60,13 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
         if found == _SYMBOLIC:
             return cast(Result, _call_symbolically(key, args, kwargs))
         if found == _NEITHER:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except NeedsValuesError:
+                # The host has the values of the step's inputs.
+                if (known := known_on_host((args, kwargs))) is None:
+                    raise
+            return cast(Result, compute_for_next(call, *known))
         values: Any = replaced((args, kwargs), (keras.Variable, keras.Metric), _value_of)
         chosen = function if found == _VARIABLE else _ON_ROWS.get(key, function)
         return chosen(*values[0], **values[1])

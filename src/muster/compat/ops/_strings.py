@@ -8,6 +8,7 @@ import numpy as np
 
 from muster.compat.ops._arrays import DTypeLike
 from muster.compat.ops._keyed_hash import keyed_hash
+from muster.compat.ops._needs_values import known
 from muster.compat.ops._operation import operation
 from muster.data import RaggedTensor
 from muster.feature_column import buckets
@@ -87,7 +88,7 @@ def as_string(
 
     Source: tensorflow/core/kernels/as_string_op.cc.
     """
-    array = np.asarray(input)
+    array = known(input, "tf.strings.as_string")
     kind = "d" if array.dtype.kind in "iu" else "e" if scientific else "g" if shortest else "f"
     digits = f".{precision}" if precision >= 0 and kind != "d" else ""
     form = f"%{fill}{width if width >= 0 else ''}{digits}{kind}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._eager_values import shown_result
+from muster.data import NextValue, compute_for_next
 
 # Whether a function is tried on texts that stand for any: they need not be in a vocabulary.
 on_example: ContextVar[bool] = ContextVar("muster_on_example", default=False)
@@ -40,6 +41,8 @@ class HostLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
             TypeError: The inputs are values of a compiled function.
         """
         leaves = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if any(isinstance(each, NextValue) for each in leaves):
+            return compute_for_next(HostLayer.__call__, (self, inputs), {})
         if any(isinstance(each, keras.KerasTensor) for each in leaves):
             return super().__call__(inputs)
         for each in leaves[:2]:
@@ -49,6 +52,11 @@ class HostLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
     def call(self, inputs: Any) -> Any:
         """Map values."""
         raise NotImplementedError
+
+    def content_key(self) -> Any:
+        """Return what makes layers equal that compute on the host for a step."""
+        config = self.get_config()
+        return [type(self).__qualname__, {key: config[key] for key in config.keys() - {"name"}}]
 
     def __reduce__(self) -> Any:
         return type(self).from_config, (self.get_config(),)

@@ -5,11 +5,15 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from muster.compat.ops._eager_values import shown
 from muster.compat.v2._host_layer import require_host_values
 from muster.data import RaggedTensor
+from muster.estimator._words import Words
+from muster.feature_column import buckets
 
 
 class TextFileIndex(enum.IntEnum):
@@ -107,6 +111,8 @@ class StaticHashTable:
     Source: tensorflow/python/ops/lookup_ops.py, ``StaticHashTable``.
     """
 
+    _oov_buckets = 1
+
     def __init__(
         self,
         initializer: KeyValueTensorInitializer,
@@ -115,16 +121,22 @@ class StaticHashTable:
         experimental_is_anonymous: bool = False,
     ) -> None:
         self._table = initializer.table
+        self._initializer = initializer
         self.default_value = default_value
         self.key_dtype, self.value_dtype = initializer.keys.dtype, initializer.values.dtype
 
     @shown
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """Return the values of keys, in their shape; keys are those of input functions.
+        """Return the values of keys, in their shape.
+
+        Text is looked up on the host: in input functions, and before the steps of a model_fn. Numbers are
+        looked up in steps, too, of which text may be a prediction.
 
         Raises:
-            TypeError: The keys are values of a model or of a compiled function.
+            TypeError: The keys are values of a functional model, or text of a compiled function.
         """
+        if isinstance(keys, jax.core.Tracer) and self.key_dtype.kind in "iu" and self._oov_buckets == 1:
+            return self._lookup_in_step(keys)
         require_host_values(self, keys)
         if isinstance(keys, RaggedTensor):
             return keys.with_flat_values(self.lookup(keys.plain_values))
@@ -133,6 +145,20 @@ class StaticHashTable:
         return np.array(values, None if self.value_dtype.kind == "U" else self.value_dtype).reshape(
             array.shape
         )
+
+    def content_key(self) -> Any:
+        """Return what makes tables equal."""
+        return [self._initializer.keys, self._initializer.values, self.default_value]
+
+    def _lookup_in_step(self, keys: jax.Array) -> Any:
+        order = np.argsort(self._initializer.keys)
+        known, last = self._initializer.keys[order], len(order) - 1
+        places = jnp.minimum(jnp.searchsorted(known, keys), last)
+        found = jnp.where(jnp.asarray(known)[places] == keys, places, len(order))
+        values = [*self._initializer.values[order].tolist(), self.default_value]
+        if self.value_dtype.kind == "U":
+            return Words(found, tuple(values))
+        return jnp.asarray(np.array(values, self.value_dtype))[found]
 
     def _value(self, key: Any) -> Any:
         return self._table.get(key, self.default_value)
@@ -147,16 +173,16 @@ class StaticHashTable:
 
 
 class StaticVocabularyTable(StaticHashTable):
-    """Numbers words: those of a vocabulary by its values, and all others by the number behind those.
+    """Numbers words: those of a vocabulary by its values, and others by numbers behind those, by their hash.
 
     Args:
         initializer: Words and their numbers.
-        num_oov_buckets: 1: words are not hashed.
+        num_oov_buckets: How many numbers there are for other words.
         lookup_key_dtype: Unused.
         name: Unused.
 
     Raises:
-        ValueError: There are to be more numbers for other words.
+        ValueError: There is none.
 
     Source: tensorflow/python/ops/lookup_ops.py, ``StaticVocabularyTable``.
     """
@@ -168,17 +194,26 @@ class StaticVocabularyTable(StaticHashTable):
         lookup_key_dtype: Any = None,
         name: str | None = None,
     ) -> None:
-        if num_oov_buckets != 1:
+        if num_oov_buckets < 1:
             raise ValueError(
-                f"num_oov_buckets must be 1, got {num_oov_buckets}: tables do not hash words. "
-                "tf.feature_column.categorical_column_with_hash_bucket does."
+                f"num_oov_buckets must be 1 or more, got {num_oov_buckets}. StaticHashTable has one value "
+                "for all other words."
             )
         super().__init__(initializer, len(initializer.table))
+        self._oov_buckets = num_oov_buckets
+
+    def content_key(self) -> Any:
+        return [super().content_key(), self._oov_buckets]
+
+    def _value(self, key: Any) -> Any:
+        if key in self._table or self._oov_buckets == 1:
+            return super()._value(key)
+        return len(self._table) + int(buckets(np.array([str(key)]), self._oov_buckets)[0])
 
     @shown
     def size(self, name: str | None = None) -> Any:
         """Return how many numbers there are."""
-        return np.int64(len(self._table) + 1)
+        return np.int64(len(self._table) + self._oov_buckets)
 
 
 def index_table_from_tensor(

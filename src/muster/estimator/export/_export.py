@@ -16,7 +16,7 @@ from muster.estimator.export._receivers import ServingInputReceiver, TensorServi
 from muster.estimator.export._signatures import plan_signatures, values_of
 from muster.estimator.export._supervised_outputs import outputs_of
 from muster.estimator.export._supervised_receivers import AnyReceiver, ReceiverFn, SupervisedInputReceiver
-from muster.estimator.loop._batches import Batch
+from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._setup import ModelSetup
 from muster.program import name_output
 from muster.saved_model import Computation, Output, SignatureToSave, any_number_of_rows, save, trace

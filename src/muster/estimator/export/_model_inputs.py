@@ -10,7 +10,7 @@ from muster.data import ComputedPlaceholder, Placeholder
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._words import WordNumbers
 from muster.estimator.export._supervised_receivers import AnyReceiver, SupervisedInputReceiver
-from muster.estimator.loop._batches import Batch
+from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._setup import ModelSetup
 from muster.feature_column import ColumnPlaceholder, FeatureColumn, host_columns, leaf_keys
 from muster.saved_model import Feature, symbolic_arguments

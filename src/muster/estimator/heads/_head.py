@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
+from muster.data import HostValue
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.heads._metrics import Metrics, mean
@@ -173,8 +174,8 @@ class Head(ABC):
             features: The features of a batch.
             mode: The mode of the model_fn.
             logits: Shape (batch, ..., logits_dimension), per replica.
-            labels: The labels of the batch, as `numeric_labels` returns them; needed to train and to
-                evaluate.
+            labels: The labels of the batch, as `numeric_labels` returns them, or names of classes as the
+                model_fn has got them; needed to train and to evaluate.
             optimizer: A ``keras.optimizers.Optimizer`` that was built in this step.
             trainable_variables: What the optimizer trains; None for all that were created so far.
             train_op_fn: Called with the loss, instead of an optimizer; returns the train_op.
@@ -190,6 +191,8 @@ class Head(ABC):
         if mode == ModeKeys.PREDICT:
             outputs = self.export_outputs(predictions)
             return EstimatorSpec(mode, predictions=predictions, export_outputs=outputs)
+        if any(isinstance(each, HostValue) for each in jax.tree.leaves(labels)):
+            labels = self.numeric_labels(labels)
         loss = self.loss(labels, logits, features, mode, regularization_losses)
         if mode == ModeKeys.EVAL:
             metrics = self.metrics(regularization_losses)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data import Placeholder
+from muster.data import HostValue, Placeholder
 from muster.estimator._words import WordNumbers
 from muster.program import label_factor
 
@@ -108,6 +108,8 @@ def class_ids(labels: Any, vocabulary: Sequence[str] | None) -> Any:
         DatasetError: A label is not in the vocabulary.
         ValueError: There is a vocabulary, and the labels are numbers; or the other way round.
     """
+    if isinstance(labels, HostValue):  # of a model_fn, whose batch has text
+        return labels.source.compute(class_ids, (labels, vocabulary), {})
     text = is_text(labels)
     if vocabulary is None:
         if text:

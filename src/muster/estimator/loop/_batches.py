@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import accumulate
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import jax
 import numpy as np
@@ -17,24 +17,13 @@ from muster._errors import DatasetError, PositionError
 from muster.data import Dataset, as_arrays, dataset_of_batches, refuse_whole
 from muster.data.sharding import describe_share
 from muster.estimator._mode_keys import ModeKeys
+from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._host_part import HostPart
 
 _log = logging.getLogger(__name__)
 
-Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
+Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
 """Turns features, and labels or None, into arrays of numbers: on the host, each example by itself."""
-
-
-class Batch(NamedTuple):
-    """The input of one step: arrays whose first axis counts examples.
-
-    Attributes:
-        features: A nested structure of arrays, per worker.
-        labels: A nested structure of arrays, per worker; or None.
-    """
-
-    features: Any
-    labels: Any
 
 
 class HasExample(Protocol):
@@ -205,7 +194,7 @@ def batches_of(
 ) -> Iterable[Batch]:
     """Return the batches of elements that are read together."""
     batches = [_batch(element, mode) for element in elements]
-    if prepare is None and host is not None and batches and host.concerns(batches[0].features):
+    if prepare is None and host is not None and batches and host.concerns(batches[0]):
         prepare = host.prepare
     if prepare is None:
         return map(_checked, batches)
@@ -214,8 +203,8 @@ def batches_of(
         # Small batches: the host's calls for each take longer than its data.
         with suppress(ValueError):  # The batch that is wrong raises it again, in its turn.
             joined = jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
-            return map(_checked, _divided(Batch(*prepare(*joined)), batches))
-    return (_checked(Batch(*prepare(*batch))) for batch in batches)
+            return map(_checked, _divided(Batch(*prepare(joined.features, joined.labels)), batches))
+    return (_checked(Batch(*prepare(batch.features, batch.labels))) for batch in batches)
 
 
 def _batch(element: Any, mode: ModeKeys) -> Batch:

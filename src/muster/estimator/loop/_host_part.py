@@ -1,48 +1,89 @@
-"""What the host makes of batches of a model_fn: it looks up text for columns, and leaves out other text."""
+"""What the host makes of batches of a model_fn: it looks up text for columns and for the model_fn."""
 
+import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from muster.data import RaggedTensor, SparseTensor
+from muster.data import HostElement, HostPlace, host_computed, is_array_of_numbers, replaced
+from muster.estimator.loop._batch import Batch
 from muster.feature_column import FeatureColumn, transform_features
 
 _log = logging.getLogger(__name__)
 
 
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class OnHost:
+    """Stands in a batch for a value that only the host has.
+
+    Attributes:
+        key: Its name.
+    """
+
+    key: str
+
+
 class HostPart:
-    """Prepares features that are no arrays of numbers, with which a step cannot compute.
+    """Prepares features and labels that are no arrays of numbers, with which a step cannot compute.
 
     Attributes:
         columns: The feature columns that the model_fn has been seen to use, and whose ids the host finds.
+        read: The keys of features that the model_fn reads itself, of those that are no arrays of numbers.
         left_out: The keys of features that no step gets.
     """
 
     def __init__(self) -> None:
         self.columns: list[FeatureColumn] = []
+        self.read: set[str] = set()
         self.left_out: set[str] = set()
+        self._asked: dict[str, HostPlace] = {}
+        self._examples: dict[str, Any] = {}
+        self._elements: list[HostElement] = []
 
-    def concerns(self, features: Any) -> bool:
-        """Return whether a batch of features needs to be prepared."""
-        return isinstance(features, Mapping) and (
-            bool(self.columns) or not all(map(_is_numbers, features.values()))
-        )
+    def concerns(self, batch: Batch) -> bool:
+        """Return whether a batch needs to be prepared."""
+        return bool(self.columns or self._asked) or not _is_numbers((batch.features, batch.labels))
 
-    def prepare(self, features: Any, labels: Any) -> tuple[Any, Any]:
-        """Return features of numbers, with those that columns need, and the labels."""
-        kept = {key: value for key, value in features.items() if _is_numbers(value)}
-        left_out = features.keys() - kept.keys()
-        if self.columns:
-            kept |= transform_features(features, self.columns)
-        elif left_out - self.left_out:
-            _log.info(
-                "Left out of batches, since steps compute with numbers: %s.", ", ".join(sorted(left_out))
-            )
-        self.left_out |= left_out
-        return kept, labels
+    def prepare(self, features: Any, labels: Any) -> Batch:
+        """Return a batch for a step: of numbers, with what columns and the model_fn need."""
+        values: dict[str, Any] = {}
+        kept = features
+        if isinstance(features, Mapping):
+            left_out = {key for key, value in features.items() if not _is_numbers(value)} - self.read
+            kept = {key: value for key, value in features.items() if key not in left_out}
+            if self.columns:
+                kept = {key: kept[key] for key in self.read & kept.keys()} | transform_features(
+                    features, self.columns
+                )
+            elif left_out - self.left_out:
+                _log.info(
+                    "Left out of batches, since steps compute with numbers: %s.", ", ".join(sorted(left_out))
+                )
+            self.left_out |= left_out
+        batch = _without_values(Batch(kept, labels), values)
+        self._examples.update(values)
+        return batch._replace(computed=host_computed(values | _named(batch), self._asked.values()))
+
+    @contextlib.contextmanager
+    def shown(self, batch: Batch, example: Batch) -> Iterator[Batch]:
+        """Yield a batch as a model_fn sees it, which is traced on an example: see `HostElement`."""
+        numbers = _named(example)
+        # Batches that were prepared together have more rows.
+        rows = next((len(leaf) for leaf in numbers.values() if np.ndim(leaf)), None)
+        texts = {
+            key: value[:rows] if isinstance(value, np.ndarray) else value
+            for key, value in self._examples.items()
+        }
+        element = HostElement(texts | numbers, _named(batch), batch.computed)
+        self._elements.append(element)
+        features, labels = replaced(batch[:2], OnHost, lambda each: element.value(each.key))
+        with element.traced():
+            yield Batch(features, labels)
 
     def add(self, columns: Iterable[FeatureColumn]) -> bool:
         """Add columns that the model_fn uses; return whether one of them was not known."""
@@ -50,13 +91,46 @@ class HostPart:
         self.columns += new
         return bool(new)
 
+    def read_too(self, keys: Iterable[str]) -> bool:
+        """Let the model_fn read features that are left out; return whether one of them was not known."""
+        new = set(keys) - self.read
+        self.read |= new
+        self.left_out -= new
+        return bool(new)
+
+    def learn(self) -> bool:
+        """Compute what steps that were traced ask for from now on; return whether that is new."""
+        asked = {key: place for element in self._elements for key, place in element.asked.items()}
+        self._elements.clear()
+        new = asked.keys() - self._asked.keys()
+        self._asked |= {key: asked[key] for key in sorted(new)}
+        return bool(new)
+
+
+def _named(batch: Batch) -> dict[str, Any]:
+    """Return the arrays of a batch by their keys."""
+    return {
+        _key(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(batch._replace(computed={}))
+    }
+
+
+def _key(path: Any) -> str:
+    return jax.tree_util.keystr(path).removeprefix(".")
+
+
+def _without_values(batch: Batch, values: dict[str, Any]) -> Batch:
+    """Return a batch with `OnHost` for what is no array of numbers, and add this to ``values``."""
+
+    def leaf(path: Any, value: Any) -> Any:
+        if is_array_of_numbers(value):
+            return value
+        values[_key(path)] = value
+        return OnHost(_key(path))
+
+    made: Batch = jax.tree_util.tree_map_with_path(leaf, batch)
+    return made
+
 
 def _is_numbers(value: Any) -> bool:
-    """Return whether a feature is an array of numbers, or a structure of them."""
-    return all(map(_is_array_of_numbers, jax.tree.leaves(value)))
-
-
-def _is_array_of_numbers(value: Any) -> bool:
-    if isinstance(value, SparseTensor | RaggedTensor):
-        return False
-    return (value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype).kind in "biufcV"
+    """Return whether a value is an array of numbers, or a structure of them."""
+    return all(map(is_array_of_numbers, jax.tree.leaves(value)))

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ from muster.program.trace import Program
 _log = logging.getLogger(__name__)
 
 _SHOWN = 10
+# How often a model_fn is traced to find out what the host is to do for it.
+_TRACES = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,35 +147,46 @@ class ModelSetup:
     def _traced(
         self, mode: ModeKeys, batches: HasExample, known: Mapping[str, AnyArray]
     ) -> Program[EstimatorSpec]:
-        """Trace the model_fn, and let the host do its part for the columns that it turns out to use.
+        """Trace the model_fn, and let the host do its part for what it turns out to read.
 
         Raises:
-            DatasetError: It reads a feature that is no array of numbers.
+            DatasetError: It reads a feature that is no array of numbers, and no operation turns it into one.
         """
-        while True:
+        trace = functools.partial(
+            trace_model_fn, self.model_fn, mode, batches, self.params, self.config, known, self.host
+        )
+        if not isinstance(batches, Batches) or self.prepare is not None:
+            return trace()
+        for _ in range(_TRACES):
             try:
                 with asking_for_host():
-                    return trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
+                    program = trace()
             except HostNeeded as needed:
-                if not (
-                    isinstance(batches, Batches) and self.prepare is None and self.host.add(needed.columns)
-                ):
+                if not self.host.add(needed.columns):
                     break
-                batches.reopen()
             except Exception as exc:
-                # Without a feature that is left out, code fails in any way.
-                missed = isinstance(exc, KeyError) and exc.args and exc.args[0] in self.host.left_out
-                features = None if batches.example is None else batches.example.features
-                emptied = isinstance(features, dict) and not features and self.host.left_out
-                if missed or emptied:
-                    keys = [exc.args[0]] if missed else sorted(self.host.left_out)
-                    raise DatasetError(
-                        "The model_fn reads features that are text or sparse, with which a step cannot "
-                        f"compute: {', '.join(map(repr, keys))}. Turn them into numbers in the input "
-                        "pipeline, or let feature columns take them."
-                    ) from exc
-                raise
-        return trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
+                if not (self.host.learn() or self.host.read_too(self._missed(exc, batches))):
+                    raise
+            else:
+                if not self.host.learn():
+                    return program
+            batches.reopen()
+        program = trace()
+        if self.host.learn():
+            raise DatasetError(
+                "The model_fn computes with text otherwise in each trace, so that the host cannot do so "
+                "before a step. Let it call functions with the same arguments each time, or do so in the "
+                "input pipeline."
+            )
+        return program
+
+    def _missed(self, exc: Exception, batches: Batches) -> Iterable[str]:
+        """Return the keys of features that are left out, and that the model_fn has missed."""
+        if isinstance(exc, KeyError) and exc.args and exc.args[0] in self.host.left_out:
+            return [exc.args[0]]
+        # Without any feature, code fails in any way.
+        features = None if batches.example is None else batches.example.features
+        return self.host.left_out if features == {} else []
 
     def start(
         self,

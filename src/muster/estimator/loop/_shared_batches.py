@@ -12,7 +12,8 @@ from muster.checkpoint import Checkpoint
 from muster.data import Dataset, NumberedReader
 from muster.distribute import RemoteServers
 from muster.estimator._mode_keys import ModeKeys
-from muster.estimator.loop._batches import Batch, Prepare, batches_of, check_batch
+from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batches import Prepare, batches_of, check_batch
 from muster.estimator.loop._tracing import GLOBAL_STEP
 from muster.ps import OPEN_TICKETS, SharedInput, tickets_in
 

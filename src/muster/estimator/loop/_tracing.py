@@ -13,7 +13,9 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
-from muster.estimator.loop._batches import Batch, HasExample
+from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batches import HasExample
+from muster.estimator.loop._host_part import HostPart
 from muster.program import (
     common_value,
     get_or_create_global_step,
@@ -39,6 +41,7 @@ def trace_model_fn(
     params: Mapping[str, Any],
     config: RunConfig,
     known: Mapping[str, AnyArray],
+    host: HostPart,
 ) -> Program[EstimatorSpec]:
     """Trace a model_fn on the shapes of the first batch, and learn its variables and hooks.
 
@@ -49,6 +52,7 @@ def trace_model_fn(
         params: The Estimator's.
         config: The Estimator's; its ``tf_random_seed`` seeds initial values.
         known: Path -> initial value of a variable, in place of its initializer's.
+        host: Shows batches to the model_fn that have text, and learns what the host is to compute of it.
 
     Returns:
         The program. Its outputs are, besides what the model_fn named: in TRAIN ``loss``, ``step`` (the global
@@ -60,7 +64,8 @@ def trace_model_fn(
         ValueError: The model_fn returns anything but an EstimatorSpec of the mode, or a metric
             called ``loss`` or ``global_step``.
     """
-    if batches.example is None:
+    example = batches.example
+    if example is None:
         raise DatasetError(
             f"The input_fn for {mode} gave no batch: its dataset is empty. It reads {batches.share}. If "
             "it drops the remainder, its batch size may be larger than the data."
@@ -70,7 +75,8 @@ def trace_model_fn(
         reserve_outputs(GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, STEP_BEFORE)
         global_step = get_or_create_global_step()
         before = global_step.value
-        spec = call_model_fn(model_fn, batch.features, batch.labels, mode, params, config)
+        with host.shown(batch, example) as shown:
+            spec = call_model_fn(model_fn, shown.features, shown.labels, mode, params, config)
         if spec.mode != mode:
             raise ValueError(f"model_fn was called in the mode {mode}, but returned the mode {spec.mode}.")
         _offer_to_hooks(spec)
@@ -90,7 +96,7 @@ def trace_model_fn(
     _log.info("Calling model_fn.")
     program = Program(
         run,
-        batches.example,
+        example,
         known=known,
         known_local=mode == ModeKeys.TRAIN,
         local_updates_only=mode != ModeKeys.TRAIN,

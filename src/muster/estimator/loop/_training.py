@@ -25,7 +25,8 @@ from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.loop._all_done import log_all_done
 from muster.estimator.loop._asked_outputs import AskedOutputs
-from muster.estimator.loop._batches import Batch, Batches, open_training_batches
+from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batches import Batches, open_training_batches
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._from_tensorflow import restore_newest
 from muster.estimator.loop._progress_bar import ProgressBar, progress_bar

@@ -1,0 +1,283 @@
+"""What the host computes of a batch for a step: of text, and of what is ragged or sparse."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data._one_shot import NextElement, NextValue
+from muster.data.pipeline._map import spread
+from muster.data.pipeline._ragged_parts import is_ragged
+from muster.data.pipeline._sparse_tensor import SparseTensor
+from muster.data.pipeline._spec import spec_of
+from muster.data.pipeline._structure import flatten, rebuild, replaced
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """A function of values that the host has.
+
+    Attributes:
+        key: Equal for equal functions of equal arguments, in any trace.
+        function: Takes and returns arrays, as a function for ``Dataset.map`` does.
+        args: Its arguments, with a `HostPlace` where it takes a value of the host's.
+        kwargs: Its named arguments, likewise.
+    """
+
+    key: str
+    function: Callable[..., Any]
+    args: Any
+    kwargs: Any
+
+    def results(self, values: dict[str, Any]) -> Any:
+        """Return its results for a batch.
+
+        Args:
+            values: The values of the batch by keys, to which the results are added.
+        """
+        args, kwargs = replaced((self.args, self.kwargs), HostPlace, lambda place: place.value(values))
+        found = spread(lambda _: self.function(*args, **kwargs), None)
+        found = tuple(found) if isinstance(found, list) else found
+        values.update({self.place(number).key: leaf for number, leaf in enumerate(flatten(found))})
+        return found
+
+    def place(self, number: int) -> "HostPlace":
+        """Return where one of its results is."""
+        return HostPlace(f"{self.key}/{number}", self)
+
+
+@dataclass(frozen=True)
+class HostPlace:
+    """Where a value of the host's is: in a batch, or among the results of a call.
+
+    Attributes:
+        key: Its name.
+        call: The call; None if it is of the batch.
+    """
+
+    key: str
+    call: HostCall | None = None
+
+    def value(self, values: dict[str, Any]) -> Any:
+        """Return the value in a batch: see `HostCall.results`."""
+        if self.key not in values and self.call is not None:
+            self.call.results(values)
+        return values[self.key]
+
+    def sources(self) -> set[str]:
+        """Return the keys of the batch's values of which it is computed."""
+        if self.call is None:
+            return {self.key}
+        return {key for place in _found((self.call.args, self.call.kwargs)) for key in place.sources()}
+
+
+class HostValue(NextValue):
+    """A value of a batch with which a step cannot compute, such as text, as code that is traced sees it."""
+
+    __slots__ = ()
+
+    source: "HostElement"
+    place: HostPlace
+
+    @property
+    def shape(self) -> Any:
+        """The sizes, as the step has them."""
+        return self.traced_zeros().shape
+
+    def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> Any:
+        """Return what is ragged with padded rows: see `RaggedTensor.to_tensor`."""
+        return self.source.compute(_padded, (self, default_value, shape), {})
+
+    def traced_zeros(self) -> Any:
+        """Return an array of the step that has the shape."""
+        return self.source.compute(_zeros, (self,), {})
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise DatasetError(
+            f"A step computes with arrays of numbers, and {self.place.key} is text, or is ragged or sparse. "
+            "Lookup tables and tf.strings turn text into numbers, in a model_fn or the input pipeline; "
+            "feature columns do so, too."
+        )
+
+    __array__ = __iter__ = __len__ = __bool__ = _refuse
+
+
+class HostElement(NextElement):
+    """A batch as code that is traced sees it, as far as a step cannot compute with it.
+
+    A function of its values is computed on the host, for each batch; its results are inputs of the step once
+    they are numbers. In the first trace, which finds out what is to be computed, they are constants.
+
+    Args:
+        examples: The values of a batch by keys.
+        inputs: Those that the step has, too, as it has them.
+        computed: What the host has computed of the batch, by the keys of `asked`: inputs of the step.
+
+    Attributes:
+        asked: What a step needs and is not in ``computed``.
+    """
+
+    def __init__(
+        self, examples: Mapping[str, Any], inputs: Mapping[str, Any], computed: Mapping[str, Any]
+    ) -> None:
+        self._values = dict(examples)
+        self._inputs = inputs
+        self._computed = computed
+        self.asked: dict[str, HostPlace] = {}
+
+    @contextlib.contextmanager
+    def traced(self) -> Iterator[None]:
+        """Let `known_on_host` find the inputs of this step in a ``with`` block that traces it."""
+        token = _TRACED.set(self)
+        try:
+            yield
+        finally:
+            _TRACED.reset(token)
+
+    def known(self, arguments: Any) -> Any:
+        """Return arguments with values of the batch for the step's inputs; None if there are other values."""
+        keys = {id(value): key for key, value in self._inputs.items()}
+        found: list[Any] = []
+        replaced(arguments, jax.core.Tracer, found.append)
+        if not found or any(id(each) not in keys for each in found):
+            return None
+        return replaced(arguments, jax.core.Tracer, lambda each: self.value(keys[id(each)]))
+
+    def value(self, key: str) -> HostValue:
+        """Return what stands for a value of the batch."""
+        return self._standing_for(HostPlace(key))
+
+    def compute(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Return the results of a function: arrays of the step, and what stands for text and rows.
+
+        Args:
+            function: Takes and returns arrays, as a function for ``Dataset.map`` does.
+            args: Its arguments, which have values of this element in lists, tuples and dicts.
+            kwargs: Its named arguments.
+
+        Raises:
+            DatasetError: The function fails.
+            TypeError: It takes values that a step computes, too, or returns no row for each example.
+        """
+        places = replaced((args, kwargs), HostValue, lambda value: value.place)
+        if any(isinstance(each, jax.core.Tracer) for each in jax.tree.leaves(places)):
+            raise TypeError(
+                f"{function.__name__} takes a value of the batch that the host has, such as text, and one "
+                "that the step computes. The host is done before the step begins: look up text first."
+            )
+        call = HostCall(_key_of(function, places), function, *places)
+        with jax.ensure_compile_time_eval():
+            try:
+                results = call.results(self._values)
+            except (TypeError, ValueError) as exc:
+                keys = ", ".join(sorted({key for each in _found(places) for key in each.sources()}))
+                raise DatasetError(
+                    f"{function.__name__} fails with {keys}, which is text, or ragged or sparse: {exc}. "
+                    "Steps compute with arrays of numbers. Lookup tables and tf.strings turn text into "
+                    "these, in a model_fn or the input pipeline; feature columns do so, too."
+                ) from exc
+        leaves = [self._leaf(call.place(number), leaf) for number, leaf in enumerate(flatten(results))]
+        return rebuild(results, leaves)
+
+    def _leaf(self, place: HostPlace, example: Any) -> Any:
+        rows = {_shape(self._values[key])[0] for key in place.sources()}
+        if _shape(example)[:1] != (*rows,):
+            raise TypeError(
+                f"{place.key.partition('-')[0]} of text, or of what is ragged or sparse, returns the shape "
+                f"{_shape(example)} for {max(rows)} examples: in a step, it is to return a row for each."
+            )
+        if not is_array_of_numbers(example):
+            return self._standing_for(place)
+        if place.key in self._computed:
+            return self._computed[place.key]
+        self.asked[place.key] = place
+        return jnp.asarray(example)
+
+    def _standing_for(self, place: HostPlace) -> HostValue:
+        return HostValue(spec_of(place.value(self._values)), self, place)
+
+
+_TRACED: ContextVar[HostElement | None] = ContextVar("muster_host_element", default=None)
+
+
+def known_on_host(arguments: Any) -> Any:
+    """Return arguments of a traced function as the host knows them: see `compute_for_next`.
+
+    Returns:
+        The arguments, with what stands for a value of the batch in place of each value that is traced; None
+        if one of them is no input of the step.
+    """
+    element = _TRACED.get()
+    return None if element is None else element.known(arguments)
+
+
+def host_computed(examples: Mapping[str, Any], places: Iterable[HostPlace]) -> dict[str, Any]:
+    """Return what the host computes of a batch, by keys: arrays of numbers with a row for each example.
+
+    Args:
+        examples: The values of the batch by keys.
+        places: What to compute. What needs a value that the batch does not have, as labels in prediction, is
+            left out.
+    """
+    values, computed = dict(examples), {}
+    for place in places:
+        if place.sources() <= examples.keys():
+            computed[place.key] = np.asarray(place.value(values))
+    return computed
+
+
+def is_array_of_numbers(value: Any) -> bool:
+    """Return whether a step can compute with a value of a batch."""
+    if is_ragged(value) or isinstance(value, SparseTensor):
+        return False
+    return (value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype).kind in "biufcV"
+
+
+def _found(arguments: Any) -> list[HostPlace]:
+    found: list[HostPlace] = []
+    replaced(arguments, HostPlace, found.append)
+    return found
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+
+
+def _zeros(value: Any) -> np.ndarray[Any, Any]:
+    return np.zeros(_shape(value), bool)
+
+
+def _padded(value: Any, default_value: Any, shape: Any) -> Any:
+    return value.to_tensor(default_value, shape=shape)
+
+
+def _key_of(function: Callable[..., Any], arguments: Any) -> str:
+    """Return a key that is equal for equal functions of equal arguments: it outlives a trace.
+
+    Objects say by a method ``content_key`` what makes them equal; for others it is their ``repr``.
+    """
+    digest = hashlib.sha256(f"{function.__module__}.{function.__qualname__}".encode())
+
+    def add(value: Any) -> None:
+        if isinstance(value, dict | list | tuple):
+            digest.update(f"{type(value).__name__}{len(value)}".encode())
+            for each in value.items() if isinstance(value, dict) else value:
+                add(each)
+        elif isinstance(value, HostPlace):
+            digest.update(b"place" + value.key.encode())
+        elif isinstance(value, np.ndarray | jax.Array):
+            add([value.shape, str(value.dtype), np.asarray(value).tolist()])
+        elif hasattr(type(value), "content_key"):
+            add(value.content_key())
+        else:
+            digest.update(repr(value).encode())
+
+    add(arguments)
+    return f"{function.__name__}-{digest.hexdigest()[:16]}"

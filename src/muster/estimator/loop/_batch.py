@@ -1,0 +1,18 @@
+"""The input of one step of a model_fn."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Batch(NamedTuple):
+    """The input of one step: arrays whose first axis counts examples.
+
+    Attributes:
+        features: A nested structure of arrays, per worker.
+        labels: A nested structure of arrays, per worker; or None.
+        computed: What the host has computed for the model_fn of values that are no arrays of numbers.
+    """
+
+    features: Any
+    labels: Any
+    computed: Mapping[str, Any] = {}
