@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -172,3 +173,11 @@ def test_files_are_written_and_read_by_file_io(tmp_path):
         file_io.copy(path, path)
     file_io.delete_recursively(path.parent)
     assert not file_io.file_exists(path)
+
+
+def test_a_star_import_takes_the_public_names():
+    names: dict[str, Any] = {}
+    exec("from muster.compat.tensorflow.python.ops.rnn_cell import *", names)
+    assert names["LSTMCell"] is v1.nn.rnn_cell.LSTMCell
+    exec("from muster.compat.tensorflow.python.lib.io.file_io import *", names)
+    assert names["FileIO"] is tf.io.gfile.GFile

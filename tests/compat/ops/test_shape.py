@@ -35,6 +35,13 @@ def test_numbers_of_python_have_tensorflows_types() -> None:
     assert tf.zeros([2]).dtype == tf.ones(2).dtype == tf.eye(2).dtype == tf.float32
 
 
+def test_a_constant_takes_the_shape_that_it_is_given() -> None:
+    assert tf.constant([1, 2, 3, 4], shape=[2, 2]).tolist() == [[1, 2], [3, 4]]
+    assert tf.constant([5], shape=(2, 1)).tolist() == [[5], [5]]
+    with pytest.raises(TypeError, match="cannot be made of 3 elements"):
+        tf.constant([1, 2, 3], shape=[2, 3])
+
+
 def test_one_hot_of_what_is_out_of_range_is_off() -> None:
     assert tf.one_hot([-1, 1, 2], 2, on_value=5, off_value=1).tolist() == [[1, 1], [1, 5], [1, 1]]
     assert tf.one_hot([0, 1], 3, axis=0).shape == (3, 2)

@@ -193,3 +193,10 @@ def test_texts_are_split_at_characters(texts, options, indices, values, shape) -
     assert np.asarray(parts.indices).tolist() == indices
     assert np.asarray(parts.values).tolist() == values
     assert list(parts.dense_shape) == shape
+
+
+def test_sparse_tensors_have_the_old_names():
+    matrix = tf.SparseTensor([[0, 1], [1, 0]], [2.0, 3.0], [2, 2])
+    assert tf.sparse_tensor_dense_matmul(matrix, [[1.0], [2.0]]).tolist() == [[4.0], [3.0]]
+    assert tf.sparse_tensor_to_dense(tf.sparse_add(matrix, matrix)).tolist() == [[0.0, 4.0], [6.0, 0.0]]
+    assert tf.sparse_reshape(matrix, [4]).indices.tolist() == [[1], [2]]

@@ -1,5 +1,7 @@
 """``tf.io.gfile``."""
 
+import codecs
+
 import pytest
 
 import muster.compat.tensorflow as tf
@@ -28,3 +30,16 @@ def test_gfile(tmp_path):
     assert gfile.isdir(deep)
     gfile.rmtree(tmp_path / "a")
     assert not gfile.exists(tmp_path / "a")
+
+
+def test_files_to_write_take_text_and_bytes(tmp_path):
+    for mode in ("w", "wb"):
+        with tf.io.gfile.GFile(tmp_path / mode, mode) as file:
+            file.write("ä\r\n")
+            file.write("ö\n".encode())
+        assert (tmp_path / mode).read_bytes() == "ä\r\nö\n".encode()
+    with tf.io.gfile.GFile(tmp_path / "w") as file:
+        assert file.readlines() == ["ä\r\n", "ö\n"]
+    with codecs.getwriter("utf-8")(tf.io.gfile.GFile(tmp_path / "coded", "w")) as file:
+        file.write("ä")
+    assert (tmp_path / "coded").read_bytes() == "ä".encode()

@@ -88,3 +88,12 @@ def test_bytes_of_numpy() -> None:
         Feature(bytes_list=BytesList([names[1]])).SerializeToString()
         == Feature(bytes_list=BytesList([b"goat"])).SerializeToString()
     )
+
+
+def test_lists_that_a_feature_does_not_have_read_as_empty_ones() -> None:
+    feature = Feature(float_list=FloatList([1.0]))
+    assert not list(feature.int64_list.value)
+    assert not list(feature.bytes_list.value)
+    assert feature.HasField("float_list")
+    assert not feature.HasField("int64_list")
+    assert Feature(int64_list=Int64List()).HasField("int64_list")

@@ -1,6 +1,7 @@
 """TensorFlow's operations that make arrays, or change their shape."""
 
 import contextlib
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -37,9 +38,26 @@ Shape = int | Sequence[int]
 def constant(
     value: ArrayLike, dtype: DTypeLike = None, shape: Iterable[int] | None = None, name: str = "Const"
 ) -> Array:
-    """Convert a value to an array; Python numbers become int32 and float32."""
+    """Convert a value to an array; Python numbers become int32 and float32.
+
+    Args:
+        value: The value.
+        dtype: The array's dtype; None keeps the value's.
+        shape: The array's shape, of as many elements as the value; one element is taken for all.
+        name: Unused.
+
+    Raises:
+        TypeError: The shape has another number of elements.
+    """
     array = as_array(value, dtype)
-    return array if shape is None else broadcast_to(array, shape).copy()
+    if shape is None:
+        return array
+    sizes = as_shape(shape)
+    if array.size == math.prod(sizes):
+        return array.reshape(sizes)
+    if array.size != 1:
+        raise TypeError(f"A constant of shape {sizes} cannot be made of {array.size} elements.")
+    return broadcast_to(array.reshape(()), sizes).copy()
 
 
 @operation

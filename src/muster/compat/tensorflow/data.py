@@ -40,6 +40,7 @@ experimental = _Names(
     make_batched_features_dataset=_input.make_batched_features_dataset,
     make_csv_dataset=_data.make_csv_dataset,
     map_and_batch=_input.map_and_batch,
+    map_and_batch_with_legacy_function=_input.map_and_batch,
     parallel_interleave=_input.parallel_interleave,
     prefetch_to_device=_input.prefetch_to_device,
     rejection_resample=_input.transformation("rejection_resample"),

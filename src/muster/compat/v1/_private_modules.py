@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Mapping
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
 from muster import feature_column
 from muster._keras import keras
-from muster.compat._names import PACKAGE, importable_as, missing
+from muster.compat._names import PACKAGE, importable_as, missing, passed_on
 from muster.compat.v1 import _initializers
 from muster.compat.v1 import gfile as v1_files
 from muster.compat.v1.estimator import _private
@@ -177,6 +178,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "ops.init_ops": _INITIALIZERS,
     "ops.init_ops_v2": _INITIALIZERS,
     "ops.lookup_ops": {
+        "HashTable": _tables.StaticHashTable,
         "index_table_from_file": _tables.index_table_from_file,
         "index_table_from_tensor": _tables.index_table_from_tensor,
         "index_to_string_table_from_file": _tables.index_to_string_table_from_file,
@@ -193,18 +195,19 @@ class _Passing(ModuleType):
     def __init__(self, path: str, sources: tuple[str, ...], own: Mapping[str, Any]) -> None:
         super().__init__(f"{PACKAGE}.{path}", f"``tensorflow.{path}``.")
         vars(self).update(own)
-        self._sources = sources
+        self._sources, self._own = sources, own
         sys.modules[self.__name__] = self
 
     def __getattr__(self, name: str) -> Any:
-        for source in self._sources:
-            value: Any = sys.modules[PACKAGE]
+        modules = [attrgetter(source)(sys.modules[PACKAGE]) for source in self._sources]
+        if name == "__all__":  # for ``import *``
+            public = {each for module in modules for each in passed_on(module, self.__name__, name)}
+            return sorted({*public, *self._own})
+        for module in modules:
             try:
-                for part in (*source.split("."), name):
-                    value = getattr(value, part)
+                return getattr(module, name)
             except AttributeError:
                 continue
-            return value
         raise missing(f"tf{self.__name__.removeprefix(PACKAGE)}", name)
 
 

@@ -1,6 +1,7 @@
 """``tf.io.gfile``: its functions on files that differ from those of ``os`` and ``shutil``."""
 
 import glob as _glob
+import io
 import os
 import shutil
 from collections.abc import Iterable
@@ -40,9 +41,29 @@ def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
     os.replace(src, dst)
 
 
+class _Text(io.TextIOWrapper):
+    """A file of text, which takes bytes as well."""
+
+    def write(self, text: Any) -> int:
+        return super().write(text.decode() if isinstance(text, bytes) else text)
+
+
+class _Bytes(io.BufferedWriter):
+    """A file of bytes, which takes text as well."""
+
+    def write(self, content: Any) -> int:
+        return super().write(content.encode() if isinstance(content, str) else content)
+
+
 def GFile(name: Path, mode: str = "r") -> IO[Any]:
-    """Open a file, as ``open`` does; text is UTF-8."""
-    return open(name, mode, encoding=None if "b" in mode else "utf-8")
+    """Open a file; text is UTF-8, its lines end with a newline alone, and files to write take text and bytes.
+
+    Source: ``FileIO`` (tensorflow/python/lib/io/file_io.py).
+    """
+    plain = mode.replace("b", "")
+    if "b" not in mode:
+        return _Text(open(name, f"{plain}b"), encoding="utf-8", newline="\n")
+    return _Bytes(io.FileIO(name, plain)) if plain in ("w", "a") else open(name, mode)
 
 
 def _refuse_existing(path: Path, overwrite: bool) -> None:

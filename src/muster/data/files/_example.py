@@ -88,22 +88,33 @@ class Int64List:
             raise TypeError(f"An Int64List holds integers, got {values.dtype}: {list(self.value)!r}.")
 
 
+_NO_BYTES, _NO_FLOATS, _NO_INTEGERS = BytesList(), FloatList(), Int64List()
+_ABSENT = {"bytes_list": _NO_BYTES, "float_list": _NO_FLOATS, "int64_list": _NO_INTEGERS}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Feature:
     """The values of one feature: a list of one of three kinds, or none.
+
+    A list that a feature does not have reads as an empty one, as in every message of Protocol Buffers.
 
     Raises:
         ValueError: There are lists of several kinds.
     """
 
-    bytes_list: BytesList | None = None
-    float_list: FloatList | None = None
-    int64_list: Int64List | None = None
+    bytes_list: BytesList = _NO_BYTES
+    float_list: FloatList = _NO_FLOATS
+    int64_list: Int64List = _NO_INTEGERS
 
     def __post_init__(self) -> None:
-        lists = (self.bytes_list, self.float_list, self.int64_list)
-        if (kinds := len(lists) - lists.count(None)) > 1:
+        for name, absent in _ABSENT.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, absent)
+        if (kinds := sum(map(self._has, _ABSENT))) > 1:
             raise ValueError(f"A Feature has values of one kind, got {kinds}: {self!r}.")
+
+    def _has(self, name: str) -> bool:
+        return getattr(self, name) is not _ABSENT[name]
 
     def WhichOneof(self, group: str) -> str | None:
         """Return the name of the list that there is; None if there is none.
@@ -111,8 +122,7 @@ class Feature:
         Args:
             group: ``"kind"``.
         """
-        names = ("bytes_list", "float_list", "int64_list")
-        return next((name for name in names if getattr(self, name) is not None), None)
+        return next(filter(self._has, _ABSENT), None)
 
     def HasField(self, name: str) -> bool:
         """Return whether there is a list of this name."""
@@ -191,15 +201,11 @@ class Example:
 
 def _encode(feature: Feature, encoded: Any) -> None:
     """Write the values of a feature into a message."""
-    if feature.bytes_list is not None:
-        encoded.bytes_list.value.extend(map(bytes, feature.bytes_list.value))
-        encoded.bytes_list.SetInParent()
-    elif feature.float_list is not None:
-        encoded.float_list.value.extend(map(float, feature.float_list.value))
-        encoded.float_list.SetInParent()
-    elif feature.int64_list is not None:
-        encoded.int64_list.value.extend(map(int, feature.int64_list.value))
-        encoded.int64_list.SetInParent()
+    convert: Any
+    for name, convert in (("bytes_list", bytes), ("float_list", float), ("int64_list", int)):
+        if feature.HasField(name):
+            getattr(encoded, name).value.extend(map(convert, getattr(feature, name).value))
+            getattr(encoded, name).SetInParent()
 
 
 @functools.cache
