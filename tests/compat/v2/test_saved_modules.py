@@ -56,6 +56,21 @@ def test_functions_and_variables_are_loaded(tmp_path):
     assert outputs["rest"][2] is None
 
 
+def test_a_function_is_saved_for_the_arguments_that_a_signature_calls_it_with(tmp_path):
+    module = Scale()
+
+    @tf.function
+    def serving_default(x):
+        return {"output": module(x, twice=True)}
+
+    signature = serving_default.get_concrete_function(tf.TensorSpec([None], tf.float32))
+    loaded = saved(module, tmp_path / "scale", signatures=signature)
+    assert loaded.signatures["serving_default"](tf.constant([1.0]))["output"].numpy().tolist() == [2]
+    assert loaded([3.0, 4.0], twice=True).numpy().tolist() == [6, 8]
+    with pytest.raises(ValueError, match="Could not find a matching function"):
+        loaded(tf.constant([1.0]))
+
+
 def test_other_arguments_than_saved_ones_are_refused(tmp_path):
     module = Scale()
     module(tf.constant(0.0))

@@ -229,20 +229,25 @@ def _concrete(function: Any) -> list[tuple[Any, Any, Any, bool]]:
         function, bound = function.func, function.args
     if not calls and function.input_signature is not None:
         calls = [(tuple(function.input_signature), {})]
-    if not calls:
-        calls = [
-            (args[len(bound) :], kwargs)
-            for args, kwargs in function.traced_arguments()
-            if all(one is other for one, other in zip(args, bound, strict=False))
-        ]
+    calls = calls or _of_this(bound, function.traced_arguments())
     python = functools.partial(function.python_function, *bound)
     if not calls and not inspect.signature(python).parameters:
         calls = [((), {})]
+    inner = [] if calls else _of_this(bound, function.inner_arguments())
     found = []
-    for args, kwargs in calls:
+    for args, kwargs in calls or inner:
         ranks = of_any_rank(args, kwargs)
-        found += [(python, *each, len(ranks) == 1) for each in ranks]
+        found += [(python, *each, len(ranks) == 1 and not inner) for each in ranks]
     return found
+
+
+def _of_this(bound: tuple[Any, ...], calls: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Return the calls of a method of one instance, without the instance."""
+    return [
+        (args[len(bound) :], kwargs)
+        for args, kwargs in calls
+        if all(one is other for one, other in zip(args, bound, strict=False))
+    ]
 
 
 def _file(number: int) -> str:

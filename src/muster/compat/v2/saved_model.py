@@ -15,6 +15,7 @@ import numpy as np
 
 from muster import saved_model
 from muster._keras import keras
+from muster.compat.ops._eager_values import as_tensor
 from muster.compat.v2._model_signatures import DEFAULT, named_outputs, signatures_of
 from muster.compat.v2._module import Module
 from muster.compat.v2._saved_modules import OBJECTS, LoadedModule, read_module, write_module
@@ -214,7 +215,8 @@ class _Served:
                 "strategy's run: call it outside."
             )
         inputs = dict(zip(self._signature.inputs, args, strict=False)) | kwargs
-        return self._signature(**{name: np.asarray(value) for name, value in inputs.items()})
+        outputs = self._signature(**{name: np.asarray(value) for name, value in inputs.items()})
+        return {name: as_tensor(value) for name, value in outputs.items()}
 
 
 def _archived(archive: str) -> keras.Model | None:

@@ -28,6 +28,7 @@ from muster.program.variables import current_scope, is_stateless
 _UNKNOWN = object()
 # Arguments without a structure to look into at every call.
 _PLAIN = (np.ndarray, jax.Array, PerReplica)
+_CONSTANTS = (bool, int, float, str, type(None))
 
 
 class Function:
@@ -56,6 +57,7 @@ class Function:
         self.input_signature = input_signature
         self._calls: dict[Any, Call | WholeCall | Branch] = {}
         self._concrete: list[tuple[tuple[Any, ...], dict[str, Any]]] = []  # what concrete functions take
+        self._inner: dict[Any, tuple[tuple[Any, ...], dict[str, Any]]] = {}  # likewise calls in other functions
         self._whole_warning = WholeWarning()
         functools.update_wrapper(self, python_function)
 
@@ -65,6 +67,7 @@ class Function:
         Keras traces it, too: to build a model whose ``call`` it is, and in steps of its own.
         """
         if current_scope() is not None or is_stateless():
+            self._note_inner(args, kwargs)
             return self.python_function(*args, **kwargs)
         if is_tape_open():  # its gradients go through operations, one by one
             args, kwargs = as_traced((args, kwargs))
@@ -183,6 +186,17 @@ class Function:
         if (args, kwargs) not in self._concrete:
             self._concrete.append((args, kwargs))
 
+    def inner_arguments(self) -> list[tuple[Any, Any]]:
+        """Return those of its calls while other functions were traced, likewise."""
+        return list(self._inner.values())
+
+    def _note_inner(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
+        specs = [_as_spec(leaf) for leaf in leaves]
+        if all(_is_spec(each) or isinstance(each, _CONSTANTS) for each in specs[1:]):  # the first may be self
+            key = structure, *(repr(each) if _is_spec(each) else (type(each), id(each)) for each in specs)
+            self._inner.setdefault(key, structure.unflatten(specs))
+
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """Return for which arguments it was traced, a line for each kind."""
         name = getattr(self.python_function, "__name__", "function")
@@ -268,7 +282,9 @@ def _concrete(
 
 
 def _as_spec(value: Any) -> Any:
-    return TensorSpec(value.shape, value.dtype) if is_array(value) else value
+    if not is_array(value):
+        return value
+    return TensorSpec([size if isinstance(size, int) else None for size in value.shape], value.dtype)
 
 
 def _is_spec(value: Any) -> bool:
