@@ -50,18 +50,21 @@ class OwnSteps:
     @contextlib.contextmanager
     def running(self, method: str) -> Iterator[None]:
         """Choose the step of a method, which is called meanwhile."""
-        model, step = self._model, self._steps.get(method)
-        if not takes_data(model, method):
-            self._steps.pop(method, None)
-        elif step is None or not step.recorded or getattr(model, FUNCTIONS[method]) is None:
-            known = functools.partial(self._known, method)
-            self._steps[method] = StatefulStep(model, method, self._strategy, known)
+        self._choose(method)
         self._running.append(method)
         try:
             yield
         finally:
             self._running.pop()
             self._first.pop(method, None)
+
+    def _choose(self, method: str) -> None:
+        model, step = self._model, self._steps.get(method)
+        if not takes_data(model, method):
+            self._steps.pop(method, None)
+        elif step is None or not step.recorded or getattr(model, FUNCTIONS[method]) is None:
+            known = functools.partial(self._known, method)
+            self._steps[method] = StatefulStep(model, method, self._strategy, known)
 
     def look_at(self, method: str, arguments: dict[str, Any]) -> None:
         """Look at the first batch of the arguments of a call, if a step is to be traced with it.
@@ -93,7 +96,11 @@ class OwnSteps:
         """Trace the model's own step, or let Keras build the model for its."""
         method = self._running[-1] if self._running else ""
         if method not in self._steps:
-            return keras_build(iterator=iterator, data_batch=data_batch)
+            keras_build(iterator=iterator, data_batch=data_batch)
+            if method:
+                self._choose(method)  # Keras has called the layers for the first time
+        if method not in self._steps:
+            return None
         step = self._to_record(method)
         if step is None:
             return None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from muster._keras import keras
-from muster.program.variables import has_metrics_in_layers
+from muster.program.variables import has_metrics_in_layers, layers_assign_weights, layers_within
 
 STEPS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 """The step that each method of a model takes."""
@@ -18,8 +18,8 @@ def takes_data(model: Any, method: str) -> bool:
     """Return whether the step of a method takes the data alone, and changes the model's variables itself.
 
     Keras' own steps on JAX take the state, too, and return the new one. They do not expect a layer to update
-    metrics when it is called: models with such layers take them in their other form. A step that takes any
-    arguments, as a decorator may leave it, is of the kind of the one that it overrides.
+    metrics or weights when it is called: models with such layers take them in their other form. A step that
+    takes any arguments, as a decorator may leave it, is of the kind of the one that it overrides.
 
     Args:
         model: A Keras model.
@@ -32,16 +32,24 @@ def takes_data(model: Any, method: str) -> bool:
     own = getattr(keras.Model, name)
     for step in _overrides(model, name):
         if getattr(step, "__func__", None) is own:
-            return has_metrics_in_layers(model)
+            return has_metrics_in_layers(model) or layers_assign_weights(model)
         kind = _takes_data_alone(step, f"{type(model).__name__}.{name}")
         if kind is not None:
             return kind
     return False
 
 
-def has_own_steps(model: Any) -> bool:
-    """Return whether a step of a model takes the data alone, which Keras on JAX would not call."""
-    return any(takes_data(model, method) for method in STEPS)
+def may_have_own_steps(model: Any) -> bool:
+    """Return whether a step of a model takes the data alone, which Keras on JAX would not call.
+
+    Or may do so when the model is built: nobody has seen yet what its layers do when they are called.
+    """
+    unseen = not model.built and any(_is_of_program(layer) for layer in layers_within(model))
+    return unseen or any(takes_data(model, method) for method in STEPS)
+
+
+def _is_of_program(layer: Any) -> bool:
+    return not isinstance(layer, keras.Model) and type(layer).__module__.split(".")[0] != "keras"
 
 
 def _overrides(model: Any, name: str) -> Iterator[Callable[..., Any]]:

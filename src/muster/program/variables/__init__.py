@@ -1,5 +1,6 @@
 """Bind Keras variables to state while code is traced."""
 
+from muster.program.variables._assigned_weights import layers_assign_weights as layers_assign_weights
 from muster.program.variables._by_identity import ByIdentity as ByIdentity
 from muster.program.variables._initial_rows import ShardInfo as ShardInfo
 from muster.program.variables._initial_rows import initial_rows as initial_rows
@@ -16,6 +17,7 @@ from muster.program.variables._keras_internals import is_stateless as is_statele
 from muster.program.variables._keras_internals import keep_no_state as keep_no_state
 from muster.program.variables._keras_internals import keras_step as keras_step
 from muster.program.variables._keras_internals import layer_being_called as layer_being_called
+from muster.program.variables._keras_internals import layers_within as layers_within
 from muster.program.variables._keras_internals import losses_of_outputs as losses_of_outputs
 from muster.program.variables._keras_internals import may_get_state as may_get_state
 from muster.program.variables._keras_internals import note_synced as note_synced

@@ -289,7 +289,12 @@ def own_metric(layer: Any, name: str, make: Callable[[], Any]) -> Any:
 
 def has_metrics_in_layers(model: Any) -> bool:
     """Return whether a model, or a layer of it, has metrics of its own, which its call may update."""
-    return any(layer._metrics for layer in model._flatten_layers())
+    return any(layer._metrics for layer in layers_within(model))
+
+
+def layers_within(model: Any) -> list[Any]:
+    """Return a model and all layers in it, also those in layers."""
+    return list(model._flatten_layers())
 
 
 def layer_being_called() -> Any:
