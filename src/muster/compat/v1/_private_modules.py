@@ -112,6 +112,33 @@ _SOURCES_OF_CONTRIB: dict[str, tuple[str, ...]] = {
     "contrib.training.python.training.hparam": ("contrib.training",),
 }
 
+# Likewise for those of ``tensorflow.python.keras``; its others are those of ``tf.keras``.
+_SOURCES_OF_KERAS: dict[str, tuple[str, ...]] = {
+    "engine.base_layer": ("keras.layers",),
+    "engine.input_layer": ("keras.layers", "keras"),
+    "engine.input_spec": ("keras.layers",),
+    "engine.network": ("keras",),
+    "engine.sequential": ("keras",),
+    "engine.training": ("keras",),
+    **{
+        f"layers.{name}": ("keras.layers",)
+        for name in (
+            *("advanced_activations", "convolutional", "core", "dense_attention", "embeddings", "merge"),
+            *("noise", "normalization", "pooling", "recurrent", "recurrent_v2", "wrappers"),
+        )
+    },
+    **{
+        f"optimizer_v2.{name}": ("keras.optimizers",)
+        for name in ("adadelta", "adagrad", "adam", "adamax", "ftrl", "gradient_descent", "nadam", "rmsprop")
+    },
+    "optimizer_v2.learning_rate_schedule": ("keras.optimizers.schedules",),
+    "optimizer_v2.optimizer_v2": ("keras.optimizers",),
+    **{
+        f"utils.{name}": ("keras.utils",)
+        for name in ("data_utils", "generic_utils", "layer_utils", "np_utils", "vis_utils")
+    },
+}
+
 _COLUMNS = (
     feature_column.BucketizedColumn,
     feature_column.CrossedColumn,
@@ -184,6 +211,8 @@ _OWN: dict[str, dict[str, Any]] = {
         "index_to_string_table_from_file": _tables.index_to_string_table_from_file,
         "index_to_string_table_from_tensor": _tables.index_to_string_table_from_tensor,
     },
+    "keras.engine.network": {"Network": keras.Model},
+    "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": keras.optimizers.Optimizer},
     "util.function_utils": {"fn_args": _private.fn_args},
     "util.nest": {"is_sequence": keras.tree.is_nested},
 }
@@ -217,7 +246,8 @@ def provide_private_modules(tf: ModuleType) -> None:
     Args:
         tf: The package, whose public modules are loaded.
     """
-    sources = {f"python.{path}": _SOURCES.get(path, ()) for path in (*_SOURCES, *_OWN)} | _SOURCES_OF_CONTRIB
+    of_python = [path for path in (*_SOURCES, *_OWN) if not path.startswith("keras.")]
+    sources = {f"python.{path}": _SOURCES.get(path, ()) for path in of_python} | _SOURCES_OF_CONTRIB
     around = {path.rsplit(".", count)[0] for path in sources for count in range(1, path.count(".") + 1)}
     for path in sorted({*sources, *around}):
         if (name := f"{PACKAGE}.{path}") not in sys.modules:
@@ -227,3 +257,10 @@ def provide_private_modules(tf: ModuleType) -> None:
     keras_in_python = f"{PACKAGE}.python.keras"
     tf.python.keras = sys.modules[keras_in_python] = tf.keras
     importable_as(keras_in_python, tf.keras)
+    for path, asked in _SOURCES_OF_KERAS.items():
+        room, _, last = path.rpartition(".")
+        if f"{keras_in_python}.{room}" not in sys.modules:
+            _Passing(f"python.keras.{room}", (), {})
+        module = _Passing(f"python.keras.{path}", asked, _OWN.get(f"keras.{path}", {}))
+        if isinstance(within := sys.modules[f"{keras_in_python}.{room}"], _Passing):
+            setattr(within, last, module)
