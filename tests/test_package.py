@@ -87,6 +87,13 @@ def test_every_public_name_exists_and_says_what_it_is_for() -> None:
                 assert value.__doc__, f"muster.{package}.{name} has no docstring"
 
 
+def test_a_name_of_a_package_is_found() -> None:
+    with pytest.raises(AttributeError, match=r"no 'MirroredStrategy': muster\.distribute has it"):
+        _ = muster.MirroredStrategy
+    with pytest.raises(AttributeError, match=r"muster has no attribute 'nothing'\.$"):
+        _ = muster.nothing
+
+
 def test_packages_export_by_import_alone() -> None:
     """An ``__init__.py`` imports names as themselves, and does nothing else; or its stub does, for names that
     are imported when they are first used."""

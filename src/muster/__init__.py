@@ -5,6 +5,9 @@ they are first used, so that ``import muster`` is quick and claims no device; ``
 Keras, when it is imported later, takes JAX.
 """
 
+import pathlib
+from typing import Any
+
 import lazy_loader
 
 from muster import _interrupts, _keras_backend
@@ -13,4 +16,16 @@ _interrupts.keep_interrupts()
 _interrupts.calm_imports()
 _keras_backend.choose_jax()  # see there why this cannot wait
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _attribute(name)
+    except AttributeError:
+        # Packages are read, not imported: that of a part of the library may be on its way.
+        for stub in sorted(pathlib.Path(__file__).parent.glob("[a-z]*/__init__.py*")):
+            if f" as {name}\n" in stub.read_text(encoding="utf-8"):
+                where = f"{__name__}.{stub.parent.name}"
+                raise AttributeError(f"{__name__} has no {name!r}: {where} has it.") from None
+        raise AttributeError(f"{__name__} has no attribute {name!r}.") from None

@@ -20,6 +20,7 @@ from muster.estimator._scaffold import Saver as Saver
 from muster.estimator._scaffold import Scaffold as Scaffold
 from muster.estimator._specs import EvalSpec as EvalSpec
 from muster.estimator._specs import TrainSpec as TrainSpec
+from muster.estimator._words import Words as Words
 from muster.estimator.canned._baseline import BaselineClassifier as BaselineClassifier
 from muster.estimator.canned._baseline import BaselineEstimator as BaselineEstimator
 from muster.estimator.canned._baseline import BaselineRegressor as BaselineRegressor

@@ -15,15 +15,14 @@ from muster.compat.ops._dynamic_shape import DynamicRaggedShape
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.data import (
     ComputedPlaceholder,
-    HostValue,
     NextValue,
     Placeholder,
     RaggedTensor,
     SparseTensor,
     compute_for_next,
-    known_on_host,
     replaced,
 )
+from muster.program import HostValue, known_on_host
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")

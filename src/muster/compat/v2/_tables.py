@@ -12,7 +12,7 @@ import numpy as np
 from muster.compat.ops._eager_values import shown
 from muster.compat.v2._host_layer import require_host_values
 from muster.data import RaggedTensor
-from muster.estimator._words import Words
+from muster.estimator import Words
 from muster.feature_column import buckets
 
 

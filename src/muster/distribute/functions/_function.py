@@ -57,7 +57,8 @@ class Function:
         self.input_signature = input_signature
         self._calls: dict[Any, Call | WholeCall | Branch] = {}
         self._concrete: list[tuple[tuple[Any, ...], dict[str, Any]]] = []  # what concrete functions take
-        self._inner: dict[Any, tuple[tuple[Any, ...], dict[str, Any]]] = {}  # likewise calls in other functions
+        # Likewise, calls in other functions.
+        self._inner: dict[Any, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self._whole_warning = WholeWarning()
         functools.update_wrapper(self, python_function)
 
@@ -195,7 +196,7 @@ class Function:
         specs = [_as_spec(leaf) for leaf in leaves]
         if all(_is_spec(each) or isinstance(each, _CONSTANTS) for each in specs[1:]):  # the first may be self
             key = structure, *(repr(each) if _is_spec(each) else (type(each), id(each)) for each in specs)
-            self._inner.setdefault(key, structure.unflatten(specs))
+            self._inner.setdefault(key, jax.tree.unflatten(structure, specs))
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """Return for which arguments it was traced, a line for each kind."""

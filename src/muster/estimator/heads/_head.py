@@ -8,12 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
-from muster.data import HostValue
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.heads._metrics import Metrics, mean
 from muster.feature_column import Features
-from muster.program import get_or_create_global_step, minimize, run_held_updates
+from muster.program import HostValue, get_or_create_global_step, minimize, run_held_updates
 
 MEAN, SUM = "sum_over_batch_size", "sum"
 OVER_WEIGHTS, OVER_WEIGHTED = "weighted_mean", "weighted_sum_by_nonzero_weights"

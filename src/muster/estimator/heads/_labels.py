@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data import HostValue, Placeholder
+from muster.data import Placeholder
 from muster.estimator._words import WordNumbers
-from muster.program import label_factor
+from muster.program import HostValue, label_factor
 
 _SHOWN = 5
 

@@ -9,9 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.data import HostElement, HostPlace, host_computed, is_array_of_numbers, replaced
+from muster.data import replaced
 from muster.estimator.loop._batch import Batch
 from muster.feature_column import FeatureColumn, transform_features
+from muster.program import HostElement, HostPlace, host_computed, is_array_of_numbers
 
 _log = logging.getLogger(__name__)
 

@@ -12,12 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data._one_shot import NextElement, NextValue
-from muster.data.pipeline._map import spread
-from muster.data.pipeline._ragged_parts import is_ragged
-from muster.data.pipeline._sparse_tensor import SparseTensor
-from muster.data.pipeline._spec import spec_of
-from muster.data.pipeline._structure import flatten, rebuild, replaced
+from muster.data import (
+    NextElement,
+    NextValue,
+    RaggedTensor,
+    SparseTensor,
+    flatten,
+    rebuild,
+    replaced,
+    spec_of,
+    spread,
+)
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,7 @@ def host_computed(examples: Mapping[str, Any], places: Iterable[HostPlace]) -> d
 
 def is_array_of_numbers(value: Any) -> bool:
     """Return whether a step can compute with a value of a batch."""
-    if is_ragged(value) or isinstance(value, SparseTensor):
+    if isinstance(value, RaggedTensor | SparseTensor):
         return False
     return (value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype).kind in "biufcV"
 
