@@ -170,3 +170,40 @@ def test_minimize_trains_what_it_is_told_to() -> None:
     assert float(state["a"]) == 1.0
     assert float(state["b"]) == pytest.approx(0.5, abs=1e-5)
     assert int(state["global_step"]) == 1
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: train.AdamOptimizer(0.1), lambda: train.MomentumOptimizer(0.1, 0.9)]
+)
+def test_eager_code_steps_as_a_model_fn_does(make: Any, tmp_path: Any) -> None:
+    gradients = [[1.0, -2.0], [0.5, 0.25]]
+    expected, _ = run_steps(make, [3.0, 4.0], gradients)
+    before = int(train.get_or_create_global_step())
+
+    optimizer, weights = make(), tf.Variable([3.0, 4.0])
+    step = tf.function(lambda gradient: optimizer.apply_gradients([(gradient, weights)]) and None)
+    optimizer.apply_gradients(
+        zip([tf.constant(gradients[0])], [weights], strict=True), train.get_or_create_global_step()
+    )
+    np.testing.assert_allclose(weights.numpy(), expected[0], rtol=1e-6)
+    step(tf.constant(gradients[1]))
+    np.testing.assert_allclose(weights.numpy(), expected[1], rtol=1e-6)
+    assert int(train.get_global_step()) == before + 1
+
+    checkpoint = tf.train.Checkpoint(optimizer=optimizer, weights=weights)
+    path = checkpoint.save(str(tmp_path / "ckpt"))
+    optimizer.apply_gradients([(tf.constant(gradients[0]), weights)])
+    after = weights.numpy()
+    checkpoint.restore(path)
+    optimizer.apply_gradients([(tf.constant(gradients[0]), weights)])
+    np.testing.assert_array_equal(weights.numpy(), after)
+
+
+def test_eager_code_minimizes_what_a_function_returns() -> None:
+    used, other = tf.Variable(2.0), tf.Variable(5.0)
+    optimizer, counter = train.GradientDescentOptimizer(0.1), tf.Variable(0)
+    optimizer.minimize(lambda: used * used, counter)
+    assert float(used) == pytest.approx(1.6)
+    assert (float(other), int(counter)) == (5, 1)
+    with pytest.raises(RuntimeError, match="should be a function"):
+        optimizer.minimize(used * used)

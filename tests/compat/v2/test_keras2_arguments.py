@@ -65,3 +65,18 @@ def test_the_inputs_may_be_python_numbers(inputs):
             return tf.convert_to_tensor(x) * 2
 
     np.testing.assert_array_equal(Twice()(inputs), 2 * np.asarray(inputs))
+
+
+def test_add_variable_is_add_weight():
+    class Own(tf.keras.layers.Layer):
+        def build(self, input_shape):
+            self.kernel = self.add_variable("kernel", [input_shape[-1], 3])
+            self.bias = self.add_variable(name="bias", shape=(3,), trainable=False)
+
+        def call(self, inputs):
+            return tf.matmul(inputs, self.kernel) + self.bias
+
+    layer = Own()
+    assert layer(tf.ones([2, 4])).shape == (2, 3)
+    assert (layer.kernel.shape, len(layer.trainable_variables)) == ((4, 3), 1)
+    assert float(tf.keras.metrics.Mean()([2.0, 4.0])) == 3  # Keras 3's own calls

@@ -42,7 +42,7 @@ from muster.compat.v1._schedules import piecewise_constant as piecewise_constant
 from muster.compat.v1._schedules import piecewise_constant_decay as piecewise_constant_decay
 from muster.compat.v1._schedules import polynomial_decay as polynomial_decay
 from muster.compat.v1._step import get_global_step as get_global_step
-from muster.compat.v1._step import get_global_step as get_or_create_global_step
+from muster.compat.v1._step import get_or_create_global_step as get_or_create_global_step
 from muster.compat.v1._summary import summary_iterator as summary_iterator
 from muster.compat.v1._sync_replicas import SyncReplicasOptimizer as SyncReplicasOptimizer
 from muster.compat.v2._checkpoint import Checkpoint as Checkpoint

@@ -13,7 +13,7 @@ import jax
 from muster._keras import keras
 from muster.compat.v1._own_optimizers import Optimizer
 from muster.optimizers import RowOptimizer, rules
-from muster.program import TrainOp, apply_gradients, minimize, replica_weight
+from muster.program import GradientTape, TrainOp, apply_gradients, minimize, replica_weight
 from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
 
@@ -47,12 +47,17 @@ class KerasBacked(Optimizer):
     def keras_optimizer(self) -> keras.optimizers.Optimizer:
         """The Keras optimizer; in a step that has not built this one, a new one of the same arguments."""
         scope = current_scope()
-        if scope is None or scope is self._scope():
+        if scope is None or scope is self._scope() or scope.may_use(self._keras_optimizer.variables[0]):
             return self._keras_optimizer
         made = scope.shared.setdefault(("tensorflow 1", "optimizers"), {})
         if id(self) not in made:
             made[id(self)] = self.copy()
         return made[id(self)]._keras_optimizer
+
+    @property
+    def variables(self) -> Any:
+        """What it keeps for the variables that it has trained in eager code; also as a method."""
+        return self._keras_optimizer.variables
 
     def copy(self) -> Self:
         """Return a new optimizer with the same arguments: each trace of a model_fn needs its own."""
@@ -73,6 +78,8 @@ class KerasBacked(Optimizer):
             KerasBacked.apply_gradients,
         ):
             return super().minimize(loss, global_step, var_list, name)
+        if current_scope() is None:
+            return self.apply_gradients(self.compute_gradients(loss, var_list), global_step, name)
         return minimize(self.keras_optimizer, loss, global_step, var_list)
 
     def compute_gradients(
@@ -81,14 +88,27 @@ class KerasBacked(Optimizer):
         """Return the gradients of a loss; in a model_fn, those of replicas add up to that of their mean loss.
 
         Args:
-            loss: A floating-point array of shape (), per replica.
-            var_list: The variables; None takes all trainable ones that were created so far.
+            loss: A floating-point array of shape (), per replica; in eager code a function that returns it.
+            var_list: The variables; None takes all trainable ones that were created so far, in eager code
+                those that the function uses.
 
         Returns:
             Pairs of a gradient and its variable, as of `Optimizer.compute_gradients`.
 
+        Raises:
+            RuntimeError: In eager code, the loss is no function.
+
         Source: tensorflow/python/training/optimizer.py, ``Optimizer._scale_loss``.
         """
+        if callable(loss):
+            with GradientTape() as tape:
+                value = loss()
+            variables = list(tape.watched_variables() if var_list is None else var_list)
+            return list(zip(tape.gradient(value, variables), variables, strict=True))
+        if current_scope() is None:
+            raise RuntimeError(
+                "`loss` passed to Optimizer.compute_gradients should be a function in eager code."
+            )
         share = replica_weight() if isinstance(current_scope(), ProgramScope) else 1.0
         return super().compute_gradients(loss if share == 1.0 else loss * share, var_list)
 
@@ -119,6 +139,11 @@ class KerasBacked(Optimizer):
             names = ", ".join(variable.path for _, variable in pairs)
             raise ValueError(f"No gradients provided for any variable: {names}.")
         skips = skip_gradients_aggregation
+        if current_scope() is None:
+            self._keras_optimizer.apply(*zip(*present, strict=True))
+            if global_step is not None:
+                global_step.assign_add(1)
+            return TrainOp(self._keras_optimizer.name)
         return apply_gradients(self.keras_optimizer, present, global_step, skip_gradients_aggregation=skips)
 
 

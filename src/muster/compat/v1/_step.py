@@ -1,6 +1,7 @@
 """Variables, updates, collections and summaries of a step, by TensorFlow 1's names."""
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import jax
 
 from muster import program
-from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._print import tf_print
@@ -16,7 +16,8 @@ from muster.compat.ops._value_names import entered
 from muster.compat.v1._collections import GraphKeys, collected, get_losses, in_scope
 from muster.compat.v1._variables import get_variable, with_names
 from muster.compat.v1.losses import get_regularization_losses
-from muster.program.variables import active_scope
+from muster.program.trace import ProgramScope
+from muster.program.variables import active_scope, current_scope
 
 
 def get_global_step(graph: None = None) -> keras.Variable | program.Output:
@@ -26,15 +27,35 @@ def get_global_step(graph: None = None) -> keras.Variable | program.Output:
         graph: Only None.
 
     Returns:
-        In a model_fn, the variable of `muster.get_or_create_global_step`. Elsewhere, such as in a hook's
-        ``begin``, an `Output` for ``SessionRunArgs``.
+        In a model_fn, the variable of `muster.get_or_create_global_step`. Elsewhere that of eager code, if it
+        has been created; else, such as in a hook's ``begin``, an `Output` for ``SessionRunArgs``.
 
     Source: tensorflow/python/training/training_util.py, ``get_global_step``.
     """
-    try:
-        return program.get_or_create_global_step()
-    except TraceError:
+    if current_scope() is None and not _of_eager_code.cache_info().currsize:
         return program.Output("global_step")
+    return get_or_create_global_step()
+
+
+@functools.cache
+def _of_eager_code() -> keras.Variable:
+    return keras.Variable(0, dtype="int32", trainable=False, name="global_step")
+
+
+def get_or_create_global_step(graph: None = None) -> keras.Variable:
+    """Return the variable that counts training steps; outside of a model_fn, that of eager code.
+
+    A hook that asks for the value of either gets that of the training.
+
+    Args:
+        graph: Only None.
+
+    Source: tensorflow/python/training/training_util.py, ``get_or_create_global_step``.
+    """
+    scope, is_there = current_scope(), _of_eager_code.cache_info().currsize
+    if scope is None or is_there and not isinstance(scope, ProgramScope):
+        return _of_eager_code()
+    return program.get_or_create_global_step()
 
 
 def trainable_variables(scope: str | None = None) -> list[keras.Variable]:

@@ -6,11 +6,11 @@ from muster.compat.ops._select import argsort as argsort
 from muster.compat.ops._select import sort as sort
 from muster.compat.tensorflow import nest as _nest
 from muster.compat.v1._init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
-from muster.compat.v1._step import get_global_step as create_global_step
 from muster.compat.v1._step import get_global_step as get_global_step
-from muster.compat.v1._step import get_global_step as get_or_create_global_step
 from muster.compat.v1._step import get_local_variable as get_local_variable
 from muster.compat.v1._step import get_local_variable as local_variable
+from muster.compat.v1._step import get_or_create_global_step as create_global_step
+from muster.compat.v1._step import get_or_create_global_step as get_or_create_global_step
 from muster.compat.v1._step import global_variables as get_variables
 from muster.compat.v1._step import global_variables as get_variables_to_restore
 from muster.compat.v1._step import trainable_variables as get_model_variables

@@ -197,6 +197,17 @@ def _from_tensor_shapes(original: Callable[..., None]) -> Callable[..., None]:
     return build_from_config
 
 
+def _as_add_weight(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``add_variable``: with a name first, or no initializer, it is Keras 2's ``add_weight``."""
+
+    @functools.wraps(original)
+    def add_variable(self: Any, *args: Any, **kwargs: Any) -> Any:
+        is_old = isinstance(args[0], str) if args else "initializer" not in kwargs
+        return (self.add_weight if is_old else functools.partial(original, self))(*args, **kwargs)
+
+    return add_variable
+
+
 def _as_tensor_shape(shape: Any) -> Any:
     if isinstance(shape, dict):
         return {name: _as_tensor_shape(each) for name, each in shape.items()}
@@ -232,6 +243,7 @@ def patch() -> None:
     pooling = keras.layers.MaxPooling1D.__mro__[1]  # what AveragePooling2D and others derive from
     pooling.__init__ = _in_small_letters(pooling.__init__)
     layer.add_weight = _named_first(layer.add_weight, _LAYER, "synchronization")
+    layer.add_variable = _as_add_weight(layer.add_variable)
     layer.build_from_config = _from_tensor_shapes(layer.build_from_config)
     of_layers = keras.src.layers.layer
     of_layers.update_shapes_dict_for_target_fn = _as_tensor_shapes(of_layers.update_shapes_dict_for_target_fn)
