@@ -181,7 +181,8 @@ DIFFERENCES = {
     "tf.saved_model.load": "loads what tf.saved_model.save, export_saved_model or model.save has written, as"
     " functions",
     "tf.saved_model.save": "Keras models and modules, with signatures; a directory of muster.saved_model, "
-    "which TensorFlow cannot read; a size that is None must take any number, or one alone",
+    "which TensorFlow cannot read; functions of a module that cannot be compiled, of text or for some "
+    "sizes, are kept as Python code",
     "tf.sequence_mask": "in a step, needs maxlen",
     "tf.strings": "on the host: in Dataset.map, in eager code, and in models that begin with text; text is "
     "str, and regular expressions are Python's",

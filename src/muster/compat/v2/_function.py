@@ -52,11 +52,12 @@ class Function(CompiledFunction):
     """
 
     _uncompiled = False
+    _has_run_uncompiled = False
 
     @property
-    def runs_uncompiled(self) -> bool:
-        """Whether a call has found that Python needs the value of a tensor."""
-        return self._uncompiled
+    def has_run_uncompiled(self) -> bool:
+        """Whether a call has found that Python needs the value of a tensor, or has taken text."""
+        return self._has_run_uncompiled
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled function, or the Python function if it branches on tensors.
@@ -86,6 +87,7 @@ class Function(CompiledFunction):
         return self._run_uncompiled(args, kwargs)
 
     def _run_uncompiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._has_run_uncompiled = True
         args, kwargs = as_traced((args, kwargs))
         try:
             return jax.tree.map(_as_tensor, shown_result(self.python_function(*args, **kwargs)))

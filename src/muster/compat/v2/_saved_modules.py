@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from muster._arrays import dtype_named
@@ -17,7 +18,9 @@ from muster._keras import keras
 from muster.compat.v2._function import needed_value, place_of
 from muster.compat.v2._module import Module
 from muster.compat.v2._module_functions import FunctionToSave, LoadedFunction, of_any_rank, of_the_only_size
+from muster.compat.v2._pickled_objects import pickled, unpickled
 from muster.compat.v2._variable import Variable
+from muster.data import TensorSpec
 from muster.distribute.functions import ConcreteFunction, Function
 
 _log = logging.getLogger(__name__)
@@ -25,16 +28,18 @@ _log = logging.getLogger(__name__)
 _FOLDER = "module"
 OBJECTS = os.path.join(_FOLDER, "objects.json")
 _VALUES = os.path.join(_FOLDER, "variables.npz")
+_PYTHON = os.path.join(_FOLDER, "python.pickle")
 
 
-def write_module(module: Module, folder: str) -> dict[str, str]:
+def write_module(module: Any, folder: str) -> dict[str, str]:
     """Write what a module consists of, and return the files by their paths in a saved model.
 
     Functions are saved for their ``input_signature``, or else for the kinds of arguments with which they were
-    called. Other attributes are lost.
+    called. Those that take or return text, or branch on tensors, are kept as Python code, with their modules.
+    Other attributes are lost.
 
     Args:
-        module: The module.
+        module: The module, or a Keras model.
         folder: Where to write.
 
     Raises:
@@ -44,6 +49,7 @@ def write_module(module: Module, folder: str) -> dict[str, str]:
     """
     writer = _Writer()
     writer.refer(module)
+    python = writer.python_code()
     values = {str(number): np.asarray(each.value) for number, each in enumerate(writer.variables)}
     described = [
         [each.name, bool(each.trainable), values[str(number)].dtype.name, [*values[str(number)].shape]]
@@ -57,6 +63,8 @@ def write_module(module: Module, folder: str) -> dict[str, str]:
         _VALUES: stored.getvalue(),
     }
     files |= {_file(number): data for number, data in enumerate(writer.modules)}
+    if python is not None:
+        files[_PYTHON] = python
     paths = {}
     for name, data in files.items():
         paths[name] = os.path.join(folder, os.path.basename(name))
@@ -97,7 +105,24 @@ def read_module(read: Callable[[str], bytes]) -> "LoadedModule":
             used = [[variables[number] for number in one["used"]] for one in concrete]
             data = [read(_file(one["module"])) for one in concrete]
             vars(each)["_called" if name == "__call__" else name] = LoadedFunction(name, concrete, data, used)
+    of_python = {
+        number: record["python"] for number, record in enumerate(stored["objects"]) if record.get("python")
+    }
+    if of_python:
+        for each, (number, names) in zip(_unpickled(read, variables), of_python.items(), strict=True):
+            for name in names:
+                vars(objects[number])["_called" if name == "__call__" else name] = getattr(each, name)
     return objects[0]
+
+
+def _unpickled(read: Callable[[str], bytes], variables: list[Any]) -> list[Any]:
+    try:
+        return unpickled(read(_PYTHON), variables)
+    except (AttributeError, ImportError) as exc:
+        raise SavedModelError(
+            f"Functions of the saved module are kept as Python code, which cannot be loaded here: {exc}. "
+            "Make importable what the program imported that saved it."
+        ) from exc
 
 
 class LoadedModule(Module):
@@ -134,6 +159,8 @@ class _Writer:
         self.variables: list[Any] = []
         self.modules: list[bytes] = []
         self._numbers: dict[int, int] = {}
+        self._python: list[Any] = []
+        self._reason: Exception | None = None
 
     def refer(self, value: Any) -> dict[str, Any] | None:
         """Return where a value is found again; None for what is not saved."""
@@ -143,6 +170,7 @@ class _Writer:
             return {"dict": {str(k): found for k, each in value.items() if (found := self.refer(each))}}
         if isinstance(value, list | tuple):
             return {"list": [found for each in value if (found := self.refer(each)) is not None]}
+        is_root = not self.objects
         if not isinstance(value, Module) and not isinstance(getattr(value, "variables", None), list):
             return None
         if id(value) in self._numbers:
@@ -150,35 +178,65 @@ class _Writer:
         number = self._numbers[id(value)] = len(self.objects)
         record: dict[str, Any] = {"attributes": {}, "functions": {}}
         self.objects.append(record)
-        if not isinstance(value, Module):  # a layer, or a generator of random numbers
+        if not isinstance(value, Module) and not is_root:  # a layer, or a generator of random numbers
             record["attributes"]["weights"] = self.refer([*value.variables])
             return {"object": number}
         for name, each in vars(value).items():
             if (found := self.refer(each)) is not None and name not in ("_name", "signatures"):
                 record["attributes"][name] = found
-        for name, function in _functions(value).items():
-            kinds = _concrete(function)
-            if not kinds and getattr(getattr(function, "func", function), "runs_uncompiled", False):
-                _log.warning(
-                    "The function %s is not saved, as it runs uncompiled: another warning says why.", name
-                )
-            concrete = [self._function(name, *each) for each in kinds]
+        for name, function in functions_of(value).items():
+            try:
+                concrete = [self._function(name, *each) for each in _concrete(function)]
+            except SavedModelError as exc:
+                self._reason = self._reason or exc
+                record.setdefault("python", []).append(name)
+                continue
             if saved := [each for each in concrete if each is not None]:
                 record["functions"][name] = saved
+            elif getattr(getattr(function, "func", function), "has_run_uncompiled", False):
+                record.setdefault("python", []).append(name)
+        if "python" in record:
+            _log.warning(
+                "Functions of %s are kept as Python code, which tf.saved_model.load alone runs: %s. %s",
+                *(type(value).__name__, ", ".join(record["python"]), self._reason or "They run uncompiled."),
+            )
+            self._python.append(value)
         return {"object": number}
+
+    def python_code(self) -> bytes | None:
+        """Return the modules with functions that are kept as Python code; None if there are none.
+
+        Raises:
+            SavedModelError: One cannot be pickled.
+        """
+        if not self._python:
+            return None
+        try:
+            return pickled(self._python, self._number)
+        except Exception as exc:  # whatever a part of it raises
+            raise SavedModelError(
+                f"{type(self._python[0]).__name__} has functions that cannot be saved: they cannot be "
+                f"compiled, and it cannot be pickled: {exc} {self._reason or ''}"
+            ) from exc
 
     def _function(
         self, name: str, python: Any, args: Any, kwargs: Any, needed: bool
     ) -> dict[str, Any] | None:
-        """Return a function as data; None if it need not take these arguments, and does not."""
+        """Return a function as data; None if it need not take these arguments, and does not.
+
+        Raises:
+            SavedModelError: It cannot be compiled.
+        """
+        if any(is_text_spec(leaf) for leaf in jax.tree.leaves((args, kwargs))):
+            raise SavedModelError(f"The function {name} takes text, and no compiled function does.")
         try:
             made = self._made(name, python, args, kwargs, needed)
         except Exception as exc:
             if (needed_by := needed_value(exc)) is None:
                 raise
             raise SavedModelError(
-                f"The function {name} cannot be saved: Python needs a value in {place_of(needed_by)}. "
-                "What is saved is compiled: write tf.cond, tf.where or tf.while_loop there."
+                f"The function {name} cannot be compiled: Python needs a value in {place_of(needed_by)}. "
+                "With tf.cond, tf.where or tf.while_loop there it can."
             ) from exc
         if made is None:
             return None
@@ -198,7 +256,7 @@ class _Writer:
             fitting = of_the_only_size(name, python, args, kwargs, largest)
             if fitting is None:
                 raise SavedModelError(
-                    f"The function {name} cannot be saved: {exc} Where its input_signature has None for a "
+                    f"The function {name} cannot be compiled: {exc} Where its input_signature has None for a "
                     "size, it must take any, or one alone: give the others numbers, such as "
                     "tf.TensorSpec([None, 30])."
                 ) from exc
@@ -212,7 +270,7 @@ class _Writer:
         return len(self.variables) - 1
 
 
-def _functions(module: Module) -> dict[str, Any]:
+def functions_of(module: Any) -> dict[str, Any]:
     """Return the functions of a module, its methods and its attributes, by name."""
     names = [name for name in dir(type(module)) if isinstance(inspect.getattr_static(module, name), Function)]
     names += [name for name, each in vars(module).items() if isinstance(each, Function | ConcreteFunction)]
@@ -248,6 +306,11 @@ def _of_this(bound: tuple[Any, ...], calls: list[tuple[Any, Any]]) -> list[tuple
         for args, kwargs in calls
         if all(one is other for one, other in zip(args, bound, strict=False))
     ]
+
+
+def is_text_spec(value: Any) -> bool:
+    """Return whether a value stands for text."""
+    return isinstance(value, TensorSpec) and value.dtype.kind in "USO"
 
 
 def _file(number: int) -> str:

@@ -18,7 +18,7 @@ from muster._keras import keras
 from muster.compat.ops._eager_values import as_tensor
 from muster.compat.v2._model_signatures import DEFAULT, named_outputs, signatures_of
 from muster.compat.v2._module import Module
-from muster.compat.v2._saved_modules import OBJECTS, LoadedModule, read_module, write_module
+from muster.compat.v2._saved_modules import OBJECTS, LoadedModule, functions_of, read_module, write_module
 from muster.data import TensorSpec
 
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = DEFAULT
@@ -70,8 +70,8 @@ def save(
     """Save a Keras model or a `tf.Module`, for `load`, `muster.saved_model.load` and ``muster serve``.
 
     Args:
-        obj: A built model; or a module, whose functions and variables `load` finds, and other loaders only
-            its signatures.
+        obj: A built model; or a module, or a model that was never called and has functions, whose functions
+            and variables `load` finds, and other loaders only its signatures.
         export_dir: The directory; it may have an earlier saved model.
         signatures: What the model can be asked: a ``tf.function`` with an ``input_signature``, what its
             ``get_concrete_function`` returned, or several by name. None for the model's
@@ -85,7 +85,8 @@ def save(
 
     Source: tensorflow/python/saved_model/save.py, ``save``.
     """
-    if isinstance(obj, Module):
+    # A model whose program calls its own functions alone is saved as a module.
+    if isinstance(obj, Module) or (isinstance(obj, keras.Model) and not obj.built and functions_of(obj)):
         to_save = {} if signatures is None else signatures_of(obj, signatures)
         with tempfile.TemporaryDirectory() as folder:
             saved_model.save(export_dir, to_save, write_module(obj, folder))
