@@ -10,6 +10,7 @@ from ._column_lists import sorted_columns as sorted_columns
 from ._crossed_column import CrossedColumn as CrossedColumn
 from ._crossed_column import crossed_column as crossed_column
 from ._dense_column import DenseColumn as DenseColumn
+from ._dense_features import ColumnLayer as ColumnLayer
 from ._dense_features import DenseFeatures as DenseFeatures
 from ._dense_features import dense_features as dense_features
 from ._dense_features import input_layer as input_layer

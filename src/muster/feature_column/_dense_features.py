@@ -89,6 +89,11 @@ class ColumnLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
         self.built = True
 
     @property
+    def columns(self) -> tuple[Any, ...]:
+        """The columns."""
+        return self._columns
+
+    @property
     def tables(self) -> dict[tuple[str, ...], keras.Variable]:
         """The tables by their paths."""
         return dict(zip(self._paths, self._tables, strict=True))

@@ -147,7 +147,7 @@ DIFFERENCES = {
     "tf.keras.callbacks.TensorBoard": "without TensorFlow; no graphs but the model's layers, no embeddings",
     "tf.keras.estimator.model_to_estimator": "optimizers keep their state, and subclassed models their "
     "weights; Keras models",
-    "tf.keras.layers.DenseFeatures": "text becomes ids in the input pipeline",
+    "tf.keras.layers.DenseFeatures": "in steps of your own, text becomes ids in the input pipeline",
     "tf.keras.layers.StringLookup": "computes on the host; rows are dense",
     "tf.keras.layers.TextVectorization": "computes on the host; rows in models are dense",
     "tf.keras.losses.Reduction": 'Keras 3 takes the strings "none", "sum", "sum_over_batch_size"',

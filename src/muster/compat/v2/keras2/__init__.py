@@ -10,6 +10,7 @@ from muster.compat.v2.keras2 import (
     _adapt,
     _callbacks,
     _calls,
+    _column_models,
     _endpoints,
     _feature_space,
     _layers,
@@ -44,6 +45,7 @@ _PARTS = (
     _feature_space,
     _text_layers,
     _text_models,
+    _column_models,
     _unknown_sizes,
     _unseeded,
 )

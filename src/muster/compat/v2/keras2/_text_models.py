@@ -20,6 +20,7 @@ import numpy as np
 from muster._keras import keras
 from muster.compat.ops._operation import Operation
 from muster.compat.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
+from muster.compat.v2.keras2._column_models import ColumnPart, column_part
 from muster.data import Dataset, RaggedTensor, as_arrays, column_names
 from muster.distribute import DatasetCreator, DistributedDataset
 
@@ -224,7 +225,7 @@ def _on_host(operation: Any) -> Callable[..., Any]:
     return run
 
 
-def _mapped(split: TextSplit, data: Any) -> Any:
+def _mapped(split: TextSplit | ColumnPart, data: Any) -> Any:
     """Return data for `fit`, or its inputs, with what the steps get in place of text."""
 
     def each(batch: Any) -> Any:
@@ -277,10 +278,10 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
             )
         if isinstance(self, keras.Sequential) and "x" in given:
             given["x"] = _build(self, given["x"])
-        split = split_of(self)
+        split = split_of(self) or column_part(self)
         if split is None:
             return original(self, *args[count:], **given)
-        if original.__name__ in ("fit", "train_on_batch"):
+        if isinstance(split, TextSplit) and original.__name__ in ("fit", "train_on_batch"):
             split.require_no_weights()
         if given.get("x") is not None:
             given["x"] = _mapped(split, given["x"])
