@@ -500,3 +500,26 @@ def test_what_is_shown_of_elements_is_saved_as_arrays(tmp_path):
     data.save(str(tmp_path / "saved"))
     loaded = tf.data.Dataset.load(str(tmp_path / "saved"))
     assert [(float(number), text.numpy()) for number, text in loaded] == [(1.5, b"a"), (2.5, b"b")]
+
+
+def test_devices_have_tensorflows_names():
+    device = tf.ones([2]).device
+    assert device.endswith("CPU:0")
+    assert not device.endswith("GPU:0")
+    assert "CPU" in device
+    assert device.split(":")[-2:] == ["CPU", "0"]
+    assert device.startswith("/job:localhost")
+
+
+def test_an_array_of_64_bits_with_one_number_converts_to_it():
+    drawn = tf.squeeze(tf.random.categorical([[0.0, 9.0]], 1), axis=-1)
+    assert drawn.dtype == tf.int64
+    assert int(drawn) in (0, 1)
+    assert float(tf.constant([[2]], tf.int64)) == 2.0
+
+
+def test_the_number_of_elements_is_a_tensor():
+    numbers = tf.data.Dataset.range(7)
+    assert tf.data.experimental.cardinality(numbers).numpy() == 7
+    assert len(list(numbers.take(numbers.cardinality() // 2))) == 3
+    assert (numbers.repeat().cardinality() == tf.data.INFINITE_CARDINALITY).numpy()

@@ -118,6 +118,41 @@ def test_arguments_must_fit_the_signature():
         Collatz().next(tf.constant([[1, 2], [3, 4]]))
 
 
+def test_arguments_with_defaults_may_be_left_out_of_a_method():
+    class Tiles:
+        @tf.function(input_signature=(tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.int32)))
+        def __call__(self, image, size=2):
+            return image * size
+
+    assert Tiles()(tf.constant([1.0, 2.0])).numpy().tolist() == [2, 4]
+    with pytest.raises(TypeError, match="Argument 0 must fit"):
+        Tiles()(tf.constant([[1.0]]))
+
+
+def test_functions_of_python_are_called_each_time():
+    seen = []
+
+    @tf.function
+    def note(x):
+        tf.py_function(seen.append, inp=[x], Tout=[])
+
+    note(1)
+    note(1)
+    note(2)
+    assert [each.numpy() for each in seen] == [1, 1, 2]
+
+
+def test_constants_of_a_function_have_tensorflows_methods():
+    @tf.function
+    def pad(x):
+        zeros = tf.concat([tf.zeros([1, 2]), tf.ones([1, 2])], axis=0)
+        zeros.set_shape([2, 2])
+        assert zeros.get_shape().as_list() == [2, 2]
+        return x + zeros
+
+    assert pad(tf.ones([2])).numpy().tolist() == [[1, 1], [2, 2]]
+
+
 def test_functions_of_python_run_on_values():
     @tf.numpy_function(Tout=[tf.float32, tf.int32])
     def step(action):

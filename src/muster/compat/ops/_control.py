@@ -16,6 +16,7 @@ from muster.compat.ops._operation import operation
 from muster.compat.ops._shape import stack
 from muster.compat.ops._value_names import unnamed
 from muster.data import RaggedTensor, SparseTensor
+from muster.program.gradients import is_tracing
 
 
 def executing_eagerly() -> bool:
@@ -178,17 +179,17 @@ def numpy_function(
         name: Unused.
 
     Raises:
-        TraceError: An array is a value of a compiled function or of a step. A dataset's ``map`` then calls
-            its function for each element in Python.
+        TraceError: A compiled function or a step is being traced, which would call Python once. A dataset's
+            ``map`` then calls its function for each element in Python, and ``tf.function`` runs uncompiled.
 
     Source: tensorflow/python/ops/script_ops.py, ``numpy_function``.
     """
     if func is None:
         return lambda decorated: lambda *arrays: shown_result(numpy_function(decorated, arrays, Tout))
-    if any(isinstance(value, jax.core.Tracer) for value in inp):
+    if is_tracing() or any(isinstance(value, jax.core.Tracer) for value in inp):
         raise NeedsValuesError(
-            "tf.numpy_function and tf.py_function call Python with numbers, which a compiled step does not "
-            "have. Do it in the input function, or use jax.pure_callback."
+            "tf.numpy_function and tf.py_function call Python each time, with numbers, which a compiled step "
+            "does not do or have. Do it in the input function, or use jax.pure_callback."
         )
     results = func(*(value if isinstance(value, str | bytes) else np.asarray(value) for value in inp))
     if isinstance(Tout, list | tuple):

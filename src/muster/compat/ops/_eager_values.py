@@ -47,6 +47,14 @@ class HostTensor(np.ndarray[Any, Any]):
             plain = np.vectorize(_as_bytes, otypes=[object])(plain)
         return plain[()]
 
+    def __int__(self) -> int:
+        """Return the number of an array that holds one, whatever axes it has."""
+        return int(self.item())
+
+    def __float__(self) -> float:
+        """Return the number of an array that holds one, whatever axes it has."""
+        return float(self.item())
+
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return np.asarray(array).view(HostTensor)
 
@@ -220,7 +228,17 @@ def shown_result(result: Any) -> Any:
         return result
     if not _is_inside():
         return _mapped(result)
-    return _mapped(result, _as_text) if in_dataset_function() else result
+    return _mapped(result, _as_text if in_dataset_function() else as_host_tensor)
+
+
+def shown_count(original: Callable[[Any], int]) -> Callable[[Any], Any]:
+    """Wrap ``Dataset.cardinality``, which returns a tensor of int64 in TensorFlow."""
+
+    @functools.wraps(original)
+    def cardinality(self: Any) -> Any:
+        return shown_result(np.int64(original(self)))
+
+    return cardinality
 
 
 def shown_part(value: Any) -> Any:

@@ -38,6 +38,7 @@ from muster.compat.ops._derivatives import grad_pass_through as grad_pass_throug
 from muster.compat.ops._derivatives import recompute_grad as recompute_grad
 from muster.compat.ops._eager_values import show_results as _show_results
 from muster.compat.ops._eager_values import shown_argument as _shown_argument
+from muster.compat.ops._eager_values import shown_count as _shown_count
 from muster.compat.ops._eager_values import shown_elements as _shown_elements
 from muster.compat.ops._gradients import UnconnectedGradients as UnconnectedGradients
 from muster.compat.ops._linalg import einsum as einsum
@@ -269,6 +270,7 @@ _patch_keras()
 _show_results(*(_module for _path, _module in list(_sys.modules.items()) if _path.startswith(__name__)))
 _add_operators()
 _Dataset.shown = staticmethod(_shown_elements)
+_Dataset.cardinality = _shown_count(_Dataset.cardinality)  # type: ignore[method-assign,assignment]
 _FunctionArguments.shown = staticmethod(_shown_argument)
 _importable_as(f"{__name__}.keras", _keras.keras)
 _provide_private_modules(_sys.modules[__name__])

@@ -1,6 +1,7 @@
 """``tf.function``: compiled, or run line by line where the code branches on a tensor."""
 
 import functools
+import inspect
 import logging
 import traceback
 from collections.abc import Callable, Sequence
@@ -66,7 +67,7 @@ class Function(CompiledFunction):
             TypeError: An argument does not fit the ``input_signature``.
         """
         if self.input_signature is not None:
-            _require_fitting(args, self.input_signature)
+            _require_fitting(args[_takes_instance(self.python_function) :], self.input_signature)
         uncompiled = self._uncompiled or is_waiting() or any(map(_runs_uncompiled, (*args, *kwargs.values())))
         if current_scope() is not None or not uncompiled:
             try:
@@ -118,9 +119,14 @@ def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
     return make if func is None else make(func)
 
 
+def _takes_instance(function: Callable[..., Any]) -> bool:
+    """Return whether the first argument is a method's ``self``, which has no spec in a signature."""
+    return next(iter(inspect.signature(function).parameters), None) == "self"
+
+
 def _require_fitting(args: Sequence[Any], signature: Sequence[Any]) -> None:
-    """Raise a TypeError if arguments do not fit their specs; those of a method come after ``self``."""
-    for number, (arg, spec) in enumerate(zip(args[-len(signature) :], signature, strict=False)):
+    """Raise a TypeError if arguments do not fit their specs; others may be left out for defaults."""
+    for number, (arg, spec) in enumerate(zip(args, signature, strict=False)):
         shape = getattr(arg, "shape", None)
         if shape is None or not isinstance(spec, TensorSpec) or spec.shape is None:
             continue

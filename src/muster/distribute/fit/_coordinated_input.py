@@ -36,7 +36,7 @@ class WorkerBatches(StepBatches):
         self._continues = continues
         self.ends_epochs = per_epoch is None
         self._iterator = iter(dataset)
-        cardinality = dataset.sample.cardinality()
+        cardinality = int(dataset.sample.cardinality())
         if not (continues or isinstance(self._iterator, DispatchedIterator)):
             raise ValueError(
                 "A dataset of which each worker reads all is for `fit`, with `steps_per_epoch`. To count "

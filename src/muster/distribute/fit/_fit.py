@@ -372,7 +372,7 @@ class DistributedTrainer:
             dataset.check_steps(per_epoch)
             dataset = self.strategy.distribute_datasets_from_function(dataset, dataset.input_options)
         elif isinstance(dataset, Dataset):
-            cardinality = dataset.cardinality()
+            cardinality = int(dataset.cardinality())
             count = None if cardinality == UNKNOWN_CARDINALITY else cardinality
             dataset = self.strategy.experimental_distribute_dataset(dataset)
         return DatasetBatches(

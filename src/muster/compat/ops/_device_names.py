@@ -1,0 +1,43 @@
+"""What programs ask of ``tensor.device``, which is a text in TensorFlow, on JAX's devices.
+
+``x.device.endswith("GPU:0")`` and ``"CPU" in x.device`` are about TensorFlow's name of the device. The
+methods are new names, which JAX's class does not have.
+"""
+
+from typing import Any
+
+import jax
+
+
+def _name(device: Any) -> str:
+    """Return TensorFlow's name of a device of this process."""
+    number = jax.local_devices(backend=device.platform).index(device)
+    return f"/job:localhost/replica:0/task:0/device:{device.platform.upper()}:{number}"
+
+
+def _endswith(self: Any, suffix: str | tuple[str, ...]) -> bool:
+    return _name(self).endswith(suffix)
+
+
+def _startswith(self: Any, prefix: str | tuple[str, ...]) -> bool:
+    return _name(self).startswith(prefix)
+
+
+def _contains(self: Any, part: str) -> bool:
+    return part in _name(self)
+
+
+def _split(self: Any, separator: str | None = None, limit: int = -1) -> list[str]:
+    return _name(self).split(separator, limit)
+
+
+def patch_devices() -> None:
+    """Give JAX's devices the methods of TensorFlow's names."""
+    methods = {
+        "endswith": _endswith,
+        "startswith": _startswith,
+        "split": _split,
+        "__contains__": _contains,
+    }
+    for name, method in methods.items():
+        setattr(jax.Device, name, method)
