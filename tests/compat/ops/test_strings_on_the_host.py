@@ -35,6 +35,10 @@ def test_letters() -> None:
     assert tf.strings.substr("abcdef", 1, 3) == "bcd"
     assert tf.strings.substr("abcdef", -2, 2) == "ef"
     assert tf1.substr("aéb", 1, 1, "name", "UTF8_CHAR") == "é"
+    assert tf.strings.substr("aéb", 1, 1).numpy() == b"\xc3"
+    assert tf.strings.substr(["aéb", "abc"], 1, 1).numpy().tolist() == [b"\xc3", b"b"]
+    words = tf.RaggedTensor.from_row_lengths(tf.ragged.constant([[97], [98, 99]]), [2])
+    assert tf.strings.unicode_encode(words, "UTF-8").to_list() == [[b"a", b"bc"]]
     with pytest.raises(ValueError, match="got 'WORD'"):
         tf.strings.length("a", unit="WORD")
 
@@ -117,8 +121,15 @@ def test_encodings_and_segments() -> None:
         "a\nb", "UTF-8", "UTF-8", replacement_char=32, replace_control_characters=True
     )
     assert cleaned == "a b"
+    wide = tf.strings.unicode_transcode(["é", "a"], "UTF-8", "UTF-16-BE")
+    assert wide.numpy().tolist() == [b"\x00\xe9", b"\x00a"]
+    assert tf.strings.unicode_transcode(b"\x00\xe9", "UTF-16-BE", "UTF-8") == "é"
+    assert tf.strings.unicode_transcode(b"\xe9a", "latin1", "UTF-8") == "éa"
+    assert tf.strings.unicode_transcode(b"a\xff", "UTF-8", "UTF-8", replacement_char=63) == "a?"
     with pytest.raises(ValueError, match="UTF-16-BE"):
         tf.strings.unicode_transcode("a", "UTF-16-BE", "UTF-8")
+    with pytest.raises(ValueError, match="Python knows no encoding 'runes'"):
+        tf.strings.unicode_transcode("a", "runes", "UTF-8")
     joined = tf.strings.unsorted_segment_join(["this", "a", "test", "is"], [0, 1, 1, 0], 3, " ")
     assert joined.tolist() == ["this is", "a test", ""]
     assert tf.io.encode_base64("hi?>") == "aGk_Pg"

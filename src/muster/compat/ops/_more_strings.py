@@ -1,6 +1,7 @@
 """``tf.strings`` that programs use less: offsets, encodings, and text joined by segments."""
 
 import base64
+import codecs
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,55 @@ def unicode_transcode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return texts as they are, for text has one encoding here; control characters may be replaced.
+    """Return texts in another encoding: bytes, or texts for UTF-8; control characters may be replaced.
+
+    Args:
+        input: The texts; in another encoding than UTF-8 they are bytes.
+        input_encoding: Their encoding, any that Python knows.
+        output_encoding: UTF-8, UTF-16-BE or UTF-32-BE.
+        errors: What becomes of bytes that are no character: ``"replace"``, ``"ignore"``, or ``"strict"``.
+        replacement_char: The code point that replaces them.
+        replace_control_characters: Whether it replaces characters below 32, too.
+        name: Unused.
 
     Raises:
-        ValueError: An encoding is another one than UTF-8.
+        ValueError: An encoding is another one.
+
+    Source: tensorflow/core/kernels/unicode_ops.cc, ``UnicodeTranscodeOp``.
     """
-    for encoding in (input_encoding, output_encoding):
-        if encoding.upper().replace("_", "-") not in ("UTF-8", "UTF8", "US-ASCII", "ASCII"):
-            raise ValueError(f"Text is UTF-8 here, got the encoding {encoding!r}: use bytes.decode before.")
+    if output_encoding.upper() not in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
+        raise ValueError(f"output_encoding is UTF-8, UTF-16-BE or UTF-32-BE, got {output_encoding!r}.")
     put = "" if errors == "ignore" else chr(replacement_char)
+    is_utf8 = _codec(input_encoding) == "utf-8"
 
-    def cleaned(text: str) -> str:
-        return "".join(put if ord(each) < 32 else each for each in text)
+    def transcoded(text: str | bytes) -> Any:
+        read = text.decode(_codec(input_encoding), errors) if isinstance(text, bytes) else text
+        if not is_utf8 and isinstance(text, str):
+            raise ValueError(f"Text is UTF-8 here, got the encoding {input_encoding!r}: give it as bytes.")
+        read = read.replace("\ufffd", put)
+        if replace_control_characters:
+            read = "".join(put if ord(each) < 32 else each for each in read)
+        return read if output_encoding.upper() == "UTF-8" else read.encode(_codec(output_encoding))
 
-    return _each(cleaned if replace_control_characters else str, input)
+    if isinstance(input, str | bytes):
+        return transcoded(input)
+    if isinstance(input, RaggedTensor):
+        return _each(transcoded, input)
+    texts = np.asarray(input)
+    found = [transcoded(text) for text in texts.ravel().tolist()]
+    return np.array(found, object if output_encoding.upper() != "UTF-8" else None).reshape(texts.shape)
+
+
+def _codec(encoding: str) -> str:
+    """Return Python's name of an encoding: TensorFlow has ICU's, such as ``UTF-16-BE``.
+
+    Raises:
+        ValueError: Python does not know it.
+    """
+    try:
+        return codecs.lookup(encoding.replace("-BE", "BE").replace("-LE", "LE")).name
+    except LookupError as exc:
+        raise ValueError(f"Python knows no encoding {encoding!r}.") from exc
 
 
 @operation

@@ -24,8 +24,9 @@ def _each(function: Callable[[str], Any], texts: Any) -> Any:
     if isinstance(texts, RaggedTensor):
         return texts.with_flat_values(np.asarray(_each(function, texts.plain_values)))
     array = np.asarray(texts)
-    results = np.array([function(_decoded(text)) for text in array.ravel().tolist()])
-    return results.reshape(array.shape)
+    results = [function(_decoded(text)) for text in array.ravel().tolist()]
+    has_bytes = any(isinstance(each, bytes) for each in results)
+    return np.array(results, object if has_bytes else None).reshape(array.shape)
 
 
 def _decoded(text: str | bytes) -> str:
@@ -109,12 +110,19 @@ def length(input: Text, unit: str = "BYTE", name: str | None = None) -> Any:
 
 @operation
 def substr(input: Text, pos: int, len: int, unit: str = "BYTE", name: str | None = None) -> Any:
-    """Return ``len`` bytes or characters of texts from ``pos`` on; a negative one counts from the end."""
+    """Return ``len`` bytes or characters of texts from ``pos`` on; a negative one counts from the end.
 
-    def part(text: str) -> str:
+    What begins or ends within a character stays bytes.
+    """
+
+    def part(text: str) -> str | bytes:
         whole = text if _is_characters(unit) else text.encode()
         start = pos if pos >= 0 else pos + whole.__len__()
-        return _decoded(whole[start : start + len])
+        found = whole[start : start + len]
+        try:
+            return _decoded(found)
+        except UnicodeDecodeError:
+            return found
 
     return _each(part, input)
 
@@ -242,6 +250,8 @@ def unicode_encode(
 ) -> Any:
     """Return the text of code points; for rows of them, an array of texts."""
     if isinstance(input, RaggedTensor):
+        if isinstance(input.values, RaggedTensor):
+            return input.with_values(unicode_encode(input.values))
         return np.array(["".join(map(chr, row)) for row in input.lists()])
     codes = np.asarray(input)
     rows = ["".join(map(chr, row)) for row in np.atleast_2d(codes).tolist()]

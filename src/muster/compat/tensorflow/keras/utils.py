@@ -10,6 +10,7 @@ from muster.compat.v2._folders import image_dataset_from_directory as image_data
 from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
 from muster.compat.v2._split_dataset import split_dataset as split_dataset
 from muster.compat.v2._time_series import timeseries_dataset_from_array as timeseries_dataset_from_array
+from muster.compat.v2._warm_start import warmstart_embedding_matrix as warmstart_embedding_matrix
 from muster.distribute import DatasetCreator as _DatasetCreator
 from muster.distribute import SidecarEvaluator as SidecarEvaluator
 
@@ -28,4 +29,5 @@ def __getattr__(name: str) -> Any:
         "split_dataset",
         "text_dataset_from_directory",
         "timeseries_dataset_from_array",
+        "warmstart_embedding_matrix",
     )
