@@ -34,3 +34,14 @@ def test_that_what_is_wrong_with_every_size_is_still_said():
 
     with pytest.raises(Exception, match=r"Matrix size-incompatible: .* 3\], In\[1\]: \[5, 2\]"):
         Wrong()(tf.keras.Input((None, None, 3)))
+
+
+def test_a_functional_model_takes_inputs_without_the_last_axes_as_keras_2_does():
+    inputs = tf.keras.Input((5, 5))
+    model = tf.keras.Model(inputs, tf.keras.layers.Dense(3)(inputs))
+    assert model(tf.ones((5, 5))).shape == (5, 3)
+    assert model(tf.ones((2, 5, 5))).shape == (2, 5, 3)
+    with pytest.raises(ValueError, match="expected shape"):
+        model(tf.ones((2, 4)))
+    summed = tf.keras.Model(inputs, inputs + 2)
+    assert float(summed(tf.constant(1.0))) == 3

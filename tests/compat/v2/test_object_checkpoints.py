@@ -127,3 +127,16 @@ def test_what_cannot_be_restored_says_what_to_do() -> None:
 def test_a_damaged_graph_is_an_error(data: bytes) -> None:
     with pytest.raises(FormatError, match="graph of objects"):
         parse_graph(data)
+
+
+def test_variables_are_restored_by_the_names_that_a_saver_has_saved(tmp_path):
+    a, b = tf.Variable(1.0, name="a"), tf.Variable([2.0, 3.0], name="scope/b")
+    path = tf.compat.v1.train.Saver([a, b]).save(None, str(tmp_path / "model"))
+    with tf.name_scope("scope"):
+        other = tf.Variable([0.0, 0.0], name="b")
+    checkpoint = tf.train.Checkpoint(variables=[other, tf.Variable(0.0, name="a")])
+    checkpoint.restore(path)
+    assert other.numpy().tolist() == [2, 3]
+    assert float(checkpoint.variables[1]) == 1
+    with pytest.raises(CheckpointMismatchError):
+        tf.train.Checkpoint(c=tf.Variable(0.0, name="c")).restore(path)

@@ -148,6 +148,14 @@ def test_functions_are_signatures(trained, tmp_path):
     twice = loaded.signatures["scaled"](images=IMAGES, factor=2.0)["output_0"]
     np.testing.assert_allclose(twice, 2 * expected, rtol=1e-5)
     np.testing.assert_allclose(loaded(IMAGES), expected, rtol=1e-5)
+    assert found["classes"].numpy().dtype.kind == "i"
+    np.testing.assert_allclose(
+        tf.keras.models.load_model(tmp_path / "saved").predict(IMAGES), expected, rtol=1e-5
+    )
+
+    model.save(str(tmp_path / "by_keras"), save_format="tf", signatures=classify)
+    again = tf.saved_model.load(tmp_path / "by_keras").signatures["serving_default"](images=IMAGES)
+    np.testing.assert_array_equal(again["classes"], found["classes"])
     alone = muster.saved_model.load(tmp_path / "saved").signatures["serving_default"]
     np.testing.assert_array_equal(alone(images=IMAGES)["classes"], found["classes"])
     with pytest.raises(ValueError, match="'scaled' cannot be called inside of a function"):

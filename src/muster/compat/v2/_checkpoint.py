@@ -14,7 +14,12 @@ from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import BASENAME
 from muster.checkpoint.objects import Variable, named_variables
-from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, newest_checkpoint, restore_objects
+from muster.checkpoint.tensorflow import (
+    is_tensorflow_checkpoint,
+    name_of,
+    newest_checkpoint,
+    restore_objects,
+)
 from muster.compat.v2._checkpoint_objects import Objects, Positioned, require_savable
 from muster.compat.v2._deferred import WaitingList, set_waiting, variables_by_path, wait_for
 from muster.compat.v2._module import Module
@@ -178,6 +183,8 @@ class Checkpoint(Objects):
             self._restore_tensorflow(os.fspath(save_path))
             return Restored()
         found = checkpoint.read_checkpoint(save_path, tables=False)
+        if "paths" not in found.metadata and self._restore_by_names(found.variables):
+            return Restored(found.path)
         positions = found.metadata.get("positions", {})
         iterators = self._iterators()
         if missing := [name for name in iterators if name not in positions]:
@@ -223,6 +230,19 @@ class Checkpoint(Objects):
         variables = (each for listed in self._variables().values() for each in listed)
         owners = (strategy_of(each) for each in variables if isinstance(each, keras.Variable))
         return max(owners, key=lambda each: each.workers.size, default=get_strategy())
+
+    def _restore_by_names(self, saved: Mapping[str, Any]) -> bool:
+        """Set all variables to those that a Saver has saved by the same names, if it has all of them.
+
+        Source: tensorflow/python/checkpoint/checkpoint.py, ``_NameBasedRestoreCoordinator``.
+        """
+        named = [(name_of(each), each) for listed in self._variables().values() for each in listed]
+        if not named or any(name not in saved or saved[name].shape != tuple(v.shape) for name, v in named):
+            return False
+        with self._together():
+            for name, variable in named:
+                variable.assign(saved[name])
+        return True
 
     def _restore_tensorflow(self, prefix: str) -> None:
         """Set all variables to their values in a checkpoint that TensorFlow wrote."""

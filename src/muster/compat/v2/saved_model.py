@@ -220,6 +220,14 @@ class _Served:
         return {name: as_tensor(value) for name, value in outputs.items()}
 
 
+def archive_in(export_dir: Any) -> str | None:
+    """Return the file of the Keras model that `save` has written in a directory; None if there is none."""
+    if not isinstance(export_dir, str | os.PathLike):
+        return None
+    places = (os.path.join(os.fspath(export_dir), each) for each in (_OF_CALL, _OF_FUNCTIONS))
+    return next(filter(os.path.isfile, places), None)
+
+
 def _archived(archive: str) -> keras.Model | None:
     if not os.path.isfile(archive):
         return None

@@ -13,6 +13,7 @@ import jax
 
 from muster._keras import keras
 from muster.compat.v2.keras2._compiled import CompiledLoss, CompiledMetrics
+from muster.compat.v2.saved_model import archive_in
 from muster.compat.v2.saved_model import save as export_model
 
 # Names of losses that Keras does not find by themselves.
@@ -182,6 +183,19 @@ def _of_values(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return get_metrics_result
 
 
+def _with_signatures(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Model.save``: with signatures it writes what `tf.saved_model.save` does."""
+
+    @functools.wraps(original)
+    def save(self: Any, filepath: Any, *args: Any, signatures: Any = None, **kwargs: Any) -> None:
+        if signatures is None:
+            original(self, filepath, *args, **kwargs)
+        else:
+            export_model(self, filepath, signatures)
+
+    return save
+
+
 def _saving(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap ``save_model``, so that it takes the names and arguments that ``Model.save`` takes."""
 
@@ -196,14 +210,14 @@ def _saving(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``load_model``, so that it takes ``options``, which say which device reads.
+    """Wrap ``load_model``: it takes ``options``, which say which device reads, and folders of `export_model`.
 
     On JAX, Keras builds the optimizer of a functional model in an h5 file for no variables.
     """
 
     @functools.wraps(original)
     def load_model(filepath: Any, *args: Any, options: object = None, **kwargs: Any) -> Any:
-        model = original(filepath, *args, **kwargs)
+        model = original(archive_in(filepath) or filepath, *args, **kwargs)
         if str(filepath).endswith((".h5", ".hdf5")) and getattr(model, "optimizer", None) is not None:
             _build_optimizer(model, filepath)
         return model
@@ -258,10 +272,32 @@ def _leaving_out(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
     return standardize
 
 
+def _of_fewer_axes(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Wrap ``Functional._adjust_input_rank``: inputs may lack the last axes, as in Keras 2.
+
+    Layers then take what they get, such as the two axes of one example where a batch has three.
+    """
+
+    def adjust(self: Any, flat_inputs: list[Any]) -> Any:
+        shapes = [each.shape for each in self._inputs]
+        kept = {
+            i: x
+            for i, x in enumerate(flat_inputs)
+            if x is not None and len(x.shape) < len(shapes[i]) and shapes[i][-1] != 1
+            if all(one in (None, size) for one, size in zip(shapes[i], x.shape, strict=False))
+        }
+        adjusted = original(self, [None if i in kept else x for i, x in enumerate(flat_inputs)])
+        return [kept.get(i, x) for i, x in enumerate(adjusted)]
+
+    return adjust
+
+
 def patch() -> None:
     """Give Keras' models the names."""
     functional = keras.src.models.functional.Functional
     functional._standardize_inputs = _leaving_out(functional._standardize_inputs)
+    functional._adjust_input_rank = _of_fewer_axes(functional._adjust_input_rank)
+    _defining("save").save = _with_signatures(keras.Model.save)
     keras.Model.__init__ = _saying_inputs(keras.Model.__init__)
     keras.models.save_model = keras.saving.save_model = _saving(keras.saving.save_model)
     keras.models.load_model = keras.saving.load_model = _loading(keras.saving.load_model)
