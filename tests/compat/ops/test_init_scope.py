@@ -25,6 +25,24 @@ def test_values_and_variables_are_made_at_the_first_call() -> None:
     assert made["variable"].numpy().tolist() == [6, 6]
 
 
+def test_what_is_assigned_there_is_assigned_once() -> None:
+    class Counter(tf.Module):  # type: ignore[misc]  # the class is made while the program runs
+        def __init__(self) -> None:
+            self.value = tf.Variable(0)
+            self.counted = False
+
+        @tf.function
+        def __call__(self) -> Any:
+            if not self.counted:
+                with tf.init_scope():
+                    self.counted = True
+                    self.value.assign_add(1)
+            return self.value
+
+    counter = Counter()
+    assert [int(counter()) for _ in range(3)] == [1, 1, 1]
+
+
 def test_values_of_the_function_stay_its_own() -> None:
     @tf.function
     def function(x: Any) -> Any:

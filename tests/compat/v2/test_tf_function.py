@@ -320,3 +320,106 @@ def test_code_that_runs_eagerly_reads_the_numbers_of_what_it_differentiates():
     finally:
         tf.config.run_functions_eagerly(False)
     assert {*map(float, seen)} == {6.0}
+
+
+def test_python_of_a_function_runs_once():
+    """What it does beside computing is done while it is traced, as in TensorFlow."""
+    seen, variable = [], tf.Variable(1.0)
+
+    @tf.function
+    def scaled(x):
+        seen.append(x)
+        if len(seen) == 1:
+            variable.assign_add(1.0)
+        return x * variable + tf.random.uniform([]) * 0
+
+    assert [float(scaled(tf.constant(x))) for x in (1.0, 2.0, 3.0)] == [2, 6, 12]
+    assert len(seen) == 1
+    assert float(scaled(tf.constant([1.0]))[0]) == 4
+    assert len(seen) == 2
+
+
+def test_python_of_a_function_with_loops_gradients_or_new_variables_runs_twice():
+    seen, made = [], []
+
+    @tf.function
+    def changed(x):
+        seen.append(x)
+        if not made:
+            made.append(tf.Variable(2.0))
+        with tf.GradientTape() as tape:
+            last = tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, y), [0, made[0] * x])[1]
+            loss = last + made[0] ** 2
+        return tape.gradient(loss, made[0])
+
+    assert [float(changed(tf.constant(x))) for x in (1.0, 3.0)] == [5, 7]
+    assert len(seen) == 3  # once more, since it finds its variable
+
+
+def test_gradients_of_single_elements_in_a_function_are_no_zeros():
+    def derivative(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x**3
+        return tape.gradient(y, x)
+
+    @tf.function
+    def derivatives(x):
+        return tf.vectorized_map(derivative, x)
+
+    np.testing.assert_allclose(derivatives(tf.constant([1.0, 2.0])), [3, 12])
+
+
+def test_an_iterator_of_python_gives_its_elements_while_the_function_is_traced():
+    @tf.function
+    def following(iterator):
+        return tf.constant(next(iterator))
+
+    numbers = iter([1, 2, 3])
+    assert [int(following(numbers)) for _ in range(3)] == [1, 1, 1]
+
+
+def test_an_object_may_say_for_what_a_function_is_traced_anew():
+    class Kind(tf.types.experimental.TraceType):
+        def __init__(self, kind):
+            self.kind = kind
+
+        def is_subtype_of(self, other):
+            return self == other
+
+        def most_specific_common_supertype(self, others):
+            return None
+
+        def __hash__(self):
+            return hash(self.kind)
+
+        def __eq__(self, other):
+            return type(other) is Kind and self.kind is other.kind
+
+    class Fruit:
+        def __tf_tracing_type__(self, context):
+            return Kind(type(self))
+
+    class Apple(Fruit):
+        flavor = 1
+
+    class Mango(Fruit):
+        flavor = 2
+
+    seen = []
+
+    @tf.function
+    def flavor(fruit):
+        seen.append(fruit)
+        return tf.constant(fruit.flavor)
+
+    assert [int(flavor(fruit)) for fruit in (Apple(), Apple(), Mango(), Apple())] == [1, 1, 2, 1]
+    assert len(seen) == 2
+    assert isinstance(Apple(), tf.types.experimental.SupportsTracingProtocol)
+
+
+def test_numpys_behaviour_is_switched_on_by_a_private_module_too():
+    from muster.compat.tensorflow.python.ops.numpy_ops import np_config
+
+    np_config.enable_numpy_behavior()
+    assert tf.constant([1.0]).reshape(1, 1).shape == (1, 1)

@@ -1,7 +1,7 @@
 """TensorFlow's control flow, and Python functions in input functions."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import jax
@@ -17,6 +17,8 @@ from muster.compat.ops._shape import stack
 from muster.compat.ops._value_names import unnamed
 from muster.data import RaggedTensor, SparseTensor
 from muster.program.gradients import is_tracing
+from muster.program.trace import FunctionScope
+from muster.program.variables import current_scope
 
 
 def executing_eagerly() -> bool:
@@ -24,14 +26,20 @@ def executing_eagerly() -> bool:
     return not is_traced()
 
 
-def init_scope() -> AbstractContextManager[None]:
+@contextmanager
+def init_scope() -> Iterator[None]:
     """Compute at once in a ``with`` block, also where a function is being traced, what does not depend on it.
 
-    So what the first call of a function creates there, such as constants, is the same in all others.
+    So what the first call of a function creates there, such as constants and variables, is the same in all
+    others, and what it assigns to variables it assigns once.
 
     Source: tensorflow/python/framework/ops.py, ``init_scope``.
     """
-    return jax.ensure_compile_time_eval()
+    scope = current_scope()
+    with jax.ensure_compile_time_eval():
+        # A model_fn makes its variables in every step: there they stay the step's.
+        with scope.aside() if isinstance(scope, FunctionScope) else nullcontext():
+            yield
 
 
 def is_tensor(x: object) -> bool:

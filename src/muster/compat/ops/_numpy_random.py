@@ -3,7 +3,7 @@
 They draw new numbers in every call, also of a compiled function, and `seed` makes them repeatable.
 Without JAX's 64-bit types numbers have 32 bits.
 
-Source: tensorflow/python/ops/numpy_ops/np_random.py.
+Source: tensorflow/python/ops/numpy_ops/np_random.py, and np_config.py.
 """
 
 from typing import Any
@@ -15,6 +15,10 @@ from muster.compat.ops import _generators, _random
 from muster.compat.ops._arrays import Array, DTypeLike
 
 Size = Any
+
+
+def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: str = "legacy") -> None:
+    """Do nothing: arrays behave as NumPy's from the start."""
 
 
 def seed(s: int) -> None:

@@ -206,6 +206,7 @@ from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import test as test
 from muster.compat.tensorflow import tpu as tpu
 from muster.compat.tensorflow import train as train
+from muster.compat.tensorflow import types as types
 from muster.compat.tensorflow import version as version
 from muster.compat.tensorflow.dtypes import DType as DType
 from muster.compat.tensorflow.dtypes import as_dtype as as_dtype

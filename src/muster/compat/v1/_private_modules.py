@@ -9,6 +9,7 @@ from typing import Any
 from muster import feature_column
 from muster._keras import keras
 from muster.compat._names import PACKAGE, importable_as, missing, passed_on
+from muster.compat.ops._numpy_random import enable_numpy_behavior
 from muster.compat.v1 import _initializers
 from muster.compat.v1 import gfile as v1_files
 from muster.compat.v1.estimator import _private
@@ -213,6 +214,7 @@ _OWN: dict[str, dict[str, Any]] = {
     },
     "keras.engine.network": {"Network": keras.Model},
     "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": keras.optimizers.Optimizer},
+    "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},
     "util.function_utils": {"fn_args": _private.fn_args},
     "util.nest": {"is_sequence": keras.tree.is_nested},
 }

@@ -4,7 +4,7 @@ import functools
 import inspect
 import logging
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from muster._keras import keras
 from muster.compat.ops._eager_values import HostText, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.v2._deferred import is_waiting
-from muster.data import DatasetIterator, TensorSpec
+from muster.data import DatasetIterator, GetNext, TensorSpec
 from muster.distribute.functions import Function as CompiledFunction
 from muster.distribute.functions import as_traced
 from muster.program.variables import current_scope
@@ -54,6 +54,7 @@ class Function(CompiledFunction):
 
     _uncompiled = False
     _has_run_uncompiled = False
+    _runs_once = True
 
     @property
     def has_run_uncompiled(self) -> bool:
@@ -86,6 +87,11 @@ class Function(CompiledFunction):
             )
             return results
         return self._run_uncompiled(args, kwargs)
+
+    def _kind_of(self, leaf: Any) -> Any:
+        if isinstance(leaf, Iterator) and not isinstance(leaf, GetNext):
+            return type(leaf), leaf  # one of Python's: a constant, of which tracing takes elements
+        return super()._kind_of(leaf)
 
     def _run_uncompiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._has_run_uncompiled = True

@@ -42,6 +42,7 @@ class Call:
         draws: The batches drawn so far from the iterators among the arguments; tracing draws more, or gives
             some back. None without iterators.
         whole: Whether the arrays of drawn uneven batches are passed with all rows for each replica.
+        once: See `FunctionProgram`.
 
     Attributes:
         strategy: The strategy that runs parts of the function, if any.
@@ -55,13 +56,14 @@ class Call:
         draws: Draws | None = None,
         *,
         whole: bool = False,
+        once: bool = False,
     ) -> None:
         self._unchecked: list[tuple[Sequence[Any], Any]] = []
         draws = draws or Draws([])
         sources = iterators_among(leaves)
         traced = {source: TracedIterator(draws, number, whole) for number, source in enumerate(sources)}
         self._only_arrays = not traced and all(map(is_array, leaves))
-        program, arguments = traced_function(python_function, leaves, structure, draws, traced)
+        program, arguments = traced_function(python_function, leaves, structure, draws, traced, once=once)
         results = program.static
         self.strategy: Any = program.strategy
         self._finish = results.structure.unflatten if results.only_arrays else results.filled

@@ -48,6 +48,9 @@ class Function:
     Source: tensorflow/python/eager/polymorphic_function/polymorphic_function.py, ``Function``.
     """
 
+    _runs_once = False
+    """Whether the Python code is run only once for each kind of arguments, where that is possible."""
+
     def __init__(
         self, python_function: Callable[..., Any], input_signature: Sequence[Any] | None = None
     ) -> None:
@@ -79,7 +82,7 @@ class Function:
         leaves: Sequence[Any] = args
         if kwargs or not all([isinstance(arg, _PLAIN) for arg in args]):
             leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
-        kinds = tuple(map(kind_of, leaves))
+        kinds = tuple(map(self._kind_of, leaves))
         key = (structure, kinds, current_context())
         call = self._calls.get(key)
         if isinstance(call, Call | WholeCall):
@@ -99,7 +102,7 @@ class Function:
         """Trace, compile and call the function; on all rows if replicas cannot run it on unequal numbers."""
         call: Call | None = None
         try:
-            call = Call(self.python_function, leaves, structure, draws)
+            call = Call(self.python_function, leaves, structure, draws, once=self._runs_once)
             return call, call(_with_drawn(leaves, draws))  # traces it again, to compile it
         except Exception as exc:
             if call is not None and not isinstance(exc, UnevenError):
@@ -169,6 +172,9 @@ class Function:
                 branch = calls[key] = Branch(*origin)
             calls, key = branch.then, draw.kind
         calls[key] = call
+
+    def _kind_of(self, leaf: Any) -> Any:
+        return kind_of(leaf)
 
     def traced_arguments(self) -> list[tuple[Any, Any]]:
         """Return the arguments of each kind for which it was traced, `TensorSpec` s in place of arrays.
@@ -336,6 +342,8 @@ def kind_of(leaf: Any) -> Any:
             f"A function takes only iterators of distributed datasets, got {leaf!r}: pass "
             "iter(strategy.experimental_distribute_dataset(dataset))."
         )
+    if (tracing_type := getattr(leaf, "__tf_tracing_type__", None)) is not None:
+        return type(leaf), tracing_type(None)  # TensorFlow's protocol, with a context that nothing needs
     try:
         hash(leaf)
     except TypeError:

@@ -53,6 +53,8 @@ def traced_function(
     structure: PyTreeDef,
     draws: RecordedDraws,
     iterators: Mapping[Any, TracedIterator],
+    *,
+    once: bool = False,
 ) -> tuple[FunctionProgram[Values], Values]:
     """Trace a function into a program of the arrays among its arguments, and then those of drawn batches.
 
@@ -62,6 +64,7 @@ def traced_function(
         structure: Their structure.
         draws: Draws batches while the function is recorded.
         iterators: What the function gets in place of each iterator among the arguments.
+        once: See `FunctionProgram`.
 
     Returns:
         The program, and the arguments without their arrays.
@@ -80,7 +83,7 @@ def traced_function(
         return flattened(python_function(*args, **kwargs))
 
     example = [_shape_per_replica(leaf) for leaf in leaves if is_dynamic(leaf)]
-    program: FunctionProgram[Values] = FunctionProgram(body, example)
+    program: FunctionProgram[Values] = FunctionProgram(body, example, once=once)
     draws.end_recording()
     recording = None
     for iterator in given:

@@ -66,7 +66,11 @@ def with_gradients(function: Callable[[Any], Any], example: Any) -> Callable[[An
     """
     closed, shape = jax.make_jaxpr(function, return_shape=True)(example)
     scope = current_scope()
-    compute = _of_shapes(closed) if scope is not None and scope.only_records else resolve(closed)
+    if scope is not None and scope.only_records:
+        scope.has_stand_ins = True
+        compute = _of_shapes(closed)
+    else:
+        compute = resolve(closed)
 
     def call(value: Any) -> Any:
         return jax.tree.unflatten(jax.tree.structure(shape), compute(*jax.tree.leaves(value)))

@@ -13,6 +13,7 @@ from muster.program._replicas import Gathers, Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._function_scope import FunctionScope, computed_inside, unknown_p
+from muster.program.trace._recording import Recording, recording_of
 from muster.program.variables._keras_internals import set_values
 
 Static = TypeVar("Static")
@@ -28,12 +29,14 @@ class FunctionProgram(Generic[Static]):
 
     The constructor runs the function on abstract values, to learn which variables it uses, wherever they
     were created. If that run creates some, a second one follows: code that finds its variables may do
-    something else than code that creates them.
+    something else than code that creates them. A step runs the function again.
 
     Args:
         function: Called with ``args``; returns its outputs, in a structure of arrays, and anything else that
             the caller wants back from the recording run.
         args: Arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
+        once: Whether a step need not run the function again, if what the last of these runs has traced is the
+            program already: its effects in Python come once, then, and nobody sees whether they matter.
 
     Attributes:
         variables: The description of each variable that the function uses.
@@ -48,10 +51,12 @@ class FunctionProgram(Generic[Static]):
         outputs: The shapes of the outputs, as ``jax.ShapeDtypeStruct`` s, per replica.
     """
 
-    def __init__(self, function: Callable[..., tuple[Any, Static]], *args: Any) -> None:
+    def __init__(self, function: Callable[..., tuple[Any, Static]], *args: Any, once: bool = False) -> None:
         cpu.prepare()
+        self._once = once
         self._function = function
         gathers = Gathers()
+        self._recording: Recording | None = None
         try:
             first = self._recorded(args, may_create=True, gathers=gathers)
         except Exception:
@@ -75,15 +80,20 @@ class FunctionProgram(Generic[Static]):
         scope = FunctionScope(may_create=may_create, gathers=gathers)
 
         computed: list[Any] = []  # the variables whose values are known once the program has run
+        paths: list[str] = []  # those of the variables that it assigns to
 
-        def record(*args: Any) -> list[jax.Array]:
+        def record(*args: Any) -> list[Any]:
             returned, self.static = scope.run(self._function, *args)
             self.outputs = jax.tree.map(shape_of, returned)
             pairs = [pair for pair in scope.created_here if isinstance(pair[1], jax.core.Tracer)]
             if pairs and scope.strategy is None:  # the next ones draw other numbers
                 pairs += scope.drawn()
             computed.extend(variable for variable, _ in pairs)
-            return [value for _, value in pairs if value is not None]
+            values = scope.state_mapping
+            changed = {spec.path: values[id(v)] for spec, v in scope.table.pairs if id(v) in values}
+            paths.extend(changed)
+            initial = [value for _, value in pairs if value is not None]
+            return [*initial, *changed.values(), *jax.tree.leaves(returned)]
 
         try:
             closed = jax.make_jaxpr(record)(*args)
@@ -93,6 +103,7 @@ class FunctionProgram(Generic[Static]):
                     set_values([variable], [value])
         if computed:
             set_values(computed, _computed_values(closed, computed, [v for _, v in scope.table.pairs]))
+        self._recording = recording_of(closed, paths, scope) if self._once else None
         return scope
 
     def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Any]:
@@ -112,6 +123,10 @@ class FunctionProgram(Generic[Static]):
         """
 
         def replay(state: State, *args: Any) -> tuple[State, Any]:
+            recording, leaves = self._recording, jax.tree.leaves(args)
+            if recording is not None and replicas is None and recording.fits(leaves):
+                after, flat = recording.run(state, leaves)
+                return after, jax.tree.unflatten(jax.tree.structure(self.outputs), flat)
             scope = FunctionScope(self.used, state, peers=replicas)
             outputs, _ = scope.run(self._function, *args)
             self._check_same(scope)
@@ -155,14 +170,15 @@ def _computed_values(
     """Compute the initial values that a function computes for the variables that it creates.
 
     Args:
-        closed: The function's program, which returns them.
+        closed: The function's program, which returns them first.
         created: Their variables.
         variables: All variables that it uses.
 
     Raises:
         TraceError: They depend on the function's arguments.
     """
-    needed, start = needed_equations(closed.jaxpr.eqns, closed.jaxpr.outvars)
+    results = closed.jaxpr.outvars[: len(created)]
+    needed, start = needed_equations(closed.jaxpr.eqns, results)
     values = Values(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     known = {id(variable): variable for variable in variables}
     for eqn in needed:
@@ -173,4 +189,4 @@ def _computed_values(
         raise computed_inside(created[0])
     with jax.core.eval_context():
         values.compute(needed)
-    return [jnp.array(value) for value in values.read(closed.jaxpr.outvars)]
+    return [jnp.array(value) for value in values.read(results)]

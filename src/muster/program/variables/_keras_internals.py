@@ -33,6 +33,9 @@ The variables of a layer: Keras finds those among its attributes, and in lists, 
 The generator of ``keras.random`` where no seed is given, which belongs to the process: workers take the
 chief's, and Keras offers neither to look at its state nor to set it without seeding NumPy and Python, too.
 
+The scope that is active: what code does outside of it while it is, as in TensorFlow's ``init_scope``, happens
+to the variables themselves, and Keras can leave a scope only at its end.
+
 Which variables an optimizer decays: Keras says how to exclude some, and not which are.
 
 A variable's array, before it is cast for mixed precision: a tape needs the one that the variable keeps.
@@ -65,6 +68,7 @@ backend_functions = keras.src.backend.nn
 
 _COUNTERS = "object_name_uids"
 _GLOBAL_GENERATOR = "global_seed_generator"
+_STATELESS_SCOPE = "stateless_scope"
 
 keras.Variable.__array_priority__ = keras.KerasTensor.__array_priority__ = 1000
 
@@ -140,6 +144,17 @@ def values_of(variables: Sequence[Any]) -> list[jax.Array]:
 def is_stateless() -> bool:
     """Return whether variables have their values from a scope in this thread: Keras or muster traces code."""
     return bool(stateless_scope.in_stateless_scope())
+
+
+@contextlib.contextmanager
+def without_scope() -> Iterator[None]:
+    """Let variables have values of their own in a ``with`` block, where a scope is active."""
+    before = global_state.get_global_attribute(_STATELESS_SCOPE)
+    global_state.set_global_attribute(_STATELESS_SCOPE, None)
+    try:
+        yield
+    finally:
+        global_state.set_global_attribute(_STATELESS_SCOPE, before)
 
 
 def current_value(variable: Any) -> tuple[jax.Array | None, bool]:

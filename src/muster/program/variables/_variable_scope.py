@@ -25,6 +25,7 @@ from muster.program.passes._assigned import assigned
 from muster.program.variables._assignments import Assignments, DivergedValues
 from muster.program.variables._held_updates import HeldUpdate
 from muster.program.variables._initial_values import donatable_copy
+from muster.program.variables._keras_internals import without_scope
 from muster.program.variables._named_outputs import NamedOutputs
 from muster.program.variables._origins import (
     VariableKind,
@@ -87,6 +88,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         has_labels: Whether a loss of class labels has been computed, which is NaN for labels out of range.
         eager_gradients: Computes gradients when the code runs untraced; None while it is traced.
         only_records: Whether this run notes what the code does: variables have another value at each read.
+        has_stand_ins: Whether it has put other values of the same shape in the place of some.
         shared: What parts of the code that do not know each other share, by key.
         updates: The assignments that `holding_updates` holds back.
         read_by: The variables that are read are added to each of these, by their ids.
@@ -103,6 +105,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.global_step: Any = None
         self.eager_gradients: EagerGradients | None = None
         self.only_records = False
+        self.has_stand_ins = False
         self.shared: dict[Any, Any] = {}
         self.updates: list[HeldUpdate] = []
         self.read_by: list[dict[int, Any]] = []
@@ -119,6 +122,16 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             with no_stop_iteration("The code of a step", TraceError), patched_keras(), self:
                 with self.on(self.replicas):
                     return function(*args)
+        finally:
+            _ACTIVE.reset(token)
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Run code outside of this scope: it creates, reads and assigns to variables as eager code does."""
+        token = _ACTIVE.set(None)
+        try:
+            with without_scope():
+                yield
         finally:
             _ACTIVE.reset(token)
 

@@ -5,13 +5,10 @@ from typing import Any
 import jax.numpy as _jnp
 
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.ops._numpy_random import enable_numpy_behavior as _enable_numpy_behavior
 from muster.compat.tensorflow.experimental.numpy import random as random
 
-
-def experimental_enable_numpy_behavior(
-    prefer_float32: bool = False, dtype_conversion_mode: str = "legacy"
-) -> None:
-    """Do nothing: arrays behave as NumPy's from the start."""
+experimental_enable_numpy_behavior = _enable_numpy_behavior
 
 
 def __getattr__(name: str) -> Any:
