@@ -89,6 +89,8 @@ def saving_weights(original: Callable[..., Any]) -> Callable[..., Any]:
             filepath = weights_file(name)
             os.makedirs(os.path.dirname(filepath) or ".", exist_ok=True)
             _log.info("The weights %s are written to %s, as Keras 3 names such files.", name, filepath)
+            if not name.endswith(_H5) and not self.built and "build" not in vars(type(self)):
+                return _save_unbuilt(self, functools.partial(original, self, filepath, *args, **kwargs))
         return original(self, filepath, *args, **kwargs)
 
     return save_weights
@@ -144,6 +146,15 @@ def naming(original: Callable[..., Any]) -> Callable[..., Any]:
         self.filepath = name
 
     return init
+
+
+def _save_unbuilt(model: Any, save: Callable[[], Any]) -> Any:
+    """Save the weights that a model has before its first call, as TensorFlow's format does and Keras' not."""
+    model.built = True
+    try:
+        return save()
+    finally:
+        model.built = False
 
 
 def _save_over(save: Callable[[str], object], folder: str) -> None:

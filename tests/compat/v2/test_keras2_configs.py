@@ -1,0 +1,65 @@
+"""Configs of layers and models as in Keras 2: what is saved with classes that say little of themselves."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import muster.compat.tensorflow as tf
+
+
+class _Plain(tf.keras.Model):  # type: ignore[misc]  # the class is made while the program runs
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = tf.keras.layers.Dense(2)
+
+    def call(self, x: Any) -> Any:
+        return self.dense(x)
+
+
+class _Started(tf.keras.layers.Layer):  # type: ignore[misc]  # likewise
+    def build(self, input_shape: Any, start: str) -> None:
+        super().build(input_shape)
+        self.w = self.add_weight(shape=(input_shape[-1],), initializer=start)
+        self.start = start
+
+    def call(self, x: Any) -> Any:
+        return x * self.w
+
+    def get_build_config(self) -> dict[str, Any]:
+        return {**super().get_build_config(), "start": self.start}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        self.build(config["input_shape"], config["start"])
+
+
+def test_a_model_is_made_again_with_what_its_init_takes(tmp_path: Path) -> None:
+    model = _Plain()
+    x = np.ones((1, 3), np.float32)
+    expected = model(x)
+    model.save(tmp_path / "plain.keras")
+    found = tf.keras.models.load_model(tmp_path / "plain.keras", custom_objects={"_Plain": _Plain})
+    np.testing.assert_array_equal(found(x), expected)
+
+
+def test_build_finds_the_shape_beside_other_arguments(tmp_path: Path) -> None:
+    layer = _Started()
+    layer.build(input_shape=(None, 2), start="ones")
+    model = tf.keras.Sequential([tf.keras.Input((2,)), layer])
+    layer.w.assign([3.0, 4.0])
+    model.save(tmp_path / "started.keras")
+    found = tf.keras.models.load_model(tmp_path / "started.keras", custom_objects={"_Started": _Started})
+    np.testing.assert_array_equal(found(np.ones((1, 2), np.float32)), [[3, 4]])
+    assert found.layers[-1].start == "ones"
+
+
+def test_a_variable_may_be_added_by_its_name() -> None:
+    layer = tf.keras.layers.Layer()
+    assert layer.add_variable("kernel", shape=(2, 3)).shape == (2, 3)
+    assert layer.add_variable("bias", (3,)).name == "bias"
+
+
+def test_weights_of_a_model_that_was_not_called_are_none(tmp_path: Path) -> None:
+    model = _Plain()
+    model.save_weights(tmp_path / "easy")
+    assert not model.built
