@@ -23,8 +23,8 @@ class MirroredStrategy(Strategy):
     """Trains on several devices of one process: each has the variables and a batch; gradients are reduced.
 
     Args:
-        devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else
-            the CPU, or all logical devices that it is divided into.
+        devices: TensorFlow device strings or ``jax.Device`` s; None or none, such as the GPUs of a host that
+            has no GPU, takes all accelerators, else the CPU, or all logical devices that it is divided into.
         cross_device_ops: The number of collectives in a step; None for one.
 
     Raises:
@@ -44,6 +44,8 @@ class MirroredStrategy(Strategy):
                 "`cross_device_ops` must be one of NcclAllReduce, HierarchicalCopyAllReduce and "
                 f"ReductionToOneDevice, got {cross_device_ops!r}."
             )
+        if devices is not None and not isinstance(devices, str) and not len(devices):
+            devices = None
         mesh = Mesh(np.array(local_devices(devices)), (AXIS,))
         packing = (cross_device_ops or CrossDeviceOps()).packing
         super().__init__(**on_mesh(mesh, packing), local_replicas=mesh.size)
@@ -77,8 +79,6 @@ def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.D
     if isinstance(names, str):
         raise ValueError(f"`devices` must be a list of devices, got the text {names!r}: write [{names!r}].")
     devices = [device_of(name) for name in names]
-    if not devices:
-        raise ValueError("There must be at least one device, got an empty list.")
     if len(set(devices)) < len(devices):
         raise ValueError(f"Every device may be given once, got {list(names)}.")
     if len({device.platform for device in devices}) > 1:

@@ -14,6 +14,7 @@ from muster.compat.v2.keras2 import (
     _configs,
     _endpoints,
     _feature_space,
+    _kernels,
     _layers,
     _losses,
     _metric_values,
@@ -31,6 +32,7 @@ from muster.compat.v2.keras2 import (
 
 _PARTS = (
     _optimizers,
+    _kernels,
     _layers,
     _callbacks,
     _endpoints,
