@@ -1,0 +1,56 @@
+"""Models loaded from folders, without their classes."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+X = np.ones((1, 3), np.float32)
+
+
+def made() -> Any:
+    class Scale(tf.keras.layers.Layer):  # type: ignore[misc]  # the class is made while the program runs
+        def build(self, input_shape: Any) -> None:
+            self.factor = self.add_weight(shape=(), initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            return x * self.factor
+
+    class Scaled(tf.keras.Model):  # type: ignore[misc]  # likewise
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.dense = Scale(), tf.keras.layers.Dense(2)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(self.scale(x))
+
+    return Scaled()
+
+
+def test_a_model_is_loaded_without_its_classes(tmp_path: Path) -> None:
+    model = made()
+    expected = model(X)
+    model.save(tmp_path / "scaled")
+    found = tf.keras.models.load_model(str(tmp_path / "scaled"))
+    assert type(found).__name__ == "Scaled"
+    assert found is not model
+    np.testing.assert_array_equal(found(X), expected)
+    other = type("Scaled", (type(model),), {})
+    assert type(tf.keras.models.load_model(tmp_path / "scaled", {"Scaled": other})) is other
+
+
+def test_a_file_and_another_process_need_them(tmp_path: Path) -> None:
+    model = made()
+    model(X)
+    model.save(tmp_path / "scaled.keras")
+    with pytest.raises(TypeError, match="Could not locate class"):
+        tf.keras.models.load_model(tmp_path / "scaled.keras")
+    model.save(tmp_path / "scaled")
+    code = f"import muster.compat.tensorflow as tf; tf.keras.models.load_model({str(tmp_path / 'scaled')!r})"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Could not locate class" in child.stderr
