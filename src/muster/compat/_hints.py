@@ -139,7 +139,6 @@ INSTEAD = {
     "tf.depth_to_space": "Use tf.reshape and tf.transpose.",
     "tf.distribute.cluster_resolver.SageMakerClusterResolver": "Use muster.cluster.SageMakerClusterResolver.",
     "tf.distributions": "Use jax.scipy.stats, keras.random, or TensorFlow Probability on JAX.",
-    "tf.edit_distance": "Compute it in Python, in the input function.",
     "tf.errors.*": "Errors are those of muster, whose tree is in the reference: muster.MusterError and "
     "below, and Python's own.",
     "tf.errors.ResourceExhaustedError": "XLA raises jax.errors.JaxRuntimeError.",

@@ -40,6 +40,7 @@ from muster.compat.ops._eager_values import show_results as _show_results
 from muster.compat.ops._eager_values import shown_argument as _shown_argument
 from muster.compat.ops._eager_values import shown_count as _shown_count
 from muster.compat.ops._eager_values import shown_elements as _shown_elements
+from muster.compat.ops._edit_distance import edit_distance as edit_distance
 from muster.compat.ops._gradients import UnconnectedGradients as UnconnectedGradients
 from muster.compat.ops._linalg import einsum as einsum
 from muster.compat.ops._linalg import tensordot as tensordot

@@ -10,6 +10,9 @@ interface is not documented. Tried on jax 0.10.2; ``tests/program/gradients/test
 changes.
 """
 
+import concurrent.futures
+import contextlib
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -190,6 +193,23 @@ def is_tracing() -> bool:
     while isinstance(current, TapeTrace):
         current = current.outer
     return type(current).__name__ != "EvalTrace"
+
+
+def computing() -> contextlib.AbstractContextManager[None]:
+    """Compute at once in a ``with`` block, whatever is traced around it."""
+    return jex.set_current_trace(_evaluating())
+
+
+@functools.cache
+def _evaluating() -> Any:
+    """Return the trace that evaluates operations, which is the first one of every thread."""
+
+    def current() -> Any:
+        with jex.take_current_trace() as first:
+            return first
+
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(current).result()
 
 
 def show_to(record: Record) -> TapeTrace:

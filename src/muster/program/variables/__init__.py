@@ -22,6 +22,7 @@ from muster.program.variables._keras_internals import losses_of_outputs as losse
 from muster.program.variables._keras_internals import may_get_state as may_get_state
 from muster.program.variables._keras_internals import note_synced as note_synced
 from muster.program.variables._keras_internals import only_shapes_are_asked as only_shapes_are_asked
+from muster.program.variables._keras_internals import outside_of_shapes as outside_of_shapes
 from muster.program.variables._keras_internals import own_generator as own_generator
 from muster.program.variables._keras_internals import own_metric as own_metric
 from muster.program.variables._keras_internals import predictions as predictions

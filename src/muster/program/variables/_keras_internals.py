@@ -21,9 +21,9 @@ a step of this kind needs the loss and the mean of it that Keras' own steps have
 The arguments of ``Model.compile``, and the metrics made of them: Keras offers the former serialized, which
 loses functions of the user's, and the latter as one metric.
 
-The layer that is being called, whether Keras asks it for shapes alone, its seed generators, and which
-variables a step binds: a function that draws random numbers in a layer needs a state there, and Keras takes
-one only before the layer is built.
+The layer that is being called, whether Keras asks it for shapes alone, how to pause this, its seed
+generators, and which variables a step binds: a function that draws random numbers in a layer needs a state
+there, and Keras takes one only before the layer is built.
 
 What a functional model computes beside its outputs, and metrics of a layer that is built: Keras 2's
 ``add_loss`` and ``add_metric`` give it more of both, and Keras 3 fixes both when it makes and builds them.
@@ -321,6 +321,20 @@ def layer_being_called() -> Any:
 def only_shapes_are_asked() -> bool:
     """Return whether Keras calls code here for the shapes of its results, to build what it uses."""
     return global_state.get_global_attribute("symbolic_scope") is not None
+
+
+@contextlib.contextmanager
+def outside_of_shapes() -> Iterator[None]:
+    """Run code as if Keras did not ask for shapes around it: it may create variables of any values."""
+    names = ("stateless_scope", "symbolic_scope")
+    around = [global_state.get_global_attribute(name) for name in names]
+    for name in names:
+        global_state.set_global_attribute(name, None)
+    try:
+        yield
+    finally:
+        for name, scope in zip(names, around, strict=True):
+            global_state.set_global_attribute(name, scope)
 
 
 def own_generator(layer: Any, generator: Any) -> None:

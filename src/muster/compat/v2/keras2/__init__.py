@@ -8,6 +8,7 @@ fails when a new version of Keras is otherwise.
 from muster._keras import keras
 from muster.compat.v2.keras2 import (
     _adapt,
+    _builds,
     _callbacks,
     _calls,
     _column_models,
@@ -37,6 +38,7 @@ _PARTS = (
     _layers,
     _callbacks,
     _endpoints,
+    _builds,
     _calls,
     _configs,
     _adapt,

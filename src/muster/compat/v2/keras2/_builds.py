@@ -1,0 +1,46 @@
+"""``build`` of a program's layers as eager code, also of a layer that another one calls.
+
+Keras 3 calls it while it asks the other for shapes: what it computes are then traced values, and it may
+create no `tf.Variable` of them. In Keras 2 it is code outside of the graph.
+
+`patch` is called when `muster.compat.tensorflow` is imported.
+Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_builds.py`` fails when what is used here changes.
+Source: keras/engine/base_layer.py, ``Layer._maybe_build`` and its ``maybe_init_scope``, of Keras 2.15.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from muster._keras import keras
+from muster.program.gradients import computing
+from muster.program.variables import current_scope, only_shapes_are_asked, outside_of_shapes
+
+
+def _creating(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``Layer.__new__``, which gives a layer its ``build``."""
+
+    @functools.wraps(original)
+    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        layer = original(cls, *args, **kwargs)
+        if not cls.build.__module__.startswith("keras."):  # type: ignore[attr-defined]  # layers have one
+            layer.build = _eagerly(layer.build)
+        return layer
+
+    return new
+
+
+def _eagerly(build: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(build)
+    def built(*args: Any, **kwargs: Any) -> None:
+        if only_shapes_are_asked() and current_scope() is None:
+            with outside_of_shapes(), computing():
+                return build(*args, **kwargs)
+        return build(*args, **kwargs)
+
+    return built
+
+
+def patch() -> None:
+    """Let layers be built eagerly."""
+    keras.Layer.__new__ = _creating(keras.Layer.__new__)

@@ -1,0 +1,63 @@
+"""Layers that create a tf.Variable when another layer calls them for the first time."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+from muster.distribute import MirroredStrategy
+
+
+class Shifted(tf.keras.layers.Layer):
+    """Adds what it computes when it is built."""
+
+    def build(self, shape):
+        places = tf.reshape(tf.range(shape[-1] * 2), (2, -1))
+        self.places = tf.Variable(tf.where(places % 2 == 0, 10, places), trainable=False)
+        self.scale = tf.Variable(tf.ones(shape[-1]) * 2)
+        self.computed = tf.reduce_sum(places).numpy()
+
+    def call(self, inputs):
+        return inputs * self.scale + tf.cast(tf.gather(self.places, 1), tf.float32)
+
+
+class Around(tf.keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.shifted = Shifted()
+
+    def call(self, inputs):
+        return self.shifted(inputs)
+
+
+class Model(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.around = Around()
+
+    def call(self, inputs):
+        return self.around(inputs)
+
+
+def functional():
+    inputs = tf.keras.Input((3,))
+    return tf.keras.Model(inputs, Around()(inputs))
+
+
+@pytest.mark.parametrize("make", [functional, Model, lambda: tf.keras.Sequential([Around()])])
+@pytest.mark.parametrize("devices", [0, 2])
+def test_they_compute_and_train(make, devices):
+    x = np.ones((4, 3), np.float32)
+    if devices:
+        with MirroredStrategy([f"cpu:{i}" for i in range(devices)]).scope():
+            model = make()
+            model.compile("sgd", "mse")
+    else:
+        model = make()
+        model.compile("sgd", "mse")
+    model.fit(x, x, verbose=0)
+    layer = next(each for each in model.layers if isinstance(each, Around)).shifted
+    assert layer.computed == 15
+    np.testing.assert_array_equal(layer.places, [[10, 1, 10], [3, 10, 5]])
+    # The gradients of the mean of (2 + place - 1)^2 over the columns are 2/3 (1 + place).
+    np.testing.assert_allclose(layer.scale, 2 - 0.01 * 2 / 3 * np.array([4, 11, 6]), rtol=1e-6)
+    assert len(model.trainable_weights) == 1
