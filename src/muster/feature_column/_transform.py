@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+import jax
 import numpy as np
 
 from muster.data import Placeholder, RaggedTensor, SparseTensor
@@ -122,7 +123,7 @@ def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
         HostNeeded: They are a step's, and the host has not done its part, in `asking_for_host`.
     """
     columns = tuple(columns)
-    traced = any(map(is_traced, features.values())) or (not features and _ASKS.get())
+    traced = any(map(is_traced, jax.tree.leaves(list(features.values())))) or (not features and _ASKS.get())
     if not traced:
         return transform_features(features, columns)
     if _ASKS.get() and (needed := tuple(each for each in columns if _needs_host(each, features))):
@@ -134,6 +135,8 @@ def _needs_host(column: FeatureColumn, features: Features) -> bool:
     host = column.host_column
     if host is None or host.host_key in features:
         return False
+    if any(isinstance(features.get(key), SparseTensor) for key in leaf_keys(host)):
+        return True
     alone = isinstance(host, CategoricalColumn) and type(host).traced_ids is not CategoricalColumn.traced_ids
     return not alone or not all(key in features for key in leaf_keys(host))
 

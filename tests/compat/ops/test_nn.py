@@ -68,3 +68,27 @@ def test_in_top_k_counts_ties_for_the_target() -> None:
     scores = np.float32([[1, 3, 3], [2, 1, 0]])
     assert tf.nn.in_top_k([2, 2], scores, 1).tolist() == [True, False]
     assert tf.nn.top_k(scores, 2)[1].tolist() == [[1, 2], [0, 1]]
+
+
+def test_ids_of_sparse_and_ragged_tensors() -> None:
+    table = tf.constant([[0.0, 0.0], [1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+    at = [[0, 0], [0, 1], [2, 3]]
+    ids = tf.SparseTensor(at, [1, 2, 3], [3, 4])
+    weights = tf.SparseTensor(at, [1.0, 3.0, 2.0], [3, 4])
+    mean = [[1.75, 17.5], [0, 0], [3, 30]]
+    assert tf.nn.embedding_lookup_sparse(table, ids, weights).tolist() == mean
+    ragged = tf.ragged.constant([[1, 2], [], [3]])
+    assert tf.nn.embedding_lookup_sparse(table, ragged, None, "sum").tolist() == [[3, 30], [0, 0], [3, 30]]
+
+
+def test_ids_that_are_invalid_are_left_out() -> None:
+    table = tf.constant([[5.0], [1.0], [2.0], [3.0]])
+    at = [[0, 0], [0, 1], [1, 0], [2, 0]]
+    ids = tf.SparseTensor(at, [1, -1, -2, 3], [4, 2])
+    weights = tf.SparseTensor(at, [1.0, 1.0, 1.0, 0.0], [4, 2])
+    safe = tf.nn.safe_embedding_lookup_sparse
+    assert safe(table, ids).tolist() == [[1], [0], [3], [0]]
+    assert safe(table, ids, default_id=0).tolist() == [[1], [5], [3], [5]]
+    assert safe(table, ids, weights, default_id=2).tolist() == [[1], [2], [2], [2]]
+    assert safe(table, ids, weights, combiner="sum").tolist() == [[1], [0], [0], [0]]
+    assert tf.compat.v1.nn.safe_embedding_lookup_sparse([table], ids).tolist() == [[1], [0], [3], [0]]

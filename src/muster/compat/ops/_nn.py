@@ -1,13 +1,16 @@
 """The functions of ``tf.nn`` that model functions use."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from muster._row_ids import NO_ROW
 from muster.compat.ops._arrays import Array, ArrayLike, Axis, as_array, as_axis
 from muster.compat.ops._operation import operation
+from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
-from muster.program import check_ids, label_factor
+from muster.program import SparseRows, check_ids, label_factor
 
 
 @operation
@@ -154,9 +157,9 @@ def embedding_lookup_sparse(
 
     Args:
         params: The table, of shape (rows, width); it may be a `muster.distribute.ShardedVariable`.
-        sp_ids: Ids of shape (..., most ids of an example), -1 where there are fewer: what
-            ``SparseTensor.to_dense(-1)`` and ``RaggedTensor.to_tensor(-1)`` return.
-        sp_weights: The weight of each id, of the same shape; None weighs all alike.
+        sp_ids: Ids: a sparse matrix, a ragged tensor, or an array of shape (..., most ids of an example) with
+            -1 where there are fewer.
+        sp_weights: The weight of each id, likewise; None weighs all alike.
         combiner: ``"sum"``; ``"mean"``, the default, divided by the sum of the weights; or ``"sqrtn"``,
             divided by the root of the sum of their squares.
         max_norm: The largest Euclidean norm of a row, to which longer ones are scaled; None for any.
@@ -169,12 +172,11 @@ def embedding_lookup_sparse(
     Raises:
         ValueError: There is no such combiner.
 
-    Source: tensorflow/python/ops/embedding_ops.py, ``embedding_lookup_sparse_v2``. There ids are sparse or
-        ragged tensors, which programs of fixed shapes cannot have.
+    Source: tensorflow/python/ops/embedding_ops.py, ``embedding_lookup_sparse_v2``.
     """
     if combiner not in (None, "mean", "sqrtn", "sum"):
         raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner!r}.")
-    ids = as_array(sp_ids)
+    ids = _by_rows(sp_ids, -1)
     there = ids >= 0
     wanted = jnp.where(there, ids, NO_ROW)
     if isinstance(params, ShardedVariable):
@@ -184,12 +186,57 @@ def embedding_lookup_sparse(
     rows = jnp.where(there[..., None], rows, 0)
     if max_norm is not None:
         rows = _at_most(rows, max_norm)
-    weights = jnp.where(there, 1 if sp_weights is None else as_array(sp_weights), 0).astype(rows.dtype)
+    weights = jnp.where(there, 1 if sp_weights is None else _by_rows(sp_weights, 0), 0).astype(rows.dtype)
     total = jnp.sum(rows * weights[..., None], -2)
     if combiner == "sum":
         return total
     divisor = jnp.sqrt(jnp.sum(weights * weights, -1)) if combiner == "sqrtn" else jnp.sum(weights, -1)
     return total / jnp.where(there.any(-1), divisor, 1)[..., None]
+
+
+def _by_rows(values: Any, padding: int) -> Any:
+    """Return what each example has of sparse or ragged values side by side; arrays as they are."""
+    if isinstance(values, RaggedTensor):
+        return as_array(values.to_tensor(padding))
+    if not isinstance(values, SparseTensor):
+        return as_array(values)
+    return (values if isinstance(values, SparseRows) else SparseRows.of(values)).by_rows(padding)
+
+
+@operation
+def safe_embedding_lookup_sparse(
+    embedding_weights: ArrayLike,
+    sparse_ids: ArrayLike,
+    sparse_weights: ArrayLike | None = None,
+    combiner: str = "mean",
+    default_id: int | None = None,
+    max_norm: float | None = None,
+    name: str | None = None,
+    allow_fast_lookup: bool = False,
+) -> jax.Array:
+    """Do as `embedding_lookup_sparse`, without ids that are negative, or whose weight is not positive.
+
+    Args:
+        embedding_weights: The table.
+        sparse_ids: As there.
+        sparse_weights: As there.
+        combiner: As there; with ``"sum"``, all weights count.
+        default_id: The id of an example that has none; None gives zeros.
+        max_norm: As there.
+        name: Unused.
+        allow_fast_lookup: Unused.
+
+    Source: tensorflow/python/ops/embedding_ops.py, ``safe_embedding_lookup_sparse``.
+    """
+    ids = _by_rows(sparse_ids, -1)
+    weights = None if sparse_weights is None else _by_rows(sparse_weights, 0)
+    if weights is not None and combiner != "sum":
+        ids = jnp.where(weights > 0, ids, -1)
+    if default_id is not None:
+        missing = ~(ids >= 0).any(-1, keepdims=True)
+        ids = jnp.concatenate([ids, jnp.where(missing, default_id, -1)], -1)
+        weights = None if weights is None else jnp.concatenate([weights, jnp.ones_like(weights[..., :1])], -1)
+    return embedding_lookup_sparse(embedding_weights, ids, weights, combiner, max_norm)
 
 
 @operation

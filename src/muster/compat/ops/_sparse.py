@@ -13,6 +13,7 @@ from jax.experimental.sparse import BCOO
 from muster.compat.ops._arrays import DTypeLike, as_array
 from muster.compat.ops._operation import operation
 from muster.data import SparseTensor
+from muster.program import SparseRows
 
 
 @operation
@@ -265,6 +266,8 @@ def _reduction(on_device: Callable[..., Any], on_host: Any, name: str) -> Callab
         output_is_sparse: bool = False,
         name: str | None = None,
     ) -> Any:
+        if isinstance(sp_input, SparseRows) and on_host is np.add and not output_is_sparse:
+            return sp_input.to_dense().sum(axis, keepdims=bool(keepdims))
         rank = len(sp_input.shape)
         axes = range(rank) if axis is None else {int(each) % rank for each in np.ravel(axis)}
         kept = [each for each in range(rank) if each not in axes]
@@ -301,11 +304,18 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     found = [each for each in (*args, *kwargs.values()) if isinstance(each, SparseTensor)]
     if not found:
         raise ValueError("No SparseTensor in argument list of map_values.")
-    if not all(np.array_equal(each.plain_indices, found[0].plain_indices) for each in found):
+    first = found[0]
+    in_step = isinstance(first, SparseRows)  # whose places nobody can compare here
+    if not in_step and not all(np.array_equal(each.plain_indices, first.plain_indices) for each in found):
         raise ValueError("SparseTensors of map_values must have the same indices.")
-    flat = [each.values if isinstance(each, SparseTensor) else each for each in args]
-    named = {key: each.values if isinstance(each, SparseTensor) else each for key, each in kwargs.items()}
-    return SparseTensor(found[0].plain_indices, op(*flat, **named), found[0].shape)
+
+    def values_of(value: Any) -> Any:
+        if not isinstance(value, SparseTensor):
+            return value
+        return value.plain_values if in_step else value.values
+
+    values = op(*map(values_of, args), **{key: values_of(each) for key, each in kwargs.items()})
+    return first.with_values(values) if in_step else SparseTensor(first.plain_indices, values, first.shape)
 
 
 @operation

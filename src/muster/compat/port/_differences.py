@@ -9,7 +9,8 @@ DIFFERENCES = {
     "tf.Graph": "stands for nothing; get_tensor_by_name gives hooks a handle",
     "tf.Print": "prints in each step, to standard error",
     "tf.RaggedTensor": "row_splits are int64 and known when a function is traced; models take arrays",
-    "tf.SparseTensor": "indices are sorted, and known when a function is traced; Keras' layers take arrays",
+    "tf.SparseTensor": "indices are sorted, and known when a function is traced, but not in a model_fn; "
+    "Keras' layers take arrays",
     "tf.Tensor": "or a NumPy array with 64 bits or text; both have numpy()",
     "tf.TensorShape": "a tuple; None if the rank is unknown",
     "tf.app.run": "parses flags, if absl is installed",
@@ -147,7 +148,8 @@ DIFFERENCES = {
     "tf.keras.callbacks.TensorBoard": "without TensorFlow; no graphs but the model's layers, no embeddings",
     "tf.keras.estimator.model_to_estimator": "optimizers keep their state, and subclassed models their "
     "weights; Keras models",
-    "tf.keras.layers.DenseFeatures": "in steps of your own, text becomes ids in the input pipeline",
+    "tf.keras.layers.DenseFeatures": "fit, evaluate, predict and calls with values take text; in a step of "
+    "your own it becomes ids in the input pipeline",
     "tf.keras.layers.StringLookup": "computes on the host; rows are dense",
     "tf.keras.layers.TextVectorization": "computes on the host; rows in models are dense",
     "tf.keras.losses.Reduction": 'Keras 3 takes the strings "none", "sum", "sum_over_batch_size"',
@@ -167,8 +169,7 @@ DIFFERENCES = {
     "tf.nn.dynamic_rnn": "with the cells of tf.compat.v1.nn.rnn_cell and TensorFlow's variables; no "
     "peepholes, no variational dropout",
     "tf.nn.embedding_lookup": "of shards; of a variable or an array, keras.ops.take",
-    "tf.nn.embedding_lookup_sparse": "ids are padded with -1: to_dense(-1) of a SparseTensor, to_tensor(-1) "
-    "of a RaggedTensor, in the input pipeline",
+    "tf.nn.embedding_lookup_sparse": "takes ids padded with -1, too; examples without ids are never lost",
     "tf.nn.nce_loss": "partition_strategy is unused: weights are one table",
     "tf.numpy_function": "for Dataset.map, not in steps; text is str",
     "tf.placeholder": "only for ServingInputReceiver: a step reads its batch",

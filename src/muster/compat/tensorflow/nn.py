@@ -51,6 +51,7 @@ from muster.compat.ops._nn import log_softmax as log_softmax
 from muster.compat.ops._nn import moments as moments
 from muster.compat.ops._nn import relu as relu
 from muster.compat.ops._nn import relu6 as relu6
+from muster.compat.ops._nn import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from muster.compat.ops._nn import selu as selu
 from muster.compat.ops._nn import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
 from muster.compat.ops._nn import silu as silu

@@ -328,11 +328,43 @@ def embedding_lookup(
     Raises:
         ValueError: There are several tables.
     """
-    if isinstance(params, list | tuple):
-        if len(params) != 1:
-            raise ValueError("tf.nn.embedding_lookup takes one table: strategies divide it by themselves.")
-        params = params[0]
-    return _nn.embedding_lookup(params, ids, max_norm)
+    return _nn.embedding_lookup(_one_table(params), ids, max_norm)
+
+
+def _one_table(params: Any) -> Any:
+    if not isinstance(params, list | tuple):
+        return params
+    if len(params) != 1:
+        raise ValueError("tf.nn.embedding_lookup takes one table: strategies divide it by themselves.")
+    return params[0]
+
+
+def embedding_lookup_sparse(
+    params: ArrayLike,
+    sp_ids: ArrayLike,
+    sp_weights: ArrayLike | None,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    combiner: str | None = None,
+    max_norm: float | None = None,
+) -> jax.Array:
+    """Combine rows of a table for each example, as `tf.nn.embedding_lookup_sparse` of TensorFlow 2."""
+    return _nn.embedding_lookup_sparse(_one_table(params), sp_ids, sp_weights, combiner, max_norm)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: ArrayLike,
+    sparse_ids: ArrayLike,
+    sparse_weights: ArrayLike | None = None,
+    combiner: str = "mean",
+    default_id: int | None = None,
+    name: str | None = None,
+    partition_strategy: str = "div",
+    max_norm: float | None = None,
+) -> jax.Array:
+    """Do so without ids that are invalid, as `tf.nn.safe_embedding_lookup_sparse` of TensorFlow 2."""
+    table = _one_table(embedding_weights)
+    return _nn.safe_embedding_lookup_sparse(table, sparse_ids, sparse_weights, combiner, default_id, max_norm)
 
 
 def nce_loss(

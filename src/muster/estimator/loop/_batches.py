@@ -18,7 +18,7 @@ from muster.data import Dataset, as_arrays, dataset_of_batches, refuse_whole
 from muster.data.sharding import describe_share
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.loop._batch import Batch
-from muster.estimator.loop._host_part import HostPart
+from muster.estimator.loop._host_part import HostPart, is_uneven
 
 _log = logging.getLogger(__name__)
 
@@ -198,7 +198,7 @@ def batches_of(
         prepare = host.prepare
     if prepare is None:
         return map(_checked, batches)
-    leaves = jax.tree.leaves(batches)
+    leaves = jax.tree.leaves(batches, is_leaf=is_uneven)
     if leaves and len(batches) > 1 and all(map(_joinable, leaves)):
         # Small batches: the host's calls for each take longer than its data.
         with suppress(ValueError):  # The batch that is wrong raises it again, in its turn.

@@ -1,4 +1,4 @@
-"""What the host makes of batches of a model_fn: it looks up text for columns and for the model_fn."""
+"""What the host makes of batches of a model_fn: ids for columns, arrays of sparse tensors, and of text."""
 
 import contextlib
 import logging
@@ -9,10 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.data import replaced
+from muster.data import RaggedTensor, SparseTensor, replaced
 from muster.estimator.loop._batch import Batch
-from muster.feature_column import FeatureColumn, transform_features
-from muster.program import HostElement, HostPlace, host_computed, is_array_of_numbers
+from muster.feature_column import FeatureColumn, leaf_keys, transform_features
+from muster.program import HostElement, HostPlace, SparseRows, host_computed, is_array_of_numbers
 
 _log = logging.getLogger(__name__)
 
@@ -55,12 +55,17 @@ class HostPart:
         values: dict[str, Any] = {}
         kept = features
         if isinstance(features, Mapping):
-            left_out = {key for key, value in features.items() if not _is_numbers(value)} - self.read
-            kept = {key: value for key, value in features.items() if key not in left_out}
+            of_columns = {key for column in self.columns for key in leaf_keys(column)}
+            kept = {
+                key: value
+                for key, value in features.items()
+                if key in self.read
+                or _is_numbers(value)
+                or (key not in of_columns and _is_sparse_matrix(value))
+            }
+            left_out = features.keys() - kept.keys()
             if self.columns:
-                kept = {key: kept[key] for key in self.read & kept.keys()} | transform_features(
-                    features, self.columns
-                )
+                kept |= transform_features(features, self.columns)
             elif left_out - self.left_out:
                 _log.info(
                     "Left out of batches, since steps compute with numbers: %s.", ", ".join(sorted(left_out))
@@ -125,13 +130,29 @@ def _without_values(batch: Batch, values: dict[str, Any]) -> Batch:
     def leaf(path: Any, value: Any) -> Any:
         if is_array_of_numbers(value):
             return value
+        if _is_sparse_matrix(value):
+            return SparseRows.of(value)
         values[_key(path)] = value
         return OnHost(_key(path))
 
-    made: Batch = jax.tree_util.tree_map_with_path(leaf, batch)
+    made: Batch = jax.tree_util.tree_map_with_path(leaf, batch, is_leaf=is_uneven)
     return made
 
 
 def _is_numbers(value: Any) -> bool:
     """Return whether a value is an array of numbers, or a structure of them."""
-    return all(map(is_array_of_numbers, jax.tree.leaves(value)))
+    return all(map(is_array_of_numbers, jax.tree.leaves(value, is_leaf=is_uneven)))
+
+
+def is_uneven(value: Any) -> bool:
+    """Return whether a value is ragged or sparse: its arrays have no axis of examples."""
+    return isinstance(value, SparseTensor | RaggedTensor)
+
+
+def _is_sparse_matrix(value: Any) -> bool:
+    return (
+        isinstance(value, SparseTensor)
+        and len(value.shape) == 2
+        and isinstance(value.plain_values, np.ndarray)
+        and value.plain_values.dtype.kind in "biuf"
+    )

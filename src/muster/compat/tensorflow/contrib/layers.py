@@ -1,5 +1,6 @@
 """``tf.contrib.layers``."""
 
+from muster.compat.v1._old_arguments import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from muster.compat.v1.contrib.columns import bucketized_column as bucketized_column
 from muster.compat.v1.contrib.columns import crossed_column as crossed_column
 from muster.compat.v1.contrib.columns import embedding_column as embedding_column

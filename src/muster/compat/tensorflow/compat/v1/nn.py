@@ -15,11 +15,13 @@ from muster.compat.v1._old_arguments import avg_pool as avg_pool
 from muster.compat.v1._old_arguments import conv2d as conv2d
 from muster.compat.v1._old_arguments import dropout as dropout
 from muster.compat.v1._old_arguments import embedding_lookup as embedding_lookup
+from muster.compat.v1._old_arguments import embedding_lookup_sparse as embedding_lookup_sparse
 from muster.compat.v1._old_arguments import l2_normalize as l2_normalize
 from muster.compat.v1._old_arguments import log_softmax as log_softmax
 from muster.compat.v1._old_arguments import max_pool as max_pool
 from muster.compat.v1._old_arguments import moments as moments
 from muster.compat.v1._old_arguments import nce_loss as nce_loss
+from muster.compat.v1._old_arguments import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from muster.compat.v1._old_arguments import sampled_softmax_loss as sampled_softmax_loss
 from muster.compat.v1._old_arguments import softmax as softmax
 from muster.compat.v1._old_arguments import (
