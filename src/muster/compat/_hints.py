@@ -212,7 +212,6 @@ INSTEAD = {
     "tf.mixed_precision": "Use keras.mixed_precision.",
     "tf.mlir": "Use jax.jit(…).lower(…).as_text().",
     "tf.moving_average_variables": _COLLECTIONS,
-    "tf.multinomial": "Use keras.random.categorical with a keras.random.SeedGenerator.",
     "tf.nn.all_candidate_sampler": "Use tf.range: it samples all classes.",
     "tf.nn.fused_batch_norm": "Use tf.layers.batch_normalization, or keras.layers.BatchNormalization.",
     "tf.nn.max_pool_with_argmax": "Use keras.ops.max_pool, and keras.ops.argmax of patches.",

@@ -159,6 +159,15 @@ def test_stateless_numbers_follow_from_their_seed():
     assert not np.array_equal(tf.random.fold_in([1, 2], 3), tf.random.fold_in([1, 2], 4))
 
 
+def test_tensorflow_1_draws_classes_by_its_own_name():
+    logits = np.log(np.float32([[0.2, 0.8], [1.0, 0.0]]) + 1e-9)
+    drawn = tf.compat.v1.multinomial(logits, 4000, 7, output_dtype=tf.int32)
+    assert (drawn.shape, drawn.dtype) == ((2, 4000), tf.int32)
+    assert abs(np.mean(drawn[0]) - 0.8) < 0.05
+    assert not np.any(drawn[1])
+    assert tf.compat.v1.random.multinomial(logits, num_samples=1).shape == (2, 1)
+
+
 @pytest.mark.parametrize("strategy", strategies(), ids=str)
 def test_a_generator_keeps_its_state(strategy):
     with strategy.scope():

@@ -156,6 +156,18 @@ def categorical(
     return as_array(found, kind)
 
 
+def multinomial(
+    logits: ArrayLike,
+    num_samples: int,
+    seed: int | None = None,
+    name: str | None = None,
+    output_dtype: DTypeLike = None,
+) -> Array:
+    """Draw classes, as `categorical`, by TensorFlow 1's name and in its order of arguments."""
+    drawn: Array = categorical(logits, num_samples, dtype=output_dtype, seed=seed)
+    return drawn
+
+
 def _of_parameters(
     function: str, key_draw: Callable[..., jax.Array], host_draw: Callable[..., Any]
 ) -> Callable[..., Array]:

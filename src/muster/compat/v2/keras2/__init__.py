@@ -16,6 +16,7 @@ from muster.compat.v2.keras2 import (
     _endpoints,
     _feature_space,
     _folders_of_models,
+    _input_shapes,
     _kernels,
     _layers,
     _losses,
@@ -56,6 +57,7 @@ _PARTS = (
     _column_models,
     _unknown_sizes,
     _unseeded,
+    _input_shapes,
 )
 
 

@@ -188,6 +188,8 @@ def _with_signatures(original: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(original)
     def save(self: Any, filepath: Any, *args: Any, signatures: Any = None, **kwargs: Any) -> None:
+        if signatures and str(filepath).endswith(".keras"):
+            raise ValueError("A .keras file holds no signatures: save the model to a folder.")
         if signatures is None:
             original(self, filepath, *args, **kwargs)
         else:

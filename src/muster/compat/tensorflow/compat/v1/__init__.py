@@ -47,6 +47,7 @@ from muster.compat.ops._math import squared_difference as squared_difference
 from muster.compat.ops._math import where as where_v2
 from muster.compat.ops._more_strings import decode_base64 as decode_base64
 from muster.compat.ops._more_strings import encode_base64 as encode_base64
+from muster.compat.ops._random import multinomial as multinomial
 from muster.compat.ops._random import normal as random_normal
 from muster.compat.ops._random import shuffle as random_shuffle
 from muster.compat.ops._random import truncated_normal as truncated_normal
