@@ -648,3 +648,27 @@ def test_the_input_of_an_input_layer_is_its_tensor():
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(hidden))
     part = tf.keras.Model(model.get_layer("rows").input, model.get_layer("hidden").output)
     assert part(np.ones((4, 3), "float32")).shape == (4, 2)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "Nadam", "Ftrl"])
+def test_an_optimizer_takes_further_variables(kind):
+    """As those of TensorFlow 2.0 to 2.10 do, and the legacy ones later."""
+    found = []
+    for all_at_once in (True, False):
+        optimizer = getattr(tf.keras.optimizers, kind)(0.1)
+        first, second = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+        if all_at_once:
+            optimizer.build([first, second])
+        for variable in (first, second, first, second):
+            optimizer.apply_gradients([(tf.ones_like(variable), variable)])
+        found.append([*first.numpy(), second.numpy()])
+    assert found[0] == found[1]
+    third = tf.Variable([5.0])
+
+    @tf.function
+    def step():
+        optimizer.apply_gradients([(tf.ones([1]), third), (tf.ones([]), second)])
+
+    step()
+    assert third.numpy()[0] < 5
+    assert second.numpy() < found[0][2]

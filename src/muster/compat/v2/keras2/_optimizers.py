@@ -121,6 +121,34 @@ def _naming(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _knowing_more(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Wrap the check that an optimizer is built for variables: it is built for further ones, too.
+
+    Programs use one optimizer for several models, or for a variable that they create anew. The lists that
+    ``build`` makes for the new variables go to the ends of those that it has made before.
+
+    Source: keras/optimizers/legacy/optimizer_v2.py, ``OptimizerV2``, which creates slots when it needs them.
+    """
+
+    @functools.wraps(original)
+    def check(self: Any, variables: Any) -> None:
+        places = self._trainable_variables_indices
+        unknown = [each for each in variables if self._var_key(each) not in places]
+        if unknown:
+            before = dict(vars(self))
+            count = len(self._trainable_variables)
+            object.__setattr__(self, "built", False)
+            self.build(unknown)
+            places.update({self._var_key(each): count + i for i, each in enumerate(unknown)})
+            for name, value in before.items():
+                made = vars(self)[name]
+                if made is not value:
+                    object.__setattr__(self, name, [*value, *made] if isinstance(value, list) else value)
+        original(self, variables)
+
+    return check
+
+
 def _of_tensorflow_1(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Wrap ``optimizers.get``: of an optimizer of ``tf.compat.v1.train`` it takes the one of Keras in it."""
 
@@ -148,6 +176,7 @@ def patch() -> None:
             schedule.__init__ = _naming(schedule.__init__)  # type: ignore[misc]
     keras.src.optimizers.get = keras.optimizers.get = _of_tensorflow_1(keras.optimizers.get)
     owner = keras.optimizers.Optimizer
+    owner._check_variables_are_known = _knowing_more(owner._check_variables_are_known)
     owner.lr = property(_learning_rate, _set_learning_rate)
     owner.__init__ = _taking_old_arguments(owner.__init__)
     owner.iterations = _counted(owner.iterations)
