@@ -27,6 +27,26 @@ def test_a_pyramid_of_images_whose_size_is_not_known():
         assert model.predict(np.ones((1, size, size, 3)), verbose=0).shape == (1, size // 2, size // 2, 1)
 
 
+class Places(tf.keras.layers.Layer):
+    """Adds an embedding of its place to each element of a sequence."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = tf.keras.layers.Embedding(6, 4)
+
+    def call(self, inputs):
+        return inputs + self.embedding(tf.range(tf.shape(inputs)[1]))
+
+
+def test_a_last_axis_that_is_not_known_but_fits_weights():
+    inputs = tf.keras.Input((None, None))
+    outputs = Places()(inputs)
+    assert outputs.shape == (None, None, 4)
+    model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(outputs))
+    for length in (3, 6):
+        assert model.predict(np.ones((2, length, 4)), verbose=0).shape == (2, length, 1)
+
+
 def test_that_what_is_wrong_with_every_size_is_still_said():
     class Wrong(tf.keras.layers.Layer):
         def call(self, images):
