@@ -264,7 +264,7 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         iteration, and the pass that each later `repeat` is in.
 
         Args:
-            buffer_size: The number of elements in the buffer.
+            buffer_size: The number of elements in the buffer; True is 1, as for TensorFlow.
             seed: Any integer. None draws one from Python's random numbers at the first iteration; the
                 position of an iteration has it.
             reshuffle_each_iteration: Whether iterations over this dataset, and passes of a later `repeat`,
@@ -278,7 +278,8 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         if seed is not None:
             seed = integer("seed", seed)
         reshuffle = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
-        return self._then(Shuffle(self._node, integer("buffer_size", buffer_size, 1), seed, reshuffle))
+        size = integer("buffer_size", 1 if buffer_size is True else buffer_size, 1)
+        return self._then(Shuffle(self._node, size, seed, reshuffle))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset":
         """Repeat the elements `count` times, or without end if it is None or -1.

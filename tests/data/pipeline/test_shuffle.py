@@ -12,6 +12,7 @@ from muster.data import Dataset
 def test_shuffle_whole_and_windowed() -> None:
     assert sorted(read(Dataset.range(100).shuffle(100, seed=1))) == list(range(100))
     assert read(Dataset.range(100).shuffle(1, seed=1)) == list(range(100))
+    assert read(Dataset.range(9).shuffle(True)) == list(range(9))
     order = read(Dataset.range(5000).shuffle(7, seed=1))
     assert sorted(order) == list(range(5000))
     # Element i cannot leave before the buffer has reached it.
