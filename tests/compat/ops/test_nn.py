@@ -92,3 +92,10 @@ def test_ids_that_are_invalid_are_left_out() -> None:
     assert safe(table, ids, weights, default_id=2).tolist() == [[1], [2], [2], [2]]
     assert safe(table, ids, weights, combiner="sum").tolist() == [[1], [0], [0], [0]]
     assert tf.compat.v1.nn.safe_embedding_lookup_sparse([table], ids).tolist() == [[1], [0], [3], [0]]
+
+
+def test_class_probabilities_of_one_example_serve_all() -> None:
+    logits = tf.constant([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]])
+    found = tf.nn.softmax_cross_entropy_with_logits([0.0, 0.0, 1.0], logits)
+    np.testing.assert_allclose(found, [0.407606, 0.551445], rtol=1e-5)
+    assert tf.nn.softmax_cross_entropy_with_logits([0.0, 0.0, 1.0], logits[0]).shape == ()

@@ -270,7 +270,7 @@ def softmax_cross_entropy_with_logits(
     """Return the softmax cross entropy of class probabilities and logits.
 
     Args:
-        labels: Probabilities, in the shape of the logits.
+        labels: Probabilities, in the shape of the logits; or of shape (classes,), for all.
         logits: Float, shape (…, classes).
         axis: The axis of the classes.
         name: Unused.
@@ -282,6 +282,8 @@ def softmax_cross_entropy_with_logits(
     """
     logits = as_array(logits)
     labels = as_array(labels, logits.dtype)
+    if labels.ndim == 1 and axis in (-1, logits.ndim - 1):
+        labels = labels.reshape((1,) * (logits.ndim - 1) + labels.shape)
     same = labels.ndim == logits.ndim and all(
         a in (1, b) for a, b in zip(labels.shape, logits.shape, strict=True)
     )
