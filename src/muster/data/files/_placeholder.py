@@ -68,8 +68,9 @@ class Placeholder(TensorSpec):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
             f"{self!r} has no values before the model is served. Compute features of it by TensorFlow's "
-            "operations, or in the model_fn. Give Dataset.from_tensor_slices the arrays themselves. Write a graph that a Session would run as a model_fn or a "
-            "tf.function, whose arguments are the placeholders."
+            "operations, or in the model_fn. Give Dataset.from_tensor_slices the arrays themselves. "
+            "Write a graph that a Session would run as a model_fn or a tf.function, whose arguments are the "
+            "placeholders."
         )
 
 
