@@ -65,3 +65,15 @@ def test_a_functional_model_takes_inputs_without_the_last_axes_as_keras_2_does()
         model(tf.ones((2, 4)))
     summed = tf.keras.Model(inputs, inputs + 2)
     assert float(summed(tf.constant(1.0))) == 3
+
+
+def test_sizes_may_follow_from_unknown_ones():
+    class Ctc(tf.keras.layers.Layer):
+        def call(self, labels, logits):
+            rows = tf.ones((tf.cast(tf.shape(labels)[0], "int64"), 1), "int64")
+            lengths = [tf.cast(tf.shape(each)[1], "int64") * rows for each in (logits, labels)]
+            self.add_loss(tf.reduce_mean(tf.keras.backend.ctc_batch_cost(labels, logits, *lengths)))
+            return logits
+
+    logits = tf.keras.Input((20, 5))
+    assert Ctc()(tf.keras.Input((None,)), logits).shape == (None, 20, 5)

@@ -228,7 +228,12 @@ def shown_result(result: Any) -> Any:
         return result
     if not _is_inside():
         return _mapped(result)
-    return _mapped(result, _as_text if in_dataset_function() else as_host_tensor)
+    return _mapped(result, _as_text if in_dataset_function() else _as_constant)
+
+
+def _as_constant(value: Any) -> Any:
+    """Return what a step knows while it is traced as `as_host_tensor` does; sizes may be JAX's symbols."""
+    return value if getattr(value, "dtype", None) == object else as_host_tensor(value)
 
 
 def shown_count(original: Callable[[Any], int]) -> Callable[[Any], Any]:
