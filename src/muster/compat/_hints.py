@@ -192,7 +192,6 @@ INSTEAD = {
     "tf.keras.layers.LocallyConnected2D": "Write it with keras.ops, or use keras.layers.Conv2D.",
     "tf.keras.layers.ThresholdedReLU": "Use keras.layers.ReLU(threshold=…).",
     "tf.keras.layers.experimental.*": "Look for it in keras.layers.",
-    "tf.keras.optimizers.experimental": "Look for it in keras.optimizers.",
     "tf.keras.premade": "Write the model with keras.Model, or use tf.estimator.LinearRegressor and others.",
     "tf.keras.utils.DeterministicRandomTestTool": "Numbers are not TensorFlow's: assign the weights of one "
     "model to the other, and compare without dropout.",

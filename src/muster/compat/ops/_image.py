@@ -47,7 +47,7 @@ def resize(
         images: The images.
         size: Two integers.
         method: ``"bilinear"``, ``"nearest"``, ``"bicubic"``, ``"lanczos3"``, ``"lanczos5"``, or ``"area"``,
-            the mean of the pixels, for sizes that divide the images' own.
+            the mean of the pixels, of which those at borders count by their share.
         preserve_aspect_ratio: Whether to keep the ratio, and stay within the size.
         antialias: Whether to smooth images that become smaller.
         name: Unused.
@@ -81,14 +81,16 @@ def _nearest(new: int, own: int) -> np.ndarray[Any, Any]:
 
 
 def _means(values: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    parts = [own / new for own, new in zip(values.shape[-3:-1], shape[-3:-1], strict=True)]
-    if any(part != int(part) for part in parts):
-        raise ValueError(
-            f"The method 'area' needs sizes that divide {values.shape[-3:-1]}, got {shape[-3:-1]}."
-        )
-    rows, columns = map(int, parts)
-    split = values.reshape(*shape[:-3], shape[-3], rows, shape[-2], columns, shape[-1])
-    return jnp.mean(split.astype(jnp.float32), (-4, -2))
+    rows, columns = (_shares(*each) for each in zip(shape[-3:-1], values.shape[-3:-1], strict=True))
+    return jnp.einsum("...hwc,ih,jw->...ijc", values.astype(jnp.float32), rows, columns, precision="highest")
+
+
+def _shares(new: int, own: int) -> np.ndarray[Any, Any]:
+    """Return what each place of an axis has of each new one, which are (new, own) shares."""
+    ends = np.arange(new + 1) * (own / new)
+    places = np.arange(own)
+    overlaps = np.minimum(ends[1:, None], places + 1) - np.maximum(ends[:-1, None], places)
+    return (np.maximum(overlaps, 0) * (new / own)).astype(np.float32)  # type: ignore[no-any-return]
 
 
 @operation

@@ -83,7 +83,7 @@ def resize_nearest_neighbor(
 def resize_area(
     images: ArrayLike, size: ArrayLike, align_corners: bool = False, name: str | None = None
 ) -> Array:
-    """Resize images to a height and a width that divide theirs, by means of pixels.
+    """Resize images to a height and a width by means of pixels.
 
     Args:
         images: The images.
