@@ -80,3 +80,36 @@ def test_add_variable_is_add_weight():
     assert layer(tf.ones([2, 4])).shape == (2, 3)
     assert (layer.kernel.shape, len(layer.trainable_variables)) == ((4, 3), 1)
     assert float(tf.keras.metrics.Mean()([2.0, 4.0])) == 3  # Keras 3's own calls
+
+
+def test_sizes_that_a_layer_returns_are_arguments_of_another():
+    class Halved(tf.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.conv = tf.keras.layers.Conv2D(4, 2, 2)
+
+        def call(self, images):
+            images = self.conv(images)
+            return images, tf.shape(images)[1], tf.shape(images)[2]
+
+    class Flat(tf.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(3)
+
+        def call(self, images, height, width):
+            return self.dense(tf.reshape(images, (-1, height * width, 4)))
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.halved, self.flat = Halved(), Flat()
+
+        def call(self, images):
+            images, height, width = self.halved(images)
+            return self.flat(images, height, width=width)
+
+    model = Model()
+    model.compile("sgd", "mse")
+    model.fit(np.ones((4, 8, 6, 3)), np.ones((4, 12, 3)), verbose=0)
+    assert model.predict(np.ones((2, 8, 6, 3)), verbose=0).shape == (2, 12, 3)

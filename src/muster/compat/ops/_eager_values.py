@@ -233,7 +233,7 @@ def shown_result(result: Any) -> Any:
 
 def _as_constant(value: Any) -> Any:
     """Return what a step knows while it is traced as `as_host_tensor` does; sizes may be JAX's symbols."""
-    return value if getattr(value, "dtype", None) == object else as_host_tensor(value)
+    return value if getattr(value, "dtype", None) == np.dtype(object) else as_host_tensor(value)
 
 
 def shown_count(original: Callable[[Any], int]) -> Callable[[Any], Any]:

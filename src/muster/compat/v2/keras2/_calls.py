@@ -53,6 +53,8 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if args and hasattr(self, "_call_signature"):  # else the error is about super().__init__()
             args, kwargs = _arguments(self, args, kwargs)
+        # Keras would make arrays of sizes, which in a step are traced.
+        kwargs = {key: int(each) if isinstance(each, np.integer) else each for key, each in kwargs.items()}
         if "training" not in kwargs and getattr(self, "_call_has_training_arg", False):
             _give_default(self)
         if (len(args) > 1 or (args and kwargs)) and getattr(self, "_call_has_mask_arg", False):
