@@ -338,3 +338,19 @@ def test_concrete_functions_are_saved_without_a_call(tmp_path):
     loaded = tf.saved_model.load(tmp_path / "scaled")
     assert loaded(tf.constant([1.0, 3.0])).numpy().tolist() == [2.0, 6.0]
     assert loaded(x=tf.constant([[1.0, 3.0]])).numpy().tolist() == [[2.0, 6.0]]
+
+
+def test_keras_layers_of_a_module_can_be_called(tmp_path):
+    module = tf.Module()
+    module.dense = tf.keras.layers.Dense(2)
+    module.model = tf.keras.Sequential([tf.keras.Input([3]), tf.keras.layers.Dropout(0.5), module.dense])
+    module.embedding = tf.keras.layers.Embedding(4, 2)
+    module.embedding(tf.constant([1]))
+    loaded = saved(module, tmp_path / "layers")
+    x = tf.reshape(tf.range(6.0), [2, 3])
+    expected = module.dense(x).numpy()
+    np.testing.assert_allclose(loaded.dense(x).numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(loaded.model([[3.0, 4.0, 5.0]]).numpy(), expected[1:], rtol=1e-6)
+    assert [each.shape for each in loaded.model.weights][-2:] == [(3, 2), (2,)]
+    with pytest.raises(TypeError, match="cannot be called"):
+        loaded.embedding(tf.constant([1]))

@@ -35,8 +35,8 @@ def write_module(module: Any, folder: str) -> dict[str, str]:
     """Write what a module consists of, and return the files by their paths in a saved model.
 
     Functions are saved for their ``input_signature``, or else for the kinds of arguments with which they were
-    called. Those that take or return text, or branch on tensors, are kept as Python code, with their modules.
-    Other attributes are lost.
+    called, and Keras layers that were called with one array, as for inference. Those that take or return text,
+    or branch on tensors, are kept as Python code, with their modules. Other attributes are lost.
 
     Args:
         module: The module, or a Keras model.
@@ -180,6 +180,11 @@ class _Writer:
         self.objects.append(record)
         if not isinstance(value, Module) and not is_root:  # a layer, or a generator of random numbers
             record["attributes"]["weights"] = self.refer([*value.variables])
+            if (spec := _input_of(value)) is not None:
+                called = self._function(
+                    f"{value.name}.__call__", lambda inputs: value(inputs), (spec,), {}, False
+                )
+                record["functions"] |= {} if called is None else {"__call__": [called]}
             return {"object": number}
         for name, each in vars(value).items():
             if (found := self.refer(each)) is not None and name not in ("_name", "signatures"):
@@ -275,6 +280,25 @@ def functions_of(module: Any) -> dict[str, Any]:
     names = [name for name in dir(type(module)) if isinstance(inspect.getattr_static(module, name), Function)]
     names += [name for name, each in vars(module).items() if isinstance(each, Function | ConcreteFunction)]
     return {name: getattr(module, name) for name in names}
+
+
+def _input_of(layer: Any) -> TensorSpec | None:
+    """Return what a Keras layer takes, for any number of rows; None where not known, or no one array."""
+    if not isinstance(layer, keras.Layer) or not layer.built:
+        return None
+    if isinstance(layer, keras.Model):
+        given = getattr(layer, "inputs", None) or []
+        shapes, dtype = [each.shape for each in given], given[0].dtype if given else None
+    else:
+        shapes = [(layer.get_build_config() or {}).get("input_shape")] if layer.autocast else []
+        dtype = layer.compute_dtype
+    if (
+        len(shapes) != 1
+        or not shapes[0]
+        or not all(size is None or isinstance(size, int) for size in shapes[0])
+    ):
+        return None
+    return TensorSpec((None, *shapes[0][1:]), dtype_named(str(dtype)))
 
 
 def _concrete(function: Any) -> list[tuple[Any, Any, Any, bool]]:
