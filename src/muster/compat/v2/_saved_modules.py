@@ -35,8 +35,8 @@ def write_module(module: Any, folder: str) -> dict[str, str]:
     """Write what a module consists of, and return the files by their paths in a saved model.
 
     Functions are saved for their ``input_signature``, or else for the kinds of arguments with which they were
-    called, and Keras layers that were called with one array, as for inference. Those that take or return text,
-    or branch on tensors, are kept as Python code, with their modules. Other attributes are lost.
+    called, and Keras layers that were called with one array, as for inference. Those that take or return
+    text, or branch on tensors, are kept as Python code, with their modules. Other attributes are lost.
 
     Args:
         module: The module, or a Keras model.
