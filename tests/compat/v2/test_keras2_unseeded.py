@@ -49,6 +49,32 @@ def test_a_layer_of_keras_own_step():
     assert losses[0] != losses[1]
 
 
+class DropPath(keras.layers.Layer):
+    def call(self, x, training=False):
+        return x * tf.floor(0.5 + tf.random.uniform((tf.shape(x)[0], 1))) if training else x
+
+
+@pytest.mark.parametrize("strategy", strategies(), ids=["default", "mirrored"])
+@pytest.mark.parametrize("called_before", [False, True])
+def test_a_layer_that_draws_in_training_alone(strategy, called_before):
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.drop = DropPath()
+
+        def call(self, x, training=False):
+            return self.drop(x, training=training)
+
+    with strategy.scope():
+        model = Model()
+        if called_before:
+            model(X)
+        model.compile("sgd", "mse")
+    losses = model.fit(X, 0 * X, batch_size=8, epochs=8, verbose=0).history["loss"]
+    assert len({round(float(loss), 3) for loss in losses}) > 1
+    assert model.evaluate(X, X, verbose=0) == 0
+
+
 def test_that_jax_alone_still_needs_a_seed():
     with pytest.raises(ValueError, match="only use seeded random ops"):
         jax.jit(lambda: keras.random.normal((2,)))()

@@ -20,7 +20,7 @@ from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.v2._deferred import is_waiting
 from muster.data import DatasetIterator, GetNext, TensorSpec
 from muster.distribute.functions import Function as CompiledFunction
-from muster.distribute.functions import as_traced
+from muster.distribute.functions import as_traced, fitted
 from muster.program.variables import current_scope
 
 _log = logging.getLogger(__name__)
@@ -68,7 +68,8 @@ class Function(CompiledFunction):
             TypeError: An argument does not fit the ``input_signature``.
         """
         if self.input_signature is not None:
-            _require_fitting(args[_takes_instance(self.python_function) :], self.input_signature)
+            before = args[: _takes_instance(self.python_function)]
+            args = (*before, *_fitting(args[len(before) :], self.input_signature))
         uncompiled = self._uncompiled or is_waiting() or any(map(_runs_uncompiled, (*args, *kwargs.values())))
         if current_scope() is not None or not uncompiled:
             try:
@@ -130,8 +131,12 @@ def _takes_instance(function: Callable[..., Any]) -> bool:
     return next(iter(inspect.signature(function).parameters), None) == "self"
 
 
-def _require_fitting(args: Sequence[Any], signature: Sequence[Any]) -> None:
-    """Raise a TypeError if arguments do not fit their specs; others may be left out for defaults."""
+def _fitting(args: Sequence[Any], signature: Sequence[Any]) -> list[Any]:
+    """Return arguments as arrays where their specs want them; others may be left out for defaults.
+
+    Raises:
+        TypeError: An argument does not fit its spec.
+    """
     for number, (arg, spec) in enumerate(zip(args, signature, strict=False)):
         shape = getattr(arg, "shape", None)
         if shape is None or not isinstance(spec, TensorSpec) or spec.shape is None:
@@ -148,6 +153,14 @@ def _require_fitting(args: Sequence[Any], signature: Sequence[Any]) -> None:
                 f"Argument {number} must fit the function's input_signature, {spec}, got the shape "
                 f"{tuple(shape)}. Give an array of that shape, or let the signature have None for its sizes."
             )
+    specs = [*signature, *([None] * len(args))]
+    try:
+        return [
+            fitted(arg, spec, str(number))
+            for number, (arg, spec) in enumerate(zip(args, specs, strict=False))
+        ]
+    except ValueError as exc:
+        raise TypeError(str(exc)) from None
 
 
 def _other_kind(given: Any, wanted: Any) -> bool:

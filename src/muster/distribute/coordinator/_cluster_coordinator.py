@@ -18,7 +18,8 @@ from muster.distribute.coordinator._per_worker_values import of_each_worker
 from muster.distribute.coordinator._programs import Variables
 from muster.distribute.coordinator._remote_value import RemoteValue
 from muster.distribute.coordinator._schedule import Closure, Schedule
-from muster.distribute.functions._function import ConcreteFunction, Function, kind_of
+from muster.distribute.functions._concrete_function import ConcreteFunction
+from muster.distribute.functions._function import Function, kind_of
 from muster.distribute.replicas._replica_context import current_context
 from muster.ps import Dial
 

@@ -1,8 +1,7 @@
 """`muster.function`: compiles user code for each kind of its arguments."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ from muster.data import TensorSpec
 from muster.distribute.engine._split import WholeWarning
 from muster.distribute.engine._uneven import UnevenError
 from muster.distribute.functions._call import Call, iterators_among
+from muster.distribute.functions._concrete_function import ConcreteFunction, as_spec, concrete, is_spec
 from muster.distribute.functions._draws import Branch, Draws
 from muster.distribute.functions._traced_function import flattened, replaced, separated
 from muster.distribute.functions._traced_iterator import EagerIterator
@@ -199,9 +199,9 @@ class Function:
 
     def _note_inner(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
-        specs = [_as_spec(leaf) for leaf in leaves]
-        if all(_is_spec(each) or isinstance(each, _CONSTANTS) for each in specs[1:]):  # the first may be self
-            key = structure, *(repr(each) if _is_spec(each) else (type(each), id(each)) for each in specs)
+        specs = [as_spec(leaf) for leaf in leaves]
+        if all(is_spec(each) or isinstance(each, _CONSTANTS) for each in specs[1:]):  # the first may be self
+            key = structure, *(repr(each) if is_spec(each) else (type(each), id(each)) for each in specs)
             self._inner.setdefault(key, jax.tree.unflatten(structure, specs))
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
@@ -213,12 +213,12 @@ class Function:
             lines.append(f"{name}({', '.join(each)})")
         return "\n".join(lines)
 
-    def get_concrete_function(self, *specs: Any, **named: Any) -> "ConcreteFunction":
+    def get_concrete_function(self, *specs: Any, **named: Any) -> ConcreteFunction:
         """Return the function with `TensorSpec` s of its arguments; by default its ``input_signature``.
 
         Arrays in their place stand for their shapes and dtypes, and other values for themselves.
         """
-        return _concrete(self, self, specs, named)
+        return concrete(self, self, specs, named)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind a method: the instance becomes its first argument."""
@@ -228,74 +228,9 @@ class Function:
 class _Method(functools.partial[Any]):
     """A function with the instance that is its first argument."""
 
-    def get_concrete_function(self, *specs: Any, **named: Any) -> "ConcreteFunction":
+    def get_concrete_function(self, *specs: Any, **named: Any) -> ConcreteFunction:
         """Return the method with `TensorSpec` s of its arguments, without the instance."""
-        return _concrete(self, self.func, specs, named)
-
-
-@dataclass(frozen=True)
-class ConcreteFunction:
-    """A function with the specs of its arguments, for `tf.saved_model.save`.
-
-    Args:
-        function: The function.
-        specs: The `TensorSpec` s of its arguments by position.
-        named: Those of others by name.
-
-    Source: tensorflow/python/eager/polymorphic_function/concrete_function.py, ``ConcreteFunction``.
-    """
-
-    function: Callable[..., Any]
-    specs: tuple[Any, ...]
-    named: Mapping[str, Any]
-
-    @property
-    def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The specs and constants of its arguments, by position and by name."""
-        return self.specs, dict(self.named)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; what is no `TensorSpec` among its arguments may be left out.
-
-        Raises:
-            TypeError: An argument is another constant than the function was made with.
-        """
-        if len(args) < len(self.specs):
-            given = iter(args)
-            args = tuple(next(given, each) if _is_spec(each) else each for each in self.specs)
-            args = tuple(each for each in args if not _is_spec(each))  # the others are given by name
-        given = iter(args[len(self.specs) :])
-        for name, each in self.named.items():
-            if not _is_spec(each) and kwargs.setdefault(name, each) != each:
-                raise TypeError(
-                    f"The argument {name} of this function is {each!r}, got {kwargs[name]!r}. Call the "
-                    "tf.function itself, or get another concrete function."
-                )
-            if _is_spec(each) and name not in kwargs:
-                kwargs |= {name: value} if (value := next(given, _UNKNOWN)) is not _UNKNOWN else {}
-        return self.function(*args[: len(self.specs)], *given, **kwargs)
-
-
-def _concrete(
-    function: Callable[..., Any], of: Any, specs: Sequence[Any], named: Mapping[str, Any]
-) -> ConcreteFunction:
-    if not specs and not named:
-        return ConcreteFunction(function, tuple(of.input_signature or ()), {})
-    made = ConcreteFunction(
-        function, tuple(map(_as_spec, specs)), {name: _as_spec(each) for name, each in named.items()}
-    )
-    of.note_concrete((*getattr(function, "args", ()), *made.specs), dict(made.named))
-    return made
-
-
-def _as_spec(value: Any) -> Any:
-    if not is_array(value):
-        return value
-    return TensorSpec([size if isinstance(size, int) else None for size in value.shape], value.dtype)
-
-
-def _is_spec(value: Any) -> bool:
-    return isinstance(value, TensorSpec)
+        return concrete(self, self.func, specs, named)
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:

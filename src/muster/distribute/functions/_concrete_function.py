@@ -1,0 +1,167 @@
+"""A function for one kind of arguments: it converts and checks them."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster.data import TensorSpec
+from muster.distribute.replicas._values import is_array
+from muster.program.trace import FunctionProgram
+
+_UNKNOWN = object()
+
+
+@dataclass(frozen=True)
+class ConcreteFunction:
+    """A function with the specs of its arguments, for `tf.saved_model.save`.
+
+    Args:
+        function: The function.
+        specs: The `TensorSpec` s of its arguments by position.
+        named: Those of others by name.
+
+    Source: tensorflow/python/eager/polymorphic_function/concrete_function.py, ``ConcreteFunction``.
+    """
+
+    function: Callable[..., Any]
+    specs: tuple[Any, ...]
+    named: Mapping[str, Any]
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The specs and constants of its arguments, by position and by name."""
+        return self.specs, dict(self.named)
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The `TensorSpec` s of what it returns, in its structure, for which it is traced."""
+        specs, structure = jax.tree.flatten((self.specs, dict(self.named)))
+
+        def shapes(size: int) -> Any:
+            arrays = [
+                jax.ShapeDtypeStruct(
+                    [size if each is None else each for each in spec.shape or ()],
+                    jax.dtypes.canonicalize_dtype(spec.dtype),
+                )
+                for spec in specs
+                if is_spec(spec)
+            ]
+
+            def body(*arrays: Any) -> tuple[Any, None]:
+                given = iter(arrays)
+                filled = [next(given) if is_spec(spec) else spec for spec in specs]
+                args, kwargs = jax.tree.unflatten(structure, filled)
+                return self.function(*args, **kwargs), None
+
+            return FunctionProgram(body, *arrays).outputs
+
+        # What differs for other sizes follows from those that are None.
+        return jax.tree.map(
+            lambda one, other: TensorSpec(
+                [a if a == b else None for a, b in zip(one.shape, other.shape, strict=True)], one.dtype
+            ),
+            *(shapes(size) for size in (2, 3)),
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; what is no `TensorSpec` among its arguments may be left out.
+
+        Numbers and lists become arrays as the specs say.
+
+        Raises:
+            TypeError: An argument is another constant than the function was made with.
+            ValueError: An array has another kind of dtype than its spec.
+        """
+        if len(args) < len(self.specs):
+            given = iter(args)
+            args = tuple(next(given, each) if is_spec(each) else each for each in self.specs)
+            args = tuple(each for each in args if not is_spec(each))  # the others are given by name
+        given = iter(args[len(self.specs) :])
+        for name in sorted(self.named, key=self._place_of):
+            spec = self.named[name]
+            value = kwargs[name] if name in kwargs else next(given, _UNKNOWN if is_spec(spec) else spec)
+            if value is _UNKNOWN:
+                continue
+            if not is_spec(spec) and value != spec:
+                raise TypeError(
+                    f"The argument {name} of this function is {spec!r}, got {value!r}. Call the tf.function "
+                    "itself, or get another concrete function."
+                )
+            kwargs[name] = fitted(value, spec, name)
+        places = [
+            fitted(value, spec, str(number))
+            for number, (value, spec) in enumerate(zip(args, self.specs, strict=False))
+        ]
+        return self.function(*places, *given, **kwargs)
+
+    def _place_of(self, name: str) -> int:
+        names = list(inspect.signature(self.function).parameters)
+        return names.index(name) if name in names else len(names)
+
+
+def fitted(value: Any, spec: Any, name: str) -> Any:
+    """Return an argument as its spec says: numbers and lists as arrays, and anything else as it is.
+
+    Args:
+        value: The argument.
+        spec: Its `TensorSpec`, or anything else.
+        name: Its name or number, for messages.
+
+    Raises:
+        ValueError: It is an array of another dtype; 64 bits may be 32 here.
+    """
+    if not is_spec(spec) or spec.dtype.kind == "O":
+        return value
+    is_number = isinstance(value, bool | int | float)
+    if is_number or (isinstance(value, list) and not any(map(is_array, jax.tree.leaves(value)))):
+        given = np.asarray(value)
+        exact = spec.dtype.kind in "biu" and given.dtype.kind == "f"
+        value = jnp.asarray(given, spec.dtype) if spec.dtype.kind != "U" and not exact else given
+    dtype = getattr(value, "dtype", None)
+    if isinstance(dtype, np.dtype) and _kind(dtype) != _kind(spec.dtype):
+        raise ValueError(
+            f"The argument {name} must fit {spec}, got the dtype {dtype}. Convert it by tf.cast, or get a "
+            "concrete function for it."
+        )
+    return value
+
+
+def _kind(dtype: np.dtype[Any]) -> Any:
+    return "text" if dtype.kind in "OSU" else jax.dtypes.canonicalize_dtype(dtype)
+
+
+def concrete(
+    function: Callable[..., Any], of: Any, specs: Sequence[Any], named: Mapping[str, Any]
+) -> ConcreteFunction:
+    """Return a function for one kind of arguments.
+
+    Args:
+        function: The function, or a method of an instance.
+        of: The `Function`, which notes the kind.
+        specs: Specs by position, or arrays that stand for them; other values stand for themselves.
+        named: Likewise, by name.
+    """
+    if not specs and not named:
+        return ConcreteFunction(function, tuple(of.input_signature or ()), {})
+    made = ConcreteFunction(
+        function, tuple(map(as_spec, specs)), {name: as_spec(each) for name, each in named.items()}
+    )
+    of.note_concrete((*getattr(function, "args", ()), *made.specs), dict(made.named))
+    return made
+
+
+def as_spec(value: Any) -> Any:
+    """Return the spec of an array, and anything else as it is."""
+    if not is_array(value):
+        return value
+    return TensorSpec([size if isinstance(size, int) else None for size in value.shape], value.dtype)
+
+
+def is_spec(value: Any) -> bool:
+    """Return whether a value is a `TensorSpec`."""
+    return isinstance(value, TensorSpec)

@@ -1,0 +1,44 @@
+"""Functions for one kind of arguments: what they take and return, as in TensorFlow 2.15."""
+
+import pytest
+
+import muster.compat.tensorflow as tf
+
+
+def test_arguments_are_converted_as_the_specs_say():
+    double = tf.function(lambda x: x * 2).get_concrete_function(tf.TensorSpec([None], tf.float32))
+    assert double([1, 2]).numpy().tolist() == [2, 4]
+    assert double(x=tf.constant([1.5])).numpy().tolist() == [3]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="got the dtype int32"):
+        double(tf.constant([1, 2]))
+    signed = tf.function(lambda x: x * 2, input_signature=[tf.TensorSpec([None], tf.int32)])
+    assert signed([1, 2]).numpy().tolist() == [2, 4]
+    for wrong in ([1.5], tf.constant([1.5])):
+        with pytest.raises(TypeError, match="dtype"):
+            signed(wrong)
+
+
+def test_text_is_no_number():
+    twice = tf.function(lambda s: s + s).get_concrete_function(tf.constant("a"))
+    assert twice(tf.constant("b")) == "bb"
+    with pytest.raises(tf.errors.InvalidArgumentError, match="got the dtype int32"):
+        twice(tf.constant(1))
+
+
+def test_constants_are_given_again_or_left_out():
+    power = tf.function(lambda a, b: a**b)
+    square = power.get_concrete_function(a=tf.TensorSpec(None, tf.float32), b=2)
+    ten = tf.constant(10.0)
+    results = [square(ten), square(ten, 2), square(ten, b=2), square(a=ten)]
+    assert [float(each) for each in results] == [100] * 4
+    with pytest.raises(TypeError, match="The argument b of this function is 2, got 3"):
+        square(ten, b=3)
+
+
+def test_what_it_returns_is_described():
+    function = tf.function(lambda x, scale=1: {"x": x, "parts": [tf.cast(x[0], tf.float32), tf.shape(x)]})
+    outputs = function.get_concrete_function(tf.TensorSpec([2, None], tf.int32)).structured_outputs
+    assert outputs == {
+        "x": tf.TensorSpec([2, None], tf.int32),
+        "parts": [tf.TensorSpec([None], tf.float32), tf.TensorSpec([2], tf.int32)],
+    }
