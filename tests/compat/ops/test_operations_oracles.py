@@ -20,7 +20,8 @@ ELSEWHERE = {
     "test_ctc": "ctc_beam_search_decoder ctc_greedy_decoder",
     "test_decompositions": "eigh qr svd",
     "test_random_numbers": "dropout",
-    "test_nn": "embedding_lookup_sparse",
+    "test_nn": "embedding_lookup_sparse safe_embedding_lookup_sparse",
+    "test_edit_distance": "edit_distance",
     "test_image_random": "random_ stateless_random_",
 }
 MODULES = ("tf", "tf.bitwise", "tf.image", "tf.linalg", "tf.math", "tf.nn", "tf.signal")

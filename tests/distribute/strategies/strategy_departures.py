@@ -271,11 +271,6 @@ RULES = (
         says("TypeError", "must be one of NcclAllReduce"),
     ),
     Rule(
-        _constructs("devices", lambda devices: devices == []),
-        "A list without devices is a mistake.",
-        says("ValueError", "one device"),
-    ),
-    Rule(
         _constructs("devices", _has_duplicates),
         "A device given twice is an error of arguments, whatever job its name has: a process knows its own.",
         says("ValueError", "may be given once"),

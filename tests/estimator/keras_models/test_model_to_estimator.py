@@ -370,14 +370,14 @@ def test_weights_that_a_rebuilt_model_does_not_have(tmp_path: pathlib.Path) -> N
 
 def test_model_whose_class_does_not_say_how_to_build_it(tmp_path: pathlib.Path) -> None:
     class Fixed(keras.Model):
-        def __init__(self) -> None:
+        def __init__(self, activation: Any) -> None:
             super().__init__()
-            self.last = layers.Dense(1)
+            self.last = layers.Dense(1, activation)
 
         def call(self, inputs: Any) -> Any:
             return self.last(inputs)
 
-    model = Fixed()
+    model = Fixed(lambda x: x)
     model.compile("sgd", loss="mse")
     with pytest.raises(ValueError, match="let its class Fixed implement `get_config`"):
         model_to_estimator(model, model_dir=tmp_path).train(batches())

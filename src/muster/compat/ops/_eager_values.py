@@ -64,6 +64,8 @@ class HostTensor(np.ndarray[Any, Any]):
             return found
         if isinstance(found, str | bytes):
             return _as_text(found)
+        if _is_inside() and not in_dataset_function():
+            return found  # such as a size in a step, of which Keras would make an array
         return np.array(found, super().dtype).view(HostTensor)
 
     def __iter__(self) -> Iterator[Any]:
@@ -232,8 +234,12 @@ def shown_result(result: Any) -> Any:
 
 
 def _as_constant(value: Any) -> Any:
-    """Return what a step knows while it is traced as `as_host_tensor` does; sizes may be JAX's symbols."""
-    return value if getattr(value, "dtype", None) == np.dtype(object) else as_host_tensor(value)
+    """Return an array that a step knows while it is traced as `as_host_tensor` does.
+
+    Single numbers stay NumPy's, of which Keras makes no arrays, and sizes may be JAX's symbols.
+    """
+    is_plain = isinstance(value, np.generic) or getattr(value, "dtype", None) == np.dtype(object)
+    return value if is_plain else as_host_tensor(value)
 
 
 def shown_count(original: Callable[[Any], int]) -> Callable[[Any], Any]:

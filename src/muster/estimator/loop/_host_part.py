@@ -79,9 +79,8 @@ class HostPart:
     def shown(self, batch: Batch, example: Batch) -> Iterator[Batch]:
         """Yield a batch as a model_fn sees it, which is traced on an example: see `HostElement`."""
         numbers = _named(example)
-        # Batches that were prepared together have more rows.
-        rows = next((len(leaf) for leaf in numbers.values() if np.ndim(leaf)), None)
-        texts = {
+        rows = next((leaf.shape[0] for leaf in numbers.values() if leaf.shape), None)
+        texts = {  # of batches that were prepared together, of which each has fewer rows
             key: value[:rows] if isinstance(value, np.ndarray) else value
             for key, value in self._examples.items()
         }

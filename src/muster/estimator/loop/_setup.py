@@ -186,7 +186,7 @@ class ModelSetup:
             return [exc.args[0]]
         # Without any feature, code fails in any way.
         features = None if batches.example is None else batches.example.features
-        return self.host.left_out if features == {} else []
+        return self.host.left_out if isinstance(features, dict) and not features else []
 
     def start(
         self,
