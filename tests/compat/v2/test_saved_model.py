@@ -83,11 +83,15 @@ class Subclassed(tf.keras.Model):
         return self.dense(inputs)
 
 
-def test_subclassed_and_functional_models(tmp_path):
+def test_subclassed_and_functional_models(tmp_path, caplog):
     model = Subclassed()
-    with pytest.raises(ValueError, match="has not been built"):
-        tf.saved_model.save(model, tmp_path / "subclassed")
+    assert model.save_spec() is None
+    tf.saved_model.save(model, tmp_path / "unbuilt")
+    assert "is saved without its call, since it has not been built" in caplog.text
+    assert tf.saved_model.load(tmp_path / "unbuilt").signatures == {}
     expected = model(IMAGES)
+    (spec,), named = model.save_spec()
+    assert (spec, named) == (tf.TensorSpec((None, *IMAGES.shape[1:]), tf.float32), {})
     tf.saved_model.save(model, tmp_path / "subclassed")
     serve = tf.saved_model.load(tmp_path / "subclassed").signatures["serving_default"]
     np.testing.assert_allclose(serve(IMAGES)["output_1"], expected, rtol=1e-5)

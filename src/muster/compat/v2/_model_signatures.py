@@ -38,7 +38,7 @@ def signatures_of(model: keras.Model, functions: Any) -> dict[str, SignatureToSa
         SavedModelError: A function does not work for any number of rows.
     """
     if functions is None:
-        structure = _input_structure(model)
+        structure = input_structure(model)
         call = functools.partial(_call, model)
         return {DEFAULT: _signature(DEFAULT, model, call, (structure,), {})}
     if not isinstance(functions, Mapping):
@@ -149,7 +149,7 @@ def _named(outputs: Any) -> dict[str, Any]:
     return {f"output_{number}": each for number, each in enumerate(arrays)}
 
 
-def _input_structure(model: keras.Model) -> Any:
+def input_structure(model: keras.Model) -> Any:
     """Return the specs of what a model's ``call`` takes, in its structure.
 
     Raises:

@@ -5,6 +5,7 @@ Keras archive.
 """
 
 import functools
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -20,6 +21,8 @@ from muster.compat.v2._model_signatures import DEFAULT, named_outputs, signature
 from muster.compat.v2._module import Module
 from muster.compat.v2._saved_modules import OBJECTS, LoadedModule, functions_of, read_module, write_module
 from muster.data import TensorSpec
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = DEFAULT
 # Where the archive lies says whether the default signature is the model's call, or the program's function.
@@ -70,8 +73,8 @@ def save(
     """Save a Keras model or a `tf.Module`, for `load`, `muster.saved_model.load` and ``muster serve``.
 
     Args:
-        obj: A built model; or a module, or a model that was never called and has functions, whose functions
-            and variables `load` finds, and other loaders only its signatures.
+        obj: A built model; or a module, or a model that was never called, whose functions and variables
+            `load` finds, and other loaders only its signatures.
         export_dir: The directory; it may have an earlier saved model.
         signatures: What the model can be asked: a ``tf.function`` with an ``input_signature``, what its
             ``get_concrete_function`` returned, or several by name. None for the model's
@@ -80,13 +83,19 @@ def save(
 
     Raises:
         TypeError: The object is no Keras model, or a signature is none.
-        ValueError: The model was not built, or does not say what it takes.
+        ValueError: The model does not say what it takes.
         SavedModelError: A signature does not work for any number of rows, or the model cannot be written.
 
     Source: tensorflow/python/saved_model/save.py, ``save``.
     """
-    # A model whose program calls its own functions alone is saved as a module.
-    if isinstance(obj, Module) or (isinstance(obj, keras.Model) and not obj.built and functions_of(obj)):
+    is_unbuilt = isinstance(obj, keras.Model) and not obj.built
+    if is_unbuilt and not functions_of(obj):
+        _log.warning(
+            "The model %r is saved without its call, since it has not been built: call it once, or give it "
+            "an Input, before.",
+            obj.name,
+        )
+    if isinstance(obj, Module) or is_unbuilt:
         to_save = {} if signatures is None else signatures_of(obj, signatures)
         with tempfile.TemporaryDirectory() as folder:
             saved_model.save(export_dir, to_save, write_module(obj, folder))
@@ -95,10 +104,6 @@ def save(
         raise TypeError(
             f"tf.saved_model.save takes a Keras model or a tf.Module, got {type(obj).__name__}: {obj!r}. For "
             "variables and optimizers there is tf.train.Checkpoint."
-        )
-    if not obj.built:
-        raise ValueError(
-            f"The model {obj.name!r} has not been built: call it once, or give it an Input, before."
         )
     to_save = signatures_of(obj, signatures)
     with tempfile.TemporaryDirectory() as folder:

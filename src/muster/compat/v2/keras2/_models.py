@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import jax
 
 from muster._keras import keras
+from muster.compat.v2._model_signatures import input_structure
 from muster.compat.v2.keras2._compiled import CompiledLoss, CompiledMetrics
 from muster.compat.v2.saved_model import archive_in
 from muster.compat.v2.saved_model import save as export_model
@@ -74,6 +75,16 @@ class _Methods:
                 "tf.saved_model.save(model, path, signatures=...)."
             )
         export_model(self, filepath)
+
+    def save_spec(self: Any, dynamic_batch: bool = True) -> Any:
+        """Return the specs of the arguments of the model's ``call``, and of named ones; None before a call.
+
+        Args:
+            dynamic_batch: Unused: the specs are for any number of rows.
+
+        Source: keras/src/engine/training.py of Keras 2, ``Model.save_spec``.
+        """
+        return ([input_structure(self)], {}) if self.built else None
 
     def reset_states(self: Any) -> None:
         """Set the states of stateful recurrent layers to 0."""
