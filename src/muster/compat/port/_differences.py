@@ -183,7 +183,7 @@ DIFFERENCES = {
     " functions",
     "tf.saved_model.save": "Keras models and modules, with signatures; a directory of muster.saved_model, "
     "which TensorFlow cannot read; functions of a module that cannot be compiled, of text or for some "
-    "sizes, are kept as Python code",
+    "sizes, are kept as Python code, which load runs: load only what you trust",
     "tf.sequence_mask": "in a step, needs maxlen",
     "tf.strings": "on the host: in Dataset.map, in eager code, and in models that begin with text; text is "
     "str, and regular expressions are Python's",

@@ -118,6 +118,7 @@ def load(
 ) -> "LoadedModel | LoadedModule":
     """Load as functions what `save`, ``Estimator.export_saved_model`` or ``model.save`` has written.
 
+    Functions that were kept as Python code are unpickled, which can run any code: load only what you trust.
     In a strategy's scope the strategy places its variables, and `Strategy.run` takes the function of a
     model's ``call``.
 
