@@ -84,6 +84,7 @@ def test_a_canned_model_is_measured_alone(tmp_path, monkeypatch):
     assert figures["losses"][0] > figures["losses"][1]
 
 
+@pytest.mark.soak  # it compiles for long
 def test_tables_on_servers_and_in_workers_are_compared(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "bench.recommender", "--rows", "30000", "--large-rows", "40000"]

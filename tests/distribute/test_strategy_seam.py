@@ -94,8 +94,11 @@ class ServedStrategy(Strategy):
         self.placement.store = lambda store: ServedStore(store, self.server)
 
 
+SOAK = [pytest.param(case, marks=pytest.mark.soak) for case in CASES["mirrored 3"]]
+
+
 @pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("case", CASES["mirrored 2"] + CASES["mirrored 3"], ids=str)
+@pytest.mark.parametrize("case", [*CASES["mirrored 2"], *SOAK], ids=str)
 def test_training_is_that_of_one_device(count, case):
     strategy = ServedStrategy(count)
     if case.way == "fit":

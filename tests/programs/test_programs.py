@@ -1,12 +1,14 @@
 """Programs as people write them for TensorFlow: each runs where the wheel is installed, and nothing is set.
 
 Those that train by `fit` alone, and make no strategy, run inside of the scope of a MirroredStrategy of two devices,
-too.
+too: of these, `make test` runs half in each way, and `make soak` the others.
 """
 
 import re
 import subprocess  # noqa: F401, says that this module starts processes
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,18 +27,25 @@ def trains_without_strategy(path: Path) -> bool:
     )
 
 
+FITTED = [name for name, path in PROGRAMS.items() if trains_without_strategy(path)]
+
+
+def but_soak(names: Iterable[str], soak: Collection[str]) -> list[Any]:
+    return [pytest.param(name, marks=[pytest.mark.soak] if name in soak else []) for name in names]
+
+
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(wheel, tmp_path_factory.mktemp("installed") / "env")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", but_soak(PROGRAMS, FITTED[::2]))
 def test_it_runs_in_a_bare_environment(name: str, python: Path, tmp_path: Path) -> None:
     printed = run(tmp_path, python, PROGRAMS[name], timeout=DEADLINE, HOME=str(tmp_path))
     assert printed.endswith("ok\n"), printed[-2000:]
 
 
-@pytest.mark.parametrize("name", [name for name, path in PROGRAMS.items() if trains_without_strategy(path)])
+@pytest.mark.parametrize("name", but_soak(FITTED, FITTED[1::2]))
 def test_it_runs_on_two_devices(name: str, python: Path, tmp_path: Path) -> None:
     printed = run(tmp_path, python, MIRRORED, PROGRAMS[name], timeout=DEADLINE, HOME=str(tmp_path))
     assert printed.endswith("ok\n"), printed[-2000:]
