@@ -65,7 +65,7 @@ def contains_saved_model(export_dir: str | bytes | os.PathLike[str]) -> bool:
 
 
 def save(
-    obj: object,
+    obj: Any,
     export_dir: str | os.PathLike[str],
     signatures: Any = None,
     options: SaveOptions | None = None,
