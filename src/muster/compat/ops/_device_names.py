@@ -1,4 +1,4 @@
-"""What programs ask of ``tensor.device``, which is a text in TensorFlow, on JAX's devices.
+"""Give JAX's devices the methods of text that programs call on ``tensor.device``, as in TensorFlow.
 
 ``x.device.endswith("GPU:0")`` and ``"CPU" in x.device`` are about TensorFlow's name of the device. The
 methods are new names, which JAX's class does not have.

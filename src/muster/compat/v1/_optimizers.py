@@ -56,7 +56,7 @@ class KerasBacked(Optimizer):
 
     @property
     def variables(self) -> Any:
-        """What it keeps for the variables that it has trained in eager code; also as a method."""
+        """The optimizer's own variables, such as momenta, of training in eager code; also as a method."""
         return self._keras_optimizer.variables
 
     def copy(self) -> Self:

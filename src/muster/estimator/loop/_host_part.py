@@ -1,4 +1,4 @@
-"""What the host makes of batches of a model_fn: ids for columns, arrays of sparse tensors, and of text."""
+"""Prepare batches of a model_fn on the host: ids for columns, arrays for sparse tensors and for text."""
 
 import contextlib
 import logging

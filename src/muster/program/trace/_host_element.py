@@ -1,4 +1,4 @@
-"""What the host computes of a batch for a step: of text, and of what is ragged or sparse."""
+"""Compute on the host, before each step, what a step needs of text and of ragged and sparse values."""
 
 import contextlib
 import hashlib
@@ -60,7 +60,7 @@ class HostCall:
 
 @dataclass(frozen=True)
 class HostPlace:
-    """Where a value of the host's is: in a batch, or among the results of a call.
+    """Finds a value that the host has: in a batch, or among the results of a call.
 
     Attributes:
         key: Its name.

@@ -1,4 +1,4 @@
-"""What a recording run has traced, where that is the program itself: then the code runs only once."""
+"""Reuse the trace of a recording run as the program, where both are the same: the code runs only once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

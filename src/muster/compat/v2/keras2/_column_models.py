@@ -19,7 +19,7 @@ from muster.feature_column import ColumnLayer, transform_features
 
 
 class ColumnPart:
-    """What the host does for the layers of feature columns in a model.
+    """Computes on the host what the layers of feature columns in a model need.
 
     Args:
         columns: Those of all its layers.

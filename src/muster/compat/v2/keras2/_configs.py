@@ -1,4 +1,4 @@
-"""What Keras 2 has in the configs of layers and models, and Keras 3 does not, or the other way round.
+"""Give the configs of layers and models the entries that Keras 2 gives them, and leave out Keras 3's.
 
 A class without a ``get_config`` of its own is made again with what its ``__init__`` takes: Keras 3 gives it
 ``trainable`` and ``dtype``, too. A layer whose ``build`` takes more than a shape finds the shape under
