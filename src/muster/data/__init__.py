@@ -14,6 +14,7 @@ from muster.data._iterator import DatasetIterator as DatasetIterator
 from muster.data._iterator import moved_position as moved_position
 from muster.data._numbered import NumberedElements as NumberedElements
 from muster.data._numbered_reader import NumberedReader as NumberedReader
+from muster.data._one_shot import Initializer as Initializer
 from muster.data._one_shot import NextElement as NextElement
 from muster.data._one_shot import NextValue as NextValue
 from muster.data._one_shot import OneShotIterator as OneShotIterator

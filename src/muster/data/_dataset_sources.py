@@ -14,6 +14,7 @@ from muster._errors import DatasetError
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
 from muster.data.files._element_files import ELEMENTS, ElementFile
+from muster.data.files._fed_arrays import FedArrays, has_placeholders
 from muster.data.files._files import Paths
 from muster.data.files._list_files import FileNames
 from muster.data.files._random_access import RandomAccess, RandomAccessSource
@@ -45,13 +46,15 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Args:
             tensors: Structure of arrays or lists of shape (n, ...), or of sparse or ragged tensors. Arrays
                 are not copied: do not change them afterwards. Lists of Python numbers become int32 and
-                float32.
+                float32. Placeholders get their values from the initializer of the dataset's iterator.
             name: Ignored.
 
         Raises:
             ValueError: There is no array, or one without axes.
             DatasetError: The arrays differ in length.
         """
+        if has_placeholders(tensors):
+            return cls._of(FedArrays(tensors, whole=False))
         return cls._of(ArraySource.slices(tensors))
 
     @classmethod
@@ -61,6 +64,8 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             ValueError: `tensors` has no leaf.
         """
+        if has_placeholders(tensors):
+            return cls._of(FedArrays(tensors, whole=True))
         return cls._of(ArraySource.single(tensors))
 
     @classmethod

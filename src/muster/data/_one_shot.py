@@ -1,8 +1,10 @@
 """TensorFlow 1's iterators, whose next element stands for all of them in an input_fn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any
 
+from muster.data.files._fed_arrays import fed_arrays
 from muster.data.pipeline._spec import TensorSpec
 from muster.data.pipeline._structure import flatten, rebuild, replaced
 
@@ -53,10 +55,12 @@ class NextElement:
     """An element of a dataset that ``get_next`` has been asked for.
 
     Args:
-        dataset: The `Dataset`.
+        iterator: What was asked.
+        dataset: Its `Dataset`.
     """
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, iterator: "OneShotIterator", dataset: Any) -> None:
+        self.iterator = iterator
         self.dataset = dataset
 
     def compute(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -99,6 +103,35 @@ class NextElement:
         return self.dataset.map(chosen)
 
 
+class Initializer:
+    """Begins the iterator of a dataset: gives values to the placeholders that it is made of.
+
+    Args:
+        dataset: The `Dataset`.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: object = None) -> None:
+        """Give the placeholders their values, unless they have them.
+
+        Args:
+            feed_dict: Placeholder -> array.
+            session: Ignored.
+
+        Raises:
+            ValueError: The value of a placeholder is missing, or has another shape.
+        """
+        for source in fed_arrays(self._dataset._node):
+            source.feed(feed_dict or {})
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are no placeholders without values."""
+        return not any(source.placeholders for source in fed_arrays(self._dataset._node))
+
+
 class OneShotIterator:
     """An iterator of TensorFlow 1, for an input_fn that returns what `get_next` returns.
 
@@ -113,9 +146,9 @@ class OneShotIterator:
         self._dataset = dataset
 
     @property
-    def initializer(self) -> None:
-        """Nothing: the iterator begins by itself. TensorFlow's initializable iterators wait for it."""
-        return None
+    def initializer(self) -> Initializer:
+        """Gives values to the placeholders of the dataset. An iterator without any begins by itself."""
+        return Initializer(self._dataset)
 
     def get_next(self, name: str | None = None) -> Any:
         """Return the next element: its values stand for those of each element, in an input_fn.
@@ -123,7 +156,7 @@ class OneShotIterator:
         They can be taken apart and put together otherwise, as ``{"x": images}, labels``. Operations of
         `muster.compat` compute with them, as in `Dataset.map`.
         """
-        element, spec = NextElement(self._dataset), self._dataset.element_spec
+        element, spec = NextElement(self, self._dataset), self._dataset.element_spec
         return rebuild(spec, [NextValue(leaf, element, i) for i, leaf in enumerate(flatten(spec))])
 
 
@@ -157,24 +190,42 @@ def _without_lists(result: Any) -> Any:
 def as_dataset(returned: Any) -> Any:
     """Return the dataset that values of `OneShotIterator.get_next` stand for; anything else as it is.
 
+    Values of several iterators are those of their datasets together, as `Dataset.zip` makes it.
+
     Args:
         returned: What an input_fn returned.
 
     Raises:
-        ValueError: It has values of several calls of ``get_next``, or other values beside them.
+        ValueError: It has values of several calls of ``get_next`` of one iterator, or other values beside
+            them.
     """
     if not isinstance(returned, dict | tuple | list | NextValue):
         return returned
     found: list[NextValue] = []
     replaced(returned, NextValue, found.append)
     returned = _with_tuples(returned) if found else returned
-    leaves = flatten(returned)
-    sources = {leaf.source for leaf in leaves if isinstance(leaf, NextValue)}
-    if not sources:
+    if not found:
         return returned
-    if len(sources) > 1 or not all(isinstance(leaf, NextValue) for leaf in leaves):
+    sources = list(dict.fromkeys(leaf.source for leaf in found))
+    iterators = {source.iterator for source in sources}
+    if len(iterators) < len(sources) or not all(isinstance(leaf, NextValue) for leaf in flatten(returned)):
         raise ValueError(
-            "An input_fn that returns values of get_next() returns those of one call, and no others. Put "
-            "datasets together by Dataset.zip, and compute in Dataset.map."
+            "An input_fn that returns values of get_next() returns those of one call, and no others, or of "
+            "one call on each of its iterators. Put datasets together by Dataset.zip, and compute in "
+            "Dataset.map."
         )
-    return sources.pop().dataset_of(returned)
+    return sources[0].dataset_of(returned) if len(sources) == 1 else _zipped(sources, returned)
+
+
+def _zipped(sources: list[NextElement], returned: Any) -> Any:
+    """Return the dataset whose elements have values of one element of each source."""
+    starts = accumulate((len(flatten(source.dataset.element_spec)) for source in sources), initial=0)
+    start = dict(zip(sources, starts, strict=False))
+    zipped = sources[0].dataset.zip(tuple(source.dataset for source in sources))
+    places = [start[leaf.source] + leaf.place for leaf in flatten(returned)]
+
+    def chosen(*elements: Any) -> Any:
+        values = flatten(elements)
+        return rebuild(returned, [values[place] for place in places])
+
+    return zipped.map(chosen)

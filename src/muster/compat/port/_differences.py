@@ -172,7 +172,7 @@ DIFFERENCES = {
     "tf.nn.embedding_lookup_sparse": "takes ids padded with -1, too; examples without ids are never lost",
     "tf.nn.nce_loss": "partition_strategy is unused: weights are one table",
     "tf.numpy_function": "for Dataset.map, not in steps; text is str",
-    "tf.placeholder": "only for ServingInputReceiver: a step reads its batch",
+    "tf.placeholder": "for ServingInputReceiver: a step reads its batch",
     "tf.print": "each replica prints; numbers as NumPy shows them",
     "tf.py_func": "for Dataset.map, not in steps; text is str",
     "tf.py_function": "for Dataset.map, not in steps; values are NumPy's",

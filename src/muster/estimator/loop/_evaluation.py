@@ -51,7 +51,7 @@ def evaluate(
         steps: How many batches to take; None for all.
         checkpoint: What to evaluate, with an empty path if it was not read; None for initial values.
     """
-    returned = setup.call_input_fn(input_fn, ModeKeys.EVAL, strategy)
+    returned = setup.call_input_fn(input_fn, ModeKeys.EVAL, strategy, hooks)
     which = f" step {checkpoint.step}" if checkpoint is not None else ""
     with (
         progress_bar(setup.config, f"Evaluating{which}", "batches") as bar,
@@ -137,7 +137,7 @@ def predict(
         keys: Which of the predictions to return; None for all.
         single_examples: Whether to return one example at a time rather than a batch.
     """
-    returned = setup.call_input_fn(input_fn, ModeKeys.PREDICT, strategy)
+    returned = setup.call_input_fn(input_fn, ModeKeys.PREDICT, strategy, hooks)
     with (
         progress_bar(setup.config, "Predicting", "batches") as bar,
         Batches(returned, ModeKeys.PREDICT, prepare=setup.prepare, host=setup.host) as batches,

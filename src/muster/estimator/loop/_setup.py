@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
+from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.loop._asked_outputs import AskedOutputs
 from muster.estimator.loop._batches import Batches, HasExample, Prepare
+from muster.estimator.loop._feeding import let_hooks_feed
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
 from muster.estimator.loop._host_part import HostPart
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
@@ -99,9 +101,13 @@ class ModelSetup:
             )
         return checkpoint
 
-    def call_input_fn(self, input_fn: InputFn, mode: ModeKeys, strategy: Strategy) -> Any:
-        """Return what an input_fn returns for this worker."""
-        return call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
+    def call_input_fn(
+        self, input_fn: InputFn, mode: ModeKeys, strategy: Strategy, hooks: Sequence[SessionRunHook]
+    ) -> Any:
+        """Return what an input_fn returns for this worker, with the values that hooks feed."""
+        returned = call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
+        let_hooks_feed(returned, hooks)
+        return returned
 
     def log_share(self, batches: HasExample, strategy: Strategy) -> None:
         """Log which part of the input this worker reads, if there are others."""

@@ -148,7 +148,7 @@ class Training:
         config, strategy = self.setup.config, self.strategy
         context = strategy.input_context
         position = saved_position(checkpoint, context)
-        returned = self.setup.call_input_fn(self.input_fn, ModeKeys.TRAIN, strategy)
+        returned = self.setup.call_input_fn(self.input_fn, ModeKeys.TRAIN, strategy, self.hooks)
         batches: Batches | SharedBatches
         if strategy.servers is not None and is_shared(returned):
             batches = self._shared_batches(returned, strategy.servers, checkpoint, position)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import jax
 import numpy as np
 
+from muster.data import Initializer
 from muster.distribute.engine import StateStore
 from muster.estimator.session._fetches import Fetches, map_fetches
 from muster.program import only_data_errors
@@ -191,12 +192,13 @@ class Session:
         except KeyError:
             raise self._unknown(name) from None
 
-    def run(self, fetches: Fetches) -> Any:
+    def run(self, fetches: Fetches, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Read outputs of the last step, or variables, once they are computed.
 
         Args:
             fetches: The name of an output or the path of a variable, or a nested structure of them.
-                TensorFlow's ``loss:0`` is read as ``loss``.
+                TensorFlow's ``loss:0`` is read as ``loss``. Or initializers of TensorFlow 1's iterators.
+            feed_dict: Placeholder -> array, for initializers; None for all else.
 
         Returns:
             NumPy values in the structure of ``fetches``, which the caller may keep.
@@ -204,7 +206,15 @@ class Session:
         Raises:
             KeyError: There is no such output and no such variable.
             TypeError: A fetch is neither a name nor an `Output`.
+            ValueError: Something else than an initializer is to be fed.
         """
+        if initialized(fetches, feed_dict):
+            return None
+        if feed_dict:
+            raise ValueError(
+                f"session.run feeds {feed_dict!r}, but a compiled step reads its batch and nothing else. Put "
+                "the value into the input pipeline, or into a variable."
+            )
         self.check_step()
         return map_fetches(self._read, fetches)
 
@@ -295,6 +305,24 @@ class Session:
             f"There is no output or variable {name!r}. Outputs: {', '.join(sorted(known)) or 'none yet'}. "
             f"Variables: {', '.join(sorted(self.state)) or 'none'}."
         )
+
+
+def initialized(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> bool:
+    """Run fetches, and return True, if they are initializers of iterators; return False for others.
+
+    Args:
+        fetches: One, or a list or tuple.
+        feed_dict: Placeholder -> array.
+
+    Raises:
+        ValueError: The value of a placeholder is missing, or has another shape.
+    """
+    initializers = fetches if isinstance(fetches, list | tuple) else [fetches]
+    if not initializers or not all(isinstance(each, Initializer) for each in initializers):
+        return False
+    for initializer in initializers:
+        initializer.run(feed_dict)
+    return True
 
 
 def _spellings(name: str) -> tuple[str, ...]:
