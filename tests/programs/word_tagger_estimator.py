@@ -59,6 +59,8 @@ def input_fn(folder, params=None, for_training=False):
 
 
 def model_fn(features, labels, mode, params):
+    if isinstance(features, dict):  # of a request
+        features = features["words"], features["nwords"]
     words, nwords = features
     training = mode == tf.estimator.ModeKeys.TRAIN
     word_table = contrib.lookup.index_table_from_file(
@@ -106,6 +108,13 @@ def model_fn(features, labels, mode, params):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+def serving_input_fn():
+    words = tf.placeholder(dtype=tf.string, shape=[None, None], name="words")
+    nwords = tf.placeholder(dtype=tf.int32, shape=[None], name="nwords")
+    receiver_tensors = {"words": words, "nwords": nwords}
+    return tf.estimator.export.ServingInputReceiver(dict(receiver_tensors), receiver_tensors)
+
+
 def main():
     tf.set_random_seed(3)
     folder = tempfile.mkdtemp()
@@ -144,6 +153,12 @@ def main():
         right += sum(tag == pred for tag, pred in zip(tags, found["tags"]))
         total += len(words)
     assert right / total > 0.95, (right, total)
+
+    exported = estimator.export_saved_model(os.path.join(folder, "exported"), serving_input_fn)
+    predict = contrib.predictor.from_saved_model(exported)
+    sentence = ["ada", "left", "rome"]
+    answer = predict({"words": [sentence], "nwords": [len(sentence)]})
+    assert [tag.decode() for tag in answer["tags"][0]] == ["PER", "O", "LOC"], answer
 
 
 main()

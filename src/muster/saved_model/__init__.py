@@ -3,11 +3,13 @@
 A folder has ``saved_model.json``, a manifest with checksums of the other files; the weights in the
 safetensors format; for each different computation a StableHLO module, for any number of rows, on CPU and
 CUDA; and what the host does around it as data: parsing Examples, looking up and hashing text, and the names
-of classes.
+of classes. What a model_fn computes with text is there as Python code.
 """
 
+from muster.saved_model._arguments import Axes as Axes
 from muster.saved_model._arguments import Feature as Feature
 from muster.saved_model._arguments import feature_spec as feature_spec
+from muster.saved_model._arguments import named_axes as named_axes
 from muster.saved_model._arguments import symbolic_arguments as symbolic_arguments
 from muster.saved_model._describe import show_saved_model as show_saved_model
 from muster.saved_model._folder import contains_saved_model as contains_saved_model

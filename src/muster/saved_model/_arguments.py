@@ -1,8 +1,8 @@
 """What the host does with the inputs of a signature before its module computes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.export
@@ -11,6 +11,11 @@ import numpy as np
 from muster.data import FixedLenFeature, FixedLenSequenceFeature, TensorSpec, VarLenFeature, parse_example
 from muster.feature_column import FeatureColumn, host_arrays, host_specs
 from muster.saved_model._manifest import FeatureRecord, ParseRecord, SignatureRecord
+
+Axes: TypeAlias = tuple[str | int, ...]
+"""Sizes, and names of those that are free."""
+OwnCode: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, np.ndarray[Any, Any]]]
+"""Returns arguments of a module by key, given the features by key, of which text is bytes."""
 
 
 @dataclass(frozen=True)
@@ -41,29 +46,54 @@ def feature_spec(inputs: Mapping[str, TensorSpec], feature: Feature) -> TensorSp
     return TensorSpec((*free, *spec.shape), spec.dtype)
 
 
+def named_axes(features: Mapping[str, TensorSpec], *, shared: bool = False) -> dict[str, Axes]:
+    """Return the axes of features by key: sizes, and names for those that any call has its own of.
+
+    Args:
+        features: The shapes of the features. None is the number of rows on the first axis, and any size on
+            others.
+        shared: Whether other free sizes are the same for all features, on axes of one number.
+    """
+    return {
+        key: tuple(
+            size
+            if size is not None
+            else "batch"
+            if axis == 0
+            else f"size_{axis}"
+            if shared
+            else f"size_{number}_{axis}"
+            for axis, size in enumerate(spec.shape or ())
+        )
+        for number, (key, spec) in enumerate(features.items())
+    }
+
+
 def symbolic_arguments(
-    features: Mapping[str, TensorSpec], columns: Sequence[FeatureColumn], rows: str | None
+    features: Mapping[str, TensorSpec],
+    columns: Sequence[FeatureColumn],
+    rows: str | None,
+    axes_of: Mapping[str, Axes] | None = None,
 ) -> dict[str, jax.ShapeDtypeStruct]:
     """Return the arguments of a module, with symbols for the sizes that any call has its own of.
 
     Args:
-        features: The shapes and dtypes of the features that reach the module as they are, by key. None is the
-            number of rows on the first axis, and any size on others.
+        features: The shapes and dtypes of the features that reach the module as they are, by key, and of
+            what the program's own code computes on the host.
         columns: What the host computes.
         rows: The key of an argument with a zero for each row, or None.
+        axes_of: The axes of the features by key; None for those of `named_axes`.
     """
     scope = jax.export.SymbolicScope()
 
     def shape(axes: Sequence[str | int]) -> tuple[Any, ...]:
         return tuple(jax.export.symbolic_shape(", ".join(map(str, axes)), scope=scope)) if axes else ()
 
-    arguments = {}
-    for number, (key, spec) in enumerate(features.items()):
-        axes = [
-            size if size is not None else "batch" if axis == 0 else f"size_{number}_{axis}"
-            for axis, size in enumerate(spec.shape or ())
-        ]
-        arguments[key] = jax.ShapeDtypeStruct(shape(axes), step_dtype(spec.dtype))
+    axes_of = named_axes(features) if axes_of is None else axes_of
+    arguments = {
+        key: jax.ShapeDtypeStruct(shape(axes_of[key]), step_dtype(spec.dtype))
+        for key, spec in features.items()
+    }
     for number, column in enumerate(columns):
         for key, made in host_specs(column).items():
             axes = [f"width_{number}" if axis == "width" else axis for axis in made.axes]
@@ -122,10 +152,13 @@ class HostPart:
     Args:
         record: The signature.
         columns: Its columns.
+        own_code: What the program's own code computes; None for nothing.
     """
 
-    def __init__(self, record: SignatureRecord, columns: Sequence[FeatureColumn]) -> None:
-        self._record, self._columns = record, tuple(columns)
+    def __init__(
+        self, record: SignatureRecord, columns: Sequence[FeatureColumn], own_code: OwnCode | None
+    ) -> None:
+        self._record, self._columns, self._own_code = record, tuple(columns), own_code
         self._parsed: dict[str, dict[str, Any]] = {}
         self._numbers = {
             key: {word: number for number, word in enumerate(feature.words)}
@@ -151,6 +184,8 @@ class HostPart:
         for key, numbers in self._numbers.items():
             features[key] = _numbered(key, features[key], numbers)
         arrays = {key: _not_empty(array) for key, array in host_arrays(features, self._columns).items()}
+        if self._own_code is not None:
+            arrays.update(self._own_code(features))
         if self._record.rows is not None:
             first = next(iter(inputs.values()))
             arrays[self._record.rows] = np.zeros(len(first), np.float32)

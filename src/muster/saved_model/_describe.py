@@ -49,6 +49,8 @@ def _signature(name: str, record: SignatureRecord) -> list[str]:
             dtype = "string" if parse.dtype == "str" else parse.dtype
             sizes = "any number" if parse.kind == "variable" else f"{parse.kind} {list(parse.shape)}"
             lines.append(f"  parsed  {key}: {dtype}, {sizes}")
+    if record.own_code is not None:
+        lines.append(f"  code    {record.own_code}: Python of the program that exported it, run by each call")
     return lines
 
 

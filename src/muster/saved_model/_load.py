@@ -1,7 +1,9 @@
 """Loading saved models."""
 
 import os
+import pickle
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,8 +13,9 @@ from muster._compilation_cache import keep_compiled
 from muster._errors import DamagedCheckpointError, DamagedSavedModelError, SavedModelError
 from muster.checkpoint import FileRecord, open_regular, read_arrays
 from muster.feature_column import column_from_data
+from muster.saved_model._arguments import OwnCode
 from muster.saved_model._folder import missing, read_file, read_manifest
-from muster.saved_model._manifest import Manifest
+from muster.saved_model._manifest import OWN_CODE, Manifest
 from muster.saved_model._modules import read_module
 from muster.saved_model._signature import Signature
 
@@ -53,6 +56,9 @@ class SavedModel:
 def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     """Load a saved model, with JAX alone: neither Keras nor the program that trained it is needed.
 
+    But for a model_fn that reads text: what it does with text is kept as Python code, which a call of the
+    signature runs. Call models of this kind only if you trust their source.
+
     What is compiled for a number of rows is kept in the user's cache directory for the next process.
 
     Args:
@@ -77,14 +83,33 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     for name, record in manifest.signatures.items():
         columns = [column_from_data(each, find_file, modules.__getitem__) for each in record.columns]
         module = modules[record.module]
-        signatures[name] = Signature(
-            name, record, columns, module, [weights[each] for each in record.weights]
-        )
+        own_code = None if record.own_code is None else _OwnCode(record.own_code, files[record.own_code])
+        of_module = [weights[each] for each in record.weights]
+        signatures[name] = Signature(name, record, columns, module, of_module, own_code)
     return SavedModel(path, signatures, manifest.files)
 
 
 def _is_read(name: str) -> bool:
-    return name.endswith(".stablehlo") or name.startswith("assets" + os.sep)
+    return name.endswith((".stablehlo", OWN_CODE)) or name.startswith("assets" + os.sep)
+
+
+class _OwnCode:
+    """Calls code of the program that wrote a saved model, which it loads at the first call."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self._name, self._data = name, data
+        self._loaded: OwnCode | None = None
+
+    def __call__(self, features: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
+        if self._loaded is None:
+            try:
+                self._loaded = pickle.loads(self._data)
+            except Exception as exc:
+                raise SavedModelError(
+                    f"{self._name} has Python code of the program that exported the model, and it cannot be "
+                    f"loaded here: {exc}. Install the packages that it imports, in the versions it had."
+                ) from exc
+        return self._loaded(features)
 
 
 def _weights(path: str, manifest: Manifest) -> dict[str, np.ndarray]:

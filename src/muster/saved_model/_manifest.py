@@ -16,6 +16,8 @@ from muster.checkpoint import FileRecord, with_checksum, without_checksum
 
 MANIFEST = "saved_model.json"
 FORMAT = 1
+OWN_CODE = ".pickle"
+"""How the names of files end that have the program's own code."""
 
 PREDICT = "tensorflow/serving/predict"
 CLASSIFY = "tensorflow/serving/classify"
@@ -112,6 +114,7 @@ class SignatureRecord:
         rows: The argument that only says how many examples there are, by a zero for each; None for none.
         module: The file with the computation.
         weights: The names of the weights that the module takes, in order.
+        own_code: The file with the program's own code, which computes arguments of features; None for none.
     """
 
     method_name: str
@@ -123,6 +126,7 @@ class SignatureRecord:
     rows: str | None
     module: str
     weights: tuple[str, ...]
+    own_code: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,13 +11,27 @@ import jax
 import numpy as np
 
 from muster._errors import SavedModelError
+from muster._pickle import dumps
 from muster._version import __version__
 from muster.checkpoint import FileRecord, write_arrays
 from muster.data import TensorSpec
 from muster.feature_column import FeatureColumn, NumericColumn, SequenceNumericColumn, column_as_data
-from muster.saved_model._arguments import Feature, feature_record, feature_spec, symbolic_arguments
+from muster.saved_model._arguments import (
+    Feature,
+    OwnCode,
+    feature_record,
+    feature_spec,
+    symbolic_arguments,
+)
 from muster.saved_model._folder import write_file, write_folder
-from muster.saved_model._manifest import Manifest, OutputRecord, SignatureRecord, TensorRecord, WeightRecord
+from muster.saved_model._manifest import (
+    OWN_CODE,
+    Manifest,
+    OutputRecord,
+    SignatureRecord,
+    TensorRecord,
+    WeightRecord,
+)
 from muster.saved_model._modules import (
     PLATFORMS,
     Computation,
@@ -56,6 +70,8 @@ class SignatureToSave:
         features: The features of the model by key.
         columns: What the host computes of them.
         rows: The computation's argument with a zero for each row, or None.
+        own_code: Computes further arguments of features, on the host; None for nothing. It is kept by
+            cloudpickle, and whoever calls the signature runs it.
     """
 
     method_name: str
@@ -65,6 +81,7 @@ class SignatureToSave:
     features: Mapping[str, Feature]
     columns: Sequence[FeatureColumn] = ()
     rows: str | None = None
+    own_code: OwnCode | None = None
 
 
 def save(
@@ -171,16 +188,27 @@ class _Writer:
             rows=signature.rows,
             module=self._store(module.data, name),
             weights=module.weights,
+            own_code=None if signature.own_code is None else self._own_code(signature.own_code),
         )
 
-    def _store(self, data: bytes, name: str) -> str:
-        """Write a module under a name of its own, once."""
+    def _own_code(self, code: OwnCode) -> str:
+        try:
+            data = dumps(code)
+        except Exception as exc:
+            raise SavedModelError(
+                "What the model computes with text is kept as Python code, and something in it cannot be "
+                f"pickled: {exc}. Use no open files and locks in it, or look up text before the model."
+            ) from exc
+        return self._store(data, "own_code", OWN_CODE)
+
+    def _store(self, data: bytes, name: str, suffix: str = ".stablehlo") -> str:
+        """Write a module, or code, under a name of its own, once."""
         digest = hashlib.sha256(data).hexdigest()[:12]
         plain = "".join(letter if letter.isalnum() else "_" for letter in name)
         for file in self._files:
-            if file.endswith(f"-{digest}.stablehlo"):
+            if file.endswith(f"-{digest}{suffix}"):
                 return file
-        return self._write(f"{plain}-{digest}.stablehlo", data)
+        return self._write(f"{plain}-{digest}{suffix}", data)
 
     def _vocabulary(self, path: str) -> str:
         data = Path(path).read_bytes()

@@ -9,7 +9,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster.data import TensorSpec
 from muster.feature_column import FeatureColumn
-from muster.saved_model._arguments import HostPart
+from muster.saved_model._arguments import HostPart, OwnCode
 from muster.saved_model._manifest import OutputRecord, SignatureRecord, TensorRecord
 from muster.saved_model._sample import sample_inputs
 
@@ -25,6 +25,7 @@ class Signature:
         columns: What the host computes.
         module: The computation: takes a list of weights, and arguments by key.
         weights: The weights, in the order of the module's.
+        own_code: What the program's own code computes of features; None for nothing.
     """
 
     def __init__(
@@ -34,9 +35,10 @@ class Signature:
         columns: Sequence[FeatureColumn],
         module: Callable[..., Any],
         weights: Sequence[Any],
+        own_code: OwnCode | None = None,
     ) -> None:
         self._name, self._record = name, record
-        self._host = HostPart(record, columns)
+        self._host = HostPart(record, columns, own_code)
         self._module, self._weights = module, list(weights)
         self._words = {
             key: None if output.words is None else np.array([word.encode() for word in output.words], object)

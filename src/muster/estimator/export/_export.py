@@ -12,11 +12,13 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import call_model_fn
 from muster.estimator._words import Words
 from muster.estimator.export._model_inputs import ModelInputs, model_inputs
+from muster.estimator.export._own_code import with_own_code
 from muster.estimator.export._receivers import ServingInputReceiver, TensorServingInputReceiver
 from muster.estimator.export._signatures import plan_signatures, values_of
 from muster.estimator.export._supervised_outputs import outputs_of
 from muster.estimator.export._supervised_receivers import AnyReceiver, ReceiverFn, SupervisedInputReceiver
 from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._host_part import HostPart
 from muster.estimator.loop._setup import ModelSetup
 from muster.program import name_output
 from muster.saved_model import Computation, Output, SignatureToSave, any_number_of_rows, save, trace
@@ -115,7 +117,10 @@ def _signatures(
     """
     receiver = _called(receiver_fn, mode)
     inputs = model_inputs(setup, receiver, mode)
-    exported = _traced(setup, checkpoint, mode, inputs, weights)
+    if inputs.for_own_code:
+        exported, inputs = _traced_with_own_code(setup, checkpoint, mode, inputs, weights)
+    else:
+        exported = _traced(setup, checkpoint, mode, inputs, weights)
     plans = plan_signatures(
         exported.outputs, receiver.receiver_tensors, receiver.receiver_tensors_alternatives
     )
@@ -128,6 +133,7 @@ def _signatures(
             features=inputs.features(plan.inputs),
             columns=inputs.columns,
             rows=inputs.rows,
+            own_code=inputs.own_code,
         )
         for name, plan in plans.items()
     }
@@ -149,6 +155,28 @@ def _called(receiver_fn: ReceiverFn, mode: ModeKeys) -> AnyReceiver:
         f"serving_input_receiver_fn must return a {wanted}ServingInputReceiver in the mode {str(mode)!r}, "
         f"got {receiver!r}."
     )
+
+
+def _traced_with_own_code(
+    setup: ModelSetup,
+    checkpoint: Checkpoint | None,
+    mode: ModeKeys,
+    inputs: ModelInputs,
+    weights: dict[str, AnyArray],
+) -> tuple[_Exported, ModelInputs]:
+    """Trace a model_fn that reads text on the shapes of requests, and find out what the host computes."""
+
+    def look(batch: Batch, host: HostPart) -> None:
+        dataclasses.replace(setup, host=host).trace(mode, _Shapes(batch), checkpoint)
+
+    failures: list[Exception] = []
+    for ways in with_own_code(inputs, look):
+        own = dataclasses.replace(setup, host=ways.host)
+        try:
+            return _traced(own, checkpoint, mode, ways, weights), ways
+        except Exception as exc:
+            failures.append(exc)
+    raise failures[0]
 
 
 def _traced(

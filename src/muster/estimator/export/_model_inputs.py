@@ -1,7 +1,7 @@
 """Find the arguments of an exported model: features, labels, and what the host makes of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -11,6 +11,7 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._words import WordNumbers
 from muster.estimator.export._supervised_receivers import AnyReceiver, SupervisedInputReceiver
 from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._host_part import HostPart, OnHost
 from muster.estimator.loop._setup import ModelSetup
 from muster.feature_column import ColumnPlaceholder, FeatureColumn, host_columns, leaf_keys
 from muster.saved_model import Feature, symbolic_arguments
@@ -25,17 +26,32 @@ class ModelInputs:
 
     Attributes:
         arguments: The arguments of its computation by key, with symbols for free sizes.
-        batch: Returns the batch of a model_fn, given arguments by key.
+        given_batch: Returns the batch of a model_fn without what the host computes, given arguments by key.
         columns: What the host computes of features.
         rows: The argument with a zero for each row, or None.
         given: What the host takes, by key: features, and labels under keys of their own.
+        for_own_code: The features of a model_fn that reads text itself, by key; none for others.
+        batch_keys: Their keys in the batch.
+        own_code: What the host computes of them; None for nothing.
+        computed: The arguments that are of that.
+        host: Shows the batch to the model_fn.
     """
 
     arguments: Mapping[str, jax.ShapeDtypeStruct]
-    batch: Callable[[Mapping[str, Any]], Batch]
+    given_batch: Callable[[Mapping[str, Any]], Batch]
     columns: Sequence[FeatureColumn]
     rows: str | None
     given: Mapping[str, Placeholder]
+    for_own_code: Mapping[str, Placeholder]
+    batch_keys: Mapping[str, str]
+    own_code: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    computed: tuple[str, ...] = ()
+    host: HostPart = field(default_factory=HostPart)
+
+    def batch(self, arguments: Mapping[str, Any]) -> Batch:
+        """Return the batch of a model_fn, given arguments by key."""
+        given = {key: value for key, value in arguments.items() if key not in self.computed}
+        return self.given_batch(given)._replace(computed={key: arguments[key] for key in self.computed})
 
     def features(self, inputs: Mapping[str, Placeholder]) -> dict[str, Feature]:
         """Return where all that the host takes comes from, given what a request fills.
@@ -63,6 +79,8 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
     # A model without columns reads how many rows there are; to evaluate, perhaps weights, too.
     reads_features = setup.columns_read != () or mode != ModeKeys.PREDICT
     steps = {key: each for key, each in passed.items() if reads_features and _is_for_steps(each)}
+    reads_texts = setup.columns_read is None and not of_columns
+    texts = {key: each for key, each in passed.items() if reads_texts and _is_text(each)}
     rows = next(iter(features)) if setup.columns_read == () and not steps else None
     computed = {key: each for key, each in steps.items() if isinstance(each, ComputedPlaceholder)}
     sources = {
@@ -74,12 +92,14 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
     of_host = {key for column in columns for key in leaf_keys(column)}
     for each in of_columns:
         passed = each.features | passed
-    given = {key: _of_host(key, each) for key, each in passed.items() if key in of_host}
+    given = {key: _of_host(key, each) for key, each in passed.items() if key in of_host} | texts
     single = not isinstance(receiver.features, Mapping)
+    batch_keys = {key: "features" if single else f"features[{key!r}]" for key in features}
 
     def batch(arguments: Mapping[str, Any]) -> Batch:
         left = {*named, *sources.values()}
         own = {key: value for key, value in arguments.items() if key not in left}
+        own |= {key: OnHost(batch_keys[key]) for key in texts}
         for key, each in computed.items():
             own[key] = _computed(each, [arguments[sources[source]] for source in each.sources])
         own_labels = {key.removeprefix(f"{_LABELS}/"): arguments[key] for key in named}
@@ -89,13 +109,16 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
         )
 
     read = {key: each for key, each in steps.items() if key not in computed}
+    for_own_code = read | texts if texts else {}
     read |= {name: source for source, name in sources.items()} | named
     return ModelInputs(
         arguments=symbolic_arguments(read, columns, rows),
-        batch=batch,
+        given_batch=batch,
         columns=columns,
         rows=rows,
         given=given | read,
+        for_own_code=for_own_code,
+        batch_keys={key: batch_keys[key] for key in for_own_code},
     )
 
 
@@ -137,7 +160,7 @@ def _check_features(features: Mapping[str, Placeholder], columns: Sequence[Featu
             f"It gives: {', '.join(sorted(features)) or 'none'}."
         )
     for key, each in features.items():
-        if columns is None and not _is_for_steps(each):
+        if columns is None and not (_is_for_steps(each) or _is_text(each)):
             raise ValueError(
                 f"The feature {key} is {_kind(each)}, and a model_fn computes with arrays of numbers. Leave "
                 "it out, or let columns take it: transform_features(features, feature_columns)."
@@ -157,6 +180,10 @@ def _check_labels(labels: Mapping[str, Placeholder], features: Mapping[str, Plac
 
 def _is_for_steps(feature: Placeholder) -> bool:
     return feature.shape is not None and feature.dtype.kind in "biufcV"
+
+
+def _is_text(feature: Placeholder) -> bool:
+    return feature.shape is not None and feature.dtype.kind == "U"
 
 
 def _kind(feature: Placeholder) -> str:

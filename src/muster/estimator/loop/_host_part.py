@@ -73,22 +73,26 @@ class HostPart:
             self.left_out |= left_out
         batch = _without_values(Batch(kept, labels), values)
         self._examples.update(values)
-        return batch._replace(computed=host_computed(values | _named(batch), self._asked.values()))
+        return batch._replace(computed=host_computed(values | named(batch), self.asked))
 
     @contextlib.contextmanager
     def shown(self, batch: Batch, example: Batch) -> Iterator[Batch]:
         """Yield a batch as a model_fn sees it, which is traced on an example: see `HostElement`."""
-        numbers = _named(example)
+        element = HostElement(self._known(example), named(batch), batch.computed)
+        self._elements.append(element)
+        features, labels = replaced(batch[:2], OnHost, lambda each: element.value(each.key))
+        with element.traced():
+            yield Batch(features, labels)
+
+    def _known(self, example: Batch) -> dict[str, Any]:
+        """Return the values of an example by their keys, with those that no step gets."""
+        numbers = named(example)
         rows = next((leaf.shape[0] for leaf in numbers.values() if leaf.shape), None)
         texts = {  # of batches that were prepared together, of which each has fewer rows
             key: value[:rows] if isinstance(value, np.ndarray) else value
             for key, value in self._examples.items()
         }
-        element = HostElement(texts | numbers, _named(batch), batch.computed)
-        self._elements.append(element)
-        features, labels = replaced(batch[:2], OnHost, lambda each: element.value(each.key))
-        with element.traced():
-            yield Batch(features, labels)
+        return texts | numbers
 
     def add(self, columns: Iterable[FeatureColumn]) -> bool:
         """Add columns that the model_fn uses; return whether one of them was not known."""
@@ -103,6 +107,11 @@ class HostPart:
         self.left_out -= new
         return bool(new)
 
+    @property
+    def asked(self) -> tuple[HostPlace, ...]:
+        """What the model_fn has been seen to need of the host."""
+        return tuple(self._asked.values())
+
     def learn(self) -> bool:
         """Compute what steps that were traced ask for from now on; return whether that is new."""
         asked = {key: place for element in self._elements for key, place in element.asked.items()}
@@ -112,7 +121,7 @@ class HostPart:
         return bool(new)
 
 
-def _named(batch: Batch) -> dict[str, Any]:
+def named(batch: Batch) -> dict[str, Any]:
     """Return the arrays of a batch by their keys."""
     return {
         _key(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(batch._replace(computed={}))

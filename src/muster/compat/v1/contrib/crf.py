@@ -71,7 +71,7 @@ def crf_log_norm(inputs: ArrayLike, sequence_lengths: ArrayLike, transition_para
         new = scores + jax.nn.logsumexp(alphas[:, :, None] + transitions, axis=1)
         return jnp.where((time < lengths)[:, None], new, alphas), None
 
-    alphas, _ = jax.lax.scan(step, steps[0], (jnp.arange(1, len(steps)), steps[1:]))
+    alphas, _ = jax.lax.scan(step, steps[0], (jnp.arange(1, steps.shape[0]), steps[1:]))
     return jnp.where(lengths > 0, jax.nn.logsumexp(alphas, axis=1), 0)
 
 
@@ -115,23 +115,24 @@ def crf_decode(
     steps = jnp.swapaxes(jnp.asarray(as_array(potentials)), 0, 1)
     lengths = jnp.maximum(jnp.asarray(as_array(sequence_length)), 1)
     transitions = jnp.asarray(as_array(transition_params))
-    times = jnp.arange(1, len(steps))
+    times = jnp.arange(steps.shape[0])
 
     def forward(best: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         time, scores = now
         to = best[:, :, None] + transitions
         going = (time < lengths)[:, None]
-        return jnp.where(going, scores + jnp.max(to, axis=1), best), jnp.argmax(to, axis=1)
+        onward = jnp.where(going, scores + jnp.max(to, axis=1), best)
+        return jnp.where(time == 0, scores, onward), jnp.argmax(to, axis=1)
 
-    best, origins = jax.lax.scan(forward, steps[0], (times, steps[1:]))
+    best, origins = jax.lax.scan(forward, jnp.zeros_like(steps[0]), (times, steps))
 
     def backward(tag: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         time, origin = now
         before = jnp.take_along_axis(origin, tag[:, None], axis=1)[:, 0]
         return jnp.where(time < lengths, before, tag), jnp.where(time < lengths, tag, 0)
 
-    first, rest = jax.lax.scan(backward, jnp.argmax(best, axis=1), (times, origins), reverse=True)
-    tags = jnp.swapaxes(jnp.concatenate([first[None], rest]), 0, 1)
+    _, found = jax.lax.scan(backward, jnp.argmax(best, axis=1), (times, origins), reverse=True)
+    tags = jnp.swapaxes(found, 0, 1)
     return tags.astype(jnp.int32), jnp.max(best, axis=1)
 
 

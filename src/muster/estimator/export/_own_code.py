@@ -1,0 +1,171 @@
+"""What an exported model_fn computes with text: found on examples, and done on the host for each request."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster.data import TensorSpec
+from muster.estimator.export._model_inputs import ModelInputs
+from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._host_part import HostPart
+from muster.program import HostPlace, host_computed
+from muster.saved_model import Axes, named_axes, symbolic_arguments
+
+# Texts of two examples: words whose number differs, and numbers, for a model_fn that reads these.
+_TEXTS = (("a b", "a b c"), ("1", "2"))
+# How often a model_fn is traced to find out what the host is to do for it.
+_TRACES = 10
+
+
+class RequestHost(HostPart):
+    """Shows a model_fn requests with text, and learns what the host is to compute of them.
+
+    Args:
+        examples: The values of an example, by the keys of a batch.
+    """
+
+    def __init__(self, examples: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._examples = dict(examples)
+
+    def _known(self, example: Batch) -> dict[str, Any]:
+        return self._examples
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnCode:
+    """Computes, of the features of a request, what the model_fn needs of the host.
+
+    Args:
+        places: What it needs.
+        keys: The keys that features have in a batch.
+    """
+
+    places: Sequence[HostPlace]
+    keys: Mapping[str, str]
+
+    def __call__(self, features: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the module by key."""
+        values = {key: _as_text(np.asarray(features[name])) for name, key in self.keys.items()}
+        return host_computed(values, self.places)
+
+
+def with_own_code(inputs: ModelInputs, trace: Callable[[Batch, HostPart], object]) -> Iterator[ModelInputs]:
+    """Yield the inputs of a model_fn that reads text with what the host is to compute of it.
+
+    In the first, each feature has free sizes of its own. In the second, which is for a model_fn that needs
+    it so, those of axes of one number are the same.
+
+    Args:
+        inputs: The inputs without that.
+        trace: Traces the model_fn on a batch that a host's part shows it.
+
+    Raises:
+        Exception: Whatever the model_fn raises with text of any kind.
+    """
+    specs = dict(inputs.for_own_code)
+    failures: list[Exception] = []
+    for texts in _TEXTS:
+        examples = [_example(specs, number, text) for number, text in enumerate(texts)]
+        try:
+            places = _places(inputs, examples[0], trace)
+        except Exception as exc:
+            failures.append(exc)
+            continue
+        made = [host_computed(_by_batch_key(inputs, each), places) for each in examples]
+        break
+    else:
+        raise failures[0]
+    computed = {key: TensorSpec(None, value.dtype) for key, value in made[0].items()}
+    names = {key: name for name, key in inputs.batch_keys.items()}
+    sources = {place.key: sorted(names[key] for key in place.sources()) for place in places}
+    read = {key: spec for key, spec in specs.items() if key in inputs.arguments}
+    for shared in (False, True):
+        axes = named_axes(specs, shared=shared)
+        for key in computed:
+            axes[key] = _axes(key, [value[key] for value in made], examples, axes, sources[key])
+        yield dataclasses.replace(
+            inputs,
+            arguments=symbolic_arguments(read | computed, (), None, axes),
+            own_code=OwnCode(places, inputs.batch_keys) if places else None,
+            computed=tuple(computed),
+            host=RequestHost(_by_batch_key(inputs, examples[0])),
+        )
+
+
+def _places(
+    inputs: ModelInputs, example: Mapping[str, Any], trace: Callable[[Batch, HostPart], object]
+) -> tuple[HostPlace, ...]:
+    """Return what the model_fn needs of the host."""
+    values = _by_batch_key(inputs, example)
+    host = RequestHost(values)
+    arguments = {key: value for key, value in example.items() if key in inputs.arguments}
+    for _ in range(_TRACES):
+        batch = inputs.batch(arguments)._replace(computed=host_computed(values, host.asked))
+        trace(batch, host)
+        if not host.learn():
+            break
+    return host.asked
+
+
+def _by_batch_key(inputs: ModelInputs, example: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: example[name] for name, key in inputs.batch_keys.items()}
+
+
+def _example(specs: Mapping[str, TensorSpec], number: int, text: str) -> dict[str, Any]:
+    """Return values of features: one of two examples, which differ in all sizes that are free."""
+    sizes = {key: _sizes(key, specs, number) for key in specs}
+    return {key: _value(key, specs, sizes, text) for key in specs}
+
+
+def _sizes(key: str, specs: Mapping[str, TensorSpec], number: int) -> tuple[int, ...]:
+    # Sizes of axes with one number are equal: else features could not be put together.
+    return tuple(
+        size if size is not None else (2 if axis == 0 else 3 + 4 * axis) + number
+        for axis, size in enumerate(specs[key].shape or ())
+    )
+
+
+def _value(key: str, specs: Mapping[str, TensorSpec], sizes: Mapping[str, tuple[int, ...]], text: str) -> Any:
+    shape, dtype = sizes[key], specs[key].dtype
+    if dtype.kind == "U":
+        return np.full(shape, text)
+    # Whole numbers may be lengths of the rows of another feature.
+    longer = [other for other, each in sizes.items() if each[:-1] == shape and specs[other].dtype.kind == "U"]
+    fill = sizes[longer[0]][-1] if longer and dtype.kind in "iu" else 1
+    return np.full(shape, fill, jax.dtypes.canonicalize_dtype(dtype))
+
+
+def _axes(
+    key: str,
+    values: Sequence[np.ndarray[Any, Any]],
+    examples: Sequence[Mapping[str, Any]],
+    axes_of: Mapping[str, Axes],
+    sources: Sequence[str],
+) -> Axes:
+    """Return the axes of what the host computes: those of features whose sizes it has, or its own.
+
+    Its sources come first. Others have the sizes, too, that were given as lengths.
+    """
+    symbol = "".join(letter if letter.isalnum() else "_" for letter in f"size_{key}")
+    known: dict[tuple[int, int], str] = {}
+    for name in (*sources, *(each for each in examples[0] if each not in sources)):
+        sizes = zip(axes_of[name], examples[0][name].shape, examples[1][name].shape, strict=True)
+        for axis, first, second in sizes:
+            if isinstance(axis, str):
+                known.setdefault((first, second), axis)
+    return tuple(
+        first if first == second else known.get((first, second), f"{symbol}_{axis}")
+        for axis, (first, second) in enumerate(zip(values[0].shape, values[1].shape, strict=True))
+    )
+
+
+def _as_text(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return text as input pipelines have it."""
+    if array.dtype.kind != "O":
+        return array
+    words = [each.decode("utf-8", "surrogateescape") for each in array.ravel().tolist()]
+    return np.array(words, str).reshape(array.shape)
