@@ -23,6 +23,7 @@ from muster.distribute.fit._fit_tensorboard import setting_model, summaries_of
 from muster.distribute.fit._interrupted import told_of_interrupts
 from muster.distribute.fit._keras_steps import KERAS_STEPS, taking_data
 from muster.distribute.fit._step_signature import FUNCTIONS, may_have_own_steps
+from muster.distribute.fit._step_texts import is_text
 from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
@@ -108,7 +109,7 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
         call = inspect.signature(original).bind(self, *args, **kwargs)
         adapt(call.arguments, self, DATASETS, trains_or_tests=original.__name__ != "predict")
         has_dataset = any(isinstance(value, DATASETS) for value in call.arguments.values())
-        if has_dataset or may_have_own_steps(self):
+        if has_dataset or may_have_own_steps(self) or is_text(call.arguments.get("x")):
             _adopt(self, get_strategy())
             return getattr(self, original.__name__)(*call.args[1:], **call.kwargs)
         return original(*call.args, **call.kwargs)

@@ -48,13 +48,14 @@ def first_to_predict(data: Any, batch_size: int | None) -> Any:
     """Return the first batch of what ``predict`` takes, but for a generator."""
     if isinstance(data, keras.utils.PyDataset):
         return data[0]
-    leaves, structure = jax.tree.flatten(data)
-    if all(hasattr(leaf, "shape") for leaf in leaves):
-        rows = slice(batch_size or _BATCH_SIZE)
-        return keras.utils.pack_x_y_sample_weight(
-            jax.tree.unflatten(structure, [np.asarray(leaf[rows]) for leaf in leaves])
-        )
+    if all(hasattr(leaf, "shape") for leaf in jax.tree.leaves(data)):
+        return keras.utils.pack_x_y_sample_weight(first_rows(data, batch_size))
     return next(iter(data))
+
+
+def first_rows(data: Any, batch_size: int | None = None) -> Any:
+    """Return the rows of arrays that the first batch may have."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf[: batch_size or _BATCH_SIZE]), data)
 
 
 def first_of_epoch(iterator: Any) -> Any:

@@ -332,6 +332,7 @@ class DistributedTrainer:
     def _prepare_data(self, name: str, arguments: dict[str, Any]) -> None:
         """Choose where steps draw batches, and replace datasets by objects that Keras knows."""
         adapt(arguments, self._model, self.datasets, trains_or_tests=name != PREDICTS)
+        self._read_text(name, arguments)
         x = arguments.get("x")
         per_epoch = arguments.get("steps_per_epoch" if name == TRAINS else "steps")
         if isinstance(x, self.datasets):
@@ -358,6 +359,18 @@ class DistributedTrainer:
         if isinstance(validation, self.datasets):
             steps = arguments.get("validation_steps")
             arguments["validation_data"] = self._dataset_batches(validation, steps)
+
+    def _read_text(self, name: str, arguments: dict[str, Any]) -> None:
+        """Let the host compute what steps need of text: see `OwnSteps.read_text`."""
+        x, held_out = arguments.get("x"), arguments.get("validation_data")
+        if not isinstance(x, StepBatches):
+            labels = [arguments.get(each) for each in ("y", "sample_weight")]
+            arguments["x"] = self.own.read_text(name, x, labels)
+        if isinstance(held_out, tuple | list):
+            read = self.own.read_text(TESTS, held_out[0], held_out[1:])
+            arguments["validation_data"] = (read, *held_out[1:])
+        elif held_out is not None:
+            arguments["validation_data"] = self.own.read_text(TESTS, held_out)
 
     def _dataset_batches(
         self,

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from muster._keras import keras
-from muster.distribute.fit._first_batch import first_of_epoch, first_to_predict, packed, peeked
+from muster.data import Dataset
+from muster.distribute.fit._first_batch import first_of_epoch, first_rows, first_to_predict, packed, peeked
 from muster.distribute.fit._stateful_step import StatefulStep
 from muster.distribute.fit._step_signature import FUNCTIONS, takes_data
+from muster.distribute.fit._step_texts import StepTexts, dataset_has_text, is_prepared, is_text
 from muster.distribute.replicas._replica_context import ReplicaGroup
 from muster.program.variables import replace_build, replace_results
 
@@ -30,6 +32,7 @@ class OwnSteps:
         self._strategy = strategy
         self._known = known
         self._steps: dict[str, StatefulStep] = {}
+        self._texts: dict[str, StepTexts] = {}
         self._first: dict[str, Any] = {}
         self._running: list[str] = []
 
@@ -60,11 +63,57 @@ class OwnSteps:
 
     def _choose(self, method: str) -> None:
         model, step = self._model, self._steps.get(method)
-        if not takes_data(model, method):
+        if method not in self._texts and not takes_data(model, method):
             self._steps.pop(method, None)
         elif step is None or not step.recorded or getattr(model, FUNCTIONS[method]) is None:
-            known = functools.partial(self._known, method)
-            self._steps[method] = StatefulStep(model, method, self._strategy, known)
+            self._steps[method] = self._new(method)
+
+    def _new(self, method: str) -> StatefulStep:
+        known = functools.partial(self._known, method)
+        return StatefulStep(self._model, method, self._strategy, known, self._texts.get(method))
+
+    def read_text(self, method: str, data: Any, others: Any = ()) -> Any:
+        """Return data with what the step of a method needs of its text, which the host computes: numbers.
+
+        The step is traced with the first batch, to learn what this is.
+
+        Args:
+            method: ``fit``, ``evaluate`` or ``predict``.
+            data: A dataset, or inputs in memory. Without text it is returned as it is.
+            others: The labels and weights of inputs in memory.
+        """
+        if is_prepared(data):
+            return data
+        if not (dataset_has_text(data) or is_text(data)) or not self._may_read_text(method):
+            if self._texts.pop(method, None) is not None:
+                self._forget(method)
+            return data
+        of_batches = isinstance(data, Dataset)
+        first = next(iter(data.take(1)), None) if of_batches else packed(first_rows((data, *others)))
+        if first is None:
+            return data
+        texts = self._texts.setdefault(method, StepTexts())
+        texts.begin(first)
+        learns = True
+        while learns:
+            self._new(method).record(texts.prepare(first))
+            learns = texts.learn()
+            if learns:
+                self._forget(method)
+        self._choose(method)
+        if of_batches:
+            return data.map(lambda *batch: texts.prepare(batch if len(batch) > 1 else batch[0]))
+        return texts.prepare(data)
+
+    def _may_read_text(self, method: str) -> bool:
+        """Return whether the model, or its step of a method, is code of the program."""
+        own_call = not type(self._model).call.__module__.startswith("keras.")
+        return own_call or takes_data(self._model, method)
+
+    def _forget(self, method: str) -> None:
+        """Let a step that was traced, and what was compiled of it, be made anew."""
+        self._steps.pop(method, None)
+        setattr(self._model, FUNCTIONS[method], None)
 
     def look_at(self, method: str, arguments: dict[str, Any]) -> None:
         """Look at the first batch of the arguments of a call, if a step is to be traced with it.

@@ -16,6 +16,7 @@ from muster._keras import keras
 from muster.distribute.engine._split import unwrapped
 from muster.distribute.engine._traced import Step
 from muster.distribute.fit._step_signature import STEPS
+from muster.distribute.fit._step_texts import StepTexts
 from muster.distribute.replicas._replica_context import ReplicaContext, ReplicaGroup, entered
 from muster.program import only_data_errors
 from muster.program.trace import FunctionProgram, run_eagerly
@@ -35,16 +36,23 @@ class StatefulStep:
         method: ``fit``, ``evaluate`` or ``predict``.
         strategy: The strategy that runs the model. The step sees all rows of a batch, as a single replica.
         known: Returns the variables that Keras passes for this method, in its order.
+        texts: What the host computes for the step of the text in a batch; None if there is none.
     """
 
     def __init__(
-        self, model: Any, method: str, strategy: ReplicaGroup, known: Callable[[], list[Any]]
+        self,
+        model: Any,
+        method: str,
+        strategy: ReplicaGroup,
+        known: Callable[[], list[Any]],
+        texts: StepTexts | None = None,
     ) -> None:
         self._model = model
         self._name = STEPS[method]
         self._results = _arrays_of if method == "predict" else self._logs_of
         self._strategy = strategy
         self._known = known
+        self._texts = texts
         self._program: FunctionProgram[None] | None = None
 
     def record(self, batch: Any) -> None:
@@ -119,8 +127,9 @@ class StatefulStep:
 
     def run(self, data: Any) -> Any:
         """Run the model's step in the scope of this code, and return its results as arrays."""
-        with entered(ReplicaContext(self._strategy, None)), self._explained():
-            return self._results(getattr(self._model, self._name)(data))
+        shown = contextlib.nullcontext(data) if self._texts is None else self._texts.shown(data)
+        with entered(ReplicaContext(self._strategy, None)), self._explained(), shown as batch:
+            return self._results(getattr(self._model, self._name)(batch))
 
     @property
     def _title(self) -> str:

@@ -21,7 +21,14 @@ from muster._keras import keras
 from muster.compat.ops._operation import Operation
 from muster.compat.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
 from muster.compat.v2.keras2._column_models import ColumnPart, column_part
-from muster.data import Dataset, RaggedTensor, as_arrays, column_names
+from muster.compat.v2.keras2._text_calls import holds_text_of_steps, passing_text
+from muster.data import (
+    Dataset,
+    RaggedTensor,
+    as_arrays,
+    column_names,
+    compute_for_next,
+)
 from muster.distribute import DatasetCreator, DistributedDataset
 
 _Functional = keras.src.models.functional.Functional
@@ -99,6 +106,14 @@ class TextSplit:
                 "gradient reaches it. Let only layers without weights, such as StringLookup, take text."
             )
 
+    def content_key(self) -> Any:
+        """Return what makes splits equal that compute on the host for a step."""
+        operations = self._first._operations if self._first is not None else ()
+        return [
+            each.content_key() if isinstance(each, HostLayer) else [type(each).__qualname__, each.name]
+            for each in operations
+        ]
+
     def parts(self, inputs: Any) -> dict[str, Any]:
         """Return what the steps get of inputs; of what they have got already, the same."""
         if is_parts(inputs):
@@ -113,6 +128,10 @@ class TextSplit:
             f"{_PART}{number:03}": np.asarray(value).astype(of_steps(dtype), copy=False)
             for number, (value, dtype) in enumerate(zip(found, self._dtypes, strict=True))
         }
+
+
+def _parts_in_step(split: TextSplit, inputs: Any) -> dict[str, Any]:
+    return split.parts(inputs)
 
 
 def runs_on_host(operation: Any) -> bool:
@@ -354,32 +373,6 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _passing(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``Model.__call__``: the layers of a model with its own ``call`` may get text in eager code."""
-
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if args and _holds_text(args[0]):
-            self._convert_input_args, self._allow_non_tensor_positional_args = False, True
-            # The call itself builds the layers: Keras would try it on symbolic tensors.
-            self.built = self.built or keras.src.utils.python_utils.is_default(self.build)
-        return original(self, *args, **kwargs)
-
-    return call
-
-
-def _holds_text(inputs: Any) -> bool:
-    if isinstance(inputs, jax.Array | keras.KerasTensor):
-        return False
-    for each in jax.tree.leaves(inputs):
-        value = (
-            each.flat[0] if isinstance(each, np.ndarray) and each.dtype.kind in "USO" and each.size else each
-        )
-        if isinstance(value, str | bytes):
-            return True
-    return False
-
-
 def _is_symbolic_text(inputs: Any) -> bool:
     return any(
         map(is_text, jax.tree.leaves(inputs, is_leaf=lambda each: isinstance(each, keras.KerasTensor)))
@@ -402,7 +395,9 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
         if split is None:
             return original(self, inputs, training=training, mask=mask, **kwargs)
         functional = keras.src.models.functional
-        values = [keras.ops.convert_to_tensor(value) for _, value in sorted(split.parts(inputs).items())]
+        in_step = holds_text_of_steps(inputs)
+        parts = compute_for_next(_parts_in_step, (split, inputs), {}) if in_step else split.parts(inputs)
+        values = [keras.ops.convert_to_tensor(value) for _, value in sorted(parts.items())]
         run = functools.partial(functional.operation_fn, training=training, **kwargs)
         return functional.unpack_singleton(split.rest._run_through_graph(values, operation_fn=run))
 
@@ -448,7 +443,7 @@ def _unchecked(original: Callable[..., Any]) -> Callable[..., Any]:
 def patch() -> None:
     """Let models take text."""
     keras.src.backend.common.dtypes.PYTHON_DTYPES_MAP[np.dtype(str)] = "string"  # that of tf.string
-    keras.Model.__call__ = _passing(keras.Model.__call__)
+    keras.layers.Layer.__call__ = passing_text(keras.layers.Layer.__call__)
     for kind in (_Functional, keras.Sequential):
         kind.__call__ = _calling(kind.__call__)
     keras.Sequential.build = _building(keras.Sequential.build)
