@@ -135,7 +135,7 @@ def act(what, value):
                 roster.report(state="training", pulls=int(value), pushes=12, queue=3, staleness=1.25)
                 signal.sigwait({signal.SIGTERM})
         case "show":
-            wanted = ("MUSTER_JOB_ID", "XLA_FLAGS", "OMP_NUM_THREADS", "TF_CONFIG")
+            wanted = ("MUSTER_JOB_ID", "XLA_FLAGS", "OMP_NUM_THREADS", "TF_CONFIG", "PYTHONHASHSEED")
             told = {name: os.environ.get(name) for name in wanted}
             cores = sorted(os.sched_getaffinity(0))
             print(json.dumps({**told, "cores": cores, "name": __name__, "argv0": sys.argv[0]}))

@@ -63,6 +63,7 @@ def test_what_a_task_is_given(launch):
     first, second = (json.loads(line.partition(" | ")[2]) for line in sorted(job.of_tasks))
     assert first["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=false --xla_force_host_platform_device_count=3"
     assert first["MUSTER_JOB_ID"] == second["MUSTER_JOB_ID"]
+    assert first["PYTHONHASHSEED"] == second["PYTHONHASHSEED"]
     assert (first["name"], first["argv0"]) == ("__main__", str(CHILD))
     mine = os.sched_getaffinity(0)
     assert first["cores"]

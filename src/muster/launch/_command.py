@@ -59,6 +59,8 @@ environment variables of a task:
   MUSTER_JOB_ID     the same in all tasks; another after each restart
   MUSTER_SECRET     what lets it take part in the job: made for each job, the same after restarts; a
                     MUSTER_SECRET or MUSTER_SECRET_FILE that is set here already is kept
+  PYTHONHASHSEED    for sets of text in one order: the same in all tasks, and after restarts; one that is set
+                    here already is kept
   MUSTER_TLS        the folder of ca.crt, tls.crt and tls.key, if it is set here; `muster keys` makes one
   MUSTER_TERMINATION_LOG  the file in which it says why it ends, where that is another task's doing
   MUSTER_SNAPSHOT_DIR  where parameter servers keep what they go on from, with --ps and --restarts, unless the
@@ -180,7 +182,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         )
     # Imported late: the help of the command must not wait for the terminal's library.
     from muster.launch._machine import this_machine
-    from muster.launch._plan import with_secret
+    from muster.launch._plan import with_hash_seed, with_secret
     from muster.launch._run import RunOptions, run_job
     from muster.launch._view import make_view
 
@@ -201,7 +203,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             grace_secs=args.grace_secs,
             log_dir=args.log_dir,
         )
-        environ = with_secret(os.environ)
+        environ = with_hash_seed(with_secret(os.environ))
         if args.profile is not None:
             environ["MUSTER_PROFILE"] = str(args.profile.absolute())
         code = run_job(options, this_machine(environ), environ, make_view(shape.tasks))

@@ -1,6 +1,7 @@
-"""The plan of a local job: its secret, and the address, environment, cores and GPUs of each task."""
+"""The plan of a local job: what its tasks share, and each one's address, environment, cores and GPUs."""
 
 import dataclasses
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 
 from muster._errors import ClusterError
@@ -162,6 +163,17 @@ def with_secret(environ: Mapping[str, str]) -> dict[str, str]:
     if SECRET in environ or SECRET_FILE in environ:
         return dict(environ)
     return {**environ, SECRET: make_secret()}
+
+
+def with_hash_seed(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which Python's sets of text have one order in all tasks, and after restarts.
+
+    Without it, columns or a vocabulary that a program takes from a set would differ between workers.
+
+    Args:
+        environ: The launcher's environment; a ``PYTHONHASHSEED`` in it is kept.
+    """
+    return {"PYTHONHASHSEED": str(secrets.randbelow(2**32)), **environ}
 
 
 def split_cores(cores: Sequence[Sequence[int]], parts: int) -> tuple[tuple[int, ...], ...]:

@@ -127,3 +127,28 @@ def test_functions_whose_shapes_depend_on_values_run_uncompiled() -> None:
     total, zeros = positive(jnp.array([1.0, -2.0, 3.0]))
     assert float(total) == 4
     assert zeros.shape == (2,)
+
+
+def test_sizes_of_constants_are_known_in_a_step() -> None:
+    edges = tf.constant([[0, 1], [2, 0], [2, 1], [0, 2]])
+    sources = np.array([0, 2, 2, 0])
+
+    @jax.jit
+    def step(scores: jax.Array) -> Any:
+        total = tf.math.unsorted_segment_sum(scores, edges[:, 0], num_segments=tf.reduce_max(edges[:, 0]) + 1)
+        places = tf.where(tf.nn.relu(edges[:, 1]) > 0)
+        return total, tf.repeat(total, tf.math.bincount(tf.cast(edges[:, 0], "int32"))), places
+
+    total, repeated, places = step(jnp.array([1.0, 2.0, 3.0, 4.0]))
+    assert same(total, [5, 0, 5])
+    assert same(repeated, np.repeat([5.0, 0, 5], np.bincount(sources)).tolist())
+    assert same(places, [[0], [2], [3]])
+    with pytest.raises(jax.errors.ConcretizationTypeError):
+        jax.jit(lambda ids: tf.math.unsorted_segment_sum(ids, ids, tf.reduce_max(ids) + edges[0, 0]))(sources)
+
+
+def test_places_of_a_condition_need_values() -> None:
+    with pytest.raises(TraceError, match="as many as there are"):
+        jax.jit(lambda x: tf.where(x > 1))(jnp.array([0, 2]))
+    with pytest.raises(ValueError, match="needs x and y"):
+        tf.where([True], x=[1])

@@ -19,6 +19,7 @@ from muster.compat.ops._arrays import (
     as_axis,
     has_sizes,
 )
+from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation as as_operation
 
 
@@ -232,16 +233,20 @@ def where(
     """Return ``x`` where the condition holds, else ``y``; without both, the places where it holds.
 
     Raises:
-        ValueError: One of ``x`` and ``y`` is missing; or both are, and a compiled function or a step computes
-            the condition: the result's shape would depend on values.
+        ValueError: One of ``x`` and ``y`` is missing.
+        TraceError: Both are, and a compiled function or a step computes the condition: the result's shape
+            would depend on values.
     """
-    if x is None and y is None and not isinstance(condition, jax.core.Tracer):
+    if x is None and y is None:
+        if isinstance(condition, jax.core.Tracer):
+            raise NeedsValuesError(
+                "tf.where without x and y gives the places where a condition holds, as many as there are, "
+                "but the shapes of a compiled step are fixed. Multiply by the mask instead, or use "
+                "numpy.where in the input function."
+            )
         return np.argwhere(np.asarray(as_array(condition)))
     if x is None or y is None:
-        raise ValueError(
-            "tf.where needs x and y: the places where a condition holds have no fixed shape, which a traced "
-            "step needs. Multiply by the mask instead, or use numpy.where in the input function."
-        )
+        raise ValueError(f"tf.where needs x and y, or neither, got x={x!r}, y={y!r}.")
     return apply("where", as_array(condition), *as_arrays(x, y))
 
 

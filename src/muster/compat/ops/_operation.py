@@ -22,7 +22,7 @@ from muster.data import (
     compute_for_next,
     replaced,
 )
-from muster.program import HostValue, known_on_host
+from muster.program import HostValue, known_constants, known_on_host
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -32,6 +32,14 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {}
 _ON_ROWS: dict[str, Callable[..., Any]] = {}
 # What steps compute of text that the host has.
 _OF_SHAPES = ("shape.rank", "shape.shape", "shape.size")
+# What operations raise that need the values of arrays, such as sizes, and get those of traced code.
+_NEED_VALUES = (
+    NeedsValuesError,
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
 
 
 def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
@@ -61,9 +69,11 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
         if found == _NEITHER:
             try:
                 return function(*args, **kwargs)
-            except NeedsValuesError:
+            except _NEED_VALUES as exc:
+                if (known := known_constants((args, kwargs))) is not None:
+                    return cast(Result, cast(Any, function)(*known[0], **known[1]))
                 # The host has the values of the step's inputs.
-                if (known := known_on_host((args, kwargs))) is None:
+                if not isinstance(exc, NeedsValuesError) or (known := known_on_host((args, kwargs))) is None:
                     raise
             return cast(Result, compute_for_next(call, *known))
         values: Any = replaced((args, kwargs), (keras.Variable, keras.Metric), _value_of)

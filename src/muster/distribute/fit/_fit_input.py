@@ -122,7 +122,8 @@ class KerasBatches:
                 "yield the same global batches in the same order on all workers, which share each of "
                 "them. Numbers of np.random, random and keras.random are the chief's on all workers from "
                 "where the strategy is made: make it before the data. np.random.default_rng(...) and random "
-                "numbers that were drawn earlier need a seed. For workers that read different data, pass "
+                "numbers that were drawn earlier need a seed; sets of text have another order in each "
+                "process, unless PYTHONHASHSEED is set. For workers that read different data, pass "
                 "strategy.distribute_datasets_from_function(...)."
             )
 
