@@ -47,6 +47,20 @@ def test_metrics(pair: Any, expected: Any) -> None:
     np.testing.assert_allclose(outputs["update"], outputs["value"])
 
 
+def test_confusion_matrix_of_all_batches_is_an_array() -> None:
+    from muster.compat.tensorflow.python.ops.metrics_impl import _streaming_confusion_matrix
+
+    def step(_: Any) -> dict[str, Any]:
+        weights = np.float32([1, 1, 0, 2])
+        counts, update = _streaming_confusion_matrix(LABELS, CLASSES, 3, weights)
+        assert counts.shape[0] == 3
+        return {"recall of 2": tf.diag_part(counts * np.eye(3))[2] / tf.reduce_sum(update[2]), "all": update}
+
+    outputs = outputs_of(step)
+    np.testing.assert_allclose(outputs["all"], np.diag([1, 1, 2]))
+    assert float(outputs["recall of 2"]) == 1
+
+
 def test_weights_count_for_examples() -> None:
     def step(_: Any) -> dict[str, Any]:
         weights = np.float32([1, 1, 0, 2])

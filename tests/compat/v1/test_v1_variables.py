@@ -178,21 +178,57 @@ def test_getters_of_scopes_make_what_code_gets() -> None:
         tf.get_variable("w", [2])
 
 
-def test_getters_around_layers_leave_their_variables_as_they_are() -> None:
+def test_layers_compute_with_what_getters_return() -> None:
     asked = []
 
     def same(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         asked.append(name)
         return getter(name, *args, **kwargs)
 
-    def step(x: Any, getter: Any) -> dict[str, Any]:
-        with tf.variable_scope("a", custom_getter=getter):
-            return {"y": tf.layers.dense(x, 1)}
+    def doubled(getter: Any, name: str, **kwargs: Any) -> Any:
+        return getter(name, **kwargs) * 2
 
-    program_of(lambda x: step(x, same))
+    def step(getter: Any) -> dict[str, Any]:
+        x = np.ones([1, 3])
+        with tf.variable_scope("a", initializer=tf.ones_initializer()):
+            plain = tf.layers.dense(x, 1)
+        with tf.variable_scope("a", reuse=True, custom_getter=getter):
+            again = tf.layers.dense(x, 1)
+        with tf.variable_scope("b", custom_getter=getter):
+            normal = tf.layers.batch_normalization(tf.constant([[3.0]]), training=False)
+        return {"plain": plain, "again": again, "normal": normal}
+
+    outputs = outputs_of(lambda _: step(same))
     assert asked[:2] == ["a/dense/kernel", "a/dense/bias"]
-    with pytest.raises(ValueError, match="around the layer of a/dense/kernel returns"):
-        program_of(lambda x: step(x, lambda getter, name, **kwargs: getter(name, **kwargs) * 2))
+    assert outputs["plain"] == outputs["again"] == 3
+    outputs = outputs_of(lambda _: step(doubled))
+    assert (outputs["plain"], outputs["again"]) == (3, 6)
+    np.testing.assert_allclose(outputs["normal"], 6 / np.sqrt(2.001))
+    with pytest.raises(ValueError, match="returns a value of shape"):
+        program_of(lambda x: step(lambda getter, name, **kwargs: getter(name, **kwargs)[0]))
+
+
+def test_averages_take_the_place_of_variables() -> None:
+    def step(_: Any) -> dict[str, Any]:
+        def model(reuse: bool | None = None, getter: Any = None) -> Any:
+            with tf.variable_scope("a", reuse=reuse, custom_getter=getter):
+                bias = tf.get_variable("b", [1], initializer=tf.ones_initializer())
+                return tf.layers.dense(np.ones([1, 3]), 1, kernel_initializer=tf.ones_initializer()) + bias
+
+        def averaged(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+            variable = getter(name, *args, **kwargs)
+            average = averages.average(variable)
+            return average if average else variable
+
+        model()
+        averages = tf.train.ExponentialMovingAverage(0.75)
+        for variable in tf.trainable_variables("a"):
+            variable.assign(variable + 4)
+        averages.apply(tf.trainable_variables("a"))
+        return {"now": model(True), "averaged": model(True, averaged)}
+
+    outputs = outputs_of(step)
+    assert (outputs["now"], outputs["averaged"]) == (3 * 5 + 4 + 5, 3 * 2 + 1 + 2)
 
 
 def test_constraints_of_scopes_are_those_of_variables_and_layers() -> None:
@@ -226,3 +262,5 @@ def test_variables_are_keys_of_dicts() -> None:
     first, second = tf.Variable([1.0]), tf.Variable([1.0])
     gradients = {first: "a", second: "b"}
     assert (gradients[first], gradients[second]) == ("a", "b")
+    assert first
+    assert not tf.Variable(False)

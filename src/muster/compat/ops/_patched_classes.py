@@ -39,6 +39,8 @@ from muster.compat.ops._gradients import minimize
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_of
 from muster.program import TrainOp
+from muster.program.trace import ProgramScope
+from muster.program.variables import current_scope
 
 
 def numpy_of_array(self: Any) -> Any:
@@ -178,6 +180,14 @@ def ref(self: Any) -> Reference:
     return Reference(self)
 
 
+def _truth_of_variable(self: Any) -> bool:
+    """Return whether the value is true; in a model_fn True: there TensorFlow 1's variables are mere objects.
+
+    Programs tell variables from None, as in ``average if average else variable``.
+    """
+    return isinstance(current_scope(), ProgramScope) or bool(self.value)
+
+
 def _read_value(self: Any) -> Any:
     """Return the value."""
     return self.value
@@ -215,6 +225,7 @@ def patch() -> None:
             original = getattr(owner, name)
             if not hasattr(original, "takes_lists"):
                 setattr(owner, name, _with_lists(original))
+    keras.Variable.__bool__ = _truth_of_variable
     keras.Variable.op = names["op"]
     keras.Variable.numpy = _numpy_of_variable
     keras.Variable.get_shape = get_shape

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.compat.ops._segments import confusion_matrix
 from muster.compat.v1.metrics import Pair, flat_weights, mean, same_shape
+from muster.program import synchronize_metrics
 
 
 class _Ratio(keras.metrics.Metric):  # type: ignore[misc]  # keras is untyped
@@ -63,6 +65,22 @@ class _MeanOfArrays(keras.metrics.Metric):  # type: ignore[misc]
         return jnp.where(count > 0, self._total.value / jnp.where(count > 0, count, 1), 0.0)
 
 
+class _SumOfArrays(keras.metrics.Metric):  # type: ignore[misc]
+    """The sum of arrays of one shape."""
+
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        super().__init__(name=name)
+        self._total = self.add_weight(shape=shape, initializer="zeros", name=f"total_{name}")
+
+    def update_state(self, values: jax.Array) -> None:
+        """Add an array."""
+        self._total.assign_add(values)
+
+    def result(self) -> jax.Array:
+        """Return the sum."""
+        return jnp.asarray(self._total.value)
+
+
 def _pair(metric: keras.Metric, *args: Any) -> Pair:
     metric.update_state(*args)
     return metric, metric.result()
@@ -104,6 +122,25 @@ def mean_per_class_accuracy(
     kinds = kinds if flat is None else kinds * flat[:, None]
     right = jnp.ravel(jnp.asarray(labels) == jnp.asarray(predictions)).astype("float32")
     return _pair(_Ratio(name, num_classes), (kinds * right[:, None]).sum(0), kinds.sum(0))
+
+
+def streaming_confusion_matrix(
+    labels: ArrayLike, predictions: ArrayLike, num_classes: int, weights: ArrayLike | None = None
+) -> tuple[jax.Array, jax.Array]:
+    """Count predictions by class for labels by class over all batches, and on all replicas.
+
+    Both results include this batch, as float32 of shape (num_classes, num_classes): programs compute
+    metrics of each of them.
+    Source: tensorflow/python/ops/metrics_impl.py, ``_streaming_confusion_matrix``.
+    """
+    labels, predictions = same_shape(labels, predictions)
+    counts = confusion_matrix(
+        jnp.ravel(labels), jnp.ravel(predictions), num_classes, flat_weights(weights, labels.shape), "float32"
+    )
+    metric = _SumOfArrays("confusion_matrix", counts.shape)
+    metric.update_state(counts)
+    synchronize_metrics()
+    return metric.result(), metric.result()
 
 
 def mean_tensor(

@@ -12,6 +12,7 @@ from muster.compat._names import PACKAGE, importable_as, missing, passed_on
 from muster.compat.ops._numpy_random import enable_numpy_behavior
 from muster.compat.v1 import _initializers
 from muster.compat.v1 import gfile as v1_files
+from muster.compat.v1._metrics_at import streaming_confusion_matrix
 from muster.compat.v1.estimator import _private
 from muster.compat.v2 import _tables
 from muster.compat.v2 import gfile as files
@@ -212,6 +213,7 @@ _OWN: dict[str, dict[str, Any]] = {
         "index_to_string_table_from_file": _tables.index_to_string_table_from_file,
         "index_to_string_table_from_tensor": _tables.index_to_string_table_from_tensor,
     },
+    "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
     "keras.engine.network": {"Network": keras.Model},
     "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": keras.optimizers.Optimizer},
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},

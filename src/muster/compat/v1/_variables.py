@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
@@ -252,24 +254,35 @@ def _asked(getters: tuple[Getter, ...], getter: Getter) -> Getter:
     return getter
 
 
-def ask_getters(variables: Iterable[keras.Variable]) -> None:
-    """Ask the getters of the scope about the variables of a layer.
+def has_getters() -> bool:
+    """Return whether the scopes around the call have a ``custom_getter``."""
+    return bool(_settings().getters)
+
+
+def ask_getters(variables: Iterable[keras.Variable]) -> list[tuple[keras.Variable, jax.Array]]:
+    """Ask the getters of the scope about the variables of a layer, and return the values in place of some.
 
     Raises:
-        ValueError: They return something else than the variable.
+        ValueError: A value has another shape than the variable.
     """
+    others = []
     for variable in variables:
 
         def same(name: str, *args: Any, _variable: keras.Variable = variable, **kwargs: Any) -> Any:
             return _variable
 
         asked = _asked(_settings().getters, same)
-        found = asked(variable.path, shape=tuple(variable.shape), dtype=np.dtype(variable.dtype))
+        path, shape = variable.path.removesuffix(":0"), tuple(variable.shape)
+        found = asked(path, shape=shape, dtype=np.dtype(variable.dtype))
         if found is not variable:
-            raise ValueError(
-                f"The custom_getter around the layer of {variable.path} returns {found!r}, and layers use "
-                "their variables themselves: make the variable by get_variable."
-            )
+            value = jnp.asarray(as_array(found), variable.dtype)
+            if value.shape != shape:
+                raise ValueError(
+                    f"The custom_getter around the layer of {variable.path} returns a value of shape "
+                    f"{value.shape}, and the variable has {shape}."
+                )
+            others.append((variable, value))
+    return others
 
 
 def _variable_of_path(name: str, *args: Any, **options: Any) -> keras.Variable:

@@ -4,8 +4,8 @@ Arguments and their order follow tensorflow/python/keras/legacy_tf_layers/. What
 regularizer of its own for, it takes from ``tf.compat.v1.variable_scope``.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeAlias
 
 import jax
@@ -17,6 +17,7 @@ from muster.compat.v1._variables import (
     ask_getters,
     automatic_name,
     get_variable_scope,
+    has_getters,
     is_kept,
     name_weights,
     note_made,
@@ -25,6 +26,7 @@ from muster.compat.v1._variables import (
     variable_scope,
 )
 from muster.program import add_penalty, updates_held_back
+from muster.program.variables import active_scope
 
 Regularizer: TypeAlias = str | Callable[[jax.Array], jax.Array] | None
 
@@ -162,9 +164,7 @@ def _function(layer: Any, name: str) -> Callable[..., jax.Array]:
         *scopes, last = [part for part in (kwargs.get("name") or "").split("/") if part] or [None]
         with variable_scope("/".join(scopes)) if scopes else nullcontext():
             built = _built(layer, args, kwargs if last is None else {**kwargs, "name": last}, reuse)
-            outputs = _regularized(built, inputs, activity_regularizer)
-            ask_getters(built.weights)
-            return outputs
+            return _regularized(built, inputs, activity_regularizer)
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"Build a `{layer.__name__}` of the arguments after ``inputs``, and call it."
@@ -246,11 +246,26 @@ def batch_normalization(
 
 
 def _applied(layer: keras.Layer, inputs: ArrayLike, **kwargs: Any) -> jax.Array:
-    outputs: jax.Array = layer(as_array(inputs), **kwargs)
+    inputs = as_array(inputs)
+    with _as_getters_say(layer, tuple(inputs.shape)):
+        outputs: jax.Array = layer(inputs, **kwargs)
     if isinstance(outputs, jax.Array):
         for operation in _last_operations(layer):
             name_value(f"{layer.name}/{operation}", outputs)
     return outputs
+
+
+@contextmanager
+def _as_getters_say(layer: keras.Layer, shape: tuple[int, ...]) -> Iterator[None]:
+    """Let a layer compute with what the getters of the scope return for its variables."""
+    if not has_getters():
+        yield
+        return
+    if not layer.built:
+        layer.build(shape)
+    others = ask_getters(layer.weights)
+    with active_scope("custom_getter").standing_in(others) if others else nullcontext():
+        yield
 
 
 def _last_operations(layer: keras.Layer) -> list[str]:

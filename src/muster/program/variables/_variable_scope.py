@@ -9,7 +9,7 @@ the *initializer*, not the value afterwards.
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -234,6 +234,19 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         raise TraceError(
             f"The variable {variable.path} cannot start from a checkpoint here: it can in a model_fn."
         )
+
+    @contextlib.contextmanager
+    def standing_in(self, values: Iterable[tuple[Any, jax.Array]]) -> Iterator[None]:
+        """Give variables other values of their shapes; what is assigned to them meanwhile is lost."""
+        pairs = list(values)
+        before = {id(variable): self.get_current_value(variable) for variable, _ in pairs}
+        try:
+            self.state_mapping.update((id(variable), value) for variable, value in pairs)
+            self.trace_keys.note_change()
+            yield
+        finally:
+            self.state_mapping.update(before)
+            self.trace_keys.note_change()
 
     def increment(self, variable: Any) -> None:
         """Add one to a variable."""
