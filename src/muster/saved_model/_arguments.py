@@ -1,5 +1,6 @@
 """What the host does with the inputs of a signature before its module computes."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -8,9 +9,17 @@ import jax
 import jax.export
 import numpy as np
 
-from muster.data import FixedLenFeature, FixedLenSequenceFeature, TensorSpec, VarLenFeature, parse_example
+from muster.data import (
+    CsvField,
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    TensorSpec,
+    VarLenFeature,
+    parse_example,
+    read_csv_fields,
+)
 from muster.feature_column import FeatureColumn, host_arrays, host_specs
-from muster.saved_model._manifest import FeatureRecord, ParseRecord, SignatureRecord
+from muster.saved_model._manifest import CsvRecord, FeatureRecord, ParseRecord, SignatureRecord
 
 Axes: TypeAlias = tuple[str | int, ...]
 """Sizes, and names of those that are free."""
@@ -25,7 +34,8 @@ class Feature:
     Attributes:
         input: The name of an input.
         parse: The key and the description, as for `muster.data.parse_example`, of a feature of the Examples
-            that the input has; None if the feature is the input itself.
+            that the input has, or the description of a field of lines; None if the feature is the input
+            itself.
         words: The words whose numbers, from 0, the feature consists of, while the input has their text; None
             for what the input has.
     """
@@ -115,7 +125,16 @@ def feature_record(feature: Feature) -> FeatureRecord:
 
 
 def _parse_record(key: str, spec: Any) -> ParseRecord:
-    """Return a description of a feature of Examples as data."""
+    """Return a description of a feature of Examples or lines as data."""
+    if isinstance(spec, CsvField):
+        return ParseRecord(
+            key=key,
+            kind="csv",
+            dtype="str" if spec.dtype.kind == "U" else spec.dtype.name,
+            shape=spec.shape,
+            default=_json(spec.default),
+            csv=CsvRecord(**{each.name: getattr(spec, each.name) for each in dataclasses.fields(CsvRecord)}),
+        )
     kind, items = {FixedLenFeature: "fixed", FixedLenSequenceFeature: "sequence"}.get(type(spec)), spec
     if kind is None:
         kind, items = "variable", spec.items
@@ -138,7 +157,15 @@ def _json(value: Any) -> Any:
 
 
 def parse_spec(record: ParseRecord) -> Any:
-    """Return the description of a feature of Examples of which `feature_record` made data."""
+    """Return the description of a feature of which `feature_record` made data."""
+    if record.csv is not None:
+        return CsvField(
+            place=int(record.key),
+            dtype=np.dtype(record.dtype),
+            default=record.default,
+            shape=record.shape,
+            **dataclasses.asdict(record.csv),
+        )
     if record.kind == "variable":
         return VarLenFeature(record.dtype)
     if record.kind == "sequence":
@@ -165,8 +192,11 @@ class HostPart:
             for key, feature in record.features.items()
             if feature.words is not None
         }
-        for feature in record.features.values():
-            if feature.parse is not None:
+        self._fields: dict[str, dict[str, CsvField]] = {}
+        for key, feature in record.features.items():
+            if feature.parse is not None and feature.parse.csv is not None:
+                self._fields.setdefault(feature.input, {})[key] = parse_spec(feature.parse)
+            elif feature.parse is not None:
                 specs = self._parsed.setdefault(feature.input, {})
                 specs[feature.parse.key] = parse_spec(feature.parse)
 
@@ -174,13 +204,17 @@ class HostPart:
         """Return the module's arguments by key.
 
         Raises:
-            ValueError: An Example or a value of an input is none that the model can take.
+            ValueError: An Example, a line or a value of an input is none that the model can take.
         """
         parsed = {name: parse_example(inputs[name], specs) for name, specs in self._parsed.items()}
-        features = {
-            key: inputs[feature.input] if feature.parse is None else parsed[feature.input][feature.parse.key]
-            for key, feature in self._record.features.items()
-        }
+        features: dict[str, Any] = {}
+        for key, feature in self._record.features.items():
+            if feature.parse is None:
+                features[key] = inputs[feature.input]
+            elif feature.parse.csv is None:
+                features[key] = parsed[feature.input][feature.parse.key]
+        for name, fields in self._fields.items():
+            features |= read_csv_fields(inputs[name], fields)
         for key, numbers in self._numbers.items():
             features[key] = _numbered(key, features[key], numbers)
         arrays = {key: _not_empty(array) for key, array in host_arrays(features, self._columns).items()}

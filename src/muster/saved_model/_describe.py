@@ -48,6 +48,8 @@ def _signature(name: str, record: SignatureRecord) -> list[str]:
             parse = feature.parse
             dtype = "string" if parse.dtype == "str" else parse.dtype
             sizes = "any number" if parse.kind == "variable" else f"{parse.kind} {list(parse.shape)}"
+            if parse.csv is not None:
+                sizes = f"field {parse.key} of a line in CSV format"
             lines.append(f"  parsed  {key}: {dtype}, {sizes}")
     if record.own_code is not None:
         lines.append(f"  code    {record.own_code}: Python of the program that exported it, run by each call")

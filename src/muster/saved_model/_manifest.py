@@ -66,15 +66,26 @@ class OutputRecord(TensorRecord):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CsvRecord:
+    """The format of lines; attributes as of `muster.data.CsvField`."""
+
+    fields: int | None
+    field_delim: str
+    use_quote_delim: bool
+    na_value: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ParseRecord:
-    """How to read a feature of Examples.
+    """How to read a feature of Examples, or of lines in CSV format.
 
     Attributes:
-        key: Its key in them.
-        kind: ``fixed``, ``sequence`` or ``variable``: which of `muster.data`'s descriptions.
+        key: Its key in them; of lines, the number of the field.
+        kind: ``fixed``, ``sequence`` or ``variable``: which of `muster.data`'s descriptions; or ``csv``.
         dtype: The name of the dtype.
         shape: The shape of one example's values, or of an item of a sequence.
         default: What stands for a missing feature, or pads a sequence; None for nothing.
+        csv: The format of lines; None for Examples.
     """
 
     key: str
@@ -82,6 +93,7 @@ class ParseRecord:
     dtype: str
     shape: tuple[int, ...] = ()
     default: Any = None
+    csv: CsvRecord | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 def sample_inputs(record: SignatureRecord, rows: int) -> dict[str, Array]:
-    """Return inputs by name: zeros and empty text, or Examples with them.
+    """Return inputs by name: zeros and empty text, or Examples and lines with them.
 
     Args:
         record: The signature.
@@ -30,10 +30,19 @@ def _sample(name: str, tensor: TensorRecord, record: SignatureRecord, rows: int)
     if dtype.kind != "O":
         return np.zeros(shape, dtype)
     parsed = [each.parse for each in record.features.values() if each.input == name and each.parse]
-    features = {parse.key: _feature(parse) for parse in parsed}
     text: Array = np.empty(shape, object)
-    text.fill(Example(Features(features)).SerializeToString() if features else b"")  # np.full drops zeros
+    text.fill(_text(parsed))  # np.full drops zeros
     return text
+
+
+def _text(parsed: list[ParseRecord]) -> bytes:
+    """Return text of which features can be read: a line of zeros, or an Example."""
+    for parse in parsed:
+        if parse.csv is not None:
+            fields = parse.csv.fields or 1 + max(int(each.key) for each in parsed)
+            return parse.csv.field_delim.join(["0"] * fields).encode()
+    features = {parse.key: _feature(parse) for parse in parsed}
+    return Example(Features(features)).SerializeToString() if features else b""
 
 
 def _feature(parse: ParseRecord) -> Feature:

@@ -129,3 +129,71 @@ def test_text_and_unknown_ranks_are_told():
         tf.cast(tf.placeholder(tf.int32), tf.float32)
     with pytest.raises(TypeError, match="not iterable"):
         list(tf.placeholder(tf.float32, [None]))
+
+
+WORDS = [" no", " yes"]
+
+
+def town_model(features, labels, mode):
+    towns = tf.feature_column.categorical_column_with_vocabulary_list("town", ["ulm", "bonn"])
+    columns = [tf.feature_column.numeric_column("age"), tf.feature_column.indicator_column(towns)]
+    logits = tf.layers.dense(tf.feature_column.input_layer(features, columns), 2)
+    words = tf.constant(WORDS)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        predictions = {"class": tf.gather(words, tf.argmax(logits, 1)), "logits": logits}
+        return tf.estimator.EstimatorSpec(mode, predictions)
+    numbers = tf.squeeze(tf.contrib.lookup.index_table_from_tensor(words).lookup(labels), axis=[1])
+    loss = tf.losses.sparse_softmax_cross_entropy(numbers, logits)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    )
+
+
+def parsed(lines):
+    names, defaults = ["id", "age", "town", "label"], [[0], [1.0], [""], [""]]
+    features = dict(zip(names, tf.decode_csv(lines, defaults), strict=True))
+    features.pop("id")
+    return {name: tf.expand_dims(value, -1) for name, value in features.items()}
+
+
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_the_exported_model_reads_lines(as_rows, tmp_path):
+    def input_fn():
+        lines = tf.data.Dataset.from_tensor_slices(["1,2.0,ulm, yes", "2,3.0,bonn, no"])
+        features = lines.map(parsed).batch(2)
+        return features.map(lambda each: ({"age": each["age"], "town": each["town"]}, each["label"]))
+
+    def serving_input_receiver_fn():
+        lines = tf.placeholder(tf.string, [None])
+        if not as_rows:
+            features = parsed(lines)
+        else:
+            names = ["id", "age", "town", "label"]
+            columns = tf.decode_csv(tf.expand_dims(lines, -1), [[0], [1.0], [""], [""]])
+            features = dict(zip(names, columns, strict=True))
+        features.pop("label")
+        return tf.estimator.export.ServingInputReceiver(features, {"line": lines})
+
+    estimator = tf.estimator.Estimator(town_model, str(tmp_path / "model"))
+    estimator.train(input_fn, steps=1)
+    estimator.evaluate(input_fn)
+    path = estimator.export_saved_model(str(tmp_path / "exported"), serving_input_receiver_fn)
+    signature = saved_model.load(path).signatures["serving_default"]
+    answer = signature(line=["1,2.0,ulm, yes", b'7,,"bonn",', "8,1,bonn,"])
+    predicted = list(estimator.predict(input_fn))
+    assert predicted[0]["class"] in (b" no", b" yes")
+    assert answer["class"][0] == predicted[0]["class"]
+    np.testing.assert_allclose(answer["logits"][0], predicted[0]["logits"], rtol=1e-5)
+    np.testing.assert_array_equal(answer["logits"][1], answer["logits"][2])
+    with pytest.raises(ValueError, match="Expect 4 fields but have 2"):
+        signature(line=["1,2"])
+    with pytest.raises(ValueError, match="Field 1 cannot be read as float32"):
+        signature(line=["1,old,ulm,"])
+
+
+def test_lines_are_placeholders_of_a_vector():
+    features = tf.placeholder(tf.float32, [None])
+    with pytest.raises(ValueError, match="2 record_defaults for 1 columns"):
+        tf.decode_csv(features, [[0], [0]], select_cols=[1])
+    with pytest.raises(TypeError, match="CSV of a vector of lines"):
+        tf.decode_csv(tf.placeholder(tf.string, [None, 2]), [[0]])

@@ -29,7 +29,10 @@ from muster.compat.ops._operation import operation
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_value, path_of
 from muster.data import numbered_dtype
+from muster.estimator import Words
 from muster.program import name_output
+from muster.program.trace import ProgramScope
+from muster.program.variables import current_scope
 
 Shape = int | Sequence[int]
 
@@ -304,7 +307,7 @@ def gather(
     axis: int | None = None,
     batch_dims: int = 0,
     name: str | None = None,
-) -> Array:
+) -> Any:
     """Take the slices of an array at ``indices`` along an axis.
 
     Args:
@@ -315,6 +318,9 @@ def gather(
         batch_dims: How many leading axes ``params`` and ``indices`` have in common.
         name: Unused.
 
+    Returns:
+        The values; of a list of text, where a model_fn computes the indices, `Words`, for its predictions.
+
     Raises:
         TraceError: ``params`` is text, and a compiled function or a step computes the indices.
 
@@ -322,6 +328,9 @@ def gather(
     """
     values, places = as_array(params), as_array(indices)
     if values.dtype.kind in "SUO":  # text is on the host
+        in_model = isinstance(places, jax.core.Tracer) and isinstance(current_scope(), ProgramScope)
+        if in_model and values.ndim == 1:
+            return Words(places, tuple(v.decode() if isinstance(v, bytes) else v for v in values.tolist()))
         places = known(places, "tf.gather of text")
     along = batch_dims if axis is None else axis % values.ndim
     if batch_dims == 0:

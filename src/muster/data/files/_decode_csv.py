@@ -1,13 +1,18 @@
 """``tf.io.decode_csv``: values of lines that are in CSV format."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from muster._errors import DatasetError
 from muster.data.files._csv import CsvColumn, CsvFormat
+from muster.data.files._csv_fields import CsvField, csv_placeholders
+from muster.data.files._placeholder import Placeholder
+
+_TEXT = np.dtype(str)
 
 
 def decode_csv(
@@ -32,7 +37,8 @@ def decode_csv(
         name: Ignored.
 
     Returns:
-        For each column an array of the shape of ``records``; of one line its values.
+        For each column an array of the shape of ``records``; of one line its values; of a `Placeholder` of
+        lines, one for the values.
 
     Raises:
         DatasetError: A line has not as many fields as there are columns, or a field is not of the column's
@@ -41,12 +47,14 @@ def decode_csv(
     Source: tensorflow/python/ops/parsing_ops.py, ``decode_csv_v2``.
     """
     columns = [CsvColumn.of(default) for default in record_defaults]
+    if select_cols is not None and len(select_cols) != len(columns):
+        raise ValueError(
+            f"There are {len(columns)} record_defaults for {len(select_cols)} columns in select_cols."
+        )
+    if isinstance(records, Placeholder):
+        return csv_placeholders(records, columns, field_delim, use_quote_delim, na_value, select_cols)
     form = CsvFormat(field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value)
     places = range(len(columns)) if select_cols is None else list(select_cols)
-    if len(places) != len(columns):
-        raise ValueError(
-            f"There are {len(columns)} record_defaults for {len(places)} columns in select_cols."
-        )
     alone = isinstance(records, str | bytes)
     lines = np.asarray(records, object)
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE
@@ -70,4 +78,41 @@ def decode_csv(
             found.append(str(array[0]) if array.dtype.kind == "U" else array[0])
         else:
             found.append(array.reshape(lines.shape))
+    return found
+
+
+def read_csv_fields(lines: Any, wanted: Mapping[str, CsvField]) -> dict[str, np.ndarray[Any, Any]]:
+    """Read fields of lines.
+
+    Args:
+        lines: Text, shape (n,).
+        wanted: The fields by key.
+
+    Returns:
+        By key the values, shape (n, …).
+
+    Raises:
+        DatasetError: As by `decode_csv`.
+    """
+    forms = {
+        key: replace(field, place=0, dtype=_TEXT, default=None, shape=()) for key, field in wanted.items()
+    }
+    texts = {}
+    for form in set(forms.values()):
+        count = form.fields or 1 + max(wanted[key].place for key in wanted if forms[key] == form)
+        texts[form] = decode_csv(
+            np.asarray(lines, object),
+            [""] * count,
+            form.field_delim,
+            form.use_quote_delim,
+            form.na_value,
+            None if form.fields else range(count),
+        )
+    found = {}
+    for key, field in wanted.items():
+        try:
+            values = CsvColumn(field.dtype, field.default).read(texts[forms[key]][field.place].tolist(), "")
+        except (ValueError, OverflowError) as exc:
+            raise DatasetError(f"Field {field.place} cannot be read as {field.dtype}: {exc}.") from exc
+        found[key] = np.asarray(values).reshape(-1, *field.shape)
     return found

@@ -89,7 +89,7 @@ class HostPart:
         numbers = named(example)
         rows = next((leaf.shape[0] for leaf in numbers.values() if leaf.shape), None)
         texts = {  # of batches that were prepared together, of which each has fewer rows
-            key: value[:rows] if isinstance(value, np.ndarray) else value
+            key: value[:rows] if isinstance(value, np.ndarray) and isinstance(rows, int) else value
             for key, value in self._examples.items()
         }
         return texts | numbers

@@ -1,0 +1,65 @@
+"""Fields of lines in CSV format that exported models are given."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muster.data.files._csv import CsvColumn
+from muster.data.files._placeholder import ComputedPlaceholder, Parsed, Placeholder
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvField:
+    """Describes a field of lines.
+
+    Attributes:
+        place: The number of the field, from 0.
+        dtype: float32, float64, int32, int64 or text.
+        default: The value of an empty field; None refuses empty ones.
+        fields: The number of fields in a line; None for any.
+        field_delim: The character between fields.
+        use_quote_delim: Whether fields may be in double quotes.
+        na_value: Text that stands for an empty field.
+        shape: The shape of the value of a line: () or (1,).
+    """
+
+    place: int
+    dtype: np.dtype[Any]
+    default: Any = None
+    fields: int | None = None
+    field_delim: str = ","
+    use_quote_delim: bool = True
+    na_value: str = ""
+    shape: tuple[int, ...] = ()
+
+
+def csv_placeholders(
+    records: Placeholder,
+    columns: Sequence[CsvColumn],
+    field_delim: str,
+    use_quote_delim: bool,
+    na_value: str,
+    select_cols: Sequence[int] | None,
+) -> list[Placeholder]:
+    """Return what stands for the fields of lines; arguments as for `decode_csv`."""
+    lines = records.column_of if isinstance(records, ComputedPlaceholder) else records
+    if lines is None or lines.parsed is not None or lines.shape is None or len(lines.shape) != 1:
+        raise TypeError(f"An exported model reads CSV of a vector of lines, got {records!r}.")
+    places = range(len(columns)) if select_cols is None else select_cols
+    found = []
+    for place, column in zip(places, columns, strict=True):
+        field = CsvField(
+            place=place,
+            dtype=column.dtype,
+            default=column.default,
+            fields=len(columns) if select_cols is None else None,
+            field_delim=field_delim,
+            use_quote_delim=use_quote_delim,
+            na_value=na_value,
+            shape=(1,) if lines is not records else (),
+        )
+        parsed = Parsed(lines, str(place), field)
+        found.append(Placeholder(column.dtype, (*lines.shape, *field.shape), parsed=parsed))
+    return found
