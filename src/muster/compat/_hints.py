@@ -83,7 +83,7 @@ INSTEAD = {
     "tf.contrib.cudnn_rnn": _RNN,
     "tf.contrib.data.*": "Use tf.data.experimental, or the methods of tf.data.Dataset.",
     "tf.contrib.distribute.*": "Use tf.distribute and tf.distribute.experimental.",
-    "tf.contrib.eager": "Use tf.GradientTape, tf.Variable and tf.function.",
+    "tf.contrib.eager.*": "Use tf.GradientTape, tf.Variable and tf.function.",
     "tf.contrib.estimator.*": "Use tf.estimator and tf.estimator.experimental.",
     "tf.contrib.estimator.TowerOptimizer": "Use the optimizer that it gets.",
     "tf.contrib.estimator.replicate_model_fn": "Leave it out, and give "

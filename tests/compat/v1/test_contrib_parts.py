@@ -127,3 +127,9 @@ def test_all_reduce_of_contrib_names_an_algorithm() -> None:
         cross_device_ops=tf.contrib.distribute.AllReduceCrossDeviceOps("nccl", num_packs=2)
     )
     assert strategy.num_replicas_in_sync >= 1
+
+
+def test_devices_are_listed_by_name():
+    devices = tf.contrib.eager.list_devices()
+    assert devices[0] == "/job:localhost/replica:0/task:0/device:CPU:0"
+    assert tf.contrib.eager.num_gpus() == sum("device:GPU" in name for name in devices)

@@ -7,6 +7,7 @@ from muster.compat._names import Names as _Names
 from muster.compat.tensorflow.contrib import cluster_resolver as cluster_resolver
 from muster.compat.tensorflow.contrib import crf as crf
 from muster.compat.tensorflow.contrib import distribute as distribute
+from muster.compat.tensorflow.contrib import eager as eager
 from muster.compat.tensorflow.contrib import estimator as estimator
 from muster.compat.tensorflow.contrib import feature_column as feature_column
 from muster.compat.tensorflow.contrib import framework as framework
