@@ -58,13 +58,13 @@ class CommunicationOptions:
             )
 
     def check_platform(self, platform: str) -> None:
-        """Check that the implementation works on a platform; ``platform`` is JAX's name of it.
+        """Log a warning if the platform has another implementation; ``platform`` is JAX's name of it.
 
-        Raises:
-            ValueError: The implementation is NCCL, and the platform the CPU.
+        Source: tensorflow/python/distribute/collective_all_reduce_strategy.py, which warns likewise where
+        there are no GPUs.
         """
         if self.implementation is CommunicationImplementation.NCCL and platform == "cpu":
-            raise ValueError("CommunicationImplementation.NCCL needs GPUs, and JAX has none here: use AUTO.")
+            _log.warning("CommunicationImplementation.NCCL is for GPUs, and JAX has none here: RING is used.")
         if self.implementation is CommunicationImplementation.RING and platform != "cpu":
             _log.warning(
                 "CommunicationImplementation.RING is for CPUs: XLA chooses the algorithm on %s.", platform
