@@ -275,6 +275,7 @@ def test_bytes_have_numpy(tmp_path):
     assert type(record.numpy()) is bytes
     assert record[0] == 255
     assert record[tf.newaxis].numpy().tolist() == [b"\xff\x00"]
+
     [content] = tf.data.Dataset.from_tensors(str(tmp_path / "records")).map(tf.io.read_file)
     assert content.numpy().endswith(content.numpy()[-4:])
 
@@ -523,3 +524,14 @@ def test_the_number_of_elements_is_a_tensor():
     assert tf.data.experimental.cardinality(numbers).numpy() == 7
     assert len(list(numbers.take(numbers.cardinality() // 2))) == 3
     assert (numbers.repeat().cardinality() == tf.data.INFINITE_CARDINALITY).numpy()
+
+
+def test_a_text_gets_new_axes():
+    def characters(line):
+        assert line[..., tf.newaxis, tf.newaxis].shape == [1, 1]
+        assert line[1:3] in ("? ", "! ")
+        assert line[...] == line
+        return tf.reduce_any(tf.equal(tf.compat.v1.string_split(line[tf.newaxis], "").values, "?"))
+
+    lines = tf.data.Dataset.from_tensor_slices(["a? b", "a! b"])
+    assert [bool(each) for each in lines.map(characters)] == [True, False]

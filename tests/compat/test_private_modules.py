@@ -9,6 +9,7 @@ import pytest
 
 import muster.compat.tensorflow as tf
 from muster import feature_column
+from muster.cluster import TFConfigClusterResolver, TPUClusterResolver
 from muster.compat.v1.estimator._arguments import OPTIMIZERS
 
 v1 = tf.compat.v1
@@ -18,6 +19,20 @@ v1 = tf.compat.v1
     ("path", "public"),
     [
         ("data.ops.dataset_ops.Dataset", tf.data.Dataset),
+        ("distribute.cluster_resolver.TFConfigClusterResolver", TFConfigClusterResolver),
+        ("distribute.cluster_resolver.tpu_cluster_resolver.TPUClusterResolver", TPUClusterResolver),
+        ("distribute.coordinator.cluster_coordinator.RemoteValue", tf.distribute.coordinator.RemoteValue),
+        ("distribute.distribute_lib.Strategy", tf.distribute.Strategy),
+        ("distribute.mirrored_strategy.MirroredStrategy", tf.distribute.MirroredStrategy),
+        (
+            "distribute.collective_all_reduce_strategy.CollectiveAllReduceStrategy",
+            tf.distribute.MultiWorkerMirroredStrategy,
+        ),
+        (
+            "distribute.parameter_server_strategy_v2.ParameterServerStrategyV2",
+            tf.distribute.ParameterServerStrategy,
+        ),
+        ("training.server_lib.ClusterSpec", tf.train.ClusterSpec),
         ("estimator.canned.dnn.DNNClassifier", v1.estimator.DNNClassifier),
         ("estimator.estimator.Estimator", tf.estimator.Estimator),
         ("estimator.export.export.ServingInputReceiver", tf.estimator.export.ServingInputReceiver),

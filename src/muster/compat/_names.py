@@ -1,6 +1,7 @@
 """Look up names in the modules of `muster.compat.tensorflow`; errors say what to use for missing ones."""
 
 import functools
+import importlib
 import sys
 from types import ModuleType
 from typing import Any, NoReturn
@@ -86,6 +87,9 @@ class Names(ModuleType):
         super().__init__(PACKAGE + module.removeprefix("tf"), f"``{module}``.")
         vars(self).update(names)
         sys.modules[self.__name__] = self
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
 
     def __getattr__(self, name: str) -> Any:
         raise missing(f"tf{self.__name__.removeprefix(PACKAGE)}", name)

@@ -95,6 +95,9 @@ def test_texts_of_rows() -> None:
 def test_buckets_of_texts() -> None:
     assert tf.strings.to_hash_bucket_fast(["Hello", "TensorFlow", "2.x"], 3).numpy().tolist() == [0, 2, 2]
     assert tf.strings.to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy().tolist() == [2, 0]
+    texts = ["Hello", "TensorFlow", "2.x", "", "exactly8", "exactly8exactly16", "ärger über öl"]
+    older = tf.strings.to_hash_bucket(texts, 1000003).numpy().tolist()
+    assert older == [609107, 33211, 226925, 598820, 293420, 766842, 652662]
     words = tf.ragged.constant([["Hello"], ["TensorFlow", "2.x"]])
     assert tf.strings.to_hash_bucket_fast(words, 3).to_list() == [[0], [2, 2]]
 
@@ -135,3 +138,18 @@ def test_encodings_and_segments() -> None:
     assert tf.io.encode_base64("hi?>") == "aGk_Pg"
     assert tf.io.encode_base64(["hi"], pad=True).tolist() == ["aGk="]
     assert tf.io.decode_base64(["aGk", "aGk_Pg"]).tolist() == ["hi", "hi?>"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"\pP", "Hello# wörld# #x# # 3½ €5"),
+        (r"[\pP\s]+", "Hello#wörld#x#3½#€5"),
+        (r"\p{L}+", "#, #! (#) – 3½ €5"),
+        (r"\p{^Lu}", "H########################"),
+        (r"\p{Sc}|\pN", "Hello, wörld! (x) – ## ##"),
+        (r"[\P{L}x]", "Hello##wörld#############"),
+    ],
+)
+def test_expressions_have_categories_of_unicode(pattern: str, expected: str) -> None:
+    assert tf.strings.regex_replace("Hello, wörld! (x) – 3½ €5", pattern, "#") == expected

@@ -121,11 +121,32 @@ def test_a_root_has_no_name_of_its_own(tmp_path):
     np.testing.assert_array_equal(values([model])[0], values([other])[0])
 
 
+def test_attributes_without_variables_are_kept_and_not_saved(tmp_path):
+    class Counter(tf.train.Checkpoint):
+        def __init__(self, step):
+            super().__init__()
+            self.step, self.names, self.count = step, ["a", "b"], tf.Variable(0.0)
+
+        def up(self):
+            self.count.assign_add(self.step)
+
+    counter = Counter(3)
+    counter.up()
+    path = counter.save(tmp_path / "ckpt")
+    assert [name.partition("/")[0] for name, _ in tf.train.list_variables(path)] == ["count"]
+    other = Counter(2)
+    other.restore(path).assert_consumed()
+    assert (float(other.count), other.step, other.names) == (3.0, 2, ["a", "b"])
+    other.step = tf.Variable(7.0)  # what it was is no longer there
+    assert sorted(other.nested()) == ["count", "step"]
+    other.count = None
+    assert sorted(other.nested()) == ["step"]
+    assert other.count is None
+
+
 def test_what_cannot_be_saved_is_refused_where_it_is_given():
     with pytest.raises(ValueError, match=r"takes variables and what has some, got listed\.1=3"):
         tf.train.Checkpoint(listed=[tf.Variable(1.0), 3])
-    with pytest.raises(ValueError, match="got step=3"):
-        tf.train.Checkpoint().step = 3
     checkpoint = tf.train.Checkpoint(a={"b": tf.Variable(1.0)})
     setattr(checkpoint, "a.b", tf.Variable(2.0))
     with pytest.raises(ValueError, match=r"two objects called 'a\.b'"):

@@ -54,3 +54,11 @@ def test_a_file_and_another_process_need_them(tmp_path: Path) -> None:
     code = f"import muster.compat.tensorflow as tf; tf.keras.models.load_model({str(tmp_path / 'scaled')!r})"
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "Could not locate class" in child.stderr
+
+
+def test_the_older_names_for_folders(tmp_path: Path) -> None:
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
+    tf.keras.experimental.export_saved_model(model, str(tmp_path / "saved"))
+    loaded = tf.keras.experimental.load_from_saved_model(str(tmp_path / "saved"))
+    np.testing.assert_array_equal(loaded(X), model(X))
+    assert not loaded.compiled

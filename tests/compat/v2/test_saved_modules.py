@@ -354,3 +354,22 @@ def test_keras_layers_of_a_module_can_be_called(tmp_path):
     assert [each.shape for each in loaded.model.weights][-2:] == [(3, 2), (2,)]
     with pytest.raises(TypeError, match="cannot be called"):
         loaded.embedding(tf.constant([1]))
+
+
+class Embedding(tf.train.Checkpoint):
+    def __init__(self):
+        super().__init__()
+        self.size = 3
+        self.table = tf.Variable([[1.0, 2.0]] * self.size)
+        self.variables = self.trainable_variables = [self.table]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def __call__(self, ids):
+        return tf.gather(self.table, ids)
+
+
+def test_a_checkpoint_with_functions_is_a_module(tmp_path):
+    loaded = saved(Embedding(), tmp_path / "embedding")
+    assert loaded(tf.constant([0, 2])).numpy().tolist() == [[1, 2], [1, 2]]
+    assert loaded.variables[0] is loaded.trainable_variables[0] is loaded.table
+    assert not hasattr(loaded, "size")

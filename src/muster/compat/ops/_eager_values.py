@@ -90,6 +90,11 @@ class HostText(str):
         """Return the text as bytes, as TensorFlow does."""
         return self.encode()
 
+    def __getitem__(self, key: Any) -> Any:
+        """Return a part of the text; with ``tf.newaxis`` the array of this one text."""
+        axes = _new_axes(key)
+        return super().__getitem__(key) if axes is None else _array_of_one(str(self), axes)
+
 
 class HostBytes(np.bytes_):  # type: ignore[misc]  # NumPy subclasses it, too
     """Bytes, such as a record of a file, with TensorFlow's ``numpy()``, ``dtype`` and ``shape``.
@@ -111,11 +116,22 @@ class HostBytes(np.bytes_):  # type: ignore[misc]  # NumPy subclasses it, too
 
     def __getitem__(self, key: Any) -> Any:
         """Return one of the bytes or several; with ``tf.newaxis`` the array of this one text."""
-        if key is None:
-            found = np.empty(1, object)
-            found[0] = bytes(self)
-            return found.view(HostTensor)
-        return super().__getitem__(key)
+        axes = _new_axes(key)
+        return super().__getitem__(key) if axes is None else _array_of_one(bytes(self), axes)
+
+
+def _new_axes(key: Any) -> int | None:
+    """Return how many axes an index adds to a single value; None for an index of something else."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return keys.count(None) if all(each is None or each is Ellipsis for each in keys) else None
+
+
+def _array_of_one(value: str | bytes, axes: int) -> Any:
+    if not axes:
+        return _as_text(value)
+    found = np.empty((1,) * axes, object if isinstance(value, bytes) else f"U{max(len(value), 1)}")
+    found[...] = value
+    return found.view(HostTensor)
 
 
 def _as_bytes(value: Any) -> Any:

@@ -8,8 +8,10 @@ import numpy as np
 
 from muster.compat.ops._arrays import DTypeLike
 from muster.compat.ops._keyed_hash import keyed_hash
+from muster.compat.ops._murmur_hash import murmur_hash
 from muster.compat.ops._needs_values import known
 from muster.compat.ops._operation import operation
+from muster.compat.ops._unicode_classes import with_unicode_classes
 from muster.data import RaggedTensor
 from muster.feature_column import buckets
 
@@ -162,9 +164,9 @@ _REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
 
 
 def _expression(pattern: Text) -> re.Pattern[str]:
-    """Compile a regular expression, which may have RE2's classes of characters, as in ``[[:punct:]]``."""
+    """Compile a regular expression, which may have RE2's classes: ``[[:punct:]]`` or ``\\p{L}``."""
     text = str(pattern.item() if isinstance(pattern, np.ndarray) else _decoded(pattern))  # type: ignore[arg-type]
-    return re.compile(_CLASS.sub(lambda found: _CLASSES[found[1]], text))
+    return re.compile(_CLASS.sub(lambda found: _CLASSES[found[1]], with_unicode_classes(text)))
 
 
 def _replacement(rewrite: str) -> str:
@@ -278,6 +280,12 @@ def reduce_join(
 def to_hash_bucket_fast(input: Text, num_buckets: int, name: str | None = None) -> Any:
     """Return the buckets of texts by their fingerprints, int64."""
     return _of_texts(lambda texts: buckets(np.array(texts, object), num_buckets), input)
+
+
+@operation
+def to_hash_bucket(input: Text, num_buckets: int, name: str | None = None) -> Any:
+    """Return the buckets of texts by TensorFlow's older hash, int64."""
+    return _of_texts(lambda texts: (murmur_hash(texts) % np.uint64(num_buckets)).astype(np.int64), input)
 
 
 @operation

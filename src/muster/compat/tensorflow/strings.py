@@ -17,6 +17,7 @@ from muster.compat.ops._strings import regex_replace as regex_replace
 from muster.compat.ops._strings import split as split
 from muster.compat.ops._strings import strip as strip
 from muster.compat.ops._strings import substr as substr
+from muster.compat.ops._strings import to_hash_bucket as to_hash_bucket
 from muster.compat.ops._strings import to_hash_bucket_fast as to_hash_bucket_fast
 from muster.compat.ops._strings import to_hash_bucket_strong as to_hash_bucket_strong
 from muster.compat.ops._strings import to_number as to_number

@@ -6,7 +6,7 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
-from muster import feature_column
+from muster import distribute, feature_column
 from muster._keras import keras
 from muster.compat._names import PACKAGE, importable_as, missing, passed_on
 from muster.compat.ops._numpy_random import enable_numpy_behavior
@@ -25,7 +25,27 @@ _TRAIN = f"{_V1}.train"
 _SOURCES: dict[str, tuple[str, ...]] = {
     "data.ops.dataset_ops": ("data",),
     "data.ops.readers": ("data",),
+    **{
+        f"distribute.{name}": ("distribute", _V1)
+        for name in (
+            *("central_storage_strategy", "collective_all_reduce_strategy", "cross_device_ops"),
+            *("distribute_lib", "distribution_strategy_context", "input_lib", "mirrored_strategy"),
+            *("one_device_strategy", "parameter_server_strategy", "reduce_util"),
+            *("sharded_variable", "tpu_strategy", "values"),
+        )
+    },
+    "distribute.coordinator.cluster_coordinator": ("distribute.coordinator",),
+    **{
+        f"distribute.cluster_resolver.{name}": ("distribute.cluster_resolver",)
+        for name in (
+            *("cluster_resolver", "kubernetes_cluster_resolver", "slurm_cluster_resolver"),
+            *("tfconfig_cluster_resolver", "tpu_cluster_resolver"),
+        )
+    },
+    "distribute.cluster_resolver": ("distribute.cluster_resolver",),
     "eager.context": (_V1,),
+    "eager.backprop": (_V1,),
+    "eager.def_function": (_V1,),
     **{
         f"estimator.{name}": (_ESTIMATOR,)
         for name in (
@@ -86,7 +106,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
         for name in (
             *("adadelta", "adagrad", "adam", "basic_session_run_hooks", "checkpoint_utils", "ftrl"),
             *("gradient_descent", "learning_rate_decay", "momentum", "moving_averages", "optimizer"),
-            *("rmsprop", "saver", "session_run_hook", "training", "training_util"),
+            *("rmsprop", "saver", "server_lib", "session_run_hook", "training", "training_util"),
         )
     },
     "util.nest": ("nest",),
@@ -173,6 +193,12 @@ _INITIALIZERS = {
 # Names that are private themselves.
 _OWN: dict[str, dict[str, Any]] = {
     "client.device_lib": {"list_local_devices": _private.list_local_devices},
+    "distribute.collective_all_reduce_strategy": {
+        "CollectiveAllReduceStrategy": distribute.MultiWorkerMirroredStrategy
+    },
+    "distribute.parameter_server_strategy_v2": {
+        "ParameterServerStrategyV2": distribute.ParameterServerStrategy
+    },
     "estimator.canned.head": {
         "_Head": _private.Head,
         "_binary_logistic_head_with_sigmoid_cross_entropy_loss": _private.binary_logistic_head,

@@ -20,7 +20,7 @@ from muster.checkpoint.tensorflow import (
     newest_checkpoint,
     restore_objects,
 )
-from muster.compat.v2._checkpoint_objects import Objects, Positioned, require_savable
+from muster.compat.v2._checkpoint_objects import Objects, Positioned, is_savable, require_savable
 from muster.compat.v2._deferred import WaitingList, set_waiting, variables_by_path, wait_for
 from muster.compat.v2._module import Module
 from muster.compat.v2._named_checkpoints import numbered
@@ -43,11 +43,15 @@ class CheckpointOptions(NamedTuple):
     experimental_enable_async_checkpoint: bool = False
 
 
+_OWN = ("save_counter", "run_calls")  # attributes of a Checkpoint itself
+
+
 class Checkpoint(Objects):
     """Saves and restores variables: single ones, and those of models, optimizers and metrics.
 
     Variables are saved by the object's name and their path, and matched by their order. Iterators over
-    datasets go on where they were. The objects are attributes, too, and can be added as such.
+    datasets go on where they were. The objects are attributes, too, and can be added as such. An attribute
+    that has no variables, such as a number or a function, is kept, and not saved.
 
     Args:
         root: An object, which is called ``root``; None for none.
@@ -70,13 +74,15 @@ class Checkpoint(Objects):
     def __init__(self, root: Any = None, **objects: Any) -> None:
         vars(self).update(_objects={}, save_counter=0, run_calls=0)
         for name, each in (objects if root is None else {"root": root, **objects}).items():
+            require_savable(name, each)
             setattr(self, name, each)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in vars(self):
+        if name in _OWN or not is_savable(name, value):
+            self._objects.pop(name, None)
             object.__setattr__(self, name, value)
         else:
-            require_savable(name, value)
+            vars(self).pop(name, None)
             self._objects[name] = WaitingList(value) if type(value) is list else value
             set_waiting()
 

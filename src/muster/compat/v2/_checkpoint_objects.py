@@ -17,6 +17,10 @@ class Positioned(Protocol):
     def go_on(self, position: Mapping[str, Any]) -> None: ...
 
 
+class NotSavableError(ValueError):
+    """An object neither has variables nor is an iterator over data."""
+
+
 class Objects:
     """Objects by name, which can be nested."""
 
@@ -46,6 +50,19 @@ def require_savable(name: str, each: Any) -> None:
         pass
 
 
+def is_savable(name: str, each: Any) -> bool:
+    """Return whether an object has variables, is an iterator over data, or consists of such.
+
+    Raises:
+        ValueError: There is an iterator over a distributed dataset.
+    """
+    try:
+        require_savable(name, each)
+    except NotSavableError:
+        return False
+    return True
+
+
 def _inside(name: str, each: Any) -> Iterator[tuple[str, Any]]:
     children: Mapping[Any, Any] | None = None
     if isinstance(each, Objects):
@@ -67,7 +84,7 @@ def _inside(name: str, each: Any) -> Iterator[tuple[str, Any]]:
             "or give an iterator over the Dataset itself."
         )
     else:
-        raise ValueError(
+        raise NotSavableError(
             f"Checkpoint takes variables and what has some, got {name}={each!r}. Give models, optimizers, "
             "metrics or variables, iterators over a Dataset, or lists, dicts and Checkpoints of them."
         )

@@ -15,6 +15,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import SavedModelError
 from muster._keras import keras
+from muster.compat.v2._checkpoint_objects import Objects
 from muster.compat.v2._function import needed_value, place_of
 from muster.compat.v2._module import Module
 from muster.compat.v2._module_functions import FunctionToSave, LoadedFunction, of_any_rank, of_the_only_size
@@ -39,7 +40,7 @@ def write_module(module: Any, folder: str) -> dict[str, str]:
     text, or branch on tensors, are kept as Python code, with their modules. Other attributes are lost.
 
     Args:
-        module: The module, or a Keras model.
+        module: The module, a Checkpoint, or a Keras model.
         folder: Where to write.
 
     Raises:
@@ -100,7 +101,7 @@ def read_module(read: Callable[[str], bytes]) -> "LoadedModule":
 
     for each, record in zip(objects, stored["objects"], strict=True):
         for name, reference in record["attributes"].items():
-            setattr(each, name, found(reference))
+            vars(each)[name] = found(reference)
         for name, concrete in record["functions"].items():
             used = [[variables[number] for number in one["used"]] for one in concrete]
             data = [read(_file(one["module"])) for one in concrete]
@@ -135,6 +136,16 @@ class LoadedModule(Module):
     def __init__(self) -> None:
         super().__init__()
         self.signatures: dict[str, Any] = {}
+
+    @property
+    def variables(self) -> Any:
+        """All variables in it, or those that the saved module called so."""
+        return vars(self).get("variables", super().variables)
+
+    @property
+    def trainable_variables(self) -> Any:
+        """The variables that are trained, or those that the saved module called so."""
+        return vars(self).get("trainable_variables", super().trainable_variables)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function ``__call__`` of the module.
@@ -171,14 +182,15 @@ class _Writer:
         if isinstance(value, list | tuple):
             return {"list": [found for each in value if (found := self.refer(each)) is not None]}
         is_root = not self.objects
-        if not isinstance(value, Module) and not isinstance(getattr(value, "variables", None), list):
+        is_module = isinstance(value, Module | Objects)
+        if not is_module and not isinstance(getattr(value, "variables", None), list):
             return None
         if id(value) in self._numbers:
             return {"object": self._numbers[id(value)]}
         number = self._numbers[id(value)] = len(self.objects)
         record: dict[str, Any] = {"attributes": {}, "functions": {}}
         self.objects.append(record)
-        if not isinstance(value, Module) and not is_root:  # a layer, or a generator of random numbers
+        if not is_module and not is_root:  # a layer, or a generator of random numbers
             record["attributes"]["weights"] = self.refer([*value.variables])
             if (spec := _input_of(value)) is not None:
                 called = self._function(
@@ -186,7 +198,10 @@ class _Writer:
                 )
                 record["functions"] |= {} if called is None else {"__call__": [called]}
             return {"object": number}
-        for name, each in vars(value).items():
+        objects = vars(value).get("_objects", {}) if isinstance(value, Objects) else {}
+        for name, each in {**vars(value), **objects}.items():
+            if each is objects and objects:
+                continue
             if (found := self.refer(each)) is not None and name not in ("_name", "signatures"):
                 record["attributes"][name] = found
         for name, function in functions_of(value).items():

@@ -17,6 +17,7 @@ import numpy as np
 from muster import saved_model
 from muster._keras import keras
 from muster.compat.ops._eager_values import as_tensor
+from muster.compat.v2._checkpoint_objects import Objects
 from muster.compat.v2._model_signatures import DEFAULT, named_outputs, signatures_of
 from muster.compat.v2._module import Module
 from muster.compat.v2._saved_modules import OBJECTS, LoadedModule, functions_of, read_module, write_module
@@ -70,10 +71,10 @@ def save(
     signatures: Any = None,
     options: SaveOptions | None = None,
 ) -> None:
-    """Save a Keras model or a `tf.Module`, for `load`, `muster.saved_model.load` and ``muster serve``.
+    """Save a Keras model, a `tf.Module` or a Checkpoint, for `load`, `muster.saved_model.load` and ``muster serve``.
 
     Args:
-        obj: A built model; or a module, or a model that was never called, whose functions and variables
+        obj: A built model; or a module, a Checkpoint, or a model that was never called, whose functions and variables
             `load` finds, and other loaders only its signatures.
         export_dir: The directory; it may have an earlier saved model.
         signatures: What the model can be asked: a ``tf.function`` with an ``input_signature``, what its
@@ -95,7 +96,7 @@ def save(
             "an Input, before.",
             obj.name,
         )
-    if isinstance(obj, Module) or is_unbuilt:
+    if isinstance(obj, Module | Objects) or is_unbuilt:
         to_save = {} if signatures is None else signatures_of(obj, signatures)
         with tempfile.TemporaryDirectory() as folder:
             saved_model.save(export_dir, to_save, write_module(obj, folder))

@@ -16,6 +16,8 @@ from muster.compat.tensorflow.keras import optimizers as optimizers
 from muster.compat.tensorflow.keras import preprocessing as preprocessing
 from muster.compat.tensorflow.keras import utils as utils
 from muster.compat.tensorflow.keras import wrappers as wrappers
+from muster.compat.v2._keras_folders import export_saved_model as _export_saved_model
+from muster.compat.v2._keras_folders import load_from_saved_model as _load_from_saved_model
 from muster.compat.v2._premade_models import LinearModel as _LinearModel
 from muster.compat.v2._premade_models import WideDeepModel as _WideDeepModel
 from muster.distribute import SidecarEvaluator as _SidecarEvaluator
@@ -29,6 +31,8 @@ experimental = _Names(
     SequenceFeatures=_SequenceFeatures,
     SidecarEvaluator=_SidecarEvaluator,
     WideDeepModel=_WideDeepModel,
+    export_saved_model=_export_saved_model,
+    load_from_saved_model=_load_from_saved_model,
 )
 
 

@@ -79,6 +79,7 @@ from muster.compat.ops._strings import join as string_join
 from muster.compat.ops._strings import length as string_length
 from muster.compat.ops._strings import regex_replace as regex_replace
 from muster.compat.ops._strings import strip as string_strip
+from muster.compat.ops._strings import to_hash_bucket as string_to_hash_bucket
 from muster.compat.ops._strings import to_hash_bucket_fast as string_to_hash_bucket_fast
 from muster.compat.tensorflow import lookup as lookup
 from muster.compat.tensorflow import summary as summary
