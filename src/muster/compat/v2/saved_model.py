@@ -71,11 +71,11 @@ def save(
     signatures: Any = None,
     options: SaveOptions | None = None,
 ) -> None:
-    """Save a Keras model, a `tf.Module` or a Checkpoint, for `load`, `muster.saved_model.load` and ``muster serve``.
+    """Save a Keras model, a module or a Checkpoint, for `load`, `muster.saved_model.load` and ``muster serve``.
 
     Args:
-        obj: A built model; or a module, a Checkpoint, or a model that was never called, whose functions and variables
-            `load` finds, and other loaders only its signatures.
+        obj: A built model; or a module, a Checkpoint, or a model that was never called, whose functions
+            and variables `load` finds, and other loaders only its signatures.
         export_dir: The directory; it may have an earlier saved model.
         signatures: What the model can be asked: a ``tf.function`` with an ``input_signature``, what its
             ``get_concrete_function`` returned, or several by name. None for the model's
