@@ -71,7 +71,7 @@ def save(
     signatures: Any = None,
     options: SaveOptions | None = None,
 ) -> None:
-    """Save a Keras model, a module or a Checkpoint, for `load`, `muster.saved_model.load` and ``muster serve``.
+    """Save a model, a module or a Checkpoint, for `load`, `muster.saved_model.load` and ``muster serve``.
 
     Args:
         obj: A built model; or a module, a Checkpoint, or a model that was never called, whose functions
