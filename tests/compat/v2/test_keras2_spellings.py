@@ -672,3 +672,20 @@ def test_an_optimizer_takes_further_variables(kind):
     step()
     assert third.numpy()[0] < 5
     assert second.numpy() < found[0][2]
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_metrics_are_the_third_argument_of_compile_and_may_be_one(by_name):
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    one = tf.keras.metrics.MeanSquaredError(name="mine")
+    if by_name:
+        model.compile(metrics=one, weighted_metrics="mae")
+    else:
+        model.compile("sgd", "mse", [one, "mae"], [2.0])
+    names = model.evaluate(np.ones((2, 2)), np.ones((2, 1)), verbose=0, return_dict=True)
+    assert names.keys() == {"loss", "mine", "mae"}
+    if not by_name:
+        assert names["loss"] == pytest.approx(2 * names["mine"])
+    model.compile("sgd", "mse", [3.0], ["mae"])  # Keras 3's order
+    names = model.evaluate(np.ones((2, 2)), np.ones((2, 1)), verbose=0, return_dict=True)
+    assert names.keys() == {"loss", "mae"}

@@ -305,6 +305,29 @@ def _of_fewer_axes(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
     return adjust
 
 
+def _of_metrics(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``compile``: metrics may be a single one, and are the third argument where it names some.
+
+    Source: keras/engine/training.py of TensorFlow 2.15, ``Model.compile``.
+    """
+
+    @functools.wraps(original)
+    def compiling(self: Any, optimizer: Any = "rmsprop", loss: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if args and any(map(_is_metric, keras.tree.flatten(args[0]))):
+            by_name = dict(zip(("metrics", "loss_weights", "weighted_metrics"), args, strict=False))
+            args, kwargs = (), {**by_name, **kwargs}
+        for name in ("metrics", "weighted_metrics"):
+            if _is_metric(kwargs.get(name)):
+                kwargs[name] = [kwargs[name]]
+        return original(self, optimizer, loss, *args, **kwargs)
+
+    return compiling
+
+
+def _is_metric(value: Any) -> bool:
+    return isinstance(value, str) or callable(value)
+
+
 def patch() -> None:
     """Give Keras' models the names."""
     functional = keras.src.models.functional.Functional
@@ -320,7 +343,7 @@ def patch() -> None:
     for name in ("fit", "evaluate", "predict"):
         setattr(_defining(name), name, _without(getattr(keras.Model, name), *_READING))
     compiling = _without(keras.Model.compile, "experimental_run_tf_function")
-    _defining("compile").compile = compiling
+    _defining("compile").compile = _of_metrics(compiling)
     for name in ("train_on_batch", "test_on_batch"):
         setattr(_defining(name), name, _resetting(getattr(keras.Model, name)))
     keras.src.losses.deserialize = _named_functions(keras.src.losses.deserialize)
