@@ -535,3 +535,12 @@ def test_a_text_gets_new_axes():
 
     lines = tf.data.Dataset.from_tensor_slices(["a? b", "a! b"])
     assert [bool(each) for each in lines.map(characters)] == [True, False]
+
+
+def test_operations_of_tensorflow_1_return_tensors():
+    text = "Thanks 😊".encode()
+    v1 = tf.compat.v1
+    assert v1.substr(text, 7, 4).numpy() == "😊".encode()
+    assert v1.strings.substr(text, pos=7, len=1, unit="UTF8_CHAR").numpy() == "😊".encode()
+    assert v1.to_int64(np.array([1.5])).numpy().dtype == np.int64
+    assert v1.gather(["a", "b"], 1).numpy() == b"b"

@@ -21,6 +21,8 @@ from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
 
 _TEXT = np.dtype(str)
+# Where operations are: here, and those of TensorFlow 1 whose arguments had other names.
+_OPERATIONS = (f"{__package__}.", "muster.compat.v1._old_arguments")
 
 
 class HostTensor(np.ndarray[Any, Any]):
@@ -202,7 +204,7 @@ def show_results(*modules: ModuleType) -> None:
     """Let the operations among the names of modules return what eager code sees."""
     for module in modules:
         for name, value in list(vars(module).items()):
-            if isinstance(value, FunctionType) and value.__module__.startswith(f"{__package__}."):
+            if isinstance(value, FunctionType) and value.__module__.startswith(_OPERATIONS):
                 setattr(module, name, shown(value))
 
 
