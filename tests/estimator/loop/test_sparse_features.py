@@ -7,6 +7,7 @@ import pytest
 
 import muster.compat.tensorflow.compat.v1 as tf
 from muster._errors import TraceError
+from muster.distribute import MirroredStrategy
 
 TABLE = np.arange(10, dtype="float32")[:, None] * [1, 10]
 # The ids of each example, and their weights; batches of two differ in width.
@@ -96,3 +97,20 @@ def test_columns_take_some_and_the_model_others() -> None:
 def test_values_themselves_are_refused_with_advice() -> None:
     with pytest.raises(TraceError, match=r"Use tf\.sparse\.to_dense"):
         _predictions(lambda table, each: tf.reduce_sum(each["weights"].values))
+
+
+def test_replicas_take_matrices_of_different_widths() -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> tf.estimator.EstimatorSpec:
+        table = tf.get_variable("table", initializer=tf.constant(TABLE))
+        sums = tf.nn.embedding_lookup_sparse(table, features["ids"], None, combiner="sum")
+        loss = tf.reduce_mean(sums)
+        train_op = tf.train.GradientDescentOptimizer(1.0).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    strategy = MirroredStrategy(["cpu:0", "cpu:1"])
+    estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(train_distribute=strategy))
+    estimator.train(lambda: _input(IDS, WEIGHTS))
+    assert estimator.get_variable_value("global_step") == 1
+    changes = TABLE - estimator.get_variable_value("table")
+    counts = np.bincount(sum(IDS, []), minlength=10)
+    np.testing.assert_allclose(changes, counts[:, None] / np.array([8, 8]), rtol=1e-5)

@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from muster._arrays import AnyArray
+from muster.distribute.engine._join import joined
 from muster.distribute.replicas._values import PerReplica, ReplicaKind, replicated
 
 _log = logging.getLogger(__name__)
@@ -263,7 +264,7 @@ def concatenated(batches: Iterator[Any], count: int) -> Iterator[Any]:
     Source: tensorflow_estimator/python/estimator/estimator.py, ``_get_iterator_from_input_fn``.
     """
     while group := list(itertools.islice(batches, count)):
-        yield group[0] if len(group) == 1 else jax.tree.map(_concatenate, *group)
+        yield joined(group)
 
 
 def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:
@@ -281,7 +282,3 @@ def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:
             stop = start + wanted[number % len(wanted)]
             yield jax.tree.unflatten(structure, [leaf[start:stop] for leaf in leaves])
             start, number = stop, number + 1
-
-
-def _concatenate(*parts: AnyArray) -> AnyArray:
-    return np.concatenate([np.asarray(part) for part in parts]) if parts[0].ndim else parts[0]

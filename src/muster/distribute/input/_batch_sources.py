@@ -15,6 +15,7 @@ from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
 from muster.data import AutoShardPolicy, Dataset, TensorSpec, dataset_line
 from muster.data.sharding import FileShare, describe_share
+from muster.distribute.engine._join import joined
 from muster.distribute.engine._split import Split, UnevenWarning, cut, row_count, row_counts
 from muster.distribute.input._file_shares import file_share
 from muster.distribute.input._input_context import InputContext
@@ -266,7 +267,7 @@ def _grouped(group: list[Any], split: Split) -> Any:
 
 
 def _concatenated(group: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.concatenate([np.atleast_1d(leaf) for leaf in leaves]), *group)
+    return joined([jax.tree.map(np.atleast_1d, batch) for batch in group])
 
 
 def _require_batch(batch: Any) -> None:

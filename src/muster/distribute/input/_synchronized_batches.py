@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from muster.distribute.engine._join import common_sizes, filled_up, row_sizes
 from muster.distribute.engine._split import Split, concatenated
 from muster.distribute.workers._signals import SignalWatch
 from muster.distribute.workers._workers import Workers
@@ -67,7 +68,7 @@ class SynchronizedBatches:
             end for that; else None.
 
     Raises:
-        MismatchError: The batches of workers differ in structure, dtype or shape of a row. All workers raise.
+        MismatchError: The batches of workers differ in structure, dtype or number of axes. All workers raise.
     """
 
     def __init__(
@@ -82,8 +83,7 @@ class SynchronizedBatches:
         self._split = Split(workers.rank, workers.size, local_replicas)
         self._workers = workers
         workers.require_equal("batches", _kinds_of_rows(example))
-        leaves, self._structure = jax.tree.flatten(example)
-        self._like = [np.asarray(leaf)[:1] if np.ndim(leaf) else np.asarray(leaf) for leaf in leaves]
+        self._empty = jax.tree.map(lambda leaf: np.asarray(leaf)[:0] if np.ndim(leaf) else leaf, example)
         self._ended = False
         self.interrupted: tuple[int, int] | None = None
         self._signals = signals
@@ -102,8 +102,7 @@ class SynchronizedBatches:
         if self._ended:
             raise StopIteration
         batch = self._draw()
-        leaves = jax.tree.leaves(batch)
-        rows = next((len(leaf) for leaf in leaves if np.ndim(leaf)), 0)
+        rows = next((len(leaf) for leaf in jax.tree.leaves(batch) if np.ndim(leaf)), 0)
         signals = self._signals
         gathered = self._workers.all_gather_object([rows, None if signals is None else signals.received])
         received = [(rank, number) for rank, (_, number) in enumerate(gathered) if number is not None]
@@ -117,7 +116,7 @@ class SynchronizedBatches:
             raise StopIteration
         if all(count == rows for count in counts) and rows % self._split.local_replicas == 0:
             return batch
-        return self._split.worker_batch(self._gather(leaves))
+        return self._split.worker_batch(self._gather(self._empty if batch is None else batch))
 
     def _draw(self) -> Any:
         """Return this worker's next batch; None if there is none, or if it was interrupted."""
@@ -142,21 +141,20 @@ class SynchronizedBatches:
             self._ended = True
             self._workers.all_gather_object([-1, None])
 
-    def _gather(self, leaves: list[Any]) -> Any:
+    def _gather(self, batch: Any) -> Any:
         """Concatenate the rows of all workers, by rank, on every worker."""
-        local = leaves or [
-            np.empty((0, *like.shape[1:]), like.dtype) if like.ndim else like for like in self._like
-        ]
-        gathered = [
-            np.concatenate(self._workers.all_gather(np.asarray(leaf))) if like.ndim else leaf
-            for leaf, like in zip(local, self._like, strict=True)
-        ]
-        return jax.tree.unflatten(self._structure, gathered)
+        sizes = common_sizes(self._workers.all_gather_object(row_sizes(batch)))
+        return jax.tree.map(
+            lambda leaf: (
+                np.concatenate(self._workers.all_gather(np.asarray(leaf))) if np.ndim(leaf) else leaf
+            ),
+            filled_up(batch, sizes),
+        )
 
 
 def _kinds_of_rows(batch: Any) -> list[str]:
-    """Describe the structure of a batch without its number of rows."""
+    """Describe the structure of a batch without its sizes: rows may differ in length, too."""
     return [
-        f"{jax.tree_util.keystr(path).removeprefix('.')}: {np.asarray(leaf).dtype}{list(np.shape(leaf)[1:])}"
+        f"{jax.tree_util.keystr(path).removeprefix('.')}: {np.asarray(leaf).dtype} of {np.ndim(leaf)} axes"
         for path, leaf in jax.tree_util.tree_leaves_with_path(batch)
     ]

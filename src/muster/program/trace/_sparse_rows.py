@@ -125,6 +125,17 @@ class SparseRows(SparseTensor):
         """Return other values at the same places."""
         return SparseRows(self._columns, values.reshape(self._packed.shape), self._counts, self._width)
 
+    @property
+    def row_size(self) -> tuple[int, int]:
+        """How many values a row has with its padding, and how many columns there are."""
+        return self._packed.shape[1], self._width
+
+    def widened(self, most: int, width: int) -> "SparseRows":
+        """Return a matrix with more columns, and more padding: NumPy arrays."""
+        padding = ((0, 0), (0, most - self._packed.shape[1]))
+        columns, packed = np.pad(self._columns, padding), np.pad(self._packed, padding)
+        return SparseRows(columns, packed, self._counts, width)
+
     def by_rows(self, padding: Any) -> Any:
         """Return the values, of shape (rows, most values of a row), with a value for the padding."""
         return jnp.where(self._there, self._packed, padding)
