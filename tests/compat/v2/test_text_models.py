@@ -326,3 +326,16 @@ def test_a_layer_of_the_program_that_looks_up_what_is_in_a_vocabulary():
     np.testing.assert_array_equal(found, [[1, 0], [0, 1]])
     with pytest.raises(ValueError, match="'q' is not in the vocabulary of 3 tokens"):
         model.predict(tf.constant(["q"]), verbose=0)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_fit_validates_on_all_batches_of_a_dataset(known: bool) -> None:
+    words, labels = np.array(["a", "b", "c", "a"]), np.array([1.0, 2.0, 30.0, 60.0], np.float32)
+    data = tf.data.Dataset.from_tensor_slices((words, labels)).batch(2)
+    held_out = data if known else data.filter(lambda words, labels: True)
+    model = keras.Sequential(
+        [keras.layers.StringLookup(vocabulary=["a", "b", "c"]), keras.layers.Embedding(4, 1)]
+    )
+    model.compile("sgd", "mse")
+    history = model.fit(data, validation_data=held_out, epochs=2, verbose=0)
+    assert history.history["val_loss"][-1] == pytest.approx(model.evaluate(data, verbose=0))

@@ -298,7 +298,7 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(self, keras.Sequential) and "x" in given:
             given["x"] = _build(self, given["x"])
         split = split_of(self) or column_part(self)
-        if split is None:
+        if split is None or given.get("_use_cached_eval_dataset"):  # by fit, whose validation data are mapped
             return original(self, *args[count:], **given)
         if isinstance(split, TextSplit) and original.__name__ in ("fit", "train_on_batch"):
             split.require_no_weights()
