@@ -47,3 +47,8 @@ def test_the_name_of_keras_2_for_the_mean():
     assert tf.keras.losses.MeanSquaredError(reduction="auto").reduction == "sum_over_batch_size"
     with pytest.raises(ValueError, match="reduction=all"):
         tf.keras.losses.MeanSquaredError(reduction="all")
+
+
+def test_that_binary_crossentropy_compares_rows_and_columns():
+    found = tf.keras.losses.binary_crossentropy(tf.constant([1.0, 0.0]), tf.constant([[0.2], [0.7]]))
+    np.testing.assert_allclose(np.asarray(found), [0.91629034, 0.7803236], rtol=1e-6)

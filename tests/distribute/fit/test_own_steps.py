@@ -65,3 +65,18 @@ def test_a_gan_trains_as_in_a_loop_of_its_own():
 def test_several_steps_in_one_call(kind):
     found = outcome(get_strategy(), kind, steps_per_execution=3)
     np.testing.assert_allclose(found["predicted"], expected(kind)["predicted"], rtol=2e-4, atol=5e-5)
+
+
+def test_lists_of_arrays_are_tuples_in_a_step():
+    kinds = []
+
+    class Pairs(keras.Model):
+        def train_step(self, data):
+            kinds.extend(type(each) for each in (data, *data))
+            return {"loss": tf.reduce_sum(data[0][0]) + tf.reduce_sum(data[0][1])}
+
+    model = Pairs()
+    model.compile("sgd")
+    history = model.fit([np.ones((4, 3)), np.ones((4, 2))], verbose=0)
+    assert set(kinds) == {tuple}
+    assert history.history["loss"] == [20]

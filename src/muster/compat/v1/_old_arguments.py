@@ -123,7 +123,8 @@ def gather(
     batch_dims: int = 0,
 ) -> Array:
     """Take the slices of an array at ``indices`` along an axis."""
-    return _shape.gather(params, indices, axis=axis, batch_dims=batch_dims)
+    gathered: Array = _shape.gather(params, indices, axis=axis, batch_dims=batch_dims)
+    return gathered
 
 
 def gather_nd(params: ArrayLike, indices: ArrayLike, name: str | None = None, batch_dims: int = 0) -> Array:

@@ -126,10 +126,13 @@ class StatefulStep:
                 self._program.run_eagerly(unwrapped(batch))
 
     def run(self, data: Any) -> Any:
-        """Run the model's step in the scope of this code, and return its results as arrays."""
+        """Run the model's step in the scope of this code, and return its results as arrays.
+
+        Lists of arrays are tuples in its data, as TensorFlow's datasets make them.
+        """
         shown = contextlib.nullcontext(data) if self._texts is None else self._texts.shown(data)
         with entered(ReplicaContext(self._strategy, None)), self._explained(), shown as batch:
-            return self._results(getattr(self._model, self._name)(batch))
+            return self._results(getattr(self._model, self._name)(keras.tree.lists_to_tuples(batch)))
 
     @property
     def _title(self) -> str:
