@@ -44,7 +44,7 @@ class ClassificationOutput(ExportOutput):
 
     Args:
         scores: Float array of shape (batch, classes).
-        classes: Array of text or numbers of shape (batch, classes).
+        classes: Array of text of shape (batch, classes), `Words` or known; known text may be that of any row.
     """
 
     scores: Any = None
@@ -55,6 +55,8 @@ class ClassificationOutput(ExportOutput):
             raise ValueError(
                 "Cannot create a ClassificationOutput with empty arguments: give scores or classes."
             )
+        if isinstance(self.classes, np.ndarray) and self.classes.dtype.kind in "SUO":
+            object.__setattr__(self, "classes", Words.of(self.classes))
 
 
 @dataclasses.dataclass(frozen=True)

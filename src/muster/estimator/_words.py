@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from muster.data import Placeholder
@@ -20,6 +21,12 @@ class Words:
     def __init__(self, ids: Any, vocabulary: tuple[str, ...]) -> None:
         self.ids = ids
         self.vocabulary = vocabulary
+
+    @classmethod
+    def of(cls, text: np.ndarray[Any, Any]) -> "Words":
+        """Return known text, ``str`` or UTF-8, as words by their numbers."""
+        words, ids = np.unique(_decoded(text), return_inverse=True)
+        return cls(jnp.asarray(ids.reshape(text.shape), "int32"), tuple(words.tolist()))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -40,6 +47,11 @@ class Words:
     def tree_unflatten(cls, vocabulary: tuple[str, ...], children: tuple[Any]) -> "Words":
         """Put together what `tree_flatten` took apart."""
         return cls(children[0], vocabulary)
+
+
+def _decoded(text: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    words = [word.decode() if isinstance(word, bytes) else str(word) for word in text.ravel().tolist()]
+    return np.array(words).reshape(text.shape)
 
 
 class WordNumbers(Placeholder):

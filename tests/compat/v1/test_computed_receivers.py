@@ -197,3 +197,23 @@ def test_lines_are_placeholders_of_a_vector():
         tf.decode_csv(features, [[0], [0]], select_cols=[1])
     with pytest.raises(TypeError, match="CSV of a vector of lines"):
         tf.decode_csv(tf.placeholder(tf.string, [None, 2]), [[0]])
+
+
+def test_known_text_is_an_answer(tmp_path):
+    def model_fn(features, labels, mode):
+        logits = tf.layers.dense(features["x"], 2)
+        output = tf.estimator.export.ClassificationOutput(logits, tf.constant([["no", "yes"]]))
+        loss = tf.reduce_mean(logits)
+        train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+        outputs = {"serving_default": output}
+        return tf.estimator.EstimatorSpec(mode, logits, loss, train_op, export_outputs=outputs)
+
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path / "model"))
+    estimator.train(lambda: tf.data.Dataset.from_tensors({"x": [[1.0]]}), steps=1)
+    spec = {"x": tf.FixedLenFeature([1], tf.float32)}
+    receiver_fn = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)
+    path = estimator.export_saved_model(str(tmp_path / "exported"), receiver_fn)
+    feature = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0]))}
+    example = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    answer = saved_model.load(path).signatures["serving_default"](inputs=[example])
+    assert answer["classes"].tolist() == [[b"no", b"yes"]]
