@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from v1_steps import outputs_of
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow.compat.v1 as tf1
@@ -29,7 +30,7 @@ def model_fn(features: Any, labels: Any, mode: str, params: dict[str, Any]) -> A
     tf1.summary.image("pictures", images, max_outputs=2)
     tf1.summary.text("note", "a *text*")
     merged = tf1.summary.merge_all()
-    assert list(merged) == ["twice", "kernel_values", "pictures", "note"]
+    assert list(merged) == ["twice", "weights/weights/kernel_values", "pictures", "note"]
     optimizer = tf1.train.GradientDescentOptimizer(0.1)
     hooks = []
     if params.get("own_hook"):
@@ -58,13 +59,13 @@ def test_an_estimator_writes_all_summaries_of_its_step(tmp_path: Path, devices: 
     estimator.train(input_fn, steps=5)
     found = accumulated(tmp_path / "m")
     assert [event.step for event in found.Scalars("twice")] == [1, 3, 5]
-    assert [event.step for event in found.Tensors("kernel_values")] == [1, 3, 5]
+    assert [event.step for event in found.Tensors("weights/weights/kernel_values")] == [1, 3, 5]
     assert found.Tensors("note")[0].tensor_proto.string_val == [b"a *text*"]
     picture = found.Tensors("pictures")[0].tensor_proto.string_val
     assert picture[:2] == [b"2", b"2"]
     assert len(picture) == 4
     assert all(each.startswith(b"\x89PNG") for each in picture[2:])
-    for tag, plugin in (("kernel_values", "histograms"), ("pictures", "images")):
+    for tag, plugin in (("weights/weights/kernel_values", "histograms"), ("pictures", "images")):
         assert found.SummaryMetadata(tag).plugin_data.plugin_name == plugin
     own = accumulated(tmp_path / "own")
     assert [event.step for event in own.Scalars("half")] == [1, 3, 5]
@@ -184,3 +185,20 @@ def test_wrong_summaries_of_a_step(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match=r"'flat' must have the shape .*got \(1,\)"):
         tf.estimator.Estimator(flat, str(tmp_path)).train(lambda: np.ones((1,), np.float32), steps=1)
+
+
+def test_tags_of_tensorflow_1_have_scopes_and_are_clean() -> None:
+    def step(_: Any) -> dict[str, Any]:
+        with tf1.name_scope("a"):
+            tf1.summary.scalar("cross entropy", 1.0, None, "kind")
+            for _ in range(2):
+                tf1.summary.scalar("x", 2.0)
+            tf1.summary.image("pictures", np.zeros([2, 2, 2, 3], np.float32), 1)
+        tf1.summary.scalar("accuracy", tf1.metrics.accuracy([1], [1])[0])
+        with pytest.raises(TypeError, match="takes tensor, max_outputs, collections, family"):
+            tf1.summary.image("p", None, 1, None, None, 1)
+        tags = ["kind/a/kind/cross_entropy", "a/x", "a/x_1", "a/pictures", "accuracy"]
+        assert list(tf1.summary.merge_all()) == tags
+        return {}
+
+    outputs_of(step)

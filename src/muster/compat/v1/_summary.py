@@ -6,6 +6,7 @@ Source: tensorflow/python/summary/summary.py, and tensorflow/python/summary/writ
 import contextlib
 import functools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -14,8 +15,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from muster import program, summary
+from muster._keras import keras
 from muster._records import read_record
 from muster.compat.ops._arrays import ArrayLike
+from muster.compat.ops._value_names import path_of
 from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
 from muster.summary import EventFileWriter, SessionLog
@@ -333,10 +336,49 @@ def of_contrib(write: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def of_graphs(write: Callable[..., Any], *order: str) -> Callable[..., Any]:
+    """Return a function of ``tf.compat.v1.summary``: its tags have the scopes around, and each is another.
+
+    Args:
+        write: The function.
+        *order: The arguments after the name.
+
+    Source: tensorflow/python/ops/summary_op_util.py, ``summary_scope``. Where code enters a scope of the same
+    name again, there the number is the scope's, and here the tag's.
+    """
+
+    @functools.wraps(write)
+    def call(name: str, *args: Any, **options: Any) -> Any:
+        if len(args) > len(order):
+            raise TypeError(f"The summary {name!r} takes {', '.join(order)} after its name.")
+        given = {**dict(zip(order, args, strict=False)), **options}
+        family = given.get("family")
+        tag = _cleaned(name) if family is None else f"{_cleaned(family)}/{_cleaned(name)}"
+        if isinstance(current_scope(), ProgramScope):
+            tag = path_of(tag) or tag
+            taken, free, number = program.step_summaries(), tag, 0
+            while _with_family(free, family) in taken:
+                number += 1
+                free = f"{tag}_{number}"
+            tag = free
+        return write(_with_family(tag, family), **given)
+
+    return call
+
+
+def _with_family(tag: str, family: str | None) -> str:
+    return tag if family is None else f"{_cleaned(family)}/{tag}"
+
+
+def _cleaned(name: str) -> str:
+    return re.sub(r"[^-/\w.]", "_", name).lstrip("/")
+
+
 def _one_of(name: str, data: Any, other: Any) -> Any:
     if (data is None) == (other is None):
         raise TypeError(f"The summary {name!r} needs one value: give either data or tensor.")
-    return other if data is None else data
+    value = other if data is None else data
+    return value.result() if isinstance(value, keras.Metric) else value
 
 
 def _of_step(name: str, step: Any) -> bool:

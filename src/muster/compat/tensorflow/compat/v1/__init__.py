@@ -82,7 +82,6 @@ from muster.compat.ops._strings import strip as string_strip
 from muster.compat.ops._strings import to_hash_bucket as string_to_hash_bucket
 from muster.compat.ops._strings import to_hash_bucket_fast as string_to_hash_bucket_fast
 from muster.compat.tensorflow import lookup as lookup
-from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import train as train
 from muster.compat.tensorflow.compat.v1 import app as app
 from muster.compat.tensorflow.compat.v1 import data as data
@@ -104,6 +103,7 @@ from muster.compat.tensorflow.compat.v1 import nn as nn
 from muster.compat.tensorflow.compat.v1 import python_io as python_io
 from muster.compat.tensorflow.compat.v1 import random as random
 from muster.compat.tensorflow.compat.v1 import strings as strings
+from muster.compat.tensorflow.compat.v1 import summary as summary
 from muster.compat.tensorflow.io import decode_raw as decode_raw
 from muster.compat.tensorflow.io import parse_example as parse_example
 from muster.compat.tensorflow.io import parse_single_example as parse_single_example
