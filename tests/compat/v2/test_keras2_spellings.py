@@ -689,3 +689,13 @@ def test_metrics_are_the_third_argument_of_compile_and_may_be_one(by_name):
     model.compile("sgd", "mse", [3.0], ["mae"])  # Keras 3's order
     names = model.evaluate(np.ones((2, 2)), np.ones((2, 1)), verbose=0, return_dict=True)
     assert names.keys() == {"loss", "mae"}
+
+
+def test_the_rate_of_the_next_step_has_its_older_name():
+    schedule = tf.keras.optimizers.schedules.ExponentialDecay(0.5, 1, 0.5)
+    optimizer = tf.keras.optimizers.Adam(schedule)
+    optimizer.build([tf.Variable(1.0)])
+    optimizer.iterations.assign(1)
+    assert float(optimizer._decayed_lr(tf.float32).numpy()) == 0.25
+    assert optimizer._decayed_lr("float16").dtype == tf.float16
+    assert float(tf.keras.optimizers.SGD(0.1)._decayed_lr(tf.float32)) == pytest.approx(0.1)

@@ -179,3 +179,10 @@ def test_what_cannot_be_looked_up():
     layer = IntegerLookup(vocabulary=[1])
     with pytest.raises(TypeError, match=r"call it in Dataset\.map"):
         tf.function(layer)(np.ones(2, np.int32))
+
+
+def test_integer_lookup_has_older_names_of_arguments():
+    layer = IntegerLookup(max_values=4, mask_value=0, oov_value=-2, vocabulary=[12, 7])
+    assert layer([0, 12, 7, 5]).tolist() == [0, 2, 3, 1]
+    config = layer.get_config()
+    assert [config[each] for each in ("mask_token", "oov_token", "max_tokens")] == [0, -2, 4]

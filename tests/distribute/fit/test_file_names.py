@@ -40,6 +40,26 @@ def test_weights_by_a_name_of_tensorflow(name: Any) -> None:
     assert same(model, other)
 
 
+class Twice(keras.Model):  # type: ignore[misc]  # keras is untyped
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = keras.Sequential([keras.layers.Dense(3)])
+        self.outer = keras.layers.Dense(1)
+
+    def call(self, pair: Any) -> Any:
+        first, second = pair
+        return self.outer(self.inner(first) + self.inner(second))
+
+
+def test_a_model_that_was_never_called_gets_weights_by_a_name_of_tensorflow() -> None:
+    model, other = Twice(), Twice()
+    expected = model((X, Y * X))
+    model.save_weights("folder/twice")
+    other.load_weights("folder/twice").expect_partial()
+    assert len(other.weights) == 4
+    np.testing.assert_array_equal(other((X, Y * X)), expected)
+
+
 def test_names_that_keras_takes_are_as_they_were(tmp_path: Path) -> None:
     model, other = build(), build()
     model.save_weights("a.weights.h5")

@@ -384,7 +384,8 @@ class StringLookup(IndexLookup):
 class IntegerLookup(IndexLookup):
     """Map the integers of a vocabulary to indices, or indices to integers.
 
-    See `IndexLookup` for the arguments; ``vocabulary_dtype`` can only be int64.
+    See `IndexLookup` for the arguments; ``vocabulary_dtype`` can only be int64. Their older names are known:
+    ``max_values``, ``mask_value`` and ``oov_value``.
 
     Source: keras/src/layers/preprocessing/integer_lookup.py, ``IntegerLookup``.
     """
@@ -410,10 +411,10 @@ class IntegerLookup(IndexLookup):
         if vocabulary_dtype != "int64":
             raise ValueError(f"vocabulary_dtype must be 'int64', got {vocabulary_dtype!r}.")
         super().__init__(
-            max_tokens,
+            kwargs.pop("max_values", max_tokens),
             num_oov_indices,
-            mask_token,
-            oov_token,
+            kwargs.pop("mask_value", mask_token),
+            kwargs.pop("oov_value", oov_token),
             vocabulary,
             invert,
             output_mode,

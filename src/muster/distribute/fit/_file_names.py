@@ -9,6 +9,7 @@ Source: keras/src/saving/saving_api.py and keras/src/callbacks/model_checkpoint.
 """
 
 import functools
+import json
 import logging
 import os
 import tempfile
@@ -16,7 +17,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import h5py  # type: ignore[import-untyped]
+
 from muster._errors import CheckpointMismatchError
+from muster._keras import keras
 from muster.checkpoint import Checkpoint, is_complete, read_checkpoint
 from muster.checkpoint.objects import assign_saved
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, load_weights
@@ -27,6 +31,7 @@ WEIGHTS = ".weights.h5"
 _WEIGHTS_ENDINGS = (WEIGHTS, ".weights.json")
 _H5 = (".h5", ".hdf5")
 _ENDINGS = (".keras", *_H5)
+_BUILD = "muster_build"  # an attribute of a file of weights
 _IN_FOLDER = "model.weights.h5"  # where Keras keeps the weights in the folder of a model
 
 
@@ -91,6 +96,9 @@ def saving_weights(original: Callable[..., Any]) -> Callable[..., Any]:
             _log.info("The weights %s are written to %s, as Keras 3 names such files.", name, filepath)
             if not name.endswith(_H5) and not self.built and "build" not in vars(type(self)):
                 return _save_unbuilt(self, functools.partial(original, self, filepath, *args, **kwargs))
+            original(self, filepath, *args, **kwargs)
+            _note_build(self, filepath)
+            return None
         return original(self, filepath, *args, **kwargs)
 
     return save_weights
@@ -118,6 +126,8 @@ def loading_weights(original: Callable[..., Any]) -> Callable[..., Any]:
                 with warnings.catch_warnings():
                     # An optimizer that has not trained yet has no variables to load: TensorFlow says nothing.
                     warnings.filterwarnings("ignore", message="Skipping variable loading for optimizer")
+                    warnings.filterwarnings("ignore", message="Model .* had a build config")
+                    _build_as_noted(self, file)
                     original(self, file, *args, **kwargs)
                 return LoadStatus()
         if is_tensorflow_checkpoint(name):
@@ -155,6 +165,35 @@ def _save_unbuilt(model: Any, save: Callable[[], Any]) -> Any:
         return save()
     finally:
         model.built = False
+
+
+def _note_build(model: Any, file: str) -> None:
+    """Note in a file of weights for which inputs the model was built."""
+    config = model.get_build_config() if model.built else None
+    if config is not None and file.endswith(WEIGHTS) and os.path.isfile(file):
+        with h5py.File(file, "r+") as weights:
+            weights.attrs[_BUILD] = json.dumps(keras.saving.serialize_keras_object(config))
+
+
+def _build_as_noted(model: Any, file: str) -> None:
+    """Build a model that has not been called for inputs like those of the model whose weights a file has.
+
+    TensorFlow waits for the first call, and gives the weights their values then.
+    """
+    if model.built or model.variables or not file.endswith(WEIGHTS):
+        return
+    with h5py.File(file) as weights:
+        noted = weights.attrs.get(_BUILD)
+    if noted is not None:
+        model.build_from_config(_with_tuples(keras.saving.deserialize_keras_object(json.loads(noted))))
+        model.built = bool(model.variables)  # Keras builds what is in the model alone
+
+
+def _with_tuples(config: Any) -> Any:
+    """Return what JSON has kept with tuples for lists, as shapes are."""
+    if isinstance(config, dict):
+        return {name: _with_tuples(each) for name, each in config.items()}
+    return tuple(map(_with_tuples, config)) if isinstance(config, list) else config
 
 
 def _save_over(save: Callable[[str], object], folder: str) -> None:

@@ -27,6 +27,11 @@ def _learning_rate(self: Any) -> Any:
     return self.learning_rate
 
 
+def _decayed_lr(self: Any, var_dtype: Any) -> Any:
+    """Return the rate of the next step."""
+    return keras.ops.cast(self.learning_rate, keras.backend.standardize_dtype(var_dtype))
+
+
 def _set_learning_rate(self: Any, value: Any) -> None:
     self.learning_rate = value
 
@@ -178,6 +183,7 @@ def patch() -> None:
     owner = keras.optimizers.Optimizer
     owner._check_variables_are_known = _knowing_more(owner._check_variables_are_known)
     owner.lr = property(_learning_rate, _set_learning_rate)
+    owner._decayed_lr = _decayed_lr
     owner.__init__ = _taking_old_arguments(owner.__init__)
     owner.iterations = _counted(owner.iterations)
     owner.__setattr__ = _setting_iterations(owner.__setattr__)
