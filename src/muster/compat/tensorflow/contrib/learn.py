@@ -4,6 +4,9 @@ from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
 from muster.compat._names import Names as _Names
+from muster.compat.v1._documents import ByteProcessor as _ByteProcessor
+from muster.compat.v1._documents import VocabularyProcessor as _VocabularyProcessor
+from muster.compat.v1._documents import tokenizer as _tokenizer
 from muster.compat.v1.mnist_input import read_data_sets as _read_data_sets
 from muster.estimator import Experiment as Experiment
 from muster.estimator import ModeKeys as _ModeKeys
@@ -38,4 +41,10 @@ learn_runner = _Names("tf.contrib.learn.learn_runner", run=_run)
 datasets = _Names(
     "tf.contrib.learn.datasets",
     mnist=_Names("tf.contrib.learn.datasets.mnist", read_data_sets=_read_data_sets),
+)
+preprocessing = _Names(
+    "tf.contrib.learn.preprocessing",
+    ByteProcessor=_ByteProcessor,
+    VocabularyProcessor=_VocabularyProcessor,
+    tokenizer=_tokenizer,
 )
