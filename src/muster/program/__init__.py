@@ -22,9 +22,9 @@ from muster.program.gradients._tape import GradientTape as GradientTape
 from muster.program.passes._gradient_markers import update_rows as update_rows
 from muster.program.trace._constants import known_constants as known_constants
 from muster.program.trace._eager import run_functions_eagerly as run_functions_eagerly
-from muster.program.trace._host_element import HostElement as HostElement
 from muster.program.trace._host_element import HostPlace as HostPlace
 from muster.program.trace._host_element import HostValue as HostValue
+from muster.program.trace._host_element import HostWork as HostWork
 from muster.program.trace._host_element import host_computed as host_computed
 from muster.program.trace._host_element import is_array_of_numbers as is_array_of_numbers
 from muster.program.trace._host_element import known_on_host as known_on_host

@@ -97,7 +97,7 @@ class OwnSteps:
         learns = True
         while learns:
             self._new(method).record(texts.prepare(first))
-            learns = texts.learn()
+            learns = texts.work.learn()
             if learns:
                 self._forget(method)
         self._choose(method)

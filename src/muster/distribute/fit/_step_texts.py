@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from muster.data import Dataset, RaggedTensor, SparseTensor, flatten
-from muster.program import HostElement, HostPlace, host_computed, is_array_of_numbers
+from muster.program import HostWork, is_array_of_numbers
 
 # The inputs that a step gets, a dict: the numbers of the data, and what the host has computed.
 _NUMBERS, _COMPUTED = "numbers_beside_text", "computed_of_text"
@@ -19,12 +19,14 @@ class StepTexts:
 
     What a step computes of text by lookup tables, layers that compute on the host, ``tf.strings`` and others
     becomes an input of the step: see `HostElement`.
+
+    Attributes:
+        work: What the host computes.
     """
 
     def __init__(self) -> None:
-        self._asked: dict[str, HostPlace] = {}
+        self.work = HostWork()
         self._examples: dict[str, Any] = {}
-        self._elements: list[HostElement] = []
         self._whole = False
         self._structure: Any = None
 
@@ -40,7 +42,7 @@ class StepTexts:
         values = dict(zip(keys, leaves, strict=True))
         inputs = {
             _NUMBERS: {key: value for key, value in values.items() if is_array_of_numbers(value)},
-            _COMPUTED: host_computed(values, self._asked.values()),
+            _COMPUTED: self.work.computed(values),
         }
         return inputs if self._whole or not isinstance(batch, tuple) else (inputs, *batch[1:])
 
@@ -49,20 +51,10 @@ class StepTexts:
         """Yield a batch as the model's step sees it in a trace, in a ``with`` block that traces it."""
         inputs, *others = batch if isinstance(batch, tuple) else (batch,)
         numbers = inputs[_NUMBERS]
-        element = HostElement(self._examples, numbers, inputs[_COMPUTED])
-        self._elements.append(element)
-        leaves = [numbers[key] if key in numbers else element.value(key) for key in self._examples]
-        data = jax.tree.unflatten(self._structure, leaves)
-        with element.traced():
+        with self.work.traced(self._examples, numbers, inputs[_COMPUTED]) as element:
+            leaves = [numbers[key] if key in numbers else element.value(key) for key in self._examples]
+            data = jax.tree.unflatten(self._structure, leaves)
             yield (data, *others) if others else data
-
-    def learn(self) -> bool:
-        """Compute what steps that were traced ask for from now on; return whether that is new."""
-        asked = {key: place for element in self._elements for key, place in element.asked.items()}
-        self._elements.clear()
-        new = asked.keys() - self._asked.keys()
-        self._asked |= {key: asked[key] for key in sorted(new)}
-        return bool(new)
 
     def _inputs(self, batch: Any) -> Any:
         return batch[0] if isinstance(batch, tuple) and not self._whole else batch

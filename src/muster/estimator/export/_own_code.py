@@ -104,11 +104,11 @@ def _places(
     host = RequestHost(values)
     arguments = {key: value for key, value in example.items() if key in inputs.arguments}
     for _ in range(_TRACES):
-        batch = inputs.batch(arguments)._replace(computed=host_computed(values, host.asked))
+        batch = inputs.batch(arguments)._replace(computed=host.work.computed(values))
         trace(batch, host)
-        if not host.learn():
+        if not host.work.learn():
             break
-    return host.asked
+    return host.work.places
 
 
 def _by_batch_key(inputs: ModelInputs, example: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from muster.data import RaggedTensor, SparseTensor, replaced
 from muster.estimator.loop._batch import Batch
 from muster.feature_column import FeatureColumn, leaf_keys, transform_features
-from muster.program import HostElement, HostPlace, SparseRows, host_computed, is_array_of_numbers
+from muster.program import HostWork, SparseRows, is_array_of_numbers
 
 _log = logging.getLogger(__name__)
 
@@ -36,19 +36,19 @@ class HostPart:
         columns: The feature columns that the model_fn has been seen to use, and whose ids the host finds.
         read: The keys of features that the model_fn reads itself, of those that are no arrays of numbers.
         left_out: The keys of features that no step gets.
+        work: What it computes for the model_fn.
     """
 
     def __init__(self) -> None:
         self.columns: list[FeatureColumn] = []
         self.read: set[str] = set()
         self.left_out: set[str] = set()
-        self._asked: dict[str, HostPlace] = {}
+        self.work = HostWork()
         self._examples: dict[str, Any] = {}
-        self._elements: list[HostElement] = []
 
     def concerns(self, batch: Batch) -> bool:
         """Return whether a batch needs to be prepared."""
-        return bool(self.columns or self._asked) or not _is_numbers((batch.features, batch.labels))
+        return bool(self.columns or self.work.places) or not _is_numbers((batch.features, batch.labels))
 
     def prepare(self, features: Any, labels: Any) -> Batch:
         """Return a batch for a step: of numbers, with what columns and the model_fn need."""
@@ -73,15 +73,13 @@ class HostPart:
             self.left_out |= left_out
         batch = _without_values(Batch(kept, labels), values)
         self._examples.update(values)
-        return batch._replace(computed=host_computed(values | named(batch), self.asked))
+        return batch._replace(computed=self.work.computed(values | named(batch)))
 
     @contextlib.contextmanager
     def shown(self, batch: Batch, example: Batch) -> Iterator[Batch]:
         """Yield a batch as a model_fn sees it, which is traced on an example: see `HostElement`."""
-        element = HostElement(self._known(example), named(batch), batch.computed)
-        self._elements.append(element)
-        features, labels = replaced(batch[:2], OnHost, lambda each: element.value(each.key))
-        with element.traced():
+        with self.work.traced(self._known(example), named(batch), batch.computed) as element:
+            features, labels = replaced(batch[:2], OnHost, lambda each: element.value(each.key))
             yield Batch(features, labels)
 
     def _known(self, example: Batch) -> dict[str, Any]:
@@ -105,19 +103,6 @@ class HostPart:
         new = set(keys) - self.read
         self.read |= new
         self.left_out -= new
-        return bool(new)
-
-    @property
-    def asked(self) -> tuple[HostPlace, ...]:
-        """What the model_fn has been seen to need of the host."""
-        return tuple(self._asked.values())
-
-    def learn(self) -> bool:
-        """Compute what steps that were traced ask for from now on; return whether that is new."""
-        asked = {key: place for element in self._elements for key, place in element.asked.items()}
-        self._elements.clear()
-        new = asked.keys() - self._asked.keys()
-        self._asked |= {key: asked[key] for key in sorted(new)}
         return bool(new)
 
 

@@ -171,14 +171,14 @@ class ModelSetup:
                 if not self.host.add(needed.columns):
                     break
             except Exception as exc:
-                if not (self.host.learn() or self.host.read_too(self._missed(exc, batches))):
+                if not (self.host.work.learn() or self.host.read_too(self._missed(exc, batches))):
                     raise
             else:
-                if not self.host.learn():
+                if not self.host.work.learn():
                     return program
             batches.reopen()
         program = trace()
-        if self.host.learn():
+        if self.host.work.learn():
             raise DatasetError(
                 "The model_fn computes with text otherwise in each trace, so that the host cannot do so "
                 "before a step. Let it call functions with the same arguments each time, or do so in the "

@@ -209,6 +209,41 @@ class HostElement(NextElement):
         return HostValue(spec_of(place.value(self._values)), self, place)
 
 
+class HostWork:
+    """What steps need of the host, as far as it was seen when they were traced."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, HostPlace] = {}
+        self._elements: list[HostElement] = []
+
+    @property
+    def places(self) -> tuple[HostPlace, ...]:
+        """What steps need."""
+        return tuple(self._asked.values())
+
+    @contextlib.contextmanager
+    def traced(
+        self, examples: Mapping[str, Any], inputs: Mapping[str, Any], computed: Mapping[str, Any]
+    ) -> Iterator[HostElement]:
+        """Yield a batch for code that is traced in a ``with`` block: see `HostElement`."""
+        element = HostElement(examples, inputs, computed)
+        self._elements.append(element)
+        with element.traced():
+            yield element
+
+    def learn(self) -> bool:
+        """Compute what steps that were traced ask for from now on; return whether that is new."""
+        asked = {key: place for element in self._elements for key, place in element.asked.items()}
+        self._elements.clear()
+        new = asked.keys() - self._asked.keys()
+        self._asked |= {key: asked[key] for key in sorted(new)}
+        return bool(new)
+
+    def computed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what steps need of a batch: see `host_computed`."""
+        return host_computed(values, self._asked.values())
+
+
 _TRACED: ContextVar[HostElement | None] = ContextVar("muster_host_element", default=None)
 
 
