@@ -47,6 +47,36 @@ def model_fn(features, labels, mode, params):
     return tf.estimator.EstimatorSpec(mode, {"next": predictions}, loss, train_op, metrics)
 
 
+class IteratorInitializerHook(tf.train.SessionRunHook):
+    """Feeds the data to the iterator once the session is there."""
+
+    def __init__(self):
+        super(IteratorInitializerHook, self).__init__()
+        self.iterator_initializer_func = None
+
+    def after_create_session(self, session, coord):
+        self.iterator_initializer_func(session)
+
+
+def fed_inputs(count, seed):
+    hook = IteratorInitializerHook()
+
+    def train_inputs():
+        x, y = windows(count, seed)
+        with tf.name_scope("Training_data"):
+            x_placeholder, y_placeholder = tf.placeholder(x.dtype, x.shape), tf.placeholder(y.dtype, y.shape)
+            dataset = tf.data.Dataset.from_tensor_slices((x_placeholder, y_placeholder))
+            dataset = dataset.repeat(None).shuffle(buffer_size=512).batch(32)
+            iterator = dataset.make_initializable_iterator()
+            next_x, next_y = iterator.get_next()
+            hook.iterator_initializer_func = lambda session: session.run(
+                iterator.initializer, feed_dict={x_placeholder: x, y_placeholder: y}
+            )
+            return {"wave": next_x}, next_y
+
+    return train_inputs, hook
+
+
 def input_fn(count, seed, epochs):
     x, y = windows(count, seed)
     dataset = tf.data.Dataset.from_tensor_slices(({"wave": x}, y)).repeat(epochs).batch(32)
@@ -57,9 +87,11 @@ def input_fn(count, seed, epochs):
 
 def experiment_fn(run_config, hparams):
     estimator = tf.estimator.Estimator(model_fn=model_fn, params=hparams, config=run_config)
+    train_input_fn, train_input_hook = fed_inputs(512, 0)
     return Experiment(
         estimator,
-        train_input_fn=lambda: input_fn(512, 0, None),
+        train_input_fn=train_input_fn,
+        train_monitors=[train_input_hook],
         eval_input_fn=lambda: input_fn(64, 1, 1),
         train_steps=200,
         eval_steps=None,
