@@ -172,7 +172,7 @@ DIFFERENCES = {
     "tf.nn.embedding_lookup_sparse": "takes ids padded with -1, too; examples without ids are never lost",
     "tf.nn.nce_loss": "partition_strategy is unused: weights are one table",
     "tf.numpy_function": "for Dataset.map, not in steps; text is str",
-    "tf.placeholder": "for ServingInputReceiver: a step reads its batch",
+    "tf.placeholder": "for ServingInputReceiver and for datasets that a hook feeds: a step reads its batch",
     "tf.print": "each replica prints; numbers as NumPy shows them",
     "tf.py_func": "for Dataset.map, not in steps; text is str",
     "tf.py_function": "for Dataset.map, not in steps; values are NumPy's",
@@ -184,7 +184,7 @@ DIFFERENCES = {
     "tf.saved_model.save": "Keras models and modules, with signatures; a directory of muster.saved_model, "
     "which TensorFlow cannot read; functions of a module that cannot be compiled, of text or for some "
     "sizes, are kept as Python code, which load runs: load only what you trust",
-    "tf.sequence_mask": "in a step, needs maxlen",
+    "tf.sequence_mask": "in a step it needs maxlen, but for the lengths of its own batch in a model_fn",
     "tf.strings": "on the host: in Dataset.map, in eager code, and in models that begin with text; text is "
     "str, and regular expressions are Python's",
     "tf.summary.image": "floating-point numbers are from 0 to 1, in TensorFlow 1's programs, too",
