@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -62,3 +63,32 @@ def test_identity_names_a_value_of_the_step() -> None:
 def test_identity_with_a_name_means_nothing_in_an_input_function() -> None:
     data = tf.data.Dataset.from_tensor_slices(np.eye(2)).map(lambda row: tf.identity(row, name="row"))
     assert (next(iter(data)) == [1, 0]).all()
+
+
+def test_eager_arrays_that_grow_compile_nothing(compilations: list[str]) -> None:
+    grown: Any = tf.zeros([0, 3])
+    for length in range(1, 4):
+        grown = tf.concat([grown, tf.constant(np.full((length, 3), length, np.float32))], axis=0)
+        assert isinstance(tf.stack([grown, grown]), jax.Array)
+    assert compilations == []
+    assert isinstance(grown, jax.Array)
+    assert grown[:, 0].tolist() == [1, 2, 2, 3, 3, 3]
+
+
+def test_what_is_concatenated_under_a_tape_has_gradients() -> None:
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.concat([x, 3 * x], 0) * tf.stack([x, x])[0, 0])
+    assert tape.gradient(y, x).tolist() == [16, 4]
+
+
+def test_a_constant_does_not_change_with_the_array_it_was_made_of() -> None:
+    array = np.zeros(1024, np.float32)
+    constant = tf.constant(array)
+    array[:] = 1
+    assert float(tf.reduce_sum(constant)) == 0
+
+
+def test_arrays_of_several_dtypes_are_concatenated_as_jax_does() -> None:
+    assert tf.concat([tf.constant([1]), tf.constant([1.5])], 0).dtype == np.float32

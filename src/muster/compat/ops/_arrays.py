@@ -17,6 +17,7 @@ from muster._keras import keras
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
+from muster.program.gradients import is_tape_open, is_tracing
 
 Array: TypeAlias = np.ndarray[Any, Any] | jax.Array
 """A NumPy array, or a JAX array, which may be traced."""
@@ -58,6 +59,26 @@ def is_size(value: object) -> bool:
     While Keras asks a layer for the shapes of its results, batches have such sizes.
     """
     return jax.export.is_symbolic_dim(value)  # type: ignore[arg-type]  # any value may be asked
+
+
+def eager_on_cpu(*values: ArrayLike) -> list[np.ndarray[Any, Any]] | None:
+    """Return arrays of one dtype as NumPy's, if eager code has them on a CPU and no tape is open; else None.
+
+    For what only moves elements NumPy is quicker: JAX compiles it for each shape, such as those of an array
+    that grows in a loop.
+    """
+    if is_tape_open() or is_tracing():
+        return None
+    arrays = as_arrays(*values)
+    if len({np.result_type(each) for each in arrays}) != 1 or any(map(_is_elsewhere, arrays)):
+        return None
+    return [np.asarray(each) for each in arrays]
+
+
+def _is_elsewhere(array: Array | float) -> bool:
+    return isinstance(array, jax.Array) and (
+        not array.is_fully_addressable or {each.platform for each in array.devices()} != {"cpu"}
+    )
 
 
 def is_traced(*values: object) -> bool:

@@ -164,7 +164,8 @@ def as_tensor(value: Any) -> Any:
         return value
     dtype = value.dtype
     if jax.dtypes.canonicalize_dtype(dtype) == dtype if _is_number(dtype) else False:
-        return jnp.asarray(value)
+        # jnp.asarray would compile a program for each shape; the copy is not the program's to change.
+        return jax.device_put(np.array(value))
     return np.asarray(value).view(HostTensor)
 
 

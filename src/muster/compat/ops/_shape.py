@@ -22,6 +22,7 @@ from muster.compat.ops._arrays import (
     as_arrays,
     as_axis,
     as_shape,
+    eager_on_cpu,
     is_size,
 )
 from muster.compat.ops._needs_values import NeedsValuesError, known
@@ -226,12 +227,16 @@ def transpose(
 @operation
 def concat(values: Sequence[ArrayLike], axis: int, name: str = "concat") -> Array:
     """Concatenate arrays along an axis."""
+    if (on_cpu := eager_on_cpu(*values)) is not None:
+        return np.concatenate(on_cpu, axis=axis)
     return array_module(*values).concatenate(as_arrays(*values), axis=axis)
 
 
 @operation
 def stack(values: Sequence[ArrayLike], axis: int = 0, name: str = "stack") -> Array:
     """Stack arrays of one shape along a new axis."""
+    if (on_cpu := eager_on_cpu(*values)) is not None:
+        return np.stack(on_cpu, axis=axis)
     return array_module(*values).stack([as_array(value) for value in values], axis=axis)
 
 
