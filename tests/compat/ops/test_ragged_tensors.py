@@ -190,3 +190,9 @@ def test_functions_are_compiled_and_differentiated() -> None:
 def test_other_operations_ask_for_an_array() -> None:
     with pytest.raises(TypeError, match="takes no ragged tensor. Make it an array by to_tensor"):
         tf.transpose(DIGITS)
+
+
+def test_a_column_of_lists_is_ragged() -> None:
+    column = np.empty(3, object)
+    column[:] = [["a", "b"], ["c"], []]
+    assert tf.ragged.constant(column).to_list() == [[b"a", b"b"], [b"c"], []]

@@ -145,3 +145,20 @@ def test_bad_arguments_are_told():
         layer.add_metric(np.float32(1), name="a", aggregation="sum")
     with pytest.raises(ValueError, match=r"add_loss takes Keras' tensors for functional models.*is a Dense"):
         layer.add_loss(keras.Input((4,)))
+
+
+def test_a_layer_adds_the_value_of_its_metric_without_a_name():
+    class Endpoint(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.total = keras.metrics.Sum(name="total")
+
+        def call(self, outputs):
+            self.add_loss(tf.reduce_mean(outputs))
+            self.add_metric(self.total(tf.ones_like(outputs)))
+            return outputs
+
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, Endpoint()(keras.layers.Dense(1)(inputs)))
+    model.compile("sgd")
+    assert model.fit(X, **OPTIONS).history["total"] == [40] * 3

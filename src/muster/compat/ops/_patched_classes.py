@@ -36,6 +36,7 @@ from muster.compat.ops._array_shape import ArrayShape
 from muster.compat.ops._arrays import as_array
 from muster.compat.ops._device_names import patch_devices
 from muster.compat.ops._gradients import minimize
+from muster.compat.ops._known_numbers import patch as patch_conversions
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_of
 from muster.program import TrainOp
@@ -196,6 +197,7 @@ def _read_value(self: Any) -> Any:
 def patch() -> None:
     """Give the classes the methods, once."""
     patch_devices()
+    patch_conversions()
     numpy_of = {
         jax.Array: numpy_of_array,
         jax.core.Tracer: _numpy_of_traced,

@@ -60,7 +60,8 @@ def constant(
 def _depth(value: Any) -> int:
     """Return how deep lists are nested."""
     if isinstance(value, np.ndarray):
-        return value.ndim
+        # One of objects may hold lists, such as a column of a table.
+        return value.ndim + (max(map(_depth, value.flat), default=0) if value.dtype == object else 0)
     if not isinstance(value, list | tuple):
         return 0
     return 1 + max(map(_depth, value), default=0)

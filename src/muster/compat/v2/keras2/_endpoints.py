@@ -69,13 +69,15 @@ def _add_metric(self: Any, value: Any, name: str | None = None, aggregation: str
     Args:
         self: A layer or model, in its ``call``; or a functional model.
         value: An array; for a functional model, a tensor that it computes.
-        name: The name of the result.
+        name: The name of the result; None if the value is that of a metric that the layer holds.
         aggregation: Only ``mean``, and None, which means the same.
 
     Raises:
         ValueError: There is no name, or the aggregation is another.
         TraceError: A model that was never called does so in ``fit``.
     """
+    if name is None and self._metrics:
+        return  # the value is that of one of its metrics, which fit shows
     if name is None:
         raise ValueError("add_metric needs the name of the result: add_metric(value, name='activity').")
     if aggregation not in ("mean", None):
