@@ -219,3 +219,33 @@ def test_graphs_give_handles() -> None:
 def test_hooks_ask_for_the_global_step_by_either_name() -> None:
     for handle in (tf1.train.get_or_create_global_step(), tf1.train.get_global_step()):
         assert handle.name == "global_step"
+
+
+def test_a_hook_that_a_model_fn_defines_asks_for_its_variables(tmp_path: Path) -> None:
+    seen = []
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        outputs = tf1.layers.dense(features, 1)
+        loss = tf1.losses.mean_squared_error(labels, outputs)
+        mean = tf1.metrics.mean(features)
+        found = {"x": features, "y": [outputs]}
+
+        class Seeing(tf1.train.SessionRunHook):  # type: ignore[misc]
+            def before_run(self, run_context: Any) -> Any:
+                return tf1.train.SessionRunArgs([loss, found, mean])
+
+            def after_run(self, run_context: Any, run_values: Any) -> None:
+                seen.append(run_values.results)
+                assert later == 1
+
+        train_op = tf1.train.GradientDescentOptimizer(0.1).minimize(loss, tf1.train.get_global_step())
+        hook = Seeing()
+        later = 1
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[hook])
+
+    data = np.arange(4, dtype=np.float32)[:, None]
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path))
+    estimator.train(lambda: tf.data.Dataset.from_tensor_slices((data, data)).batch(2))
+    assert [each[1]["x"].tolist() for each in seen] == [[[0], [1]], [[2], [3]]]
+    assert [[float(part) for part in each[2]] for each in seen] == [[0.5, 0.5], [1.5, 1.5]]
+    np.testing.assert_allclose(seen[0][0], np.mean((seen[0][1]["y"][0] - data[:2]) ** 2), rtol=1e-5)

@@ -1,7 +1,8 @@
 """Trace a model_fn into a program, with the outputs of its mode."""
 
+import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import HasExample
 from muster.estimator.loop._host_part import HostPart
+from muster.estimator.session._fetches import result_of
 from muster.program import (
     common_value,
     get_or_create_global_step,
@@ -118,16 +120,30 @@ def trace_model_fn(
 
 
 def _offer_to_hooks(spec: EstimatorSpec) -> None:
-    """Offer the values of the step that hooks of the model_fn were given: they may fetch them later."""
+    """Offer the values of the step that hooks of the model_fn have: they may fetch them later."""
     hooks = (
         *(*spec.training_chief_hooks, *spec.training_hooks),
         *(*spec.evaluation_hooks, *spec.prediction_hooks),
     )
     for hook in hooks:
-        for name, given in getattr(hook, "__dict__", {}).items():
+        for name, given in (*getattr(hook, "__dict__", {}).items(), *_enclosed(type(hook))):
             for value in jax.tree.leaves(given):
-                if isinstance(value, jax.core.Tracer):
-                    offer_output(f"{type(hook).__name__}/{name}", value)
+                result = result_of(value) if isinstance(value, keras.metrics.Metric) else value
+                if isinstance(result, jax.core.Tracer):
+                    offer_output(f"{type(hook).__name__}/{name}", result)
+
+
+def _enclosed(hook: type) -> Iterator[tuple[str, Any]]:
+    """Yield by name what the methods of a class use of the variables of the model_fn that defines it."""
+    for owner in hook.__mro__:
+        for method in vars(owner).values():
+            for name, cell in zip(
+                getattr(getattr(method, "__code__", None), "co_freevars", ()),
+                getattr(method, "__closure__", None) or (),
+                strict=True,
+            ):
+                with contextlib.suppress(ValueError):  # the model_fn has not set it
+                    yield name, cell.cell_contents
 
 
 def metric_value(metric: Any) -> Any:

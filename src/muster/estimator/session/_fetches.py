@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import jax
 
@@ -14,6 +15,8 @@ Fetches: TypeAlias = str | Output | Mapping[str, "Fetches"] | Sequence["Fetches"
 TensorLike: TypeAlias = str | Output | jax.Array
 """A value of the step: its name, its handle, or the value itself while the step is traced."""
 Tensors: TypeAlias = Mapping[str, TensorLike] | list[TensorLike] | tuple[TensorLike, ...]
+
+_RESULTS: WeakKeyDictionary[keras.metrics.Metric, jax.Array] = WeakKeyDictionary()
 
 
 def map_fetches(read: Callable[[Any], Any], fetches: Fetches) -> Any:
@@ -37,6 +40,8 @@ def map_fetches(read: Callable[[Any], Any], fetches: Fetches) -> Any:
             return type(fetches)(map_fetches(read, fetch) for fetch in fetches)
         case None:
             return None
+        case keras.metrics.Metric() if fetches in _RESULTS:
+            return read(_RESULTS[fetches])
         case jax.core.Tracer():  # a value that a hook was given while its step was traced
             return read(fetches)
         case _:
@@ -44,6 +49,12 @@ def map_fetches(read: Callable[[Any], Any], fetches: Fetches) -> Any:
                 f"A fetch must be a name, an Output, or a dict, list or tuple of these, got {fetches!r}. "
                 "In model_fn, name a value with muster.program.name_output(name, value) and fetch that name."
             )
+
+
+def result_of(metric: keras.metrics.Metric) -> jax.Array:
+    """Return the result of a metric in the step that is being traced, and let hooks fetch it."""
+    _RESULTS[metric] = metric.result()
+    return _RESULTS[metric]
 
 
 def as_fetch(value: TensorLike, default_name: str) -> str | Output:
