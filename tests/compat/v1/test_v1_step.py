@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from v1_steps import outputs_of
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow.compat.v1 as tf1
+from muster.distribute import MirroredStrategy
 from muster.program import Output
 from muster.program.trace._program import Program
 
@@ -249,3 +251,33 @@ def test_a_hook_that_a_model_fn_defines_asks_for_its_variables(tmp_path: Path) -
     assert [each[1]["x"].tolist() for each in seen] == [[[0], [1]], [[2], [3]]]
     assert [[float(part) for part in each[2]] for each in seen] == [[0.5, 0.5], [1.5, 1.5]]
     np.testing.assert_allclose(seen[0][0], np.mean((seen[0][1]["y"][0] - data[:2]) ** 2), rtol=1e-5)
+
+
+def test_averages_and_counts_are_those_of_all_replicas(tmp_path: Path) -> None:
+    from muster.compat.tensorflow.python.ops.metrics_impl import _streaming_confusion_matrix
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        weight = tf1.get_variable("w", [1], initializer=tf1.zeros_initializer())
+        loss = tf1.losses.mean_squared_error(labels, features * weight)
+        counts, update = _streaming_confusion_matrix(labels, features, 2)
+        right = (tf1.trace(counts) / tf1.reduce_sum(counts), tf1.trace(update) / tf1.reduce_sum(update))
+        train_op = tf1.train.GradientDescentOptimizer(0.5).minimize(loss, tf1.train.get_global_step())
+        averages = tf1.train.ExponentialMovingAverage(0.5)
+        train_op = tf1.group([train_op, averages.apply([weight])])
+        return tf.estimator.EstimatorSpec(
+            mode, loss=loss, train_op=train_op, eval_metric_ops={"right": right}
+        )
+
+    strategy = MirroredStrategy(jax.devices()[:2])
+    config = tf.estimator.RunConfig(train_distribute=strategy, eval_distribute=strategy)
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path), config)
+    features, labels = np.float32([1, 1, 1, 0]), np.float32([1, 1, 0, 0])
+
+    def input_fn() -> Any:
+        return tf.data.Dataset.from_tensor_slices((features, labels)).batch(4)
+
+    estimator.train(input_fn)
+    weight = estimator.get_variable_value("w")
+    np.testing.assert_allclose(weight, [0.5 * 2 * (1 + 1) / 4])
+    np.testing.assert_allclose(estimator.get_variable_value("w/ExponentialMovingAverage"), weight / 2)
+    assert estimator.evaluate(input_fn)["right"] == pytest.approx(3 / 4)

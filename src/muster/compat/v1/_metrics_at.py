@@ -134,9 +134,8 @@ def streaming_confusion_matrix(
     Source: tensorflow/python/ops/metrics_impl.py, ``_streaming_confusion_matrix``.
     """
     labels, predictions = same_shape(labels, predictions)
-    counts = confusion_matrix(
-        jnp.ravel(labels), jnp.ravel(predictions), num_classes, flat_weights(weights, labels.shape), "float32"
-    )
+    rows, columns = (jnp.ravel(each).astype("int32") for each in (labels, predictions))
+    counts = confusion_matrix(rows, columns, num_classes, flat_weights(weights, labels.shape), "float32")
     metric = _SumOfArrays("confusion_matrix", counts.shape)
     metric.update_state(counts)
     synchronize_metrics()

@@ -74,5 +74,7 @@ class ExponentialMovingAverage:
             with ExitStack() as scopes:
                 for part in variable.path.split("/"):
                     scopes.enter_context(keras.name_scope(part))
-                self._averages[id(variable)] = keras.Variable(first, trainable=False, name=self._name)
+                self._averages[id(variable)] = keras.Variable(
+                    first, trainable=False, name=self._name, aggregation="mean"
+                )
         return self._averages[id(variable)]
