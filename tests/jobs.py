@@ -29,6 +29,9 @@ def free_addresses(count: int) -> list[str]:
         return [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]
 
 
+QUICKLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+
+
 class _Server:
     """Starts processes that have JAX, Keras and muster imported already: see preloaded.py."""
 
@@ -202,7 +205,7 @@ class Job:
             environ: further variables of its environment.
         """
         config = {"cluster": self.cluster, "task": {"type": kind, "index": index}}
-        environment = os.environ | {"TF_CONFIG": json.dumps(config), "XLA_FLAGS": "", **environ}
+        environment = os.environ | {"TF_CONFIG": json.dumps(config), "XLA_FLAGS": QUICKLY, **environ}
         command = self._command + ([] if options is None else [json.dumps(options)])
         log = self.folder / f"{len(self.tasks)}-{kind}-{index}.log"
         self.tasks.append(Task(f"{kind} {index}", command, environment, log))

@@ -20,7 +20,6 @@ from muster.distribute.engine._state_store import StateStore
 from muster.distribute.strategies._mirrored import local_devices, on_mesh
 from muster.distribute.workers._workers import SingleWorker
 
-pytestmark = pytest.mark.optimized
 
 
 class MemoryServer:
