@@ -23,6 +23,15 @@ def test_what_programs_call_first():
     tf.tpu.experimental.initialize_tpu_system(None)
 
 
+def test_options_of_the_optimizer_of_graphs_are_kept() -> None:
+    before = tf.config.optimizer.get_experimental_options()
+    assert before == {"disable_model_pruning": False, "disable_meta_optimizer": False}
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    assert tf.config.optimizer.get_experimental_options()["disable_meta_optimizer"] is True
+    tf.config.optimizer.set_experimental_options(before)
+    assert tf.config.optimizer.get_experimental_options() == before
+
+
 def test_devices_cannot_be_hidden():
     tf.config.set_visible_devices(tf.config.list_physical_devices("CPU"), "CPU")
     tf.config.set_visible_devices([], "GPU")  # there is none

@@ -30,6 +30,7 @@ experimental = _Names(
 )
 optimizer = _Names(
     "tf.config.optimizer",
+    get_experimental_options=_config.get_experimental_options,
     set_experimental_options=_config.set_experimental_options,
     set_jit=_config.set_jit,
 )

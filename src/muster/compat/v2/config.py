@@ -11,6 +11,8 @@ from muster.cluster import ClusterResolver, ClusterSpec
 
 _log = logging.getLogger(__name__)
 
+_optimizer_options: dict[str, object] = {"disable_model_pruning": False, "disable_meta_optimizer": False}
+
 
 class PhysicalDevice(NamedTuple):
     """An accelerator of this machine, or all its CPU cores as one device.
@@ -205,7 +207,15 @@ def enable_op_determinism() -> None:
 
 
 def set_experimental_options(options: Mapping[str, object]) -> None:
-    """Do nothing: XLA compiles everything."""
+    """Keep options of TensorFlow's optimizer of graphs, without effect: XLA compiles everything."""
+    if options.get("debug_stripper"):
+        _log.warning("debug_stripper has no effect: functions keep tf.print, assertions and other checks.")
+    _optimizer_options.update(options)
+
+
+def get_experimental_options() -> dict[str, object]:
+    """Return the options of TensorFlow's optimizer of graphs, as they have been set."""
+    return dict(_optimizer_options)
 
 
 def set_threads(num_threads: int) -> None:
