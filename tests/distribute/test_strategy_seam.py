@@ -21,7 +21,6 @@ from muster.distribute.strategies._mirrored import local_devices, on_mesh
 from muster.distribute.workers._workers import SingleWorker
 
 
-
 class MemoryServer:
     """Holds the values of variables by key, adds what is pushed, and sums gradients."""
 
