@@ -204,3 +204,9 @@ def test_a_star_import_takes_the_public_names():
     assert names["LSTMCell"] is v1.nn.rnn_cell.LSTMCell
     exec("from muster.compat.tensorflow.python.lib.io.file_io import *", names)
     assert names["FileIO"] is tf.io.gfile.GFile
+
+
+def test_the_debugger_of_sessions_is_imported_and_says_what_to_use() -> None:
+    debug = importlib.import_module("muster.compat.tensorflow.python.debug")
+    with pytest.raises(AttributeError, match="There are no sessions to debug"):
+        debug.LocalCLIDebugHook()

@@ -225,6 +225,8 @@ INSTEAD = {
     "tf.plugins": _WRITER,
     "tf.profiler.*": "Use tf.profiler.experimental, or tf.estimator.ProfilerHook.",
     "tf.profiler.experimental.*": "Use jax.profiler, whose profiles TensorBoard shows, too.",
+    "tf.python.debug.*": "There are no sessions to debug: use tf.print, tf.debugging.check_numerics, or "
+    "jax.config.update('jax_debug_nans', True).",
     "tf.python.*": "It is private to TensorFlow, and muster knows only what programs use most: look for the "
     "public name.",
     "tf.pywrap_tensorflow": "Use tf.train.load_checkpoint.",

@@ -43,6 +43,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
         )
     },
     "distribute.cluster_resolver": ("distribute.cluster_resolver",),
+    "debug": (),  # programs import it, and use it when they look for an error
     "eager.context": (_V1,),
     "eager.backprop": (_V1,),
     "eager.def_function": (_V1,),
