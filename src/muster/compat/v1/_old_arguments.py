@@ -121,7 +121,7 @@ def gather(
     name: str | None = None,
     axis: int | None = None,
     batch_dims: int = 0,
-) -> Array:
+) -> Any:
     """Take the slices of an array at ``indices`` along an axis."""
     gathered: Array = _shape.gather(params, indices, axis=axis, batch_dims=batch_dims)
     return gathered
