@@ -72,3 +72,12 @@ def test_each_of_several_outputs_gets_its_labels(by_name):
     first, second = model.predict(X, verbose=0)
     assert found["first_absolute"] == pytest.approx(np.abs(first[:, 0] - Y).mean(), rel=1e-5)
     assert found["second_absolute"] == pytest.approx(np.abs(second[:, 0] - 2 * Y).mean(), rel=1e-5)
+
+
+def test_labels_of_one_array_belong_to_all_outputs():
+    inputs = tf.keras.Input((1,))
+    outputs = [tf.keras.layers.Dense(1, kernel_initializer="ones")(inputs) for _ in range(2)]
+    model = tf.keras.Model(inputs, outputs)
+    model.compile("sgd", ["mse", "mae"])
+    x = np.array([[1.0], [3.0]], np.float32)
+    assert model.evaluate(x, np.float32([[0], [0]]), verbose=0)[0] == pytest.approx(5 + 2)

@@ -77,3 +77,18 @@ def test_sizes_may_follow_from_unknown_ones():
 
     logits = tf.keras.Input((20, 5))
     assert Ctc()(tf.keras.Input((None,)), logits).shape == (None, 20, 5)
+
+
+def test_rows_become_groups_and_shapes_have_the_size_of_the_batch():
+    class Counting(tf.keras.layers.Layer):
+        def call(self, labels, outputs):
+            count = tf.keras.ops.cast(tf.keras.ops.shape(labels)[0], "int32")
+            return outputs[:, 0] + tf.keras.ops.ones((count, 1))
+
+    rows, labels, outputs = tf.keras.Input((4,)), tf.keras.Input((None,)), tf.keras.Input((5, 1))
+    groups, counted = tf.reshape(rows, (-1, 3, 4)), Counting()(labels, outputs)
+    assert groups.shape == (None, 3, 4)
+    assert counted.shape == (None, 1)
+    model = tf.keras.Model([rows, labels, outputs], [groups, counted])
+    found = model([np.ones((6, 4)), np.ones((6, 2)), np.ones((6, 5, 1))])
+    assert [each.shape for each in found] == [(2, 3, 4), (6, 1)]

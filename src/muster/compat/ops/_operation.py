@@ -140,6 +140,8 @@ class Operation(keras.Operation):  # type: ignore[misc]  # keras is untyped
                 failures.append(exc)
                 raise
             if isinstance(result, np.ndarray | np.generic | int) or is_size(result):
+                if failures:
+                    raise failures[0]  # the sizes of a batch that Keras tries, and not of any
                 sizes.append(np.asarray(result))
                 return ()
             return result

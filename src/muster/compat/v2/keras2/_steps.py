@@ -1,4 +1,4 @@
-"""Give labels the rank of outputs in steps, as Keras 2 does.
+"""Give labels the rank of outputs in steps, and one array of labels to all outputs, as Keras 2 does.
 
 `patch` is called when `muster.compat.tensorflow` is imported, since programs get models from Keras itself.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_steps.py`` fails when what is used here changes.
@@ -7,6 +7,8 @@ Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_steps.py`` fails when what 
 import functools
 from collections.abc import Callable
 from typing import Any
+
+import jax
 
 from muster._keras import keras
 
@@ -53,6 +55,8 @@ def _of_rank(original: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: Any,
     ) -> Any:
         names = getattr(self, "output_names", None)
+        if hasattr(y, "shape") and isinstance(y_pred, list | tuple | dict):
+            y = jax.tree.map(lambda _: y, y_pred)
         y, sample_weight = (as_columns(each, y_pred, names) for each in (y, sample_weight))
         return original(self, x, y, y_pred, sample_weight, *args, **kwargs)
 

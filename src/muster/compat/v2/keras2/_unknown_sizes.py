@@ -4,7 +4,8 @@ Keras traces what they compute with a symbol for each unknown size, and JAX cann
 such symbols: that an image which was halved and doubled has its size again, as in a feature pyramid. Where
 that fails, the layer is traced with two sizes that can be halved often; what differs between both is unknown.
 If the last axis is unknown, too, as in ``Input((None, None))``, and must fit the layer's weights, it has
-their size.
+their size. If that fails, or for other operations, two batches of sizes with many divisors are tried: code
+makes shapes of the batch's size, or reshapes rows into groups of them.
 
 `patch` is called when `muster.compat.tensorflow` is imported.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_unknown_sizes.py`` fails when what is used here changes.
@@ -20,6 +21,8 @@ import jax
 from muster._keras import keras
 
 _SIZES = (256, 512)
+_BATCHES = (5040, 10080)
+_UNKNOWN = (None, None)
 
 
 def _specifying(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,18 +33,24 @@ def _specifying(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(function, *args, **kwargs)
         except Exception:
-            layer = getattr(function, "__self__", None)
-            if isinstance(layer, keras.layers.Layer) and any(map(_is_open, jax.tree.leaves((args, kwargs)))):
-                for width in (None, *_widths(layer)):
-                    # If all fail, what the layer says of symbols is what is wrong.
-                    with contextlib.suppress(Exception):
-                        known = [
-                            jax.tree.map(functools.partial(_closed, size, width or size), (args, kwargs))
-                            for size in _SIZES
-                        ]
-                        return jax.tree.map(
-                            _common, *(original(function, *each, **named) for each, named in known)
-                        )
+            owner = getattr(function, "__self__", None)
+            is_layer = isinstance(owner, keras.Layer)
+            widths = [None, *(_widths(owner) if is_layer else [])]
+            is_open = is_layer and any(map(_is_open, jax.tree.leaves((args, kwargs))))
+            tries: list[tuple[int | None, Any]] = [(width, _UNKNOWN) for width in widths if is_open]
+            tries += [
+                (width, _BATCHES) for width in widths if owner is None or isinstance(owner, keras.Operation)
+            ]
+            for width, batches in tries:
+                # If all fail, what the layer says of symbols is what is wrong.
+                with contextlib.suppress(Exception):
+                    known = [
+                        jax.tree.map(functools.partial(_closed, size, width or size, batch), (args, kwargs))
+                        for size, batch in zip(_SIZES, batches, strict=True)
+                    ]
+                    return jax.tree.map(
+                        _common, *(original(function, *each, **named) for each, named in known)
+                    )
             raise
 
     return compute_output_spec
@@ -57,13 +66,16 @@ def _widths(layer: Any) -> list[int]:
     return list(dict.fromkeys(weight.shape[-1] for weight in layer.weights if len(weight.shape) > 0))
 
 
-def _closed(size: int, width: int, leaf: Any) -> Any:
-    """Return a symbolic tensor with a size for those that are unknown, and one for the last axis."""
-    if not _is_open(leaf):
+def _closed(size: int, width: int, batch: int | None, leaf: Any) -> Any:
+    """Return a symbolic tensor with sizes for those that are unknown: the last and the first have others."""
+    if not isinstance(leaf, keras.KerasTensor) or None not in leaf.shape:
         return leaf
-    inner = [size if each is None else each for each in leaf.shape[1:-1]]
-    last = width if leaf.shape[-1] is None else leaf.shape[-1]
-    return keras.KerasTensor((leaf.shape[0], *inner, last), leaf.dtype, leaf.sparse, name=leaf.name)
+    sizes = [size if each is None else each for each in leaf.shape]
+    if len(sizes) > 1 and leaf.shape[-1] is None:
+        sizes[-1] = width
+    if leaf.shape[0] is None:
+        sizes[0] = batch
+    return keras.KerasTensor(sizes, leaf.dtype, leaf.sparse, name=leaf.name)
 
 
 def _common(one: Any, other: Any) -> Any:
