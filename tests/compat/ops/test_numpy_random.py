@@ -51,3 +51,9 @@ def test_that_a_function_draws_new_numbers_in_every_call():
         return tnp.random.randn(3)
 
     assert not np.array_equal(np.asarray(draw()), np.asarray(draw()))
+
+
+def test_functions_of_numpy_take_variables_and_symbolic_tensors() -> None:
+    weight = tf.Variable([[1.0], [2.0]])
+    assert np.asarray(tf.experimental.numpy.matmul(np.float32([[3, 4]]), weight)).tolist() == [[11]]
+    assert tf.experimental.numpy.maximum(tf.keras.Input((3,)), 0.0).shape == (None, 3)

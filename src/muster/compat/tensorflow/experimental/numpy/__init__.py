@@ -1,15 +1,22 @@
-"""``tf.experimental.numpy``: JAX's NumPy."""
+"""``tf.experimental.numpy``: JAX's NumPy, whose functions take variables and symbolic tensors, too."""
 
+import functools as _functools
 from typing import Any
 
 import jax.numpy as _jnp
 
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.ops._numpy_random import enable_numpy_behavior as _enable_numpy_behavior
+from muster.compat.ops._operation import operation as _operation
 from muster.compat.tensorflow.experimental.numpy import random as random
 
 experimental_enable_numpy_behavior = _enable_numpy_behavior
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(_jnp, __name__, name, "experimental_enable_numpy_behavior", "random")
+    found = _passed_on(_jnp, __name__, name, "experimental_enable_numpy_behavior", "random")
+    is_function = callable(found) and not isinstance(found, type) and hasattr(found, "__name__")
+    return _as_operation(found) if is_function else found
+
+
+_as_operation = _functools.cache(_operation)
