@@ -11,6 +11,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._arrays import is_size
+from muster.compat.ops._chosen import Chosen, compute_chosen
 from muster.compat.ops._dynamic_shape import DynamicRaggedShape
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.data import (
@@ -66,6 +67,8 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
             return cast(Result, _call_on_placeholders(key, args, kwargs))
         if found == _SYMBOLIC:
             return cast(Result, _call_symbolically(key, args, kwargs))
+        if found == _CHOSEN:
+            return cast(Result, compute_chosen(key, call, args, kwargs))
         if found == _NEITHER:
             try:
                 return function(*args, **kwargs)
@@ -204,7 +207,7 @@ def _operator(how: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
 
 
 for _how in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow"):
-    for _kind_of_value in (Sizes, Placeholder, NextValue):
+    for _kind_of_value in (Sizes, Placeholder, NextValue, Chosen):
         setattr(_kind_of_value, f"__{_how}__", _operator(_how))
         setattr(_kind_of_value, f"__r{_how}__", _operator(_how, reflected=True))
 
@@ -281,7 +284,7 @@ def _no_text(values: Any) -> Any:
     raise TypeError("A model_fn computes with numbers, and text is for columns alone.")
 
 
-_NEITHER, _VARIABLE, _ROWS, _SYMBOLIC, _PLACEHOLDER, _NEXT = range(6)
+_NEITHER, _VARIABLE, _CHOSEN, _ROWS, _SYMBOLIC, _PLACEHOLDER, _NEXT = range(7)
 
 
 def _kind(values: Iterable[Any]) -> int:
@@ -296,6 +299,8 @@ def _kind(values: Iterable[Any]) -> int:
             return _NEXT
         if isinstance(value, keras.Variable | keras.Metric):
             found = max(found, _VARIABLE)
+        elif isinstance(value, Chosen):
+            found = max(found, _CHOSEN)
         elif isinstance(value, RaggedTensor | SparseTensor | DynamicRaggedShape):
             found = max(found, _ROWS)
         elif isinstance(value, list | tuple | dict) and value:
@@ -321,7 +326,7 @@ def arithmetic(left: Any, right: Any, how: str) -> Any:
 
 
 for _how in ("lt", "le", "gt", "ge"):
-    for _kind_of_value in (Placeholder, NextValue):
+    for _kind_of_value in (Placeholder, NextValue, Chosen):
         setattr(_kind_of_value, f"__{_how}__", _operator(_how))
 _METHODS = {
     "__neg__": lambda placeholder: arithmetic(0, placeholder, "sub"),
@@ -331,3 +336,5 @@ _METHODS = {
 for _name, _method in _METHODS.items():
     setattr(Placeholder, _name, _method)
     setattr(NextValue, _name, _method)
+for _name in ("__neg__", "__getitem__"):
+    setattr(Chosen, _name, _METHODS[_name])

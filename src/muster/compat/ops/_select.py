@@ -17,9 +17,11 @@ from muster.compat.ops._arrays import (
     as_array,
     as_axis,
 )
+from muster.compat.ops._chosen import choose
 from muster.compat.ops._math import cast
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
+from muster.program import is_tracing_batch
 
 Direction = Literal["ASCENDING", "DESCENDING"]
 
@@ -51,8 +53,8 @@ def sequence_mask(
 @operation
 def boolean_mask(
     tensor: ArrayLike, mask: ArrayLike, axis: int | None = None, name: str = "boolean_mask"
-) -> Array:
-    """Return the values at which a mask is True, in an input function or wherever values are known.
+) -> Any:
+    """Return the values at which a mask is True: in the step of a model_fn, rows for losses and sums.
 
     Args:
         tensor: Values, of shape (\\*before, \\*S, \\*after).
@@ -61,11 +63,14 @@ def boolean_mask(
         name: Unused.
 
     Raises:
-        TraceError: The mask is a value of a compiled function or of a step, whose shapes are fixed.
+        TraceError: A compiled function, or the step of a model's own, computes the mask: shapes are fixed
+            there. So they are in a model_fn, where the result has all rows: see `Chosen`.
 
     Source: tensorflow/python/ops/array_ops.py, ``boolean_mask``.
     """
     chosen = as_array(mask)
+    if isinstance(chosen, jax.core.Tracer) and is_tracing_batch() and not axis:
+        return choose(jnp.asarray(as_array(tensor)), chosen)
     _refuse_traced("tf.boolean_mask", chosen)
     places: Any = (*(slice(None),) * (axis or 0), np.asarray(chosen, bool))
     return as_array(tensor)[places]

@@ -17,8 +17,8 @@ DIFFERENCES = {
     "tf.assert_equal": "checks what is known while code is traced; likewise tf.compat.v1.Assert and the "
     "other assertions",
     "tf.assign": "takes effect at its place in the step's code",
-    "tf.boolean_mask": "a step has fixed shapes: it is for input functions and eager code, and a tf.function"
-    " with it runs uncompiled",
+    "tf.boolean_mask": "a step has fixed shapes: in a model_fn single values and rows, sums, means, losses "
+    "and metrics may be computed of it; a tf.function with it runs uncompiled",
     "tf.cast": "the compat function keeps NumPy arrays, with 64-bit types",
     "tf.cond": "of a value that a step computes: both functions are traced, and assign to no variables",
     "tf.config.experimental.set_memory_growth": "no effect, and a warning",

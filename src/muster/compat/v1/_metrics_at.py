@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.compat.ops._chosen import mask_as_weights
 from muster.compat.ops._segments import confusion_matrix
 from muster.compat.v1.metrics import Pair, flat_weights, mean, same_shape
 from muster.program import synchronize_metrics
@@ -86,6 +87,7 @@ def _pair(metric: keras.Metric, *args: Any) -> Pair:
     return metric, metric.result()
 
 
+@mask_as_weights
 def mean_iou(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -106,6 +108,7 @@ def mean_iou(
     return _pair(_Ratio(name, num_classes, only_counted=True), both, either)
 
 
+@mask_as_weights
 def mean_per_class_accuracy(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -124,6 +127,7 @@ def mean_per_class_accuracy(
     return _pair(_Ratio(name, num_classes), (kinds * right[:, None]).sum(0), kinds.sum(0))
 
 
+@mask_as_weights
 def streaming_confusion_matrix(
     labels: ArrayLike, predictions: ArrayLike, num_classes: int, weights: ArrayLike | None = None
 ) -> tuple[jax.Array, jax.Array]:
@@ -157,6 +161,7 @@ def mean_tensor(
     return _pair(_MeanOfArrays(name, array.shape), array, factors)
 
 
+@mask_as_weights
 def mean_relative_error(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -187,6 +192,7 @@ def mean_cosine_distance(
     return mean(1 - jnp.sum(jnp.asarray(labels) * predictions, dim, keepdims=True), weights, name=name)
 
 
+@mask_as_weights
 def percentage_below(
     values: ArrayLike,
     threshold: float,

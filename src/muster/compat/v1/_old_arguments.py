@@ -109,8 +109,8 @@ def norm(
 
 def boolean_mask(
     tensor: ArrayLike, mask: ArrayLike, name: str = "boolean_mask", axis: int | None = None
-) -> Array:
-    """Return the values at which a mask is True, in an input function."""
+) -> Any:
+    """Return the values at which a mask is True: in the step of a model_fn, rows for losses and sums."""
     return _select.boolean_mask(tensor, mask, axis)
 
 

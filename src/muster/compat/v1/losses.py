@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.compat.ops._chosen import mask_as_weights
 from muster.compat.ops._nn import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
@@ -58,6 +59,7 @@ class Reduction:
             raise ValueError(f"Invalid Reduction Key: {key}. Give one of {cls.all()}.")
 
 
+@mask_as_weights
 def compute_weighted_loss(
     losses: ArrayLike,
     weights: ArrayLike = 1.0,
@@ -105,6 +107,7 @@ def _reduced(weighted: jax.Array, factors: jax.Array, reduction: str) -> jax.Arr
     raise ValueError(f"Invalid Reduction Key {reduction}. Give one of tf.compat.v1.losses.Reduction.")
 
 
+@mask_as_weights
 def sparse_softmax_cross_entropy(
     labels: ArrayLike,
     logits: ArrayLike,
@@ -154,7 +157,7 @@ def _loss(values_of: Callable[..., Array]) -> Callable[..., jax.Array]:
         return compute_weighted_loss(values, **arguments)
 
     loss.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
-    return loss
+    return mask_as_weights(loss)
 
 
 def _scope_of(name: str) -> str:

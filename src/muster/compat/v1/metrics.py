@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.compat.ops._chosen import mask_as_weights
 from muster.compat.ops._math import abs as absolute
 from muster.compat.ops._math import equal
 
@@ -21,6 +22,7 @@ _log = logging.getLogger(__name__)
 Pair: TypeAlias = tuple[keras.Metric, jax.Array]
 
 
+@mask_as_weights
 def accuracy(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -43,6 +45,7 @@ def accuracy(
     return mean(equal(predictions, labels.astype(predictions.dtype)), weights, name=name)
 
 
+@mask_as_weights
 def mean_absolute_error(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -56,6 +59,7 @@ def mean_absolute_error(
     return mean(absolute(predictions - labels), weights, name=name)
 
 
+@mask_as_weights
 def mean_squared_error(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -69,6 +73,7 @@ def mean_squared_error(
     return mean(jnp.square(predictions - labels), weights, name=name)
 
 
+@mask_as_weights
 def mean(
     values: ArrayLike,
     weights: ArrayLike | None = None,
@@ -83,6 +88,7 @@ def mean(
     return metric, metric.result()
 
 
+@mask_as_weights
 def root_mean_squared_error(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -95,6 +101,7 @@ def root_mean_squared_error(
     return _compared(keras.metrics.RootMeanSquaredError(name=name), labels, predictions, weights)
 
 
+@mask_as_weights
 def auc(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -134,6 +141,7 @@ def auc(
     return _compared(metric, labels, predictions, weights)
 
 
+@mask_as_weights
 def precision(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -146,6 +154,7 @@ def precision(
     return _counted(keras.metrics.Precision(name=name), labels, predictions, weights)
 
 
+@mask_as_weights
 def recall(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -158,6 +167,7 @@ def recall(
     return _counted(keras.metrics.Recall(name=name), labels, predictions, weights)
 
 
+@mask_as_weights
 def true_positives(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -170,6 +180,7 @@ def true_positives(
     return _counted(keras.metrics.TruePositives(name=name), labels, predictions, weights)
 
 
+@mask_as_weights
 def true_negatives(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -182,6 +193,7 @@ def true_negatives(
     return _counted(keras.metrics.TrueNegatives(name=name), labels, predictions, weights)
 
 
+@mask_as_weights
 def false_positives(
     labels: ArrayLike,
     predictions: ArrayLike,
@@ -194,6 +206,7 @@ def false_positives(
     return _counted(keras.metrics.FalsePositives(name=name), labels, predictions, weights)
 
 
+@mask_as_weights
 def false_negatives(
     labels: ArrayLike,
     predictions: ArrayLike,

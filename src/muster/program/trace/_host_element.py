@@ -258,6 +258,11 @@ def known_on_host(arguments: Any) -> Any:
     return None if element is None else element.known(arguments)
 
 
+def is_tracing_batch() -> bool:
+    """Return whether a step is traced on a batch that the host has: it cannot run uncompiled instead."""
+    return _TRACED.get() is not None
+
+
 def host_computed(examples: Mapping[str, Any], places: Iterable[HostPlace]) -> dict[str, Any]:
     """Return what the host computes of a batch, by keys: arrays of numbers with a row for each example.
 
