@@ -263,7 +263,6 @@ INSTEAD = {
     "tf.sparse_reduce_sum": "Use tf.sparse.reduce_sum.",
     "tf.sparse_to_dense": "Use tf.SparseTensor and tf.sparse.to_dense, in the input function.",
     "tf.strings.*": _TEXT,
-    "tf.strings.unicode_script": "Use fontTools.unicodedata.script in input functions: it names scripts.",
     "tf.summary.*": _SUMMARY,
     "tf.sysconfig": "Write operations in JAX.",
     "tf.test.*": _TESTED,

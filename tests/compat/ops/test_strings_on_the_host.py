@@ -118,6 +118,31 @@ def test_offsets_of_characters_are_bytes() -> None:
     assert (codes.to_list(), begins.to_list()) == ([[233, 33], [97]], [[0, 2], [0]])
 
 
+def test_characters_in_other_encodings() -> None:
+    assert tf.strings.unicode_decode(b"\x00\xe9\x00a", "UTF-16-BE").tolist() == [233, 97]
+    assert tf.strings.unicode_decode([b"a\x00"], "UTF-16-LE").to_list() == [[97]]
+    assert tf.strings.unicode_encode([233, 97], "UTF-16-BE") == b"\x00\xe9\x00a"
+    assert tf.strings.unicode_encode([[97]], "UTF-32-BE").numpy().tolist() == [b"\0\0\0a"]
+    assert tf.strings.unicode_split(b"\x00\xe9\x00a", "UTF-16-BE").numpy().tolist() == [b"\x00\xe9", b"\x00a"]
+    assert tf.strings.unicode_decode_with_offsets(b"\x00\xe9\x00a", "UTF-16-BE")[1].tolist() == [0, 2]
+    assert tf.strings.unicode_decode(b"a\xff", "UTF-8", replacement_char=63).tolist() == [97, 63]
+    assert tf.strings.unicode_encode([97, 0xD800, -1], errors="ignore") == "a"
+    assert tf.strings.unicode_encode([0x110000]) == "\ufffd"
+    with pytest.raises(ValueError, match="code points of characters, got -1"):
+        tf.strings.unicode_encode([-1], errors="strict")
+    with pytest.raises(ValueError, match="got the encoding 'UTF-16'"):
+        tf.strings.unicode_encode([97], "UTF-16")
+
+
+def test_scripts_are_icus_numbers() -> None:
+    scripts = tf.strings.unicode_script([33464, 1041])  # Han and Cyrillic
+    assert (scripts.tolist(), scripts.dtype) == ([17, 8], np.int32)
+    assert tf.strings.unicode_script(ord("a")) == 25
+    assert tf.strings.unicode_script([0x20, 0x301, 0x10FFFF, -1, 0x110000]).tolist() == [0, 1, 103, -1, -1]
+    codes = tf.strings.unicode_decode(["a 世", "のε"], "UTF-8")
+    assert tf.strings.unicode_script(codes).to_list() == [[25, 0, 17], [20, 14]]
+
+
 def test_encodings_and_segments() -> None:
     assert tf.strings.unicode_transcode(["é"], "UTF-8", "UTF-8").tolist() == ["é"]
     cleaned = tf.strings.unicode_transcode(

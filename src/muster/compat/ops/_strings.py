@@ -225,39 +225,9 @@ def _parts(function: Callable[[str], list[Any]], input: Any) -> Any:
 
 
 @operation
-def unicode_split(
-    input: Text, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
-) -> Any:
-    """Split texts into characters, as `split` does into words."""
-    return _parts(list, input)
-
-
-@operation
 def bytes_split(input: Text, name: str | None = None) -> Any:
     """Split texts into characters: what are bytes in TensorFlow are characters here."""
     return _parts(list, input)
-
-
-@operation
-def unicode_decode(
-    input: Text, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
-) -> Any:
-    """Return the code points of the characters of texts: int32, ragged for several texts."""
-    return _parts(lambda text: [np.int32(ord(each)) for each in text], input)
-
-
-@operation
-def unicode_encode(
-    input: Any, output_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
-) -> Any:
-    """Return the text of code points; for rows of them, an array of texts."""
-    if isinstance(input, RaggedTensor):
-        if isinstance(input.values, RaggedTensor):
-            return input.with_values(unicode_encode(input.values))
-        return np.array(["".join(map(chr, row)) for row in input.lists()])
-    codes = np.asarray(input)
-    rows = ["".join(map(chr, row)) for row in np.atleast_2d(codes).tolist()]
-    return rows[0] if codes.ndim < 2 else np.array(rows)
 
 
 @operation

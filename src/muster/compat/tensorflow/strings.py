@@ -1,8 +1,5 @@
 """``tf.strings``, on the host."""
 
-from muster.compat.ops._more_strings import unicode_decode_with_offsets as unicode_decode_with_offsets
-from muster.compat.ops._more_strings import unicode_split_with_offsets as unicode_split_with_offsets
-from muster.compat.ops._more_strings import unicode_transcode as unicode_transcode
 from muster.compat.ops._more_strings import unsorted_segment_join as unsorted_segment_join
 from muster.compat.ops._strings import as_string as as_string
 from muster.compat.ops._strings import bytes_split as bytes_split
@@ -21,7 +18,11 @@ from muster.compat.ops._strings import to_hash_bucket as to_hash_bucket
 from muster.compat.ops._strings import to_hash_bucket_fast as to_hash_bucket_fast
 from muster.compat.ops._strings import to_hash_bucket_strong as to_hash_bucket_strong
 from muster.compat.ops._strings import to_number as to_number
-from muster.compat.ops._strings import unicode_decode as unicode_decode
-from muster.compat.ops._strings import unicode_encode as unicode_encode
-from muster.compat.ops._strings import unicode_split as unicode_split
 from muster.compat.ops._strings import upper as upper
+from muster.compat.ops._unicode import unicode_decode as unicode_decode
+from muster.compat.ops._unicode import unicode_decode_with_offsets as unicode_decode_with_offsets
+from muster.compat.ops._unicode import unicode_encode as unicode_encode
+from muster.compat.ops._unicode import unicode_script as unicode_script
+from muster.compat.ops._unicode import unicode_split as unicode_split
+from muster.compat.ops._unicode import unicode_split_with_offsets as unicode_split_with_offsets
+from muster.compat.ops._unicode import unicode_transcode as unicode_transcode
