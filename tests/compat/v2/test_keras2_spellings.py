@@ -699,3 +699,20 @@ def test_the_rate_of_the_next_step_has_its_older_name():
     assert float(optimizer._decayed_lr(tf.float32).numpy()) == 0.25
     assert optimizer._decayed_lr("float16").dtype == tf.float16
     assert float(tf.keras.optimizers.SGD(0.1)._decayed_lr(tf.float32)) == pytest.approx(0.1)
+
+
+def test_a_model_with_a_call_of_its_own_has_no_inputs():
+    class Own(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(2)
+
+        def call(self, x):
+            return self.dense(x)
+
+    model = Own()
+    assert (model.inputs, model.outputs) == (None, None)
+    model(tf.ones([2, 3]))
+    assert model.inputs is None
+    functional = tf.keras.Sequential([tf.keras.Input([3]), tf.keras.layers.Dense(2)])
+    assert [each.shape for each in functional.inputs] == [(None, 3)]

@@ -46,6 +46,9 @@ class Gone:
 class _Methods:
     """Methods for `keras.Model`."""
 
+    inputs: Any = None  # of a model with a call of its own
+    outputs: Any = None
+
     predict_classes = Gone(
         "Use np.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5 for one output."
     )
