@@ -1,6 +1,7 @@
 """``tf.train.load_checkpoint`` and its kind read what TensorFlow wrote, and what muster wrote."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,6 +62,31 @@ def test_musters_own_checkpoints_are_read_alike(tmp_path: Path) -> None:
     assert reader.get_tensor("global_step") == 7
     np.testing.assert_array_equal(tf.train.load_variable(path, "dense/kernel:0"), kernel + 1)
     np.testing.assert_array_equal(tf.train.load_variable(tmp_path / "ckpt-3", "dense/kernel"), kernel)
+
+
+def test_variables_of_objects_are_found_by_tensorflows_names(tmp_path: Path) -> None:
+    class Net(tf.keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.l1 = tf.keras.layers.Dense(3)
+
+        def call(self, x: Any) -> Any:
+            return self.l1(x)
+
+    net = Net()
+    net(tf.ones([1, 2]))
+    checkpoint = tf.train.Checkpoint(net=net, step=tf.Variable(5), kept={"a/b": [tf.Variable(1.5)]})
+    reader = tf.train.load_checkpoint(checkpoint.save(tmp_path / "ckpt"))
+    key = "net/l1/kernel/.ATTRIBUTES/VARIABLE_VALUE"
+    shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+    assert (shapes[key], dtypes[key].name, key in shapes) == ([2, 3], "float32", True)
+    assert len(shapes) == 4
+    np.testing.assert_array_equal(reader.get_tensor(key), net.get_weights()[0])
+    assert reader.get_tensor("step/.ATTRIBUTES/VARIABLE_VALUE") == 5
+    assert reader.has_tensor("kept/a.Sb/0/.ATTRIBUTES/VARIABLE_VALUE")
+    assert not reader.has_tensor("kept/a.Sb/1/.ATTRIBUTES/VARIABLE_VALUE")
+    with pytest.raises(KeyError, match="nothing"):
+        _ = shapes["nothing"]
 
 
 def test_a_saved_models_variables_are_read() -> None:

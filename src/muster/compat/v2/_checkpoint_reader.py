@@ -6,12 +6,12 @@ Source: tensorflow/python/training/checkpoint_utils.py, py_checkpoint_reader.py.
 import os
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from muster._arrays import dtype_named
-from muster.checkpoint import VariableInfo, read_checkpoint
+from muster.checkpoint import VariableInfo, read_checkpoint, read_metadata
 from muster.checkpoint.tensorflow import (
     STRING,
     TensorFlowCheckpoint,
@@ -20,9 +20,36 @@ from muster.checkpoint.tensorflow import (
     list_either,
 )
 
+Each = TypeVar("Each")
+
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+class ByName(dict[str, Each]):
+    """What there is of each variable, by its name; it is also found by TensorFlow's name.
+
+    Args:
+        found: What there is, by name.
+        names: The name of each variable, by what TensorFlow would have called it.
+    """
+
+    def __init__(self, found: Mapping[str, Each], names: Mapping[str, str]) -> None:
+        super().__init__(found)
+        self._names = names
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._names
+
+    def __missing__(self, name: str) -> Each:
+        if name not in self._names:
+            raise KeyError(name)
+        return self[self._names[name]]
+
 
 class CheckpointReader:
     """Reads the variables of a checkpoint.
+
+    Those that a `tf.train.Checkpoint` found by attributes, dicts and lists have TensorFlow's names, too.
 
     Args:
         filename: The checkpoint: the prefix of TensorFlow's, or the directory of muster's.
@@ -37,8 +64,11 @@ class CheckpointReader:
         self._path = os.fspath(filename)
         self._variables: Mapping[str, VariableInfo]
         self._read: Callable[[str], np.ndarray[Any, Any]]
+        self._names: Mapping[str, str] = {}
         if os.path.isdir(self._path) and not is_tensorflow_checkpoint(self._path):
             self._variables = list_either(self._path)
+            paths = read_metadata(self._path).get("paths", {})
+            self._names = {_key_of(path): name for name, path in paths.items()}
             values = cache(partial(read_checkpoint, self._path))
             self._read = lambda name: values().variables[name].copy()
         else:
@@ -48,7 +78,7 @@ class CheckpointReader:
 
     def has_tensor(self, name: str) -> bool:
         """Return whether there is a variable of this name."""
-        return name in self._variables
+        return name in self._by_name(self._variables)
 
     def get_tensor(self, name: str) -> Any:
         """Return the value of a variable: an array, a NumPy scalar, or bytes; strings as arrays of bytes.
@@ -57,20 +87,33 @@ class CheckpointReader:
             KeyError: There is no such variable.
             DamagedCheckpointError: Its bytes are missing, or have changed.
         """
-        if name not in self._variables:
+        if not self.has_tensor(name):
             raise KeyError(f"Key {name} not found in checkpoint {self._path}.")
-        return self._read(name)[()]
+        return self._read(self._names.get(name, name))[()]
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         """Return the shapes of all variables by name."""
-        return {name: [*info.shape] for name, info in self._variables.items()}
+        return self._by_name({name: [*info.shape] for name, info in self._variables.items()})
 
     def get_variable_to_dtype_map(self) -> dict[str, np.dtype[Any]]:
         """Return the dtypes of all variables by name."""
-        return {
+        dtypes = {
             name: np.dtype(str) if info.dtype == STRING else dtype_named(info.dtype)
             for name, info in self._variables.items()
         }
+        return self._by_name(dtypes)
+
+    def _by_name(self, found: Mapping[str, Each]) -> ByName[Each]:
+        return ByName(found, self._names)
+
+
+def _key_of(path: str) -> str:
+    """Return how TensorFlow calls the variable of an object, which has the names of attributes on the way.
+
+    Source: tensorflow/python/checkpoint/saveable_compat.py, trackable_utils.py, ``object_path_to_string``.
+    """
+    names = path.removeprefix("root.").split(".")
+    return "/".join(name.replace("/", ".S") for name in names) + _VALUE
 
 
 def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
