@@ -1,5 +1,6 @@
 """Functions for one kind of arguments: what they take and return, as in TensorFlow 2.15."""
 
+import jax
 import pytest
 
 import muster.compat.tensorflow as tf
@@ -42,3 +43,15 @@ def test_what_it_returns_is_described():
         "x": tf.TensorSpec([2, None], tf.int32),
         "parts": [tf.TensorSpec([None], tf.float32), tf.TensorSpec([2], tf.int32)],
     }
+
+
+def test_there_is_no_graph():
+    function = tf.function(lambda x: tf.sin(x) + 1)
+    concrete = function.get_concrete_function(tf.constant(1.0))
+    with pytest.raises(AttributeError, match="jax.make_jaxpr"):
+        _ = concrete.graph
+    with pytest.raises(AttributeError, match="structured_outputs"):
+        _ = concrete.inputs
+    assert not hasattr(concrete, "other")
+    computed = jax.make_jaxpr(function.python_function)(tf.constant(1.0))
+    assert [each.primitive.name for each in computed.eqns] == ["sin", "add"]

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,16 @@ from muster.distribute.replicas._values import is_array
 from muster.program.trace import FunctionProgram
 
 _UNKNOWN = object()
+# What TensorFlow's have that is of graphs, and what to use instead.
+_JAXPR = "jax.make_jaxpr(function.python_function)(*arguments) shows what a function computes"
+_SIGNATURE = "structured_input_signature and structured_outputs say what it takes and returns"
+_OF_GRAPHS = {
+    "graph": _JAXPR,
+    "function_def": _JAXPR,
+    "inputs": _SIGNATURE,
+    "outputs": _SIGNATURE,
+    "function_type": _SIGNATURE,
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,10 @@ class ConcreteFunction:
     function: Callable[..., Any]
     specs: tuple[Any, ...]
     named: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        advice = f": {_OF_GRAPHS[name]}" if name in _OF_GRAPHS else ""
+        raise AttributeError(f"A ConcreteFunction has no {name!r}{advice}.", name=name, obj=self)
 
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
