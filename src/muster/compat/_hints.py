@@ -243,6 +243,7 @@ INSTEAD = {
     "tf.saturate_cast": "Use tf.clip_by_value and tf.cast.",
     "tf.saved_model.Builder": "Use Estimator.export_saved_model or tf.saved_model.save.",
     "tf.saved_model.builder": "Use Estimator.export_saved_model or tf.saved_model.save.",
+    "tf.saved_model.experimental.read_fingerprint": "Leave it out: a saved model of muster has none.",
     "tf.saved_model.loader": "Use tf.saved_model.load.",
     "tf.saved_model.signature_def_utils": "Use export_outputs of the EstimatorSpec, or signatures of "
     "tf.saved_model.save.",

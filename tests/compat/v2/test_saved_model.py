@@ -48,7 +48,10 @@ def test_keras_models_go_on_under_another_strategy(trained, tmp_path):
 
 def test_a_loaded_function_predicts(trained, tmp_path):
     model, expected = trained
-    options = tf.saved_model.SaveOptions(experimental_io_device="/job:localhost")
+    policy = tf.saved_model.experimental.VariablePolicy.EXPAND_DISTRIBUTED_VARIABLES
+    options = tf.saved_model.SaveOptions(
+        experimental_io_device="/job:localhost", experimental_variable_policy=policy
+    )
     tf.saved_model.save(model, tmp_path / "saved", options=options)
     loaded = tf.saved_model.load(tmp_path / "saved", options=tf.saved_model.LoadOptions())
     inference_func = loaded.signatures["serving_default"]

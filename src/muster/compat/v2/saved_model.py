@@ -4,6 +4,7 @@ The directory is a saved model of `muster.saved_model`, which TensorFlow and its
 Keras archive.
 """
 
+import enum
 import functools
 import logging
 import os
@@ -30,6 +31,17 @@ DEFAULT_SERVING_SIGNATURE_DEF_KEY = DEFAULT
 _OF_CALL = "model.keras"
 _CONFIG_OF_KERAS = "config.json"  # in a folder that model.save has written
 _OF_FUNCTIONS = os.path.join("functions", "model.keras")
+
+
+class VariablePolicy(enum.Enum):
+    """What TensorFlow saves of how variables are distributed: here always their whole values.
+
+    Source: tensorflow/python/saved_model/save_options.py, ``VariablePolicy``.
+    """
+
+    NONE = None
+    SAVE_VARIABLE_DEVICES = "save_variable_devices"
+    EXPAND_DISTRIBUTED_VARIABLES = "expand_distributed_variables"
 
 
 class SaveOptions(NamedTuple):
