@@ -12,7 +12,7 @@ import muster.compat.tensorflow_datasets as tfds
 from muster.compat import tensorboard
 from muster.compat._names import PACKAGE, what_instead
 from muster.compat.port._differences import DIFFERENCES
-from muster.compat.port._program import Method, Use
+from muster.compat.port._program import DTYPE_IS_STRING, Method, Use
 
 DATASETS = "muster.compat.tensorflow_datasets"
 _PLUGINS = "muster.compat.tensorboard.plugins"
@@ -95,6 +95,9 @@ def look_up(use: Use, one: bool) -> Answer:
 
 def look_up_method(method: Method) -> Answer:
     """Say what becomes of an attribute of a value, if only values of TensorFlow have it."""
+    if method.name == DTYPE_IS_STRING:
+        differs = "NumPy's dtype of text has another name, so write dtype == tf.string"
+        return Answer(differs=differs, about=DTYPE_IS_STRING)
     return Answer(instead=_MISSING.get(method.name))
 
 

@@ -16,6 +16,9 @@ _ROOTS = {
     "muster.compat.tensorflow": "tf",
     "muster.compat.tensorflow_datasets": "tfds",
 }
+# How a comparison of a dtype with the name of text is listed.
+DTYPE_IS_STRING = 'dtype == "string"'
+_STRINGS = ("tf.string", "tf.dtypes.string")
 Bindings = dict[str, str | None]
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -42,7 +45,7 @@ class Method:
 
     Attributes:
         line: The number of the line.
-        name: The attribute, such as ``get_shape``.
+        name: The attribute, such as ``get_shape``, or `DTYPE_IS_STRING`.
     """
 
     line: int
@@ -166,6 +169,17 @@ class _Reader(ast.NodeVisitor):
                 if path is not None:
                     self._program.uses.append(Use(node.lineno, f"{path}.{name}"))
         self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        sides = [node.left, *node.comparators]
+        if any(isinstance(each, ast.Constant) and each.value == "string" for each in sides) and any(
+            self._is_dtype(each) for each in sides
+        ):
+            self._program.methods.append(Method(node.lineno, DTYPE_IS_STRING))
+        self.generic_visit(node)
+
+    def _is_dtype(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Attribute) and (node.attr == "dtype" or self._path(node) in _STRINGS)
 
     def _visit_all(self, nodes: list[ast.AST]) -> None:
         for node in nodes:
