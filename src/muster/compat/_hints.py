@@ -140,7 +140,7 @@ INSTEAD = {
     "tf.debugging.get_log_device_placement": "Arrays say where they are: devices().",
     "tf.depth_to_space": "Use tf.reshape and tf.transpose.",
     "tf.distribute.cluster_resolver.SageMakerClusterResolver": "Use muster.cluster.SageMakerClusterResolver.",
-    "tf.distributions": "Use jax.scipy.stats, keras.random, or TensorFlow Probability on JAX.",
+    "tf.distributions.*": "Use jax.scipy.stats and jax.random, or TensorFlow Probability on JAX.",
     "tf.errors.*": "Errors are those of muster, whose tree is in the reference: muster.MusterError and "
     "below, and Python's own.",
     "tf.errors.ResourceExhaustedError": "XLA raises jax.errors.JaxRuntimeError.",

@@ -86,6 +86,7 @@ from muster.compat.tensorflow import train as train
 from muster.compat.tensorflow.compat.v1 import app as app
 from muster.compat.tensorflow.compat.v1 import data as data
 from muster.compat.tensorflow.compat.v1 import distribute as distribute
+from muster.compat.tensorflow.compat.v1 import distributions as distributions
 from muster.compat.tensorflow.compat.v1 import estimator as estimator
 from muster.compat.tensorflow.compat.v1 import feature_column as feature_column
 from muster.compat.tensorflow.compat.v1 import flags as flags
