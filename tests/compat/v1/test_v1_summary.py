@@ -194,10 +194,12 @@ def test_tags_of_tensorflow_1_have_scopes_and_are_clean() -> None:
             for _ in range(2):
                 tf1.summary.scalar("x", 2.0)
             tf1.summary.image("pictures", np.zeros([2, 2, 2, 3], np.float32), 1)
+        with tf1.name_scope("a"):
+            tf1.summary.scalar("x", 3.0)
         tf1.summary.scalar("accuracy", tf1.metrics.accuracy([1], [1])[0])
         with pytest.raises(TypeError, match="takes tensor, max_outputs, collections, family"):
             tf1.summary.image("p", None, 1, None, None, 1)
-        tags = ["kind/a/kind/cross_entropy", "a/x", "a/x_1", "a/pictures", "accuracy"]
+        tags = ["kind/a/kind/cross_entropy", "a/x", "a/x_1", "a/pictures", "a_1/x", "accuracy"]
         assert list(tf1.summary.merge_all()) == tags
         return {}
 

@@ -91,6 +91,36 @@ def test_names_begin_with_those_of_the_scopes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(hook.got[0]["c"], ROWS.sum(1))
 
 
+def test_a_scope_that_is_opened_again_has_a_number(tmp_path: Path) -> None:
+    def build(x: Any) -> Any:
+        for factor in (1, 2):
+            with tf.name_scope("Tower") as prefix:
+                tf.multiply(x, factor, name="scaled")
+            with tf.variable_scope("net", reuse=tf.AUTO_REUSE) as scope:
+                tf.layers.dense(x * factor, 2, name="out", kernel_initializer=tf.ones_initializer())
+        assert (prefix, scope.name, scope.original_name_scope) == ("Tower_1/", "net", "net_1/")
+        with tf.name_scope(prefix):
+            tf.negative(x, name="negated")
+            with tf.name_scope("tower"), tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):
+                tf.negative(x, name="negated")
+        with tf.variable_scope(scope, reuse=True), tf.name_scope(scope.original_name_scope):
+            tf.negative(x, name="negated")
+        with tf.variable_scope("net", reuse=True, auxiliary_name_scope=False):
+            tf.negative(x, name="negated")
+        assert [each.name for each in tf.trainable_variables()] == ["net/out/kernel:0", "net/out/bias:0"]
+        return x
+
+    values = ["Tower/scaled", "Tower_1/scaled", "net/out/BiasAdd", "net_1/out/BiasAdd"]
+    negated = ["Tower_1/negated", "Tower_1/tower/negated", "net_1/negated", "negated"]
+    hook = Fetching([*values, *negated])
+    train(tmp_path, build, hook, steps=1)
+    first, second, out, again, *rest = hook.got[0]
+    np.testing.assert_array_equal(second, first * 2)
+    np.testing.assert_array_equal(again, out * 2)
+    for each in rest:
+        np.testing.assert_array_equal(each, -ROWS)
+
+
 def test_members_of_a_result_are_numbered(tmp_path: Path) -> None:
     hook = Fetching(["top:0", "top:1"])
     train(tmp_path, lambda x: tf.nn.top_k(x, 1, name="top")[0], hook)

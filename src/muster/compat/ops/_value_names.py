@@ -6,6 +6,7 @@ Hooks ask for them, as in ``LoggingTensorHook({"probabilities": "softmax_tensor"
 import contextlib
 import functools
 import inspect
+import itertools
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ import numpy as np
 
 from muster._errors import TraceError
 from muster.program import offer_output
+from muster.program.variables import current_scope
 
 # Modules whose functions name what they return by their argument ``name``.
 _OPERATIONS = ("muster.compat.ops.", "muster.compat.v1._old_arguments", "muster.compat.v1._schedules")
@@ -35,10 +37,16 @@ def entered(name: str) -> Iterator[str]:
     """Prefix the names of values in a ``with`` block; gives the prefix, with a slash at its end.
 
     Args:
-        name: What to add to the prefix; empty to go back to no prefix.
+        name: What to add to the prefix, with a number if a block had it before; empty to go back to no
+            prefix. One with a slash at its end is the whole prefix of a block that is entered again.
     """
     outer = _SCOPE.get()
-    inner = None if outer is None else f"{outer}{name}/" if name else ""
+    if outer is None:
+        inner = None
+    elif name.endswith("/"):
+        inner = name
+    else:
+        inner = f"{outer}{numbered(name)}/" if name else ""
     token = _SCOPE.set(inner)
     try:
         yield inner or ""
@@ -60,6 +68,26 @@ def path_of(name: str) -> str | None:
     """Return a name with the prefix of the scopes around the call; None if values have no names here."""
     scope = _SCOPE.get()
     return None if scope is None else f"{scope}{name}"
+
+
+def numbered(name: str) -> str:
+    """Return the name of a scope that is opened here, with a number if the step had one of this name before.
+
+    Source: tensorflow/python/framework/ops.py, ``Graph.unique_name``.
+    """
+    scope, outer = current_scope(), _SCOPE.get()
+    if scope is None or outer is None:
+        return name
+    taken: set[str] = scope.shared.setdefault("tensorflow 1 scopes of values", set())
+    names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(1)))
+    free = next(each for each in names if f"{outer}{each}".lower() not in taken)
+    taken.add(f"{outer}{free}".lower())
+    return free
+
+
+def leaf_of(prefix: str) -> str:
+    """Return what a whole prefix, such as ``"a/b/"``, adds to that of the scopes around the call."""
+    return prefix.removeprefix(_SCOPE.get() or "").strip("/")
 
 
 def name_value(name: str, value: Any) -> None:

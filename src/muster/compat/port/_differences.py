@@ -93,6 +93,7 @@ DIFFERENCES = {
     "rather than after it; save_checkpoint_if_preempted counts the step before it; no defaults for "
     "Google's machines. Custom training loops",
     "tf.distribute.experimental.partitioners.FixedShardsPartitioner": "numbers below 1 are refused",
+    "tf.distributions": "validate_args checks parameters whose values are known",
     "tf.dtypes.int64": "types are NumPy's",
     "tf.errors.CancelledError": "of scheduled functions that did not run, since another one failed",
     "tf.errors.NotFoundError": "Python's; likewise AlreadyExistsError, PermissionDeniedError",
@@ -165,7 +166,8 @@ DIFFERENCES = {
     "tf.losses.get_regularization_loss": "the penalties so far of trainable variables, and of the outputs of"
     " tf.compat.v1.layers",
     "tf.make_template": "its scope lies in the one around its first call",
-    "tf.name_scope": "names variables, and values that have a name",
+    "tf.name_scope": "names variables, and values that have a name; entered again by the same name, a scope "
+    "has a number in names of values alone",
     "tf.nn.dynamic_rnn": "with the cells of tf.compat.v1.nn.rnn_cell and TensorFlow's variables; no "
     "peepholes, no variational dropout",
     "tf.nn.embedding_lookup": "of shards; of a variable or an array, keras.ops.take",

@@ -12,7 +12,7 @@ from muster import program
 from muster._keras import keras
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._print import tf_print
-from muster.compat.ops._value_names import entered
+from muster.compat.ops._value_names import entered, leaf_of
 from muster.compat.v1._collections import GraphKeys, collected, get_losses, in_scope
 from muster.compat.v1._variables import get_variable, with_names
 from muster.compat.v1.losses import get_regularization_losses
@@ -120,17 +120,20 @@ def name_scope(name: str | None, default_name: str | None = None, values: object
     """Prefix the names of variables that are created, and of values that are named, in a ``with`` block.
 
     Args:
-        name: The prefix, which may have slashes, one at its end too; None takes ``default_name``.
+        name: The prefix, which may have slashes; None takes ``default_name``. Of values it gets a number if
+            there was a block of this name before. One with a slash at its end, as a block gives it, enters
+            that block again.
         default_name: The prefix if ``name`` is None.
         values: Unused.
 
     Source: tensorflow/python/framework/ops.py, ``name_scope``.
     """
-    parts = (name or default_name or "").strip("/").split("/")
+    whole = name or default_name or ""
+    parts = leaf_of(whole) if whole.endswith("/") else whole
     with contextlib.ExitStack() as left:
-        for part in filter(None, parts):
+        for part in filter(None, parts.split("/")):
             left.enter_context(keras.name_scope(part))
-        yield left.enter_context(entered("/".join(parts)))
+        yield left.enter_context(entered(whole))
 
 
 def group(*inputs: object, name: str = "group") -> program.TrainOp:

@@ -37,6 +37,7 @@ class _Settings:
     dtype: DTypeLike = np.float32
     reuse: bool | str | None = None
     getters: tuple[Getter, ...] = ()  # of the scopes, the innermost one first
+    prefix: str = ""  # of the names of values
     opened: set[str] = field(default_factory=set, compare=False)  # the scopes in it, since it was entered
 
 
@@ -65,7 +66,10 @@ class VariableScope:
         """The names of the scopes, with slashes between them."""
         return self._settings.name
 
-    original_name_scope = name
+    @property
+    def original_name_scope(self) -> str:
+        """The prefix of the names of values when the scope was opened, for ``tf.name_scope``."""
+        return self._settings.prefix
 
     @property
     def initializer(self) -> Any:
@@ -133,7 +137,8 @@ def variable_scope(
         dtype: Of variables without one of their own.
         use_resource: Unused.
         constraint: For variables without one of their own.
-        auxiliary_name_scope: Unused.
+        auxiliary_name_scope: Whether to prefix the names of values, too, with a number if there was a scope
+            of this name before.
 
     Raises:
         ValueError: A scope lies elsewhere.
@@ -148,9 +153,10 @@ def variable_scope(
             raise ValueError(
                 f"The scope {whole!r} cannot be entered inside of {outer.name!r}: leave that one before."
             )
-        inner = whole.removeprefix(outer.name).strip("/")
+        inner, of_values = whole.removeprefix(outer.name).strip("/"), whole.rpartition("/")[2]
     else:
         inner = name_or_scope if name_or_scope is not None else _free(outer.name, default_name)
+        of_values = name_or_scope if name_or_scope is not None else default_name or ""
     settings = replace(
         base,
         name=f"{outer.name}/{inner}".strip("/"),
@@ -166,7 +172,10 @@ def variable_scope(
     with contextlib.ExitStack() as left:
         for part in filter(None, inner.split("/")):
             left.enter_context(keras.name_scope(part))
-        left.enter_context(entered(inner))
+        if auxiliary_name_scope and of_values:
+            prefix = left.enter_context(entered(of_values))
+            if not isinstance(name_or_scope, VariableScope):
+                settings = replace(settings, prefix=prefix)
         token = _CURRENT.set(settings)
         left.callback(_CURRENT.reset, token)
         yield VariableScope(settings)

@@ -12,7 +12,7 @@ import jax
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
-from muster.compat.ops._value_names import name_value
+from muster.compat.ops._value_names import name_value, numbered
 from muster.compat.v1._variables import (
     ask_getters,
     automatic_name,
@@ -250,8 +250,9 @@ def _applied(layer: keras.Layer, inputs: ArrayLike, **kwargs: Any) -> jax.Array:
     with _as_getters_say(layer, tuple(inputs.shape)):
         outputs: jax.Array = layer(inputs, **kwargs)
     if isinstance(outputs, jax.Array):
+        scope = numbered(layer.name)
         for operation in _last_operations(layer):
-            name_value(f"{layer.name}/{operation}", outputs)
+            name_value(f"{scope}/{operation}", outputs)
     return outputs
 
 

@@ -20,7 +20,7 @@ from muster.compat.ops._nn import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
-from muster.compat.ops._value_names import name_value, path_of
+from muster.compat.ops._value_names import name_value, numbered, path_of
 from muster.compat.v1._collections import GraphKeys, get_losses, note_loss
 from muster.program import trainable_variables
 from muster.program.gradients import penalties
@@ -86,7 +86,7 @@ def compute_weighted_loss(
         raise ValueError(f"weights of shape {factors.shape} cannot be broadcast to losses of {values.shape}.")
     factors = jnp.broadcast_to(factors, values.shape).astype(values.dtype)
     loss = _reduced(values * factors, factors, reduction)
-    name = f"{scope or 'weighted_loss'}/value"
+    name = f"{numbered(scope or 'weighted_loss')}/value"
     name_value(name, loss)
     note_loss(path_of(name) or name, loss, loss_collection)
     return loss
