@@ -84,9 +84,6 @@ INSTEAD = {
     "tf.contrib.distribute.*": "Use tf.distribute and tf.distribute.experimental.",
     "tf.contrib.eager.*": "Use tf.GradientTape, tf.Variable and tf.function.",
     "tf.contrib.estimator.*": "Use tf.estimator and tf.estimator.experimental.",
-    "tf.contrib.estimator.TowerOptimizer": "Use the optimizer that it gets.",
-    "tf.contrib.estimator.replicate_model_fn": "Leave it out, and give "
-    "tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy()).",
     "tf.contrib.feature_column.*": "Use tf.feature_column.",
     "tf.contrib.framework.*": "Use tf.train: load_variable, list_variables and init_from_checkpoint.",
     "tf.contrib.hooks.*": "Use the hooks of tf.estimator.",

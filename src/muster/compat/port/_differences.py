@@ -31,6 +31,9 @@ DIFFERENCES = {
     "tf.contrib.crf": "all but CrfForwardRnnCell and its kin, and scores of several tags at once",
     "tf.contrib.distribute.MirroredStrategy": "num_gpus counts nothing where there are no GPUs",
     "tf.contrib.estimator.forward_features": "dense features alone",
+    "tf.contrib.estimator.replicate_model_fn": "one device computes whole batches, and a warning: "
+    "RunConfig(train_distribute=tf.distribute.MirroredStrategy()) uses all; TowerOptimizer returns its "
+    "optimizer",
     "tf.contrib.layers": "the layers, regularizers and columns that programs use; tf.contrib.slim has the "
     "layers, too",
     "tf.contrib.learn.Experiment": "eval_metrics and what was deprecated in TensorFlow 1.15 are left out",

@@ -1,5 +1,7 @@
 """``tf.contrib.estimator``."""
 
+from muster.compat.v1.contrib.towers import TowerOptimizer as TowerOptimizer
+from muster.compat.v1.contrib.towers import replicate_model_fn as replicate_model_fn
 from muster.compat.v1.contrib.training import clip_gradients_by_norm as clip_gradients_by_norm
 from muster.estimator import BinaryClassHead as binary_classification_head
 from muster.estimator import DNNEstimator as DNNEstimator
