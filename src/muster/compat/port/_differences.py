@@ -221,6 +221,9 @@ DIFFERENCES = {
     "tf.train.list_variables": "muster's returns a dict, with dtypes",
     "tf.train.load_checkpoint": "reads TensorFlow's checkpoints and muster's; likewise load_variable",
     "tf.train.noisy_linear_cosine_decay": "the noise of a step is the same on all replicas and in each run",
+    "tf.train.string_input_producer": "for an input_fn, which returns what tf.train.batch or "
+    "tf.train.shuffle_batch does, of the readers of tf.compat.v1 too; threads, and so the order, are a "
+    "dataset's; readers have numbers of records in keys, where TFRecordReader has offsets",
     "tf.unique": "in input functions: a step has fixed shapes",
     "tf.variable_scope": "in a model_fn; a scope is entered again only inside of the scopes around it",
     "tf.version.VERSION": "2.15.1, the TensorFlow whose names these are; likewise tf.__version__",

@@ -30,6 +30,13 @@ from muster.compat.v1._optimizers import ProximalAdagradOptimizer as ProximalAda
 from muster.compat.v1._optimizers import ProximalGradientDescentOptimizer as ProximalGradientDescentOptimizer
 from muster.compat.v1._optimizers import RMSPropOptimizer as RMSPropOptimizer
 from muster.compat.v1._own_optimizers import Optimizer as Optimizer
+from muster.compat.v1._queues import batch as batch
+from muster.compat.v1._queues import input_producer as input_producer
+from muster.compat.v1._queues import limit_epochs as limit_epochs
+from muster.compat.v1._queues import range_input_producer as range_input_producer
+from muster.compat.v1._queues import shuffle_batch as shuffle_batch
+from muster.compat.v1._queues import slice_input_producer as slice_input_producer
+from muster.compat.v1._queues import string_input_producer as string_input_producer
 from muster.compat.v1._saver import Saver as Saver
 from muster.compat.v1._schedules import cosine_decay as cosine_decay
 from muster.compat.v1._schedules import cosine_decay_restarts as cosine_decay_restarts

@@ -182,6 +182,12 @@ from muster.compat.v1._old_arguments import zeros_like as zeros_like
 from muster.compat.v1._partitioners import fixed_size_partitioner as fixed_size_partitioner
 from muster.compat.v1._partitioners import min_max_variable_partitioner as min_max_variable_partitioner
 from muster.compat.v1._partitioners import variable_axis_size_partitioner as variable_axis_size_partitioner
+from muster.compat.v1._queues import FixedLengthRecordReader as FixedLengthRecordReader
+from muster.compat.v1._queues import IdentityReader as IdentityReader
+from muster.compat.v1._queues import ReaderBase as ReaderBase
+from muster.compat.v1._queues import TextLineReader as TextLineReader
+from muster.compat.v1._queues import TFRecordReader as TFRecordReader
+from muster.compat.v1._queues import WholeFileReader as WholeFileReader
 from muster.compat.v1._session_config import ConfigProto as ConfigProto
 from muster.compat.v1._session_config import GPUOptions as GPUOptions
 from muster.compat.v1._session_config import GraphOptions as GraphOptions
