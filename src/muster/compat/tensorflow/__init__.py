@@ -23,6 +23,7 @@ from muster.compat.ops._blocks import ensure_shape as ensure_shape
 from muster.compat.ops._blocks import histogram_fixed_width as histogram_fixed_width
 from muster.compat.ops._blocks import reverse_sequence as reverse_sequence
 from muster.compat.ops._blocks import space_to_batch as space_to_batch
+from muster.compat.ops._blocks import space_to_batch as space_to_batch_nd
 from muster.compat.ops._blocks import strided_slice as strided_slice
 from muster.compat.ops._blocks import unravel_index as unravel_index
 from muster.compat.ops._control import cond as cond
@@ -44,6 +45,7 @@ from muster.compat.ops._edit_distance import edit_distance as edit_distance
 from muster.compat.ops._gradients import UnconnectedGradients as UnconnectedGradients
 from muster.compat.ops._linalg import einsum as einsum
 from muster.compat.ops._linalg import tensordot as tensordot
+from muster.compat.ops._linalg_solvers import sqrtm as matrix_square_root
 from muster.compat.ops._loops import TensorArray as TensorArray
 from muster.compat.ops._loops import case as case
 from muster.compat.ops._loops import foldl as foldl
@@ -68,6 +70,7 @@ from muster.compat.ops._math import cos as cos
 from muster.compat.ops._math import cosh as cosh
 from muster.compat.ops._math import cumsum as cumsum
 from muster.compat.ops._math import divide as divide
+from muster.compat.ops._math import divide as realdiv
 from muster.compat.ops._math import divide as truediv
 from muster.compat.ops._math import equal as equal
 from muster.compat.ops._math import exp as exp
@@ -168,6 +171,7 @@ from muster.compat.ops._special import atanh as atanh
 from muster.compat.ops._special import bitcast as bitcast
 from muster.compat.ops._special import complex as complex
 from muster.compat.ops._special import scalar_mul as scalar_mul
+from muster.compat.ops._strings import as_string as as_string
 from muster.compat.ops._tensor_shape import TensorShape as TensorShape
 from muster.compat.ops._value_names import name_results as _name_results
 from muster.compat.tensorflow import audio as audio

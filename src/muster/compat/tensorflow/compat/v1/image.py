@@ -4,6 +4,7 @@ from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.ops._image import resize_with_crop_or_pad as resize_image_with_crop_or_pad
+from muster.compat.ops._image import resize_with_pad as resize_image_with_pad
 from muster.compat.ops._image import transpose as transpose_image
 from muster.compat.tensorflow import image as _image
 from muster.compat.v1._image import ResizeMethod as ResizeMethod
@@ -12,6 +13,7 @@ from muster.compat.v1._image import resize_bilinear as resize_bilinear
 from muster.compat.v1._image import resize_images as resize
 from muster.compat.v1._image import resize_images as resize_images
 from muster.compat.v1._image import resize_nearest_neighbor as resize_nearest_neighbor
+from muster.compat.v1._old_operations import extract_image_patches as extract_image_patches
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ from muster.compat._names import passed_on as _passed_on
 from muster.compat.tensorflow import strings as _strings
 from muster.compat.v1._old_arguments import substr as substr
 from muster.compat.v1._old_arguments import to_number as to_number
+from muster.compat.v1._old_operations import reduce_join as reduce_join
 
 
 def __getattr__(name: str) -> Any:
