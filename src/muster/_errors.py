@@ -43,7 +43,23 @@ An error that has a built-in class in TensorFlow's API has that class here, too,
 
 
 class MusterError(Exception):
-    """Base of every exception that muster defines."""
+    """Base of every exception that muster defines.
+
+    Attributes:
+        error_code: The condition, by TensorFlow's number; 2 for others.
+        node_def: None, as ``op``: no operation of a graph raised it.
+
+    Source: tensorflow/python/framework/errors_impl.py, ``OpError``.
+    """
+
+    error_code = 2
+    node_def: object = None
+    op: object = None
+
+    @property
+    def message(self) -> str:
+        """The message, as ``str`` gives it."""
+        return str(self)
 
 
 class ClusterError(MusterError, ValueError):
@@ -71,6 +87,8 @@ class CredentialsError(ClusterError):
 
 class RosterError(MusterError, RuntimeError):
     """The tasks of a job cannot work together."""
+
+    error_code = 14
 
 
 class AddressInUseError(RosterError, OSError):
@@ -128,12 +146,16 @@ class OutOfRangeError(MusterError, StopIteration):
     Source: tensorflow/python/framework/errors_impl.py, ``OutOfRangeError``.
     """
 
+    error_code = 11
+
 
 class CancelledError(MusterError):
     """A function that a coordinator was to run, or ran, was cancelled, since another one had failed.
 
     Source: tensorflow/python/framework/errors_impl.py, ``CancelledError``.
     """
+
+    error_code = 1
 
 
 class ClosureError(MusterError, RuntimeError):

@@ -126,9 +126,8 @@ INSTEAD = {
     "tf.debugging.get_log_device_placement": "Arrays say where they are: devices().",
     "tf.distribute.cluster_resolver.SageMakerClusterResolver": "Use muster.cluster.SageMakerClusterResolver.",
     "tf.distributions.*": "Use jax.scipy.stats and jax.random, or TensorFlow Probability on JAX.",
-    "tf.errors.*": "Errors are those of muster, whose tree is in the reference: muster.MusterError and "
-    "below, and Python's own.",
-    "tf.errors.ResourceExhaustedError": "XLA raises jax.errors.JaxRuntimeError.",
+    "tf.errors.*": "Errors have a number, error_code: those of muster, whose tree is in the reference, and "
+    "those of tf.errors that programs raise.",
     "tf.estimator.BoostedTreesClassifier": _TREES,
     "tf.estimator.BoostedTreesEstimator": _TREES,
     "tf.estimator.BoostedTreesRegressor": _TREES,

@@ -100,7 +100,9 @@ DIFFERENCES = {
     "tf.dtypes.int64": "types are NumPy's",
     "tf.errors.CancelledError": "of scheduled functions that did not run, since another one failed",
     "tf.errors.NotFoundError": "Python's; likewise AlreadyExistsError, PermissionDeniedError",
+    "tf.errors.OpError": "Python's errors, such as NotFoundError, are none of it",
     "tf.errors.OutOfRangeError": "a StopIteration; only iterators raise it",
+    "tf.errors.ResourceExhaustedError": "XLA raises it for all that fails on a device",
     "tf.errors.UnavailableError": "a task of the job is lost or refuses; a server that comes back with its "
     "snapshot is none",
     "tf.estimator.BestExporter": "a restart forgets nothing; an export that fails does not count; Exporters",
