@@ -67,7 +67,8 @@ def arg_min(
 
 def batch_gather(params: ArrayLike, indices: ArrayLike, name: str | None = None) -> Any:
     """Take values of each row, along the last axis of ``indices``."""
-    axes = np.ndim(indices) - 1 if not hasattr(indices, "shape") else len(indices.shape) - 1
+    sizes: Any = indices.shape if hasattr(indices, "shape") else as_array(indices).shape
+    axes = len(sizes) - 1
     return _shape.gather(params, indices, axis=axes, batch_dims=axes)
 
 
