@@ -373,3 +373,11 @@ def test_a_checkpoint_with_functions_is_a_module(tmp_path):
     assert loaded(tf.constant([0, 2])).numpy().tolist() == [[1, 2], [1, 2]]
     assert loaded.variables[0] is loaded.trainable_variables[0] is loaded.table
     assert not hasattr(loaded, "size")
+
+
+def test_a_loaded_function_says_that_it_takes_dense_arrays(tmp_path):
+    module = Scale()
+    module(tf.constant([[1.0, 2.0]]))
+    loaded = saved(module, tmp_path / "scale")
+    with pytest.raises(ValueError, match=r"takes dense arrays then. Give it x.to_tensor\(\)"):
+        loaded(tf.ragged.constant([[1.0, 2.0], [3.0]]))

@@ -14,7 +14,7 @@ from muster._arrays import dtype_named
 from muster._errors import SavedModelError
 from muster._keras import keras
 from muster.compat.v2._function import needed_value
-from muster.data import TensorSpec
+from muster.data import RaggedTensor, SparseTensor, TensorSpec
 from muster.program.trace import FunctionProgram
 from muster.saved_model import PLATFORMS, any_number_of_rows, symbolic_arguments
 
@@ -210,6 +210,11 @@ class LoadedFunction:
                 for number, value in zip(record["assigned"], assigned, strict=True):
                     used[number].assign(value)
                 return _from_data(record["outputs"], outputs.__getitem__)
+        if any(map(_has_rows, jax.tree.leaves(bound.arguments, is_leaf=_has_rows))):
+            raise ValueError(
+                f"Could not find a matching function: {self._name} was saved, and takes dense arrays then. "
+                "Give it x.to_tensor(), or tf.sparse.to_dense(x)."
+            )
         known = "; ".join(str(record["specs"]) for record in self._records)
         raise ValueError(
             f"Could not find a matching function: {self._name} was saved for arrays of these shapes and "
@@ -224,6 +229,11 @@ def _serialized(exported: jax.export.Exported) -> bytearray:
         return exported.serialize(vjp_order=1)
     except (TypeError, ValueError, NotImplementedError):
         return exported.serialize()
+
+
+def _has_rows(value: object) -> bool:
+    """Return whether a value has rows of their own lengths."""
+    return isinstance(value, RaggedTensor | SparseTensor)
 
 
 def _lost(value: object) -> str:
@@ -276,6 +286,8 @@ def _matches(data: Mapping[str, Any], value: Any, specs: Sequence[Any], arrays: 
             return type(value) is type(wanted) and bool(value == wanted)
     if wanted == _LOST:
         return True
+    if _has_rows(value):
+        return False
     shape, dtype = specs[wanted]
     if isinstance(value, keras.Variable):
         value = value.value
