@@ -55,3 +55,15 @@ def test_there_is_no_graph():
     assert not hasattr(concrete, "other")
     computed = jax.make_jaxpr(function.python_function)(tf.constant(1.0))
     assert [each.primitive.name for each in computed.eqns] == ["sin", "add"]
+
+
+def test_traces_are_counted():
+    double = tf.function(lambda x: x * 2)
+    assert double.experimental_get_tracing_count() == 0
+    for number in (1.0, 2.0):
+        double(tf.constant(number))
+    double.get_concrete_function(tf.constant(3.0))
+    assert double.experimental_get_tracing_count() == 1
+    double(tf.constant(1))
+    double.get_concrete_function(tf.TensorSpec([None], tf.float32))
+    assert double.experimental_get_tracing_count() == 3

@@ -181,12 +181,21 @@ class Function:
 
         Those of its concrete functions count, too.
         """
+        found = self._called_arguments()
+        return found + [each for each in self._concrete if each not in found]
+
+    def _called_arguments(self) -> list[tuple[Any, Any]]:
         found = []
         for structure, kinds, *_ in self._calls:
             leaves = [_of_kind(kind) for kind in kinds]
             if not any(leaf is _UNKNOWN for leaf in leaves):
                 found.append((tuple(leaves), {}) if structure is None else structure.unflatten(leaves))
-        return found + [each for each in self._concrete if each not in found]
+        return found
+
+    def experimental_get_tracing_count(self) -> int:
+        """Return for how many kinds of arguments it was traced; those of concrete functions count, too."""
+        found = self._called_arguments()
+        return len(self._calls) + sum(each not in found for each in self._concrete)
 
     def note_concrete(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note the arguments of a concrete function, the instance of a method included."""
