@@ -52,6 +52,7 @@ DIFFERENCES = {
     "for operations",
     "tf.debugging.set_log_device_placement": "no effect, and a warning",
     "tf.device": "for eager computations; NumPy values stay on the host",
+    "tf.disable_tensor_equality": "no effect: == compares values",
     "tf.distribute.DistributedDataset": "a batch that cannot be split equally gives the first replicas a row"
     " more; fewer rows than replicas are given to each, and count once",
     "tf.distribute.DistributedDataset.element_spec": "plain TensorSpecs of one replica's batch",
