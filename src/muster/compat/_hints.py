@@ -78,6 +78,9 @@ INSTEAD = {
     "tf.contrib.estimator.*": "Use tf.estimator and tf.estimator.experimental.",
     "tf.contrib.feature_column.*": "Use tf.feature_column.",
     "tf.contrib.framework.*": "Use tf.train: load_variable, list_variables and init_from_checkpoint.",
+    "tf.contrib.gan.*": "Write it in a model_fn: gan_model, gan_loss, gan_train_ops and "
+    "tf.contrib.gan.estimator.GANEstimator are there.",
+    "tf.contrib.gan.gan_train": "Use tf.contrib.gan.estimator.GANEstimator.",
     "tf.contrib.hooks.*": "Use the hooks of tf.estimator.",
     "tf.contrib.hvd": "Use tf.distribute.MultiWorkerMirroredStrategy.",
     "tf.contrib.layers.*": "Use Keras' layers, tf.keras.layers, or those of tf.compat.v1.layers.",

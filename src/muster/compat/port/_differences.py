@@ -34,6 +34,9 @@ DIFFERENCES = {
     "tf.contrib.estimator.replicate_model_fn": "one device computes whole batches, and a warning: "
     "RunConfig(train_distribute=tf.distribute.MirroredStrategy()) uses all; TowerOptimizer returns its "
     "optimizer",
+    "tf.contrib.gan.estimator.GANEstimator": "both networks take their steps on one batch, where TensorFlow "
+    "reads one for each; get_hooks_fn is what tf.contrib.gan.get_sequential_train_hooks returns, and "
+    "add_summaries None",
     "tf.contrib.layers": "the layers, regularizers and columns that programs use; tf.contrib.slim has the "
     "layers, too",
     "tf.contrib.learn.Experiment": "eval_metrics and what was deprecated in TensorFlow 1.15 are left out",

@@ -343,8 +343,7 @@ def of_graphs(write: Callable[..., Any], *order: str) -> Callable[..., Any]:
         write: The function.
         *order: The arguments after the name.
 
-    Source: tensorflow/python/ops/summary_op_util.py, ``summary_scope``. Where code enters a scope of the same
-    name again, there the number is the scope's, and here the tag's.
+    Source: tensorflow/python/ops/summary_op_util.py, ``summary_scope``.
     """
 
     @functools.wraps(write)

@@ -11,6 +11,7 @@ from muster.compat.tensorflow.contrib import eager as eager
 from muster.compat.tensorflow.contrib import estimator as estimator
 from muster.compat.tensorflow.contrib import feature_column as feature_column
 from muster.compat.tensorflow.contrib import framework as framework
+from muster.compat.tensorflow.contrib import gan as gan
 from muster.compat.tensorflow.contrib import layers as layers
 from muster.compat.tensorflow.contrib import learn as learn
 from muster.compat.tensorflow.contrib import losses as losses
