@@ -171,6 +171,11 @@ def test_images_are_decoded(tmp_path: Path) -> None:
     jpeg = tf.io.encode_jpeg(np.full((8, 8, 3), 100, np.uint8))
     assert abs(tf.io.decode_jpeg(jpeg).astype(int) - 100).max() < 3
     assert tf.io.decode_jpeg(jpeg, ratio=2).shape == (4, 4, 3)
+    flat = tf.io.encode_jpeg(np.zeros((8, 16, 1), np.uint8))
+    assert tf.image.extract_jpeg_shape(flat).numpy().tolist() == [8, 16, 1]
+    assert tf.io.extract_jpeg_shape(jpeg, output_type=tf.int64).dtype == np.int64
+    with pytest.raises(ValueError, match="Invalid JPEG data"):
+        tf.io.extract_jpeg_shape(contents)
     assert tf.io.decode_png(contents, dtype=tf.uint16).max() == 11 * 257
     with pytest.raises(ValueError, match="no image that Pillow can read"):
         tf.io.decode_png(b"text")

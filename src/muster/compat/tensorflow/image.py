@@ -53,5 +53,6 @@ from muster.compat.tensorflow.io import decode_bmp as decode_bmp
 from muster.compat.tensorflow.io import decode_image as decode_image
 from muster.compat.tensorflow.io import decode_jpeg as decode_jpeg
 from muster.compat.tensorflow.io import decode_png as decode_png
+from muster.compat.tensorflow.io import extract_jpeg_shape as extract_jpeg_shape
 from muster.compat.v2._image_files import encode_jpeg as encode_jpeg
 from muster.compat.v2._image_files import encode_png as encode_png

@@ -27,6 +27,7 @@ decode_image = _shown_decoded(_image_files.decode_image)
 decode_jpeg = _shown_decoded(_image_files.decode_jpeg)
 decode_png = decode_bmp = _shown_decoded(_image_files.decode_png)
 decode_raw = _shown_decoded(_data.decode_raw)
+extract_jpeg_shape = _shown_decoded(_image_files.extract_jpeg_shape)
 matching_files = _gfile.glob
 gfile = _Names(
     "tf.io.gfile",

@@ -43,14 +43,9 @@ def decode_png(
     """
     if channels not in (0, *_MODES):
         raise ValueError(f"channels is 0, 1, 2, 3 or 4, got {channels!r}.")
-    if not isinstance(contents, bytes):
-        raise TypeError(
-            f"An image is decoded from the bytes of its file, as tf.io.read_file returns, got {contents!r} "
-            f"of type {type(contents).__name__}."
-        )
     image_module = pillow()
+    image = _opened(contents)
     try:
-        image = image_module.open(io.BytesIO(contents))
         image.load()
     except OSError as exc:
         raise ValueError(f"These {len(contents)} bytes are no image that Pillow can read: {exc}.") from exc
@@ -81,6 +76,36 @@ def decode_jpeg(
 ) -> np.ndarray[Any, Any]:
     """Decode an image file, as `decode_png` does; ``ratio`` leaves out rows and columns."""
     return decode_png(contents, channels)[::ratio, ::ratio]
+
+
+def extract_jpeg_shape(
+    contents: bytes, output_type: DTypeLike = np.int32, name: str | None = None
+) -> np.ndarray[Any, Any]:
+    """Return the height, the width and the channels of a JPEG file, without decoding it.
+
+    Raises:
+        TypeError: `contents` is not bytes.
+        ValueError: The bytes are no JPEG file.
+
+    Source: tensorflow/core/kernels/extract_jpeg_shape_op.cc.
+    """
+    image = _opened(contents)
+    if image.format != "JPEG":
+        raise ValueError(f"Invalid JPEG data, size {len(contents)}")
+    return np.asarray([image.height, image.width, len(image.getbands())], output_type)
+
+
+def _opened(contents: bytes) -> Any:
+    """Open an image file, whose pixels are not read yet."""
+    if not isinstance(contents, bytes):
+        raise TypeError(
+            f"An image is decoded from the bytes of its file, as tf.io.read_file returns, got {contents!r} "
+            f"of type {type(contents).__name__}."
+        )
+    try:
+        return pillow().open(io.BytesIO(contents))
+    except OSError as exc:
+        raise ValueError(f"These {len(contents)} bytes are no image that Pillow can read: {exc}.") from exc
 
 
 def decode_image(
