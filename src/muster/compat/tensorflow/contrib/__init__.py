@@ -7,6 +7,7 @@ from muster.compat._names import Names as _Names
 from muster.compat.tensorflow.contrib import cluster_resolver as cluster_resolver
 from muster.compat.tensorflow.contrib import crf as crf
 from muster.compat.tensorflow.contrib import distribute as distribute
+from muster.compat.tensorflow.contrib import distributions as distributions
 from muster.compat.tensorflow.contrib import eager as eager
 from muster.compat.tensorflow.contrib import estimator as estimator
 from muster.compat.tensorflow.contrib import feature_column as feature_column
@@ -18,6 +19,7 @@ from muster.compat.tensorflow.contrib import losses as losses
 from muster.compat.tensorflow.contrib import metrics as metrics
 from muster.compat.tensorflow.contrib import predictor as predictor
 from muster.compat.tensorflow.contrib import rnn as rnn
+from muster.compat.tensorflow.contrib import seq2seq as seq2seq
 from muster.compat.tensorflow.contrib import slim as slim
 from muster.compat.tensorflow.contrib import tpu as tpu
 from muster.compat.tensorflow.contrib import training as training
