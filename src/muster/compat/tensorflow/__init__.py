@@ -21,6 +21,7 @@ from muster.compat.ops._blocks import dynamic_partition as dynamic_partition
 from muster.compat.ops._blocks import dynamic_stitch as dynamic_stitch
 from muster.compat.ops._blocks import ensure_shape as ensure_shape
 from muster.compat.ops._blocks import histogram_fixed_width as histogram_fixed_width
+from muster.compat.ops._blocks import histogram_fixed_width_bins as histogram_fixed_width_bins
 from muster.compat.ops._blocks import reverse_sequence as reverse_sequence
 from muster.compat.ops._blocks import space_to_batch as space_to_batch
 from muster.compat.ops._blocks import space_to_batch as space_to_batch_nd
@@ -42,6 +43,8 @@ from muster.compat.ops._eager_values import shown_argument as _shown_argument
 from muster.compat.ops._eager_values import shown_count as _shown_count
 from muster.compat.ops._eager_values import shown_elements as _shown_elements
 from muster.compat.ops._edit_distance import edit_distance as edit_distance
+from muster.compat.ops._factorizations import eig as eig
+from muster.compat.ops._factorizations import eigvals as eigvals
 from muster.compat.ops._gradients import UnconnectedGradients as UnconnectedGradients
 from muster.compat.ops._linalg import einsum as einsum
 from muster.compat.ops._linalg import tensordot as tensordot
@@ -111,6 +114,16 @@ from muster.compat.ops._math import tan as tan
 from muster.compat.ops._math import tanh as tanh
 from muster.compat.ops._math import where as where
 from muster.compat.ops._math import zeros_like as zeros_like
+from muster.compat.ops._more_math import approx_top_k as approx_top_k
+from muster.compat.ops._more_math import extract_volume_patches as extract_volume_patches
+from muster.compat.ops._more_math import guarantee_const as guarantee_const
+from muster.compat.ops._more_math import parallel_stack as parallel_stack
+from muster.compat.ops._more_math import random_index_shuffle as random_index_shuffle
+from muster.compat.ops._more_math import required_space_to_batch_paddings as required_space_to_batch_paddings
+from muster.compat.ops._more_math import saturate_cast as saturate_cast
+from muster.compat.ops._more_math import timestamp as timestamp
+from muster.compat.ops._more_math import truncatediv as truncatediv
+from muster.compat.ops._more_math import truncatemod as truncatemod
 from muster.compat.ops._patched_classes import patch as _patch
 from muster.compat.ops._print import tf_print as _print
 from muster.compat.ops._ragged_values import add_operators as _add_operators
@@ -204,6 +217,7 @@ from muster.compat.tensorflow import profiler as profiler
 from muster.compat.tensorflow import ragged as ragged
 from muster.compat.tensorflow import random as random
 from muster.compat.tensorflow import saved_model as saved_model
+from muster.compat.tensorflow import sets as sets
 from muster.compat.tensorflow import signal as signal
 from muster.compat.tensorflow import sparse as sparse
 from muster.compat.tensorflow import strings as strings

@@ -1,5 +1,16 @@
 """``tf.linalg``."""
 
+from muster.compat.ops._factorizations import banded_triangular_solve as banded_triangular_solve
+from muster.compat.ops._factorizations import eig as eig
+from muster.compat.ops._factorizations import eigh_tridiagonal as eigh_tridiagonal
+from muster.compat.ops._factorizations import eigvals as eigvals
+from muster.compat.ops._factorizations import logm as logm
+from muster.compat.ops._factorizations import lu as lu
+from muster.compat.ops._factorizations import lu_matrix_inverse as lu_matrix_inverse
+from muster.compat.ops._factorizations import lu_reconstruct as lu_reconstruct
+from muster.compat.ops._factorizations import lu_solve as lu_solve
+from muster.compat.ops._factorizations import tridiagonal_matmul as tridiagonal_matmul
+from muster.compat.ops._factorizations import tridiagonal_solve as tridiagonal_solve
 from muster.compat.ops._linalg import band_part as band_part
 from muster.compat.ops._linalg import cholesky as cholesky
 from muster.compat.ops._linalg import det as det

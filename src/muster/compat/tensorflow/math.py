@@ -1,5 +1,7 @@
 """``tf.math``."""
 
+from muster.compat._names import Names as _Names
+from muster.compat.ops import _host_special as _host_special
 from muster.compat.ops._math import abs as abs
 from muster.compat.ops._math import acos as acos
 from muster.compat.ops._math import add as add
@@ -72,6 +74,10 @@ from muster.compat.ops._math import squared_difference as squared_difference
 from muster.compat.ops._math import subtract as subtract
 from muster.compat.ops._math import tan as tan
 from muster.compat.ops._math import tanh as tanh
+from muster.compat.ops._more_math import approx_max_k as approx_max_k
+from muster.compat.ops._more_math import approx_min_k as approx_min_k
+from muster.compat.ops._more_math import reciprocal_no_nan as reciprocal_no_nan
+from muster.compat.ops._more_math import sobol_sample as sobol_sample
 from muster.compat.ops._nn import in_top_k as in_top_k
 from muster.compat.ops._nn import l2_normalize as l2_normalize
 from muster.compat.ops._nn import log_softmax as log_softmax
@@ -108,6 +114,7 @@ from muster.compat.ops._special import digamma as digamma
 from muster.compat.ops._special import erfc as erfc
 from muster.compat.ops._special import erfcinv as erfcinv
 from muster.compat.ops._special import erfinv as erfinv
+from muster.compat.ops._special import expint as _expint
 from muster.compat.ops._special import igamma as igamma
 from muster.compat.ops._special import igammac as igammac
 from muster.compat.ops._special import imag as imag
@@ -127,3 +134,24 @@ from muster.compat.ops._special import xdivy as xdivy
 from muster.compat.ops._special import xlog1py as xlog1py
 from muster.compat.ops._special import xlogy as xlogy
 from muster.compat.ops._special import zeta as zeta
+
+special = _Names(
+    "tf.math.special",
+    bessel_i0=bessel_i0,
+    bessel_i0e=bessel_i0e,
+    bessel_i1=bessel_i1,
+    bessel_i1e=bessel_i1e,
+    bessel_j0=_host_special.bessel_j0,
+    bessel_j1=_host_special.bessel_j1,
+    bessel_k0=_host_special.bessel_k0,
+    bessel_k0e=_host_special.bessel_k0e,
+    bessel_k1=_host_special.bessel_k1,
+    bessel_k1e=_host_special.bessel_k1e,
+    bessel_y0=_host_special.bessel_y0,
+    bessel_y1=_host_special.bessel_y1,
+    dawsn=_host_special.dawsn,
+    expint=_expint,
+    fresnel_cos=_host_special.fresnel_cos,
+    fresnel_sin=_host_special.fresnel_sin,
+    spence=_host_special.spence,
+)

@@ -1,5 +1,6 @@
 """``tf.nn``."""
 
+from muster.compat._names import Names as _Names
 from muster.compat.ops._blocks import depth_to_space as depth_to_space
 from muster.compat.ops._blocks import space_to_batch as space_to_batch
 from muster.compat.ops._blocks import space_to_depth as space_to_depth
@@ -39,6 +40,8 @@ from muster.compat.ops._more_layers_of_nn import normalize_moments as normalize_
 from muster.compat.ops._more_layers_of_nn import pool as pool
 from muster.compat.ops._more_layers_of_nn import separable_conv2d as separable_conv2d
 from muster.compat.ops._more_layers_of_nn import sufficient_statistics as sufficient_statistics
+from muster.compat.ops._more_math import approx_max_k as approx_max_k
+from muster.compat.ops._more_math import approx_min_k as approx_min_k
 from muster.compat.ops._nn import elu as elu
 from muster.compat.ops._nn import embedding_lookup as embedding_lookup
 from muster.compat.ops._nn import embedding_lookup_sparse as embedding_lookup_sparse
@@ -66,6 +69,29 @@ from muster.compat.ops._nn import (
 from muster.compat.ops._nn import top_k as top_k
 from muster.compat.ops._nn import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
 from muster.compat.ops._nn import zero_fraction as zero_fraction
+from muster.compat.ops._rarer_nn import (
+    batch_norm_with_global_normalization as batch_norm_with_global_normalization,
+)
+from muster.compat.ops._rarer_nn import collapse_repeated as collapse_repeated
+from muster.compat.ops._rarer_nn import ctc_unique_labels as ctc_unique_labels
+from muster.compat.ops._rarer_nn import general_dropout as _general_dropout
+from muster.compat.ops._rarer_nn import isotonic_regression as isotonic_regression
+from muster.compat.ops._rarer_nn import stateless_dropout as _stateless_dropout
 from muster.compat.ops._special import weighted_moments as weighted_moments
+from muster.compat.ops._windows_of_nn import atrous_conv2d_transpose as atrous_conv2d_transpose
+from muster.compat.ops._windows_of_nn import conv_transpose as conv_transpose
+from muster.compat.ops._windows_of_nn import (
+    depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
+)
+from muster.compat.ops._windows_of_nn import (
+    depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input,
+)
+from muster.compat.ops._windows_of_nn import dilation2d as dilation2d
+from muster.compat.ops._windows_of_nn import erosion2d as erosion2d
+from muster.compat.ops._windows_of_nn import max_pool_with_argmax as max_pool_with_argmax
 from muster.compat.v2._average_loss import compute_average_loss as compute_average_loss
 from muster.compat.v2._average_loss import scale_regularization_loss as scale_regularization_loss
+
+experimental = _Names(
+    "tf.nn.experimental", general_dropout=_general_dropout, stateless_dropout=_stateless_dropout
+)

@@ -1,5 +1,9 @@
 """``tf.sparse``."""
 
+from muster.compat.ops._sets import segment_mean as segment_mean
+from muster.compat.ops._sets import segment_sqrt_n as segment_sqrt_n
+from muster.compat.ops._sets import segment_sum as segment_sum
+from muster.compat.ops._sets import sparse_mask as mask
 from muster.compat.ops._sparse import add as add
 from muster.compat.ops._sparse import concat as concat
 from muster.compat.ops._sparse import expand_dims as expand_dims

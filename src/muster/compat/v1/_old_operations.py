@@ -65,11 +65,11 @@ def arg_min(
     return _math.argmin(input, dimension, output_type)
 
 
+@operation
 def batch_gather(params: ArrayLike, indices: ArrayLike, name: str | None = None) -> Any:
     """Take values of each row, along the last axis of ``indices``."""
-    sizes: Any = indices.shape if hasattr(indices, "shape") else as_array(indices).shape
-    axes = len(sizes) - 1
-    return _shape.gather(params, indices, axis=axes, batch_dims=axes)
+    places = as_array(indices)
+    return _shape.gather(params, places, axis=places.ndim - 1, batch_dims=places.ndim - 1)
 
 
 def accumulate_n(

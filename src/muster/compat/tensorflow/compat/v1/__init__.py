@@ -90,6 +90,10 @@ from muster.compat.ops._select import reverse as reverse_v2
 from muster.compat.ops._select import tensor_scatter_nd_add as tensor_scatter_add
 from muster.compat.ops._select import tensor_scatter_nd_sub as tensor_scatter_sub
 from muster.compat.ops._select import tensor_scatter_nd_update as tensor_scatter_update
+from muster.compat.ops._sets import sparse_mask as sparse_mask
+from muster.compat.ops._sets import sparse_segment_mean as sparse_segment_mean
+from muster.compat.ops._sets import sparse_segment_sqrt_n as sparse_segment_sqrt_n
+from muster.compat.ops._sets import sparse_segment_sum as sparse_segment_sum
 from muster.compat.ops._signal import fft as fft
 from muster.compat.ops._signal import fft2d as fft2d
 from muster.compat.ops._signal import fft3d as fft3d
@@ -159,6 +163,7 @@ from muster.compat.tensorflow.compat.v1 import metrics as metrics
 from muster.compat.tensorflow.compat.v1 import nn as nn
 from muster.compat.tensorflow.compat.v1 import python_io as python_io
 from muster.compat.tensorflow.compat.v1 import random as random
+from muster.compat.tensorflow.compat.v1 import sets as sets
 from muster.compat.tensorflow.compat.v1 import strings as strings
 from muster.compat.tensorflow.compat.v1 import summary as summary
 from muster.compat.tensorflow.io import decode_raw as decode_raw

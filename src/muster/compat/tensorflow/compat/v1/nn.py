@@ -6,9 +6,23 @@ from muster.compat._names import Names as _Names
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.ops._candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
 from muster.compat.ops._candidates import uniform_candidate_sampler as uniform_candidate_sampler
+from muster.compat.ops._ctc import ctc_beam_search_decoder as ctc_beam_search_decoder_v2
 from muster.compat.ops._ctc import ctc_loss as ctc_loss_v2
 from muster.compat.ops._ctc import ctc_loss_of_sparse_labels as ctc_loss
+from muster.compat.ops._more_layers_of_nn import avg_pool as avg_pool_v2
+from muster.compat.ops._more_layers_of_nn import depthwise_conv2d as depthwise_conv2d_native
+from muster.compat.ops._more_layers_of_nn import max_pool as max_pool_v2
 from muster.compat.ops._nn import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits_v2
+from muster.compat.ops._rarer_nn import fused_batch_norm as fused_batch_norm
+from muster.compat.ops._rarer_nn import relu_layer as relu_layer
+from muster.compat.ops._windows_of_nn import conv2d_backprop_filter as conv2d_backprop_filter
+from muster.compat.ops._windows_of_nn import conv2d_backprop_input as conv2d_backprop_input
+from muster.compat.ops._windows_of_nn import (
+    depthwise_conv2d_backprop_filter as depthwise_conv2d_native_backprop_filter,
+)
+from muster.compat.ops._windows_of_nn import (
+    depthwise_conv2d_backprop_input as depthwise_conv2d_native_backprop_input,
+)
 from muster.compat.tensorflow import nn as _nn
 from muster.compat.v1 import rnn_cell as _cells
 from muster.compat.v1._old_arguments import avg_pool as avg_pool
