@@ -1,4 +1,4 @@
-"""``tf.errors``: what muster, Python and JAX raise, by TensorFlow's names, and more for programs to raise."""
+"""``tf.errors``: what muster, Python and JAX raise, by TensorFlow's names, and others."""
 
 import jax as _jax
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.tensorflow.keras import metrics as _metrics
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.metrics, __name__, name)
+    return _passed_on(_metrics, __name__, name)

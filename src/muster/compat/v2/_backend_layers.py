@@ -16,7 +16,7 @@ Sizes = int | Sequence[int]
 
 def bias_add(x: Any, bias: Any, data_format: str | None = None) -> Any:
     """Add a value for each channel."""
-    if _format(data_format) == "channels_first":
+    if data_format_or_default(data_format) == "channels_first":
         bias = keras.ops.reshape(bias, (-1, *[1] * (len(x.shape) - 2)))
     return x + bias
 
@@ -32,7 +32,7 @@ def conv1d(
     """Convolve with a kernel of shape (size, channels, filters); ``padding`` may be ``causal``, too."""
     if padding == "causal":
         x, padding = temporal_padding(x, (dilation_rate * (kernel.shape[0] - 1), 0)), "valid"
-    return keras.ops.conv(x, kernel, strides, padding, _format(data_format), dilation_rate)
+    return keras.ops.conv(x, kernel, strides, padding, data_format_or_default(data_format), dilation_rate)
 
 
 def conv2d(
@@ -44,7 +44,7 @@ def conv2d(
     dilation_rate: Sizes = (1, 1),
 ) -> Any:
     """Convolve with a kernel of shape (height, width, channels, filters)."""
-    return keras.ops.conv(x, kernel, strides, padding, _format(data_format), dilation_rate)
+    return keras.ops.conv(x, kernel, strides, padding, data_format_or_default(data_format), dilation_rate)
 
 
 def pool2d(
@@ -60,10 +60,21 @@ def pool2d(
     Raises:
         ValueError: There is no such mode.
     """
+    return pooled(x, pool_size, strides, padding, data_format, pool_mode)
+
+
+def pooled(
+    x: Any, pool_size: Sizes, strides: Sizes, padding: str, data_format: str | None, pool_mode: str
+) -> Any:
+    """Return the greatest values, or with ``avg`` the means, of windows in any number of axes.
+
+    Raises:
+        ValueError: There is no such mode.
+    """
     if pool_mode not in ("max", "avg"):
         raise ValueError(f"pool_mode is 'max' or 'avg', got {pool_mode!r}.")
     pool = keras.ops.max_pool if pool_mode == "max" else keras.ops.average_pool
-    return pool(x, pool_size, strides, padding, _format(data_format))
+    return pool(x, pool_size, strides, padding, data_format_or_default(data_format))
 
 
 def temporal_padding(x: Any, padding: tuple[int, int] = (1, 1)) -> Any:
@@ -77,7 +88,9 @@ def spatial_2d_padding(
     """Add zeros around images."""
     sides = tuple(map(tuple, padding))
     ends: tuple[Any, ...] = ((0, 0), *sides, (0, 0))
-    return keras.ops.pad(x, ends if _format(data_format) == "channels_last" else ((0, 0), *ends[:-1]))
+    return keras.ops.pad(
+        x, ends if data_format_or_default(data_format) == "channels_last" else ((0, 0), *ends[:-1])
+    )
 
 
 def dropout(x: Any, level: float, noise_shape: Any = None, seed: Any = None) -> Any:
@@ -101,5 +114,6 @@ def truncated_normal(
     return draw_truncated_normal(shape, mean, stddev, dtype or keras.config.floatx(), seed)
 
 
-def _format(data_format: str | None) -> str:
+def data_format_or_default(data_format: str | None) -> str:
+    """Return where channels are; None for what Keras is configured for."""
     return data_format or str(keras.config.image_data_format())

@@ -7,11 +7,13 @@ from muster.compat._names import Names as _Names
 from muster.compat._names import missing as _missing
 from muster.compat.tensorflow.keras import backend as backend
 from muster.compat.tensorflow.keras import callbacks as callbacks
+from muster.compat.tensorflow.keras import constraints as constraints
 from muster.compat.tensorflow.keras import estimator as estimator
 from muster.compat.tensorflow.keras import layers as layers
 from muster.compat.tensorflow.keras import losses as losses
 from muster.compat.tensorflow.keras import metrics as metrics
 from muster.compat.tensorflow.keras import mixed_precision as mixed_precision
+from muster.compat.tensorflow.keras import models as models
 from muster.compat.tensorflow.keras import optimizers as optimizers
 from muster.compat.tensorflow.keras import preprocessing as preprocessing
 from muster.compat.tensorflow.keras import utils as utils

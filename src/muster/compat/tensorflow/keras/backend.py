@@ -4,6 +4,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v1._step import name_scope as name_scope
 from muster.compat.v2._backend import SAME as _SAME
 from muster.compat.v2._backend import argmax as argmax
 from muster.compat.v2._backend import argmin as argmin
@@ -51,6 +52,38 @@ from muster.compat.v2._backend_layers import random_binomial as random_binomial
 from muster.compat.v2._backend_layers import spatial_2d_padding as spatial_2d_padding
 from muster.compat.v2._backend_layers import temporal_padding as temporal_padding
 from muster.compat.v2._backend_layers import truncated_normal as truncated_normal
+from muster.compat.v2._backend_phases import cast_to_floatx as cast_to_floatx
+from muster.compat.v2._backend_phases import in_test_phase as in_test_phase
+from muster.compat.v2._backend_phases import in_train_phase as in_train_phase
+from muster.compat.v2._backend_phases import learning_phase as learning_phase
+from muster.compat.v2._backend_phases import learning_phase_scope as learning_phase_scope
+from muster.compat.v2._backend_phases import print_tensor as print_tensor
+from muster.compat.v2._backend_phases import set_learning_phase as set_learning_phase
+from muster.compat.v2._backend_phases import switch as switch
+from muster.compat.v2._backend_steps import foldl as foldl
+from muster.compat.v2._backend_steps import foldr as foldr
+from muster.compat.v2._backend_steps import map_fn as map_fn
+from muster.compat.v2._backend_steps import rnn as rnn
+from muster.compat.v2._backend_values import binary_focal_crossentropy as binary_focal_crossentropy
+from muster.compat.v2._backend_values import categorical_focal_crossentropy as categorical_focal_crossentropy
+from muster.compat.v2._backend_values import ctc_label_dense_to_sparse as ctc_label_dense_to_sparse
+from muster.compat.v2._backend_values import is_sparse as is_sparse
+from muster.compat.v2._backend_values import random_normal_variable as random_normal_variable
+from muster.compat.v2._backend_values import random_uniform_variable as random_uniform_variable
+from muster.compat.v2._backend_values import reset_uids as reset_uids
+from muster.compat.v2._backend_values import to_dense as to_dense
+from muster.compat.v2._backend_volumes import batch_normalization as batch_normalization
+from muster.compat.v2._backend_volumes import conv2d_transpose as conv2d_transpose
+from muster.compat.v2._backend_volumes import conv3d as conv3d
+from muster.compat.v2._backend_volumes import depthwise_conv2d as depthwise_conv2d
+from muster.compat.v2._backend_volumes import local_conv1d as local_conv1d
+from muster.compat.v2._backend_volumes import local_conv2d as local_conv2d
+from muster.compat.v2._backend_volumes import normalize_batch_in_training as normalize_batch_in_training
+from muster.compat.v2._backend_volumes import pool3d as pool3d
+from muster.compat.v2._backend_volumes import resize_images as resize_images
+from muster.compat.v2._backend_volumes import resize_volumes as resize_volumes
+from muster.compat.v2._backend_volumes import separable_conv2d as separable_conv2d
+from muster.compat.v2._backend_volumes import spatial_3d_padding as spatial_3d_padding
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,10 @@ from muster.compat.v2._hashing import HashedCrossing as HashedCrossing
 from muster.compat.v2._hashing import Hashing as Hashing
 from muster.compat.v2._lookups import IntegerLookup as IntegerLookup
 from muster.compat.v2._lookups import StringLookup as StringLookup
+from muster.compat.v2._older_layers import AbstractRNNCell as AbstractRNNCell
+from muster.compat.v2._older_layers import LocallyConnected1D as LocallyConnected1D
+from muster.compat.v2._older_layers import LocallyConnected2D as LocallyConnected2D
+from muster.compat.v2._older_layers import ThresholdedReLU as ThresholdedReLU
 from muster.compat.v2._text_vectorization import TextVectorization as TextVectorization
 from muster.feature_column import DenseFeatures as DenseFeatures
 
@@ -37,11 +41,15 @@ def __getattr__(name: str) -> Any:
         keras.layers,
         __name__,
         name,
+        "AbstractRNNCell",
         "DenseFeatures",
         "HashedCrossing",
         "Hashing",
         "IntegerLookup",
+        "LocallyConnected1D",
+        "LocallyConnected2D",
         "StringLookup",
         "TextVectorization",
+        "ThresholdedReLU",
         "experimental",
     )

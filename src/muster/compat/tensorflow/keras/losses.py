@@ -10,8 +10,12 @@ mae = MAE = keras.losses.mean_absolute_error
 mape = MAPE = keras.losses.mean_absolute_percentage_error
 msle = MSLE = keras.losses.mean_squared_logarithmic_error
 kld = KLD = kullback_leibler_divergence = keras.losses.kl_divergence
+logcosh = keras.losses.log_cosh
 
-_SHORT = ("mse", "MSE", "mae", "MAE", "mape", "MAPE", "msle", "MSLE", "kld", "KLD")
+_SHORT = (
+    *("mse", "MSE", "mae", "MAE", "mape", "MAPE", "msle", "MSLE", "kld", "KLD"),
+    *("kullback_leibler_divergence", "logcosh"),
+)
 
 
 class Reduction:
@@ -24,4 +28,4 @@ class Reduction:
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.losses, __name__, name, "Reduction", "kullback_leibler_divergence", *_SHORT)
+    return _passed_on(keras.losses, __name__, name, "Reduction", *_SHORT)

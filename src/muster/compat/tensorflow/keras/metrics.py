@@ -11,11 +11,15 @@ from muster.compat.tensorflow.keras.losses import MAPE as MAPE
 from muster.compat.tensorflow.keras.losses import MSE as MSE
 from muster.compat.tensorflow.keras.losses import MSLE as MSLE
 from muster.compat.tensorflow.keras.losses import kld as kld
+from muster.compat.tensorflow.keras.losses import kullback_leibler_divergence as kullback_leibler_divergence
+from muster.compat.tensorflow.keras.losses import logcosh as logcosh
 from muster.compat.tensorflow.keras.losses import mae as mae
 from muster.compat.tensorflow.keras.losses import mape as mape
 from muster.compat.tensorflow.keras.losses import mse as mse
 from muster.compat.tensorflow.keras.losses import msle as msle
+from muster.compat.v2._older_metrics import MeanRelativeError as MeanRelativeError
+from muster.compat.v2._older_metrics import MeanTensor as MeanTensor
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.metrics, __name__, name, *_SHORT)
+    return _passed_on(keras.metrics, __name__, name, "MeanRelativeError", "MeanTensor", *_SHORT)

@@ -8,6 +8,7 @@ from muster.compat._names import passed_on as _passed_on
 from muster.compat.v2._folders import audio_dataset_from_directory as audio_dataset_from_directory
 from muster.compat.v2._folders import image_dataset_from_directory as image_dataset_from_directory
 from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
+from muster.compat.v2._older_functions import to_ordinal as to_ordinal
 from muster.compat.v2._split_dataset import split_dataset as split_dataset
 from muster.compat.v2._time_series import timeseries_dataset_from_array as timeseries_dataset_from_array
 from muster.compat.v2._warm_start import warmstart_embedding_matrix as warmstart_embedding_matrix
@@ -29,5 +30,6 @@ def __getattr__(name: str) -> Any:
         "split_dataset",
         "text_dataset_from_directory",
         "timeseries_dataset_from_array",
+        "to_ordinal",
         "warmstart_embedding_matrix",
     )

@@ -37,6 +37,7 @@ _mask_of = keras.src.backend.get_keras_mask
 _state = keras.src.backend.common.global_state
 _Context = keras.src.layers.layer.CallContext
 _CONTEXT = "current_call_ctx"
+_PHASE = "learning_phase_of_keras_2"
 
 _NUMBERS = int | float
 # Arguments that Keras 3 adds by name, also if they came by position.
@@ -57,14 +58,16 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
         kwargs = {key: int(each) if isinstance(each, np.integer) else each for key, each in kwargs.items()}
         if "training" not in kwargs and getattr(self, "_call_has_training_arg", False):
             _give_default(self)
+            if (phase := global_phase()) is not None and training_around() is None:
+                if not any(isinstance(each, keras.KerasTensor) for each in jax.tree.leaves(args)):
+                    kwargs["training"] = phase  # else what calls the model says it
         if (len(args) > 1 or (args and kwargs)) and getattr(self, "_call_has_mask_arg", False):
             place = self.call_signature_parameters.index("mask")
             if place >= len(args) and kwargs.get("mask") is None:
                 mask = _masks_of(args[0])
                 if jax.tree.leaves(mask):
                     kwargs["mask"] = mask
-        around = _state.get_global_attribute(_CONTEXT)
-        training = None if around is None else around.get_value("training")
+        around, training = _state.get_global_attribute(_CONTEXT), training_around()
         try:
             return original(self, *args, **kwargs)
         finally:
@@ -141,6 +144,22 @@ def _stateless(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *args, **kwargs)
 
     return run
+
+
+def global_phase() -> bool | None:
+    """Return what `set_global_phase` has set; None if nothing, or after ``clear_session``."""
+    return bool(phase) if (phase := _state.get_global_attribute(_PHASE)) is not None else None
+
+
+def set_global_phase(training: bool | None) -> None:
+    """Say what layers and models do that get no ``training``, and are not within one that does."""
+    _state.set_global_attribute(_PHASE, training)
+
+
+def training_around() -> bool | None:
+    """Return the ``training`` of the layer or model whose ``call`` runs; None if there is none."""
+    around = _state.get_global_attribute(_CONTEXT)
+    return None if around is None else around.get_value("training")
 
 
 @contextmanager

@@ -1,0 +1,39 @@
+"""Functions of ``tf.keras`` that Keras 3 does not have.
+
+Source: keras/src/saving/legacy/model_config.py and keras/src/utils/np_utils.py of Keras 2.15.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from muster._keras import keras
+
+
+def model_from_config(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+    """Make a model of the dict of its class and config that ``model.to_json`` writes.
+
+    Args:
+        config: The dict.
+        custom_objects: Classes and functions by the names in it.
+    """
+    name = config["class_name"]
+    if "module" not in config and name in ("Functional", "Model", "Sequential"):
+        found = keras.Sequential if name == "Sequential" else keras.Model
+        return found.from_config(config["config"], custom_objects)
+    return keras.saving.deserialize_keras_object(config, custom_objects)
+
+
+def to_ordinal(y: Any, num_classes: int | None = None, dtype: str = "float32") -> Any:
+    """Return, for each class, a 1 for every class below it, among ``num_classes - 1`` columns.
+
+    Args:
+        y: Classes, whole numbers from 0 on, of any shape; a last axis of length 1 is left out.
+        num_classes: How many there are; None for those up to the greatest.
+        dtype: The dtype of the result.
+    """
+    classes = np.asarray(y, "int64")
+    if classes.ndim > 1 and classes.shape[-1] == 1:
+        classes = classes[..., 0]
+    many = num_classes or int(classes.max()) + 1
+    return (classes[..., None] > np.arange(many - 1)).astype(dtype)
