@@ -285,7 +285,7 @@ def test_what_is_not_there_is_on_the_page() -> None:
         ("tf.image.sample_distorted_bounding_box", "tf.image.*"),
         ("tf.contrib.layers.group_norm", "tf.contrib.layers.*"),
         ("tf.compat.v1.metrics.streaming_mean", "tf.metrics.*"),
-        ("tf.keras.backend.foldl", "tf.keras.backend.*"),
+        ("tf.keras.backend.get_variable_shape", "tf.keras.backend.*"),
         ("tfds.folder_dataset", "tfds.*"),
     ],
 )

@@ -58,11 +58,7 @@ INSTEAD = {
     "tf.add_check_numerics_ops": 'Use jax.config.update("jax_debug_nans", True).',
     "tf.autograph.to_code": "Leave it out: functions are traced as they are.",
     "tf.config.experimental.enable_mlir_bridge": "Leave it out: XLA compiles everything.",
-    "tf.config.experimental.enable_tensor_float_32_execution": "Use "
-    'jax.config.update("jax_default_matmul_precision", "tensorfloat32"), or "float32".',
-    "tf.config.experimental.get_device_details": "Use jax.local_devices()[0].device_kind.",
-    "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
-    "tf.config.experimental.get_memory_usage": "Use jax.Device.memory_stats.",
+    "tf.config.experimental.set_device_policy": "Leave it out: arrays go to the device that computes.",
     "tf.config.experimental.reset_memory_stats": "Use jax.Device.memory_stats, which counts from the start.",
     "tf.config.experimental.set_synchronous_execution": "Leave it out: numpy() waits for a result.",
     "tf.config.experimental_connect_to_host": "Tasks find each other by TF_CONFIG or a cluster resolver.",
@@ -127,7 +123,6 @@ INSTEAD = {
     "position.",
     "tf.data.experimental.service": "Workers read their share: Dataset.shard, or dispatch='dynamic'.",
     "tf.debugging.experimental": 'Use jax.config.update("jax_debug_nans", True).',
-    "tf.debugging.get_log_device_placement": "Arrays say where they are: devices().",
     "tf.distribute.cluster_resolver.SageMakerClusterResolver": "Use muster.cluster.SageMakerClusterResolver.",
     "tf.distributions.*": "Use jax.scipy.stats and jax.random, or TensorFlow Probability on JAX.",
     "tf.errors.*": "Errors have a number, error_code: those of muster, whose tree is in the reference, and "
@@ -217,7 +212,6 @@ INSTEAD = {
     "tf.saved_model.signature_def_utils": "Use export_outputs of the EstimatorSpec, or signatures of "
     "tf.saved_model.save.",
     "tf.saved_model.simple_save": "Use Estimator.export_saved_model or tf.saved_model.save.",
-    "tf.saved_model.tag_constants": "Leave it out: a saved model has one set of signatures.",
     "tf.saved_model.utils": "Use tf.saved_model.save, whose signatures say inputs and outputs.",
     "tf.ragged.*": "Use another function of tf.ragged, or an array of to_tensor().",
     "tf.sparse.*": _SPARSE,

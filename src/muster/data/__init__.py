@@ -23,8 +23,11 @@ from muster.data._one_shot import compute_for_next as compute_for_next
 from muster.data._optional import GetNext as GetNext
 from muster.data._optional import Optional as Optional
 from muster.data._options import AutoShardPolicy as AutoShardPolicy
+from muster.data._options import AutotuneOptions as AutotuneOptions
 from muster.data._options import DistributeOptions as DistributeOptions
+from muster.data._options import OptimizationOptions as OptimizationOptions
 from muster.data._options import Options as Options
+from muster.data._options import ThreadingOptions as ThreadingOptions
 from muster.data.adapters._arrays import as_arrays as as_arrays
 from muster.data.adapters._arrays import column_names as column_names
 from muster.data.adapters._kinds import is_kind as is_kind

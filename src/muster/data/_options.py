@@ -122,6 +122,7 @@ class Options(_Checked):
         threading: Ignored; likewise ``experimental_threading``, its older name.
         autotune: Ignored.
         experimental_optimization: Ignored.
+        experimental_external_state_policy: Ignored.
 
     Source: tensorflow/python/data/ops/options.py, ``Options``.
     """
@@ -134,3 +135,4 @@ class Options(_Checked):
     experimental_threading: ThreadingOptions = field(default_factory=ThreadingOptions)
     autotune: AutotuneOptions = field(default_factory=AutotuneOptions)
     experimental_optimization: OptimizationOptions = field(default_factory=OptimizationOptions)
+    experimental_external_state_policy: Any = None

@@ -220,10 +220,10 @@ def test_imports_are_changed_and_nothing_else(tmp_path: Path, capsys: Captured) 
     one = "muster.compat.tensorflow.compat.v1"
     expected = (
         PROGRAM.replace("os, tensorflow as tf", f"os, {one} as tf")
-        .replace("import tensorflow.keras.layers as L", "import muster.compat.tensorflow.keras.layers as L")
+        .replace("import tensorflow.keras.layers as L", f"import {one}.keras.layers as L")
         .replace("import tensorflow_datasets", "import muster.compat.tensorflow_datasets")
         .replace("from tensorflow import (", f"from {one} import (")
-        .replace("  tensorflow.keras.models", "  muster.compat.tensorflow.keras.models")
+        .replace("  tensorflow.keras.models", f"  {one}.keras.models")
         .replace("from tensorflow.contrib import", "from muster.compat.tensorflow.contrib import")
         .replace("from tensorboard.plugins", "from muster.compat.tensorboard.plugins")
         .replace("\nimport tensorflow\n", f"\nimport {one} as tensorflow\n")

@@ -261,6 +261,11 @@ from muster.compat.v2._function import function as function
 from muster.compat.v2._initializers import random_normal_initializer as random_normal_initializer
 from muster.compat.v2._initializers import random_uniform_initializer as random_uniform_initializer
 from muster.compat.v2._module import Module as Module
+from muster.compat.v2._tensor_kinds import CriticalSection as CriticalSection
+from muster.compat.v2._tensor_kinds import get_current_name_scope as get_current_name_scope
+from muster.compat.v2._tensor_kinds import inside_function as inside_function
+from muster.compat.v2._tensor_kinds import is_symbolic_tensor as is_symbolic_tensor
+from muster.compat.v2._tensor_kinds import type_spec_from_value as type_spec_from_value
 from muster.compat.v2._variable import Variable as Variable
 from muster.compat.v2._variable import VariableAggregation as VariableAggregation
 from muster.compat.v2._variable import VariableSynchronization as VariableSynchronization

@@ -1,10 +1,12 @@
 """``tf.data``."""
 
+from operator import attrgetter as _attrgetter
 from operator import methodcaller as _methodcaller
 
 from muster import data as _data
 from muster.compat._names import Names as _Names
 from muster.compat.v1 import _input
+from muster.compat.v2 import _data_experimental
 from muster.data import AUTOTUNE as AUTOTUNE
 from muster.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
@@ -13,11 +15,18 @@ from muster.data import FixedLengthRecordDataset as FixedLengthRecordDataset
 from muster.data import Options as Options
 from muster.data import TextLineDataset as TextLineDataset
 from muster.data import TFRecordDataset as TFRecordDataset
+from muster.data import ThreadingOptions as ThreadingOptions
 
 Iterator = NumpyIterator = _data.DatasetIterator
 experimental = _Names(
     "tf.data.experimental",
     AUTOTUNE=AUTOTUNE,
+    AutotuneAlgorithm=_data_experimental.AutotuneAlgorithm,
+    AutotuneOptions=_data.AutotuneOptions,
+    ExternalStatePolicy=_data_experimental.ExternalStatePolicy,
+    OptimizationOptions=_data.OptimizationOptions,
+    Optional=_data.Optional,
+    ThreadingOptions=ThreadingOptions,
     AutoShardPolicy=_data.AutoShardPolicy,
     CsvDataset=_data.CsvDataset,
     DistributeOptions=_data.DistributeOptions,
@@ -26,6 +35,13 @@ experimental = _Names(
     Counter=Dataset.counter,
     RandomDataset=Dataset.random,
     TFRecordWriter=_input.DatasetWriter,
+    at=_data_experimental.at,
+    from_list=_data_experimental.from_list,
+    get_next_as_optional=_methodcaller("get_next_as_optional"),
+    get_structure=_attrgetter("element_spec"),
+    index_table_from_dataset=_data_experimental.index_table_from_dataset,
+    pad_to_cardinality=_data_experimental.pad_to_cardinality,
+    table_from_dataset=_data_experimental.table_from_dataset,
     assert_cardinality=_input.transformation("assert_cardinality"),
     bucket_by_sequence_length=_input.transformation("bucket_by_sequence_length"),
     cardinality=_methodcaller("cardinality"),

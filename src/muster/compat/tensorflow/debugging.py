@@ -25,6 +25,7 @@ from muster.compat.ops._asserts import check_numerics as check_numerics
 from muster.compat.ops._asserts import disable_check_numerics as disable_check_numerics
 from muster.compat.ops._asserts import enable_check_numerics as enable_check_numerics
 from muster.compat.ops._asserts import is_numeric_tensor as is_numeric_tensor
+from muster.compat.v2._device_memory import get_log_device_placement as get_log_device_placement
 from muster.compat.v2.config import set_log_device_placement as set_log_device_placement
 
 disable_traceback_filtering = _keras.config.disable_traceback_filtering

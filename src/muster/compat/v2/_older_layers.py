@@ -96,7 +96,7 @@ class _LocallyConnected(keras.layers.Layer):  # type: ignore[misc]  # keras is u
     def _sizes(self, value: int | Sequence[int]) -> tuple[int, ...]:
         return (value,) * self._axes if isinstance(value, int) else tuple(value)
 
-    def _places(self, shape: Sequence[int | None]) -> tuple[int, ...]:
+    def _places(self, shape: Sequence[Any]) -> tuple[int, ...]:
         """Return how many windows there are along each axis."""
         first = self.data_format == "channels_first"
         inner = tuple(shape[2:] if first else shape[1:-1])
@@ -108,7 +108,7 @@ class _LocallyConnected(keras.layers.Layer):  # type: ignore[misc]  # keras is u
             for size, kernel, step in zip(inner, self.kernel_size, self.strides, strict=True)
         )
 
-    def build(self, input_shape: Sequence[int | None]) -> None:
+    def build(self, input_shape: Sequence[Any]) -> None:
         """Make the variables."""
         places = self._places(input_shape)
         channels = input_shape[1 if self.data_format == "channels_first" else -1]

@@ -173,6 +173,9 @@ from muster.compat.tensorflow.io import parse_tensor as parse_tensor
 from muster.compat.tensorflow.io import serialize_tensor as serialize_tensor
 from muster.compat.tensorflow.version import COMPILER_VERSION as COMPILER_VERSION
 from muster.compat.tensorflow.version import GIT_VERSION as GIT_VERSION
+from muster.compat.tensorflow.version import GRAPH_DEF_VERSION as GRAPH_DEF_VERSION
+from muster.compat.tensorflow.version import GRAPH_DEF_VERSION_MIN_CONSUMER as GRAPH_DEF_VERSION_MIN_CONSUMER
+from muster.compat.tensorflow.version import GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER
 from muster.compat.tensorflow.version import VERSION as VERSION
 from muster.compat.v1._assertions import assert_ as Assert
 from muster.compat.v1._assertions import assert_equal as assert_equal
