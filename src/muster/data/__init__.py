@@ -55,6 +55,10 @@ from muster.data.files._parse_example import parse_single_example as parse_singl
 from muster.data.files._placeholder import ComputedPlaceholder as ComputedPlaceholder
 from muster.data.files._placeholder import Parsed as Parsed
 from muster.data.files._placeholder import Placeholder as Placeholder
+from muster.data.files._sequence_example import FeatureList as FeatureList
+from muster.data.files._sequence_example import FeatureLists as FeatureLists
+from muster.data.files._sequence_example import SequenceExample as SequenceExample
+from muster.data.files._sequence_example import parse_single_sequence_example as parse_single_sequence_example
 from muster.data.files._tensor_proto import numbered_dtype as numbered_dtype
 from muster.data.files._tensor_proto import parse_tensor as parse_tensor
 from muster.data.files._tensor_proto import serialize_tensor as serialize_tensor

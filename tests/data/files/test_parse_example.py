@@ -101,7 +101,7 @@ def test_descriptions_of_features_are_checked() -> None:
     with pytest.raises(ValueError, match="dtype float32, int64 or string, got uint8"):
         FixedLenFeature([], np.uint8)
     with pytest.raises(ValueError, match="allow_missing=True"):
-        FixedLenSequenceFeature([], np.int64)
+        parse_single_example(b"", {"a": FixedLenSequenceFeature([], np.int64)})
     with pytest.raises(TypeError, match="The feature 'a' is described by 'VarLen'"):
         parse_single_example(b"", {"a": "VarLen"})
     with pytest.raises(ValueError, match="dtype float32, int64 or string, got int32"):

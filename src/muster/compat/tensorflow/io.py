@@ -49,5 +49,6 @@ gfile = _Names(
 
 parse_example = _shown_decoded(_data.parse_example)
 parse_single_example = _shown_decoded(_data.parse_single_example)
+parse_single_sequence_example = _shown_decoded(_data.parse_single_sequence_example)
 parse_tensor = _shown_decoded(_data.parse_tensor)
 serialize_tensor = _shown(_data.serialize_tensor)

@@ -67,9 +67,12 @@ from muster.compat.v2.gfile import glob as _glob
 from muster.data import BytesList as BytesList
 from muster.data import Example as Example
 from muster.data import Feature as Feature
+from muster.data import FeatureList as FeatureList
+from muster.data import FeatureLists as FeatureLists
 from muster.data import Features as Features
 from muster.data import FloatList as FloatList
 from muster.data import Int64List as Int64List
+from muster.data import SequenceExample as SequenceExample
 from muster.distribute import Server as Server
 from muster.estimator import Scaffold as Scaffold
 

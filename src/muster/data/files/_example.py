@@ -35,6 +35,26 @@ message_type {
   }
 }
 message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MESSAGE type_name: "Features" } }
+message_type {
+  name: "FeatureList"
+  field { name: "feature" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Feature" }
+}
+message_type {
+  name: "FeatureLists"
+  field {
+    name: "feature_list" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "FeatureListEntry"
+  }
+  nested_type {
+    name: "FeatureListEntry" options { map_entry: true }
+    field { name: "key" number: 1 type: TYPE_STRING }
+    field { name: "value" number: 2 type: TYPE_MESSAGE type_name: "FeatureList" }
+  }
+}
+message_type {
+  name: "SequenceExample"
+  field { name: "context" number: 1 type: TYPE_MESSAGE type_name: "Features" }
+  field { name: "feature_lists" number: 2 type: TYPE_MESSAGE type_name: "FeatureLists" }
+}
 """
 
 # Up to so many numbers, a list is faster than an array.
@@ -134,8 +154,8 @@ class Feature:
         Raises:
             ValueError: A number does not fit into int64.
         """
-        message = _message_class("Feature")()
-        _encode(self, message)
+        message = example_message_class("Feature")()
+        encode_feature(self, message)
         serialized: bytes = message.SerializeToString(deterministic=True)
         return serialized
 
@@ -159,9 +179,9 @@ class Example:
         Raises:
             ValueError: A number does not fit into int64.
         """
-        message = _message_class("Example")()
+        message = example_message_class("Example")()
         for name, feature in self.features.feature.items():
-            _encode(feature, message.features.feature[name])
+            encode_feature(feature, message.features.feature[name])
         serialized: bytes = message.SerializeToString(deterministic=True)
         return serialized
 
@@ -172,19 +192,7 @@ class Example:
         Raises:
             DatasetError: `serialized` is not an Example.
         """
-        found = {}
-        for name, feature in read_example(serialized).items():
-            kind, values = feature_values(feature)
-            match kind:
-                case "bytes":
-                    found[name] = Feature(bytes_list=BytesList(list(values)))
-                case "float":
-                    found[name] = Feature(float_list=FloatList([float(value) for value in values]))
-                case "int64":
-                    found[name] = Feature(int64_list=Int64List([int(value) for value in values]))
-                case _:
-                    found[name] = Feature()
-        return cls(Features(found))
+        return cls(Features({name: decode_feature(each) for name, each in read_example(serialized).items()}))
 
     def ParseFromString(self, serialized: bytes) -> int:
         """Replace the features of this example by those that `FromString` decodes.
@@ -199,7 +207,7 @@ class Example:
         return len(serialized)
 
 
-def _encode(feature: Feature, encoded: Any) -> None:
+def encode_feature(feature: Feature, encoded: Any) -> None:
     """Write the values of a feature into a message."""
     convert: Any
     for name, convert in (("bytes_list", bytes), ("float_list", float), ("int64_list", int)):
@@ -208,8 +216,22 @@ def _encode(feature: Feature, encoded: Any) -> None:
             getattr(encoded, name).SetInParent()
 
 
+def decode_feature(encoded: Any) -> Feature:
+    """Return the feature that a message holds."""
+    kind, values = feature_values(encoded)
+    match kind:
+        case "bytes":
+            return Feature(bytes_list=BytesList(list(values)))
+        case "float":
+            return Feature(float_list=FloatList([float(value) for value in values]))
+        case "int64":
+            return Feature(int64_list=Int64List([int(value) for value in values]))
+        case _:
+            return Feature()
+
+
 @functools.cache
-def _message_class(name: str) -> Any:
+def example_message_class(name: str) -> Any:
     """Return the Protocol Buffers class of a message, such as ``Example``."""
     return message_class(_DESCRIPTION, f"tensorflow.{name}")
 
@@ -221,7 +243,7 @@ def read_example(serialized: bytes) -> Mapping[str, Any]:
         DatasetError: `serialized` is not an Example.
     """
     try:
-        features: Mapping[str, Any] = _message_class("Example").FromString(serialized).features.feature
+        features: Mapping[str, Any] = example_message_class("Example").FromString(serialized).features.feature
     except (DecodeError, TypeError) as exc:
         shown = repr(serialized[:40] if isinstance(serialized, bytes) else serialized)
         raise DatasetError(f"{shown}{'…' if len(shown) > 40 else ''} is no tf.train.Example: {exc}") from exc

@@ -95,11 +95,11 @@ class FixedLenSequenceFeature(_Shaped):
     Args:
         shape: Shape of one item.
         dtype: As for `FixedLenFeature`.
-        allow_missing: Must be True.
+        allow_missing: Whether it may be missing; for Examples, it must be True.
         default_value: Value to pad with; by default 0, or empty bytes.
 
     Raises:
-        ValueError: `allow_missing` is False, an Example cannot hold `dtype`, or the default has another type.
+        ValueError: An Example cannot hold `dtype`, or the default has another type.
     """
 
     shape: Sequence[int] | int
@@ -110,11 +110,6 @@ class FixedLenSequenceFeature(_Shaped):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", (self.shape,) if isinstance(self.shape, int) else tuple(self.shape))
         self.check()
-        if not self.allow_missing:
-            raise ValueError(
-                "A FixedLenSequenceFeature needs allow_missing=True: its number of items may be zero. "
-                "Use a FixedLenFeature for values that must be there."
-            )
 
 
 @dataclass(frozen=True)
@@ -239,7 +234,7 @@ def parse_example(
         names = [f" of {name}" for name in example_names]
     examples = [read_example(row) for row in rows]
     return {
-        key: _batch(key, spec, [example.get(_name_of(key, spec)) for example in examples], names)
+        key: parse_rows(key, spec, [example.get(_name_of(key, spec)) for example in examples], names)
         for key, spec in features.items()
     }
 
@@ -270,6 +265,11 @@ def _check(features: Mapping[str, Spec]) -> None:
                 f"The feature {key!r} is described by {spec!r}. There are FixedLenFeature, VarLenFeature, "
                 "RaggedFeature and FixedLenSequenceFeature, which pads."
             )
+        if isinstance(spec, FixedLenSequenceFeature) and not spec.allow_missing:
+            raise ValueError(
+                "A FixedLenSequenceFeature needs allow_missing=True: its number of items may be zero. "
+                "Use a FixedLenFeature for values that must be there."
+            )
 
 
 def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
@@ -284,7 +284,7 @@ def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
     return _array(spec, values).reshape(shaped)[()]
 
 
-def _batch(key: str, spec: Spec, found: list[Any], places: list[str]) -> Any:
+def parse_rows(key: str, spec: Spec, found: list[Any], places: list[str]) -> Any:
     if isinstance(spec, VarLenFeature):
         return _sparse(
             spec,
