@@ -220,7 +220,6 @@ INSTEAD = {
     "tf.test.*": _TESTED,
     "tf.tpu.*": _TPU,
     "tf.train.ChiefSessionCreator": _HOOKED,
-    "tf.train.Coordinator": "Leave it out: tf.data has no threads to join.",
     "tf.train.FeedFnHook": "Values come from the input_fn alone: put them into the dataset.",
     "tf.train.MonitoredSession": _HOOKED,
     "tf.train.MonitoredTrainingSession": _HOOKED,

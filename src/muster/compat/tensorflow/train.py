@@ -18,6 +18,7 @@ from muster.compat.tensorflow.estimator import StepCounterHook as StepCounterHoo
 from muster.compat.tensorflow.estimator import StopAtStepHook as StopAtStepHook
 from muster.compat.tensorflow.estimator import SummarySaverHook as SummarySaverHook
 from muster.compat.tensorflow.estimator import VocabInfo as VocabInfo
+from muster.compat.v1._coordinator import Coordinator as Coordinator
 from muster.compat.v1._init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
 from muster.compat.v1._moving_average import ExponentialMovingAverage as ExponentialMovingAverage
 from muster.compat.v1._optimizers import AdadeltaOptimizer as AdadeltaOptimizer
