@@ -1,5 +1,8 @@
 """``tf.strings``; results are those of TensorFlow 2.15, as ``str``."""
 
+import gzip
+import zlib
+
 import numpy as np
 import pytest
 
@@ -178,3 +181,14 @@ def test_encodings_and_segments() -> None:
 )
 def test_expressions_have_categories_of_unicode(pattern: str, expected: str) -> None:
     assert tf.strings.regex_replace("Hello, wörld! (x) – 3½ €5", pattern, "#") == expected
+
+
+def test_compressed_bytes() -> None:
+    packed = {"ZLIB": zlib.compress(b"hi"), "GZIP": gzip.compress(b"hi"), "": b"hi"}
+    for kind, each in packed.items():
+        assert tf.io.decode_compressed(each, kind) == b"hi"
+        assert tf.compat.v1.decode_compressed([[each]], kind).tolist() == [[b"hi"]]
+    dataset = tf.data.Dataset.from_tensors(packed["ZLIB"]).map(lambda x: tf.io.decode_compressed(x, "ZLIB"))
+    assert next(iter(dataset)) == b"hi"
+    with pytest.raises(ValueError, match="got 'BZIP'"):
+        tf.io.decode_compressed(b"", "BZIP")

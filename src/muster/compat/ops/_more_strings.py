@@ -1,6 +1,8 @@
 """``tf.strings`` that programs use less: text joined by segments, and base64."""
 
 import base64
+import gzip
+import zlib
 from typing import Any
 
 import numpy as np
@@ -36,3 +38,25 @@ def encode_base64(input: Text, pad: bool = False, name: str | None = None) -> An
 def decode_base64(input: Text, name: str | None = None) -> Any:
     """Return the texts of which `encode_base64` makes these."""
     return _each(lambda text: base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode(), input)
+
+
+@operation
+def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Any:
+    """Return bytes that are not compressed any more.
+
+    Args:
+        bytes: Bytes, or an array of them.
+        compression_type: ``GZIP``, ``ZLIB``, or empty for none.
+        name: Unused.
+
+    Raises:
+        ValueError: There is no such type.
+    """
+    decoders = {"": lambda each: each, "GZIP": gzip.decompress, "ZLIB": zlib.decompress}
+    if compression_type not in decoders:
+        raise ValueError(f"compression_type is 'GZIP', 'ZLIB' or '', got {compression_type!r}.")
+    values = np.asarray(bytes, object)
+    decoded = [decoders[compression_type](each) for each in values.ravel()]
+    if not values.ndim:
+        return decoded[0]
+    return np.array([*decoded, None], object)[:-1].reshape(values.shape)

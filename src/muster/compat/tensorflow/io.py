@@ -8,6 +8,7 @@ from muster.compat._names import Names as _Names
 from muster.compat.ops._eager_values import shown as _shown
 from muster.compat.ops._eager_values import shown_decoded as _shown_decoded
 from muster.compat.ops._more_strings import decode_base64 as decode_base64
+from muster.compat.ops._more_strings import decode_compressed as decode_compressed
 from muster.compat.ops._more_strings import encode_base64 as encode_base64
 from muster.compat.v1._input import read_file as read_file
 from muster.compat.v1._input import write_file as write_file
@@ -28,7 +29,7 @@ decode_jpeg = _shown_decoded(_image_files.decode_jpeg)
 decode_png = decode_bmp = _shown_decoded(_image_files.decode_png)
 decode_raw = _shown_decoded(_data.decode_raw)
 extract_jpeg_shape = _shown_decoded(_image_files.extract_jpeg_shape)
-matching_files = _gfile.glob
+match_filenames_once = matching_files = _gfile.glob
 gfile = _Names(
     "tf.io.gfile",
     GFile=_gfile.GFile,

@@ -65,6 +65,7 @@ from muster.compat.ops._math import rsqrt as rsqrt
 from muster.compat.ops._math import squared_difference as squared_difference
 from muster.compat.ops._math import where as where_v2
 from muster.compat.ops._more_strings import decode_base64 as decode_base64
+from muster.compat.ops._more_strings import decode_compressed as decode_compressed
 from muster.compat.ops._more_strings import encode_base64 as encode_base64
 from muster.compat.ops._random import gamma as random_gamma
 from muster.compat.ops._random import multinomial as multinomial
