@@ -142,7 +142,6 @@ INSTEAD = {
     "tf.graph_util": _GRAPH_DATA,
     "tf.hessians": "Use jax.hessian on a function of arrays.",
     "tf.image.*": _IMAGES,
-    "tf.image.decode_gif": _IMAGE_FILES,
     "tf.image.resize_bicubic": "Use tf.compat.v2.image.resize with method='bicubic'.",
     "tf.import_graph_def": _GRAPH_DATA,
     "tf.initialize_variables": "Variables have values from the start.",

@@ -32,6 +32,8 @@ ELSEWHERE = {
     "test_sets": "difference intersection union size mask segment_",
     "test_nn": "embedding_lookup_sparse safe_embedding_lookup_sparse",
     "test_edit_distance": "edit_distance",
+    "test_more_images": "adjust_jpeg_quality extract_glimpse non_max_suppression_ rgb_to_yiq "
+    "sample_distorted_bounding_box stateless_sample_distorted_bounding_box yiq_to_rgb yuv_to_rgb",
     "test_image_random": "random_ stateless_random_",
 }
 MODULES = ("tf", "tf.bitwise", "tf.image", "tf.linalg", "tf.math", "tf.nn", "tf.signal")

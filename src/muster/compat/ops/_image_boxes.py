@@ -69,7 +69,7 @@ def non_max_suppression(
     """
     rows, values = (known(as_array(each), "tf.image.non_max_suppression") for each in (boxes, scores))
     count = min(int(max_output_size), len(values))
-    chosen, found = _best(rows, values, count, iou_threshold, score_threshold)
+    chosen, found = best_boxes(rows, values, count, iou_threshold, score_threshold)
     return np.asarray(chosen, np.int32)[: int(np.sum(np.asarray(found) > -np.inf))]
 
 
@@ -106,7 +106,7 @@ def combined_non_max_suppression(
     if pad_per_class:
         total = min(total, int(max_output_size_per_class) * classes)
     all_boxes = jnp.broadcast_to(all_boxes, (*all_scores.shape, 4))
-    best = partial(_best, count=of_class, most=iou_threshold, above=score_threshold)
+    best = partial(best_boxes, count=of_class, most=iou_threshold, above=score_threshold)
 
     def detected(rows: jax.Array, values: jax.Array) -> tuple[jax.Array, ...]:
         chosen, found = jax.vmap(best, in_axes=1)(rows, values)  # (classes, of_class)
@@ -123,7 +123,7 @@ def combined_non_max_suppression(
 
 
 @partial(jax.jit, static_argnames="count")
-def _best(boxes: jax.Array, scores: jax.Array, count: int, most: float, above: float) -> tuple[Any, Any]:
+def best_boxes(boxes: jax.Array, scores: jax.Array, count: int, most: float, above: float) -> tuple[Any, Any]:
     """Return indices of boxes, the best first, and their scores; -inf where there is none."""
     low = jnp.minimum(boxes[:, :2], boxes[:, 2:])
     high = jnp.maximum(boxes[:, :2], boxes[:, 2:])

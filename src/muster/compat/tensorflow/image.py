@@ -33,6 +33,17 @@ from muster.compat.ops._image_colors import rgb_to_yuv as rgb_to_yuv
 from muster.compat.ops._image_colors import sobel_edges as sobel_edges
 from muster.compat.ops._image_colors import ssim as ssim
 from muster.compat.ops._image_colors import total_variation as total_variation
+from muster.compat.ops._image_more import extract_glimpse as extract_glimpse
+from muster.compat.ops._image_more import non_max_suppression_overlaps as non_max_suppression_overlaps
+from muster.compat.ops._image_more import non_max_suppression_padded as non_max_suppression_padded
+from muster.compat.ops._image_more import non_max_suppression_with_scores as non_max_suppression_with_scores
+from muster.compat.ops._image_more import rgb_to_yiq as rgb_to_yiq
+from muster.compat.ops._image_more import sample_distorted_bounding_box as sample_distorted_bounding_box
+from muster.compat.ops._image_more import (
+    stateless_sample_distorted_bounding_box as stateless_sample_distorted_bounding_box,
+)
+from muster.compat.ops._image_more import yiq_to_rgb as yiq_to_rgb
+from muster.compat.ops._image_more import yuv_to_rgb as yuv_to_rgb
 from muster.compat.ops._image_random import random_brightness as random_brightness
 from muster.compat.ops._image_random import random_contrast as random_contrast
 from muster.compat.ops._image_random import random_crop as random_crop
@@ -49,10 +60,16 @@ from muster.compat.ops._image_random import (
 from muster.compat.ops._image_random import stateless_random_flip_up_down as stateless_random_flip_up_down
 from muster.compat.ops._image_random import stateless_random_hue as stateless_random_hue
 from muster.compat.ops._image_random import stateless_random_saturation as stateless_random_saturation
+from muster.compat.tensorflow.io import decode_and_crop_jpeg as decode_and_crop_jpeg
 from muster.compat.tensorflow.io import decode_bmp as decode_bmp
+from muster.compat.tensorflow.io import decode_gif as decode_gif
 from muster.compat.tensorflow.io import decode_image as decode_image
 from muster.compat.tensorflow.io import decode_jpeg as decode_jpeg
 from muster.compat.tensorflow.io import decode_png as decode_png
 from muster.compat.tensorflow.io import extract_jpeg_shape as extract_jpeg_shape
+from muster.compat.tensorflow.io import is_jpeg as is_jpeg
 from muster.compat.v2._image_files import encode_jpeg as encode_jpeg
 from muster.compat.v2._image_files import encode_png as encode_png
+from muster.compat.v2._jpeg_quality import adjust_jpeg_quality as adjust_jpeg_quality
+from muster.compat.v2._jpeg_quality import random_jpeg_quality as random_jpeg_quality
+from muster.compat.v2._jpeg_quality import stateless_random_jpeg_quality as stateless_random_jpeg_quality

@@ -24,11 +24,14 @@ from muster.data import TFRecordWriter as TFRecordWriter
 from muster.data import VarLenFeature as VarLenFeature
 
 decode_csv = _shown_decoded(_data.decode_csv)
+decode_and_crop_jpeg = _shown_decoded(_image_files.decode_and_crop_jpeg)
+decode_gif = _shown_decoded(_image_files.decode_gif)
 decode_image = _shown_decoded(_image_files.decode_image)
 decode_jpeg = _shown_decoded(_image_files.decode_jpeg)
 decode_png = decode_bmp = _shown_decoded(_image_files.decode_png)
 decode_raw = _shown_decoded(_data.decode_raw)
 extract_jpeg_shape = _shown_decoded(_image_files.extract_jpeg_shape)
+is_jpeg = _shown_decoded(_image_files.is_jpeg)
 match_filenames_once = matching_files = _gfile.glob
 gfile = _Names(
     "tf.io.gfile",

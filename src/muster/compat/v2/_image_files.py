@@ -124,6 +124,48 @@ def decode_image(
     return decode_png(contents, channels, dtype)
 
 
+def decode_and_crop_jpeg(
+    contents: bytes,
+    crop_window: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> np.ndarray[Any, Any]:
+    """Decode a part of an image file: ``crop_window`` is its first row and column, its height and width."""
+    top, left, height, width = (int(each) for each in np.ravel(np.asarray(crop_window)))
+    return decode_jpeg(contents, channels, ratio)[top : top + height, left : left + width]
+
+
+def decode_gif(contents: bytes, name: str | None = None) -> np.ndarray[Any, Any]:
+    """Decode the images of a GIF file.
+
+    Returns:
+        uint8 of shape (images, height, width, 3).
+
+    Raises:
+        ValueError: The bytes are no GIF file.
+    """
+    image_module = pillow()
+    try:
+        image = image_module.open(io.BytesIO(contents), formats=["GIF"])
+    except OSError as exc:
+        raise ValueError(f"These {len(contents)} bytes are no GIF file: {exc}.") from exc
+    frames = []
+    for number in range(image.n_frames):
+        image.seek(number)
+        frames.append(np.asarray(image.convert("RGB")))
+    return np.stack(frames)
+
+
+def is_jpeg(contents: bytes, name: str | None = None) -> bool:
+    """Return whether the bytes of a file are those of a JPEG image."""
+    return bytes(contents[:3]) == b"\xff\xd8\xff"
+
+
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> bytes:
     """Return the bytes of a PNG file of an image: uint8 of shape (height, width, channels)."""
     return _encoded(image, "PNG")

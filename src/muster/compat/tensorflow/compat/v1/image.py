@@ -6,6 +6,7 @@ from muster.compat._names import passed_on as _passed_on
 from muster.compat.ops._image import resize_with_crop_or_pad as resize_image_with_crop_or_pad
 from muster.compat.ops._image import resize_with_pad as resize_image_with_pad
 from muster.compat.ops._image import transpose as transpose_image
+from muster.compat.ops._image_more import extract_glimpse_of_v1 as extract_glimpse
 from muster.compat.tensorflow import image as _image
 from muster.compat.v1._image import ResizeMethod as ResizeMethod
 from muster.compat.v1._image import resize_area as resize_area
