@@ -176,7 +176,6 @@ INSTEAD = {
     "tf.lookup.*": _LOOKUP,
     "tf.make_ndarray": "Use numpy.asarray.",
     "tf.make_tensor_proto": "Use tf.io.serialize_tensor.",
-    "tf.manip": "Use tf.roll, tf.reshape and tf.gather_nd.",
     "tf.metrics.*": _METRIC,
     "tf.mixed_precision": "Use keras.mixed_precision.",
     "tf.mlir": "Use jax.jit(…).lower(…).as_text().",

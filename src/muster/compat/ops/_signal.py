@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.fft
 import numpy as np
@@ -51,6 +52,8 @@ rfft = _real_transform("rfft", 1)
 irfft = _real_transform("irfft", 1)
 rfft2d = _real_transform("rfft", 2)
 irfft2d = _real_transform("irfft", 2)
+rfft3d = _real_transform("rfft", 3)
+irfft3d = _real_transform("irfft", 3)
 
 
 def _shift(name: str) -> Callable[..., Array]:
@@ -162,6 +165,42 @@ def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
+def _cosines(type: int, size: int) -> np.ndarray[Any, Any]:
+    """Return the matrix of a cosine transform, (size, size): values times it are the transform."""
+    n, k = np.arange(size)[:, None], np.arange(size)
+    match type:
+        case 1:
+            matrix = 2 * np.cos(np.pi * n * k / (size - 1))
+            matrix[[0, -1]] /= 2
+        case 2:
+            matrix = 2 * np.cos(np.pi * (n + 0.5) * k / size)
+        case 3:
+            matrix = 2 * np.cos(np.pi * n * (k + 0.5) / size)
+            matrix[0] /= 2
+        case 4:
+            matrix = 2 * np.cos(np.pi * (n + 0.5) * (k + 0.5) / size)
+        case _:
+            raise ValueError(f"The types of cosine transforms are 1 to 4, got {type!r}.")
+    return matrix
+
+
+def cosine_transform(values: jax.Array, type: int, norm: str | None) -> jax.Array:
+    """Return the cosine transform of a type, 1 to 4, along the last axis."""
+    size = values.shape[-1]
+    matrix = _cosines(type, size)
+    if norm == "ortho":
+        if type == 1:
+            raise ValueError("Normalization is not there for the cosine transform of type 1.")
+        matrix = matrix * np.sqrt(0.5 / size)
+        if type == 2:
+            matrix[:, 0] *= np.sqrt(0.5)
+        elif type == 3:
+            matrix[0] *= np.sqrt(2)
+    elif norm is not None:
+        raise ValueError(f"norm is None or 'ortho', got {norm!r}.")
+    return jnp.matmul(values, matrix.astype(values.dtype), precision=jax.lax.Precision.HIGHEST)
+
+
 @operation
 def dct(
     input: ArrayLike,
@@ -171,10 +210,15 @@ def dct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Array:
-    """Return the discrete cosine transform of type 2 along the last axis."""
-    if type != 2:
-        raise ValueError(f"Only the type 2 is there, got {type!r}. Use scipy.fft.dct in an input function.")
-    return jax.scipy.fft.dct(jnp.asarray(as_array(input)), n=n, axis=axis, norm=norm)
+    """Return the discrete cosine transform of a type, 1 to 4, of ``n`` values of the last axis."""
+    values = jnp.asarray(as_array(input))
+    if type == 2:
+        return jax.scipy.fft.dct(values, n=n, axis=axis, norm=norm)
+    if axis != -1:
+        raise ValueError(f"axis is -1, as in TensorFlow, got {axis!r}.")
+    if n is not None:
+        values = jnp.pad(values[..., :n], [*[(0, 0)] * (values.ndim - 1), (0, max(n - values.shape[-1], 0))])
+    return cosine_transform(values, type, norm)
 
 
 @operation

@@ -50,10 +50,8 @@ def _windows(
     at = np.clip(rows, 0, height - 1) * width + np.clip(columns, 0, width - 1)
     at, inside = (each.reshape(*each.shape[:2], -1) for each in (at, inside))
     flat = value.reshape(value.shape[0], height * width, value.shape[-1])
-    least: Any = (
-        jnp.finfo(value.dtype) if jnp.issubdtype(value.dtype, jnp.floating) else jnp.iinfo(value.dtype)
-    )
-    return jnp.where(inside[..., None], flat[:, at], least.min), at
+    limits: Any = jnp.finfo if jnp.issubdtype(value.dtype, jnp.floating) else jnp.iinfo
+    return jnp.where(inside[..., None], flat[:, at], limits(value.dtype).min), at
 
 
 @operation

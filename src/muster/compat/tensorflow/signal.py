@@ -1,5 +1,12 @@
 """``tf.signal``."""
 
+from muster.compat.ops._more_signal import idct as idct
+from muster.compat.ops._more_signal import inverse_mdct as inverse_mdct
+from muster.compat.ops._more_signal import inverse_stft_window_fn as inverse_stft_window_fn
+from muster.compat.ops._more_signal import kaiser_bessel_derived_window as kaiser_bessel_derived_window
+from muster.compat.ops._more_signal import kaiser_window as kaiser_window
+from muster.compat.ops._more_signal import mdct as mdct
+from muster.compat.ops._more_signal import vorbis_window as vorbis_window
 from muster.compat.ops._signal import dct as dct
 from muster.compat.ops._signal import fft as fft
 from muster.compat.ops._signal import fft2d as fft2d
@@ -15,9 +22,11 @@ from muster.compat.ops._signal import ifftshift as ifftshift
 from muster.compat.ops._signal import inverse_stft as inverse_stft
 from muster.compat.ops._signal import irfft as irfft
 from muster.compat.ops._signal import irfft2d as irfft2d
+from muster.compat.ops._signal import irfft3d as irfft3d
 from muster.compat.ops._signal import linear_to_mel_weight_matrix as linear_to_mel_weight_matrix
 from muster.compat.ops._signal import mfccs_from_log_mel_spectrograms as mfccs_from_log_mel_spectrograms
 from muster.compat.ops._signal import overlap_and_add as overlap_and_add
 from muster.compat.ops._signal import rfft as rfft
 from muster.compat.ops._signal import rfft2d as rfft2d
+from muster.compat.ops._signal import rfft3d as rfft3d
 from muster.compat.ops._signal import stft as stft

@@ -159,12 +159,14 @@ from muster.compat.tensorflow.compat.v1 import keras as keras
 from muster.compat.tensorflow.compat.v1 import layers as layers
 from muster.compat.tensorflow.compat.v1 import logging as logging
 from muster.compat.tensorflow.compat.v1 import losses as losses
+from muster.compat.tensorflow.compat.v1 import manip as manip
 from muster.compat.tensorflow.compat.v1 import math as math
 from muster.compat.tensorflow.compat.v1 import metrics as metrics
 from muster.compat.tensorflow.compat.v1 import nn as nn
 from muster.compat.tensorflow.compat.v1 import python_io as python_io
 from muster.compat.tensorflow.compat.v1 import random as random
 from muster.compat.tensorflow.compat.v1 import sets as sets
+from muster.compat.tensorflow.compat.v1 import spectral as spectral
 from muster.compat.tensorflow.compat.v1 import strings as strings
 from muster.compat.tensorflow.compat.v1 import summary as summary
 from muster.compat.tensorflow.io import decode_raw as decode_raw
