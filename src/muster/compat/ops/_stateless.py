@@ -123,3 +123,62 @@ def stateless_fold_in(seed: ArrayLike, data: ArrayLike, alg: str = "auto_select"
     """Make another seed of a seed and an integer."""
     folded = jax.random.fold_in(key_of(seed), jnp.asarray(as_array(data)))
     return jax.random.key_data(folded).astype(jnp.int32)
+
+
+@operation
+def stateless_gamma(
+    shape: Shape,
+    seed: ArrayLike,
+    alpha: ArrayLike,
+    beta: ArrayLike | None = None,
+    dtype: DTypeLike = np.float32,
+    name: str | None = None,
+) -> Array:
+    """Draw numbers of gamma distributions, whose ``alpha`` and rate ``beta`` broadcast to the shape."""
+    kind: Any = jax.dtypes.canonicalize_dtype(dtype)
+    drawn = jax.random.gamma(key_of(seed), jnp.asarray(as_array(alpha), kind), as_shape(shape), kind)
+    return drawn if beta is None else drawn / jnp.asarray(as_array(beta), kind)
+
+
+@operation
+def stateless_poisson(
+    shape: Shape, seed: ArrayLike, lam: ArrayLike, dtype: DTypeLike = np.int32, name: str | None = None
+) -> Array:
+    """Draw numbers of Poisson distributions, whose rates broadcast to the shape."""
+    kind: Any = jax.dtypes.canonicalize_dtype(dtype)
+    return jax.random.poisson(key_of(seed), jnp.asarray(as_array(lam)), as_shape(shape)).astype(kind)
+
+
+@operation
+def stateless_binomial(
+    shape: Shape,
+    seed: ArrayLike,
+    counts: ArrayLike,
+    probs: ArrayLike,
+    output_dtype: DTypeLike = np.int32,
+    name: str | None = None,
+) -> Array:
+    """Draw how many of ``counts`` trials succeed; counts and probabilities broadcast to the shape."""
+    trials, chances = (jnp.asarray(as_array(each), jnp.float32) for each in (counts, probs))
+    kind: Any = jax.dtypes.canonicalize_dtype(output_dtype)
+    return jax.random.binomial(key_of(seed), trials, chances, as_shape(shape)).astype(kind)
+
+
+@operation
+def stateless_parameterized_truncated_normal(
+    shape: Shape,
+    seed: ArrayLike,
+    means: ArrayLike = 0.0,
+    stddevs: ArrayLike = 1.0,
+    minvals: ArrayLike = -2.0,
+    maxvals: ArrayLike = 2.0,
+    name: str | None = None,
+) -> Array:
+    """Draw numbers from normal distributions between two bounds, which broadcast to the shape."""
+    mean, deviation, low, high = (
+        jnp.asarray(as_array(each), jnp.float32) for each in (means, stddevs, minvals, maxvals)
+    )
+    drawn = jax.random.truncated_normal(
+        key_of(seed), (low - mean) / deviation, (high - mean) / deviation, as_shape(shape)
+    )
+    return drawn * deviation + mean

@@ -5,6 +5,7 @@ from muster.compat.ops._candidates import fixed_unigram_candidate_sampler as fix
 from muster.compat.ops._candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
 from muster.compat.ops._candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from muster.compat.ops._generators import set_seed as set_seed
+from muster.compat.ops._more_math import random_index_shuffle as _index_shuffle
 from muster.compat.ops._random import categorical as categorical
 from muster.compat.ops._random import gamma as gamma
 from muster.compat.ops._random import normal as normal
@@ -12,9 +13,15 @@ from muster.compat.ops._random import poisson as poisson
 from muster.compat.ops._random import shuffle as shuffle
 from muster.compat.ops._random import truncated_normal as truncated_normal
 from muster.compat.ops._random import uniform as uniform
+from muster.compat.ops._stateless import stateless_binomial as stateless_binomial
 from muster.compat.ops._stateless import stateless_categorical as stateless_categorical
 from muster.compat.ops._stateless import stateless_fold_in as _stateless_fold_in
+from muster.compat.ops._stateless import stateless_gamma as stateless_gamma
 from muster.compat.ops._stateless import stateless_normal as stateless_normal
+from muster.compat.ops._stateless import (
+    stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal,
+)
+from muster.compat.ops._stateless import stateless_poisson as stateless_poisson
 from muster.compat.ops._stateless import stateless_shuffle as _stateless_shuffle
 from muster.compat.ops._stateless import stateless_split as _stateless_split
 from muster.compat.ops._stateless import stateless_truncated_normal as stateless_truncated_normal
@@ -29,6 +36,7 @@ experimental = _Names(
     "tf.random.experimental",
     Generator=Generator,
     get_global_generator=get_global_generator,
+    index_shuffle=_index_shuffle,
     set_global_generator=set_global_generator,
     stateless_fold_in=_stateless_fold_in,
     stateless_shuffle=_stateless_shuffle,

@@ -7,6 +7,7 @@ from muster.compat.ops._generators import set_seed as _set_seed
 from muster.compat.ops._random import multinomial as multinomial
 from muster.compat.tensorflow import random as _random
 
+stateless_multinomial = _random.stateless_categorical
 set_random_seed = _set_seed
 
 
