@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
-import scipy.linalg
+import scipy
 
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array
 from muster.compat.ops._needs_values import known

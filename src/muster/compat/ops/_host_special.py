@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
+import scipy
 
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._operation import operation
@@ -30,7 +30,9 @@ def _special(name: str, what: str, derivative: Callable[[Any, Any], Any]) -> Cal
         what: What it returns, for the documentation.
         derivative: Gives the derivative of ``x`` and of the function's values there.
     """
-    function = getattr(scipy.special, _OF_SCIPY.get(name, name))
+
+    def function(x: Any) -> Any:
+        return getattr(scipy.special, _OF_SCIPY.get(name, name))(x)
 
     @jax.custom_jvp
     def values_of(x: jax.Array) -> jax.Array:

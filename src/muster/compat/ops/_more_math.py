@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import qmc
+import scipy
 
 from muster.compat.ops._arrays import (
     Array,
@@ -131,7 +131,7 @@ def sobol_sample(
     dim: int, num_results: int, skip: int = 0, dtype: DTypeLike = np.float32, name: str | None = None
 ) -> Array:
     """Return points of Sobol's sequence, after the first: shape (num_results, dim), from 0 to 1."""
-    sequence = qmc.Sobol(int(dim), scramble=False)
+    sequence = scipy.stats.qmc.Sobol(int(dim), scramble=False)
     sequence.fast_forward(int(skip) + 1)
     return np.asarray(sequence.random(int(num_results))).astype(dtype)
 

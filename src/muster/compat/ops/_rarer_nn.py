@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
+import scipy
 
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._layers_of_nn import batch_normalization
