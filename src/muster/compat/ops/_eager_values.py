@@ -17,12 +17,14 @@ import numpy as np
 from muster.compat.ops._array_shape import ArrayShape
 from muster.compat.ops._patched_classes import get_shape, ref, set_shape
 from muster.data import NextValue, compute_for_next, in_dataset_function
+from muster.program import HostValue
 from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
 
 _TEXT = np.dtype(str)
 # Where operations are: here, and those of TensorFlow 1 whose arguments had other names.
-_OPERATIONS = (f"{__package__}.", "muster.compat.v1._old_arguments")
+_OF_VERSION_1 = "muster.compat.v1._old_arguments"
+_OPERATIONS = (f"{__package__}.", _OF_VERSION_1)
 
 
 class HostTensor(np.ndarray[Any, Any]):
@@ -216,9 +218,13 @@ def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
     In functions of datasets its arrays have them if one that it takes has them.
     """
 
+    # Those of TensorFlow 1 call others, which know what stands for a value of a step's batch.
+    left = HostValue if operation.__module__ == _OF_VERSION_1 else ()
+
     @functools.wraps(operation)
     def call(*args: Any, **options: Any) -> Any:
-        if any(isinstance(value, NextValue) for value in (*args, *options.values())):
+        given = (*args, *options.values())
+        if any(isinstance(value, NextValue) and not isinstance(value, left) for value in given):
             return compute_for_next(call, args, options)
         result = operation(*args, **options)
         return _with_methods(result) if HostTensor in map(type, args) else shown_result(result)
@@ -230,9 +236,13 @@ def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
 def shown_decoded(operation: Callable[..., Any]) -> Callable[..., Any]:
     """Do as `shown`; its arrays have TensorFlow's methods in functions of datasets, too."""
 
+    # Those of TensorFlow 1 call others, which know what stands for a value of a step's batch.
+    left = HostValue if operation.__module__ == _OF_VERSION_1 else ()
+
     @functools.wraps(operation)
     def call(*args: Any, **options: Any) -> Any:
-        if any(isinstance(value, NextValue) for value in (*args, *options.values())):
+        given = (*args, *options.values())
+        if any(isinstance(value, NextValue) and not isinstance(value, left) for value in given):
             return compute_for_next(call, args, options)
         return _with_methods(operation(*args, **options))
 
