@@ -106,7 +106,7 @@ def test_names_are_followed_through_imports(
 
 def test_imports_of_missing_names_and_modules(tmp_path: Path, capsys: Captured) -> None:
     source = """from tensorflow import Session, constant
-from tensorflow.contrib import seq2seq, slim
+from tensorflow.contrib import ffmpeg, slim
 import tensorflow.contrib.slim.nets as nets
 from tensorflow.python.compiler import tensorrt
 from tensorflow.examples.speech_commands import models
@@ -116,7 +116,7 @@ from .tensorflow import other
 """
     assert problems(source, tmp_path, capsys) == [
         "1: tf.Session",
-        "2: tf.contrib.seq2seq",
+        "2: tf.contrib.ffmpeg",
         "3: tf.contrib.slim.nets",
         "4: tf.python.compiler",
         "5: tf.examples.speech_commands",
