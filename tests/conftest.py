@@ -43,8 +43,7 @@ hypothesis.settings.load_profile("any machine")
 # How to compile programs that run for moments. To optimize them, and to generate code for fused operations
 # the way that makes them faster, took a quarter of the time of the tests that run several at a time.
 _QUICKLY = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
+    **jobs.QUICKLY,
     # XLA has had no other way since JAX 0.11.
     **({"xla_cpu_use_fusion_emitters": False} if version("jax") < "0.11" else {}),
 }

@@ -29,7 +29,9 @@ def free_addresses(count: int) -> list[str]:
         return [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]
 
 
-QUICKLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+# How to compile programs that run for moments.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+QUICKLY_BY_FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in QUICKLY.items())
 
 
 class _Server:
@@ -205,7 +207,7 @@ class Job:
             environ: further variables of its environment.
         """
         config = {"cluster": self.cluster, "task": {"type": kind, "index": index}}
-        environment = os.environ | {"TF_CONFIG": json.dumps(config), "XLA_FLAGS": QUICKLY, **environ}
+        environment = os.environ | {"TF_CONFIG": json.dumps(config), "XLA_FLAGS": QUICKLY_BY_FLAGS, **environ}
         command = self._command + ([] if options is None else [json.dumps(options)])
         log = self.folder / f"{len(self.tasks)}-{kind}-{index}.log"
         self.tasks.append(Task(f"{kind} {index}", command, environment, log))

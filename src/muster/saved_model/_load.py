@@ -83,7 +83,7 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     for name, record in manifest.signatures.items():
         columns = [column_from_data(each, find_file, modules.__getitem__) for each in record.columns]
         module = modules[record.module]
-        own_code = None if record.own_code is None else _OwnCode(record.own_code, files[record.own_code])
+        own_code = None if record.own_code is None else _CodeInFile(record.own_code, files[record.own_code])
         of_module = [weights[each] for each in record.weights]
         signatures[name] = Signature(name, record, columns, module, of_module, own_code)
     return SavedModel(path, signatures, manifest.files)
@@ -93,7 +93,7 @@ def _is_read(name: str) -> bool:
     return name.endswith((".stablehlo", OWN_CODE)) or name.startswith("assets" + os.sep)
 
 
-class _OwnCode:
+class _CodeInFile:
     """Calls code of the program that wrote a saved model, which it loads at the first call."""
 
     def __init__(self, name: str, data: bytes) -> None:

@@ -1,6 +1,6 @@
 """``tf.nn``: operations on windows of images: maxima with their places, dilation, transposed convolutions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -166,6 +166,13 @@ def atrous_conv2d_transpose(
     return conv2d_transpose(value, filters, output_shape, 1, padding, "NHWC", rate)
 
 
+def _pulled_back(function: Callable[[Any], Any], sizes: ArrayLike, change: ArrayLike) -> jax.Array:
+    """Return the gradient of a linear function for its argument of these sizes, of that for its result."""
+    cotangent = jnp.asarray(as_array(change))
+    pull = jax.vjp(function, jnp.zeros(as_shape(sizes), cotangent.dtype))[1]
+    return pull(cotangent)[0]  # type: ignore[no-any-return]
+
+
 @operation
 def depthwise_conv2d_backprop_input(
     input_sizes: ArrayLike,
@@ -178,12 +185,12 @@ def depthwise_conv2d_backprop_input(
     name: str | None = None,
 ) -> jax.Array:
     """Return the gradient of ``depthwise_conv2d`` for its input, of that for its result."""
-    kernel, change = jnp.asarray(as_array(filter)), jnp.asarray(as_array(out_backprop))
-    empty = jnp.zeros(as_shape(input_sizes), change.dtype)
-    pull = jax.vjp(
-        lambda each: depthwise_conv2d(each, kernel, strides, padding, data_format, dilations), empty
-    )[1]
-    return pull(change)[0]  # type: ignore[no-any-return]
+    kernel = jnp.asarray(as_array(filter))
+    return _pulled_back(
+        lambda each: depthwise_conv2d(each, kernel, strides, padding, data_format, dilations),
+        input_sizes,
+        out_backprop,
+    )
 
 
 @operation
@@ -198,12 +205,12 @@ def depthwise_conv2d_backprop_filter(
     name: str | None = None,
 ) -> jax.Array:
     """Return the gradient of ``depthwise_conv2d`` for its filter, of that for its result."""
-    value, change = jnp.asarray(as_array(input)), jnp.asarray(as_array(out_backprop))
-    empty = jnp.zeros(as_shape(filter_sizes), change.dtype)
-    pull = jax.vjp(
-        lambda each: depthwise_conv2d(value, each, strides, padding, data_format, dilations), empty
-    )[1]
-    return pull(change)[0]  # type: ignore[no-any-return]
+    value = jnp.asarray(as_array(input))
+    return _pulled_back(
+        lambda each: depthwise_conv2d(value, each, strides, padding, data_format, dilations),
+        filter_sizes,
+        out_backprop,
+    )
 
 
 @operation
@@ -219,10 +226,10 @@ def conv2d_backprop_filter(
     name: str | None = None,
 ) -> jax.Array:
     """Return the gradient of ``conv2d`` for its filters, of that for its result."""
-    value, change = jnp.asarray(as_array(input)), jnp.asarray(as_array(out_backprop))
-    empty = jnp.zeros(as_shape(filter_sizes), change.dtype)
-    pull = jax.vjp(lambda each: conv2d(value, each, strides, padding, data_format, dilations), empty)[1]
-    return pull(change)[0]  # type: ignore[no-any-return]
+    value = jnp.asarray(as_array(input))
+    return _pulled_back(
+        lambda each: conv2d(value, each, strides, padding, data_format, dilations), filter_sizes, out_backprop
+    )
 
 
 @operation

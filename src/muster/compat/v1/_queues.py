@@ -25,7 +25,7 @@ from muster.data import (
 
 
 class InputQueue:
-    """What ``tf.train.string_input_producer`` returns: the elements that come, for a reader.
+    """Gives a reader the elements of ``tf.train.string_input_producer``, one after the other.
 
     Args:
         dataset: Its elements.

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Feature(enum.Enum):
-    """What AutoGraph converts beyond branches and loops.
+    """Names the conversions of AutoGraph beyond branches and loops.
 
     Source: tensorflow/python/autograph/core/converter.py, ``Feature``.
     """

@@ -26,7 +26,7 @@ _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 class ByName(dict[str, Each]):
-    """What there is of each variable, by its name; it is also found by TensorFlow's name.
+    """Maps names of variables, TensorFlow's too, to what there is of each.
 
     Args:
         found: What there is, by name.

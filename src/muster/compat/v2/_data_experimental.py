@@ -26,7 +26,7 @@ class AutotuneAlgorithm(enum.Enum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What TensorFlow does with state that its checkpoints of pipelines lack; unused."""
+    """Says what to do with state that checkpoints of pipelines lack; unused."""
 
     WARN = 0
     IGNORE = 1

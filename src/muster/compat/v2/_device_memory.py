@@ -1,4 +1,4 @@
-"""What ``tf.config`` tells of devices: their kind, their memory, and how precisely they multiply.
+"""Names of ``tf.config`` for devices: their kind, their memory, and how precisely they multiply.
 
 Source: tensorflow/python/framework/config.py.
 """

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from muster._arrays import AnyArray
+from muster._errors import SavedModelError
 from muster.checkpoint import Checkpoint
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
 from muster.estimator._mode_keys import ModeKeys
@@ -173,9 +174,16 @@ def _traced_with_own_code(
     for ways in with_own_code(inputs, look):
         own = dataclasses.replace(setup, host=ways.host)
         try:
-            return _traced(own, checkpoint, mode, ways, weights), ways
+            exported = _traced(own, checkpoint, mode, ways, weights)
         except Exception as exc:
             failures.append(exc)
+            continue
+        if ways.host.work.learn():
+            raise SavedModelError(
+                "The model_fn computes with text otherwise in each trace, so that what it needs of the host "
+                "is not known. Let it call functions with the same arguments each time."
+            )
+        return exported, ways
     raise failures[0]
 
 

@@ -36,7 +36,7 @@ class RequestHost(HostPart):
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnCode:
+class ComputedOfText:
     """Computes, of the features of a request, what the model_fn needs of the host.
 
     Args:
@@ -90,7 +90,7 @@ def with_own_code(inputs: ModelInputs, trace: Callable[[Batch, HostPart], object
         yield dataclasses.replace(
             inputs,
             arguments=symbolic_arguments(read | computed, (), None, axes),
-            own_code=OwnCode(places, inputs.batch_keys) if places else None,
+            own_code=ComputedOfText(places, inputs.batch_keys) if places else None,
             computed=tuple(computed),
             host=RequestHost(_by_batch_key(inputs, examples[0])),
         )

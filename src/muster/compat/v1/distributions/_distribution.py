@@ -1,4 +1,4 @@
-"""What all distributions have in common."""
+"""The base class of distributions."""
 
 from typing import Any, Self
 

@@ -18,7 +18,7 @@ _penalty = _losses.of_model(_losses.wasserstein_gradient_penalty)
 
 
 class GANModel(NamedTuple):
-    """What `gan_model` computes, with the variables and functions that it was computed by."""
+    """Holds what `gan_model` computes, and the variables and functions that it takes."""
 
     generator_inputs: Any
     generated_data: Any
@@ -41,7 +41,7 @@ class GANLoss(NamedTuple):
 
 
 class GANTrainOps(NamedTuple):
-    """What `gan_train_ops` returns: the steps are taken in the model_fn."""
+    """Holds the train ops of `gan_train_ops`, whose steps are taken in the model_fn."""
 
     generator_train_op: Any
     discriminator_train_op: Any
