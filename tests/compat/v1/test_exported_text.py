@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import muster
 import muster.compat.tensorflow.compat.v1 as tf
 from muster.compat.tensorflow import contrib
 
@@ -119,3 +120,22 @@ def test_text_of_examples_is_read(tmp_path: Path) -> None:
         for text in texts
     ]
     assert ask({"examples": examples})["output"] == pytest.approx([3 * weight, -0.5 * weight])
+
+
+def test_what_each_trace_computes_otherwise_is_refused(tmp_path: Path) -> None:
+    traces = 0
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        nonlocal traces
+        if mode == tf.estimator.ModeKeys.PREDICT:
+            traces += 1
+            text = tf.strings.regex_replace(features["text"], "x", str(traces))
+            return by_number({"text": text}, labels, mode, params)
+        return by_number(features, labels, mode, params)
+
+    receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(
+        {"text": tf.FixedLenFeature([], tf.string)}
+    )
+    with pytest.raises(muster.SavedModelError, match="otherwise in each trace"):
+        exported(model_fn, {"text": np.array(["1", "2.5"])}, receiver, tmp_path)
+    assert not (tmp_path / "exported").exists()

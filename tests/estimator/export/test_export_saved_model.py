@@ -479,7 +479,8 @@ def test_extra_assets_are_copied(custom, tmp_path):
     [
         (None, TypeError, "must be a function, got None"),
         (lambda: {"x": 1}, TypeError, "must return a ServingInputReceiver"),
-        (raw_fn(["town"]), ValueError, "feature town is text, and a model_fn computes with"),
+        (raw_fn(["day"]), KeyError, "gives the features: day. "),
+        (raw_fn(["town"]), KeyError, "gives the features: town. "),
         (
             lambda: ServingInputReceiver(
                 {"x": Placeholder(np.float32, [None, 3])}, {"y": Placeholder(np.float32, [None, 3])}

@@ -118,10 +118,18 @@ def _signatures(
     """
     receiver = _called(receiver_fn, mode)
     inputs = model_inputs(setup, receiver, mode)
-    if inputs.for_own_code:
-        exported, inputs = _traced_with_own_code(setup, checkpoint, mode, inputs, weights)
-    else:
-        exported = _traced(setup, checkpoint, mode, inputs, weights)
+    try:
+        if inputs.for_own_code:
+            exported, inputs = _traced_with_own_code(setup, checkpoint, mode, inputs, weights)
+        else:
+            exported = _traced(setup, checkpoint, mode, inputs, weights)
+    except KeyError as exc:
+        given = ", ".join(sorted(receiver.features)) if isinstance(receiver.features, Mapping) else "one tensor"
+        exc.add_note(
+            f"serving_input_receiver_fn gives the features: {given}. Should the model_fn read others, let it "
+            "return these, too."
+        )
+        raise
     plans = plan_signatures(
         exported.outputs, receiver.receiver_tensors, receiver.receiver_tensors_alternatives
     )
