@@ -124,7 +124,9 @@ def _signatures(
         else:
             exported = _traced(setup, checkpoint, mode, inputs, weights)
     except KeyError as exc:
-        given = ", ".join(sorted(receiver.features)) if isinstance(receiver.features, Mapping) else "one tensor"
+        given = (
+            ", ".join(sorted(receiver.features)) if isinstance(receiver.features, Mapping) else "one tensor"
+        )
         exc.add_note(
             f"serving_input_receiver_fn gives the features: {given}. Should the model_fn read others, let it "
             "return these, too."
