@@ -196,3 +196,17 @@ def test_fused_cells_go_over_sequences_in_both_directions() -> None:
     assert found["adapted"].shape == (5, 3, 3)
     with pytest.raises(ValueError, match="no peepholes"):
         tf.contrib.rnn.LSTMBlockFusedCell(4, use_peephole=True)
+
+
+def test_gates_see_the_memory_through_peepholes_as_in_tensorflow() -> None:
+    def by_shape(shape: Any, dtype: Any = None) -> Any:
+        return np.random.RandomState(sum(shape)).randn(*shape).astype(np.float32) * np.float32(0.5)
+
+    cell = tf.nn.rnn_cell.LSTMCell(4, use_peepholes=True, initializer=by_shape)
+    outputs, _ = tf.nn.dynamic_rnn(cell, X, dtype=tf.float32)
+    expected = [
+        [-0.0011, 0.0583, 0.028, -0.04],
+        [-0.0308, 0.228, -0.0654, 0.2288],
+        [0.0953, 0.0029, -0.2076, 0.0567],
+    ]
+    np.testing.assert_allclose(outputs[:, -1], expected, atol=6e-5)

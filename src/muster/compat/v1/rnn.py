@@ -50,27 +50,19 @@ def dynamic_rnn(
     state = cell.zero_state(steps.shape[1], dtype or steps.dtype) if initial_state is None else initial_state
     state = jax.tree.map(lambda each: jnp.asarray(as_array(each)), state)
     with variable_scope(scope or "rnn"), unnamed(), numbered():
-        keys: list[jax.Array] = []
-
-        def first_key() -> jax.Array:
-            keys[:] = keys or [_key()]
-            return keys[0]
-
-        with _with_keys(first_key):
+        keys = StepKeys()
+        with keys.before():
             cell(steps[0], state)  # creates what it needs, outside of the loop
 
         def step(state: Any, now: tuple[Any, Any]) -> tuple[Any, Any]:
             time, here = now
-            with (
-                variable_scope(get_variable_scope(), reuse=True),
-                _with_keys(lambda: jax.random.fold_in(keys[0], time)),
-            ):
+            with variable_scope(get_variable_scope(), reuse=True), keys.at(time):
                 output, new = cell(here, state)
             if lengths is not None:
                 going = time < lengths
-                output = jax.tree.map(lambda each: jnp.where(_like(going, each), each, 0), output)
+                output = jax.tree.map(lambda each: jnp.where(like(going, each), each, 0), output)
                 new = jax.tree.map(
-                    lambda after, before: jnp.where(_like(going, after), after, before), new, state
+                    lambda after, before: jnp.where(like(going, after), after, before), new, state
                 )
             return new, output
 
@@ -256,12 +248,42 @@ def reverse_sequence(
     return jnp.moveaxis(moved[rows, chosen], (0, 1), (batch, time))
 
 
-def _like(flags: jax.Array, values: jax.Array) -> jax.Array:
+def like(flags: jax.Array, values: jax.Array) -> jax.Array:
     """Give flags of examples as many axes as values have."""
-    return flags.reshape(flags.shape + (1,) * (values.ndim - 1))
+    return flags.reshape(flags.shape + (1,) * (values.ndim - flags.ndim))
 
 
-def _key() -> jax.Array:
+def random_key() -> jax.Array:
+    """Return a random key of the step that calls cells: of its time step, within a loop over these."""
+    new_key = STEP_KEY.get()
+    return _step_key() if new_key is None else new_key()
+
+
+class StepKeys:
+    """Random keys of time steps, which follow from one that is drawn before their loop."""
+
+    def __init__(self) -> None:
+        self._drawn: jax.Array | None = None
+
+    @contextlib.contextmanager
+    def before(self) -> Iterator[None]:
+        """Give keys to what is called before the loop, and asks for the same as within."""
+        with _with_keys(self._first):
+            yield
+
+    @contextlib.contextmanager
+    def at(self, time: Any) -> Iterator[None]:
+        """Give keys to what a time step calls."""
+        with _with_keys(lambda: jax.random.fold_in(self._first(), time)):
+            yield
+
+    def _first(self) -> jax.Array:
+        if self._drawn is None:
+            self._drawn = _step_key()
+        return self._drawn
+
+
+def _step_key() -> jax.Array:
     """Return a random key of the step, which differs at every step."""
     seed, count = jnp.asarray(keras.random.SeedGenerator().next(), "uint32")
     return jax.random.fold_in(jax.random.key(seed), count)

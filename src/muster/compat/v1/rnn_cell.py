@@ -178,7 +178,7 @@ class LSTMCell(BasicLSTMCell):
 
     Args:
         num_units: The number of units.
-        use_peepholes: Only False.
+        use_peepholes: Whether gates see the memory, each value by a weight.
         cell_clip: Clips the memory to this absolute value; None for none.
         initializer: Of the kernel.
         num_proj: The size of the output, which a matrix projects to; None for none.
@@ -191,9 +191,6 @@ class LSTMCell(BasicLSTMCell):
         reuse: Unused.
         name: The name of the cell.
         dtype: Unused.
-
-    Raises:
-        ValueError: It is to have peepholes.
     """
 
     def __init__(
@@ -215,8 +212,7 @@ class LSTMCell(BasicLSTMCell):
         **unused: Any,
     ) -> None:
         super().__init__(num_units, forget_bias, state_is_tuple, activation, name=name)
-        if use_peepholes:
-            raise ValueError("LSTMCell has no peepholes here: leave use_peepholes out.")
+        self._use_peepholes = use_peepholes
         self._kernel_initializer = initializer
         self._cell_clip = cell_clip
         self._num_proj = num_proj
@@ -234,10 +230,12 @@ class LSTMCell(BasicLSTMCell):
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         memory, before = state if self._state_is_tuple else jnp.split(state, [self._num_units], axis=1)
         i, j, f, o = jnp.split(self._linear([inputs, before], 4 * self._num_units), 4, axis=1)
-        memory = memory * jax.nn.sigmoid(f + self._forget_bias) + jax.nn.sigmoid(i) * self._activation(j)
+        kept = jax.nn.sigmoid(f + self._forget_bias + self._peephole("f", memory))
+        added = jax.nn.sigmoid(i + self._peephole("i", memory)) * self._activation(j)
+        memory = memory * kept + added
         if self._cell_clip is not None:
             memory = jnp.clip(memory, -self._cell_clip, self._cell_clip)
-        output = self._activation(memory) * jax.nn.sigmoid(o)
+        output = self._activation(memory) * jax.nn.sigmoid(o + self._peephole("o", memory))
         if self._num_proj:
             with variable_scope("projection"):
                 kernel = get_variable(
@@ -249,6 +247,13 @@ class LSTMCell(BasicLSTMCell):
         return output, LSTMStateTuple(memory, output) if self._state_is_tuple else jnp.concatenate(
             [memory, output], 1
         )
+
+    def _peephole(self, gate: str, memory: Any) -> Any:
+        """Return what a gate sees of the memory."""
+        if not self._use_peepholes:
+            return 0
+        name, shape = f"w_{gate}_diag", [self._num_units]
+        return get_variable(name, shape, initializer=self._kernel_initializer).value * memory
 
 
 class MultiRNNCell(RNNCell):

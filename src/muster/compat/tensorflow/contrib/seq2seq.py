@@ -1,3 +1,30 @@
 """``tf.contrib.seq2seq``."""
 
-from muster.compat.v1.contrib.seq2seq import sequence_loss as sequence_loss
+from muster.compat.v1.contrib.seq2seq._attention import AttentionMechanism as AttentionMechanism
+from muster.compat.v1.contrib.seq2seq._attention import AttentionWrapper as AttentionWrapper
+from muster.compat.v1.contrib.seq2seq._attention import AttentionWrapperState as AttentionWrapperState
+from muster.compat.v1.contrib.seq2seq._attention import BahdanauAttention as BahdanauAttention
+from muster.compat.v1.contrib.seq2seq._attention import LuongAttention as LuongAttention
+from muster.compat.v1.contrib.seq2seq._attention import hardmax as hardmax
+from muster.compat.v1.contrib.seq2seq._beam_search import BeamSearchDecoder as BeamSearchDecoder
+from muster.compat.v1.contrib.seq2seq._beam_search import BeamSearchDecoderOutput as BeamSearchDecoderOutput
+from muster.compat.v1.contrib.seq2seq._beam_search import BeamSearchDecoderState as BeamSearchDecoderState
+from muster.compat.v1.contrib.seq2seq._beam_search import (
+    FinalBeamSearchDecoderOutput as FinalBeamSearchDecoderOutput,
+)
+from muster.compat.v1.contrib.seq2seq._beam_search import gather_tree as gather_tree
+from muster.compat.v1.contrib.seq2seq._beam_search import tile_batch as tile_batch
+from muster.compat.v1.contrib.seq2seq._decoding import BasicDecoder as BasicDecoder
+from muster.compat.v1.contrib.seq2seq._decoding import BasicDecoderOutput as BasicDecoderOutput
+from muster.compat.v1.contrib.seq2seq._decoding import Decoder as Decoder
+from muster.compat.v1.contrib.seq2seq._decoding import dynamic_decode as dynamic_decode
+from muster.compat.v1.contrib.seq2seq._helpers import CustomHelper as CustomHelper
+from muster.compat.v1.contrib.seq2seq._helpers import GreedyEmbeddingHelper as GreedyEmbeddingHelper
+from muster.compat.v1.contrib.seq2seq._helpers import Helper as Helper
+from muster.compat.v1.contrib.seq2seq._helpers import InferenceHelper as InferenceHelper
+from muster.compat.v1.contrib.seq2seq._helpers import SampleEmbeddingHelper as SampleEmbeddingHelper
+from muster.compat.v1.contrib.seq2seq._helpers import (
+    ScheduledEmbeddingTrainingHelper as ScheduledEmbeddingTrainingHelper,
+)
+from muster.compat.v1.contrib.seq2seq._helpers import TrainingHelper as TrainingHelper
+from muster.compat.v1.contrib.seq2seq._loss import sequence_loss as sequence_loss

@@ -1,4 +1,4 @@
-"""``tf.contrib.seq2seq``."""
+"""Losses of sequences."""
 
 from collections.abc import Callable
 
