@@ -133,3 +133,102 @@ def test_devices_are_listed_by_name():
     devices = tf.contrib.eager.list_devices()
     assert devices[0] == "/job:localhost/replica:0/task:0/device:CPU:0"
     assert tf.contrib.eager.num_gpus() == sum("device:GPU" in name for name in devices)
+
+
+def test_separable_convolutions_mix_channels_if_told() -> None:
+    images = np.arange(32, dtype=np.float32).reshape(1, 4, 4, 2)
+    ones = {"weights_initializer": tf.ones_initializer(), "scope": "once"}
+
+    def step(_: Any) -> dict[str, Any]:
+        alone = slim.separable_conv2d(images, None, [3, 3], depth_multiplier=1, stride=2, **ones)
+        mixed = slim.separable_conv2d(images, 5, 3, padding="VALID", weights_regularizer=None)
+        wide = layers.conv1d(images[0], 3, 2, scope="wide", normalizer_fn=slim.batch_norm)
+        names = [each.path for each in slim.get_model_variables()]
+        return {"alone": alone, "mixed": mixed, "wide": wide, "names": jnp.float32(len(names))}
+
+    found = outputs_of(step)
+    sums = [[images[0, :3, :3].sum((0, 1)), images[0, :3, 2:].sum((0, 1))]]
+    sums += [[images[0, 2:, :3].sum((0, 1)), images[0, 2:, 2:].sum((0, 1))]]
+    np.testing.assert_allclose(found["alone"][0], sums)
+    assert found["mixed"].shape == (1, 2, 2, 5)
+    assert found["wide"].shape == (4, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("groups", "axes"), [(1, (1, 2, 3)), (2, None), (4, (1, 2))], ids=["layer", "two groups", "instance"]
+)
+def test_norms_of_groups(groups: int, axes: Any) -> None:
+    images = np.random.default_rng(1).normal(2, 3, (2, 3, 3, 4)).astype(np.float32)
+    one = outputs_of(lambda _: {"y": layers.group_norm(images, groups)})["y"]
+    if axes is None:
+        halves = np.split(images, 2, axis=3)
+        wanted = np.concatenate([normalized(half, (1, 2, 3)) for half in halves], axis=3)
+    else:
+        wanted = normalized(images, axes)
+    np.testing.assert_allclose(one, wanted, rtol=1e-4, atol=1e-5)
+    if groups == 4:
+        other = outputs_of(lambda _: {"y": layers.instance_norm(images)})["y"]
+        np.testing.assert_allclose(other, wanted, rtol=1e-4, atol=1e-5)
+
+
+def normalized(values: Any, axes: Any) -> Any:
+    return (values - values.mean(axes, keepdims=True)) / np.sqrt(values.var(axes, keepdims=True) + 1e-6)
+
+
+def test_wrong_groups_are_refused() -> None:
+    with pytest.raises(ValueError, match="4 channels are not divided by 3 groups"):
+        layers.group_norm(np.zeros((1, 2, 2, 4), np.float32), 3)
+
+
+def test_variables_are_found_by_scopes_and_names() -> None:
+    def step(_: Any) -> dict[str, Any]:
+        slim.fully_connected(X, 2, scope="one")
+        with tf.variable_scope("two"):
+            slim.fully_connected(X, 2, scope="logits")
+        paths = [
+            [each.path for each in found]
+            for found in (
+                slim.get_variables("two"),
+                slim.get_variables_by_suffix("bias"),
+                slim.get_variables_by_name("kernel", "one"),
+                slim.get_variables_to_restore(exclude=["two/logits"]),
+                slim.get_variables_to_restore(include=["two"]),
+            )
+        ]
+        assert paths == [
+            ["two/logits/kernel", "two/logits/bias"],
+            ["one/bias", "two/logits/bias"],
+            ["one/kernel"],
+            ["one/kernel", "one/bias"],
+            ["two/logits/kernel", "two/logits/bias"],
+        ]
+        return {}
+
+    outputs_of(step)
+
+
+def test_variables_start_from_a_checkpoint_that_may_lack_some(tmp_path: Path, caplog: Any) -> None:
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        weight = tf.get_variable("weight", [], initializer=tf.constant_initializer(params["start"]))
+        if params["source"]:
+            tf.get_variable("added", [], initializer=tf.zeros_initializer())
+            restore = slim.assign_from_checkpoint_fn(
+                params["source"], slim.get_variables_to_restore(), ignore_missing_vars=params["ignore"]
+            )
+            assert restore(None) is None
+        loss = weight * 1.0
+        train_op = tf.train.GradientDescentOptimizer(1.0).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def trained(name: str, **params: Any) -> Any:
+        params = {"start": 5.0, "source": None, "ignore": True} | params
+        estimator = tf.estimator.Estimator(model_fn, tmp_path / name, params=params)
+        return estimator.train(lambda: {"x": np.zeros(2, np.float32)}, max_steps=1)
+
+    first = trained("first")
+    assert first.get_variable_value("weight") == 4
+    second = trained("second", start=0.0, source=first.latest_checkpoint())
+    assert second.get_variable_value("weight") == 3
+    assert "Variable added missing in checkpoint" in caplog.text
+    with pytest.raises(ValueError, match="added is not found"):
+        trained("third", source=first.latest_checkpoint(), ignore=False)

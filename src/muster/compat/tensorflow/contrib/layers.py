@@ -14,9 +14,13 @@ from muster.compat.v1.contrib.columns import sparse_column_with_keys as sparse_c
 from muster.compat.v1.contrib.layers import avg_pool2d as avg_pool2d
 from muster.compat.v1.contrib.layers import batch_norm as batch_norm
 from muster.compat.v1.contrib.layers import bias_add as bias_add
+from muster.compat.v1.contrib.layers import conv1d as conv1d
+from muster.compat.v1.contrib.layers import conv1d as convolution1d
 from muster.compat.v1.contrib.layers import conv2d as conv2d
 from muster.compat.v1.contrib.layers import conv2d as convolution2d
 from muster.compat.v1.contrib.layers import conv2d_transpose as conv2d_transpose
+from muster.compat.v1.contrib.layers import conv3d as conv3d
+from muster.compat.v1.contrib.layers import conv3d as convolution3d
 from muster.compat.v1.contrib.layers import dropout as dropout
 from muster.compat.v1.contrib.layers import embed_sequence as embed_sequence
 from muster.compat.v1.contrib.layers import flatten as flatten
@@ -30,6 +34,10 @@ from muster.compat.v1.contrib.layers import repeat as repeat
 from muster.compat.v1.contrib.layers import softmax as softmax
 from muster.compat.v1.contrib.layers import stack as stack
 from muster.compat.v1.contrib.layers import unit_norm as unit_norm
+from muster.compat.v1.contrib.more_layers import group_norm as group_norm
+from muster.compat.v1.contrib.more_layers import instance_norm as instance_norm
+from muster.compat.v1.contrib.more_layers import separable_conv2d as separable_conv2d
+from muster.compat.v1.contrib.more_layers import separable_conv2d as separable_convolution2d
 from muster.compat.v1.contrib.regularizers import apply_regularization as apply_regularization
 from muster.compat.v1.contrib.regularizers import l1_l2_regularizer as l1_l2_regularizer
 from muster.compat.v1.contrib.regularizers import l1_regularizer as l1_regularizer

@@ -1,14 +1,27 @@
 """``tf.contrib.slim``: layers, and their default arguments; an Estimator trains."""
 
 from muster.compat._names import Names as _Names
+from muster.compat.tensorflow.contrib import losses as losses
+from muster.compat.tensorflow.contrib import metrics as metrics
+from muster.compat.v1._step import get_global_step as get_global_step
+from muster.compat.v1._step import get_or_create_global_step as create_global_step
+from muster.compat.v1._step import get_or_create_global_step as get_or_create_global_step
+from muster.compat.v1._step import trainable_variables as get_model_variables
+from muster.compat.v1._step import trainable_variables as get_trainable_variables
+from muster.compat.v1._variables import get_variable as model_variable
+from muster.compat.v1._variables import get_variable as variable
 from muster.compat.v1.contrib.arg_scopes import add_arg_scope as add_arg_scope
 from muster.compat.v1.contrib.arg_scopes import arg_scope as arg_scope
 from muster.compat.v1.contrib.layers import avg_pool2d as avg_pool2d
 from muster.compat.v1.contrib.layers import batch_norm as batch_norm
 from muster.compat.v1.contrib.layers import bias_add as bias_add
+from muster.compat.v1.contrib.layers import conv1d as conv1d
+from muster.compat.v1.contrib.layers import conv1d as convolution1d
 from muster.compat.v1.contrib.layers import conv2d as conv2d
 from muster.compat.v1.contrib.layers import conv2d as convolution2d
 from muster.compat.v1.contrib.layers import conv2d_transpose as conv2d_transpose
+from muster.compat.v1.contrib.layers import conv3d as conv3d
+from muster.compat.v1.contrib.layers import conv3d as convolution3d
 from muster.compat.v1.contrib.layers import dropout as dropout
 from muster.compat.v1.contrib.layers import flatten as flatten
 from muster.compat.v1.contrib.layers import fully_connected as fully_connected
@@ -19,10 +32,20 @@ from muster.compat.v1.contrib.layers import repeat as repeat
 from muster.compat.v1.contrib.layers import softmax as softmax
 from muster.compat.v1.contrib.layers import stack as stack
 from muster.compat.v1.contrib.layers import unit_norm as unit_norm
+from muster.compat.v1.contrib.more_layers import group_norm as group_norm
+from muster.compat.v1.contrib.more_layers import instance_norm as instance_norm
+from muster.compat.v1.contrib.more_layers import separable_conv2d as separable_conv2d
+from muster.compat.v1.contrib.more_layers import separable_conv2d as separable_convolution2d
+from muster.compat.v1.contrib.regularizers import l1_l2_regularizer as l1_l2_regularizer
 from muster.compat.v1.contrib.regularizers import l1_regularizer as l1_regularizer
 from muster.compat.v1.contrib.regularizers import l2_regularizer as l2_regularizer
 from muster.compat.v1.contrib.regularizers import variance_scaling_initializer as variance_scaling_initializer
 from muster.compat.v1.contrib.regularizers import xavier_initializer as xavier_initializer
+from muster.compat.v1.contrib.slim_variables import assign_from_checkpoint_fn as assign_from_checkpoint_fn
+from muster.compat.v1.contrib.slim_variables import get_variables as get_variables
+from muster.compat.v1.contrib.slim_variables import get_variables_by_name as get_variables_by_name
+from muster.compat.v1.contrib.slim_variables import get_variables_by_suffix as get_variables_by_suffix
+from muster.compat.v1.contrib.slim_variables import get_variables_to_restore as get_variables_to_restore
 from muster.compat.v1.contrib.training import create_train_op as _create_train_op
 
 learning = _Names("tf.contrib.slim.learning", create_train_op=_create_train_op)

@@ -68,7 +68,7 @@ def fully_connected(
         name=scope,
         reuse=reuse,
     )
-    return _finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+    return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
 
 
 def linear(inputs: ArrayLike, num_outputs: int, **kwargs: Any) -> jax.Array:
@@ -81,47 +81,52 @@ def relu(inputs: ArrayLike, num_outputs: int, **kwargs: Any) -> jax.Array:
     return fully_connected(inputs, num_outputs, **kwargs)
 
 
-@add_arg_scope
-def conv2d(
-    inputs: ArrayLike,
-    num_outputs: int,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] = 1,
-    padding: str = "SAME",
-    data_format: str | None = None,
-    rate: int | Sequence[int] = 1,
-    activation_fn: Function = jax.nn.relu,
-    normalizer_fn: Function = None,
-    normalizer_params: dict[str, Any] | None = None,
-    weights_initializer: Any = "glorot_uniform",
-    weights_regularizer: Any = None,
-    biases_initializer: Any = "zeros",
-    biases_regularizer: Any = None,
-    reuse: Any = None,
-    variables_collections: object = None,
-    outputs_collections: object = None,
-    trainable: bool = True,
-    scope: str | None = None,
-) -> jax.Array:
-    """Apply a 2D convolution, and add biases or normalize, then apply a function; as `fully_connected`."""
-    outputs = layers.conv2d(
-        inputs,
-        num_outputs,
-        kernel_size,
-        stride,
-        padding.lower(),
-        dilation_rate=rate,
-        use_bias=normalizer_fn is None and biases_initializer is not None,
-        kernel_initializer=weights_initializer,
-        bias_initializer=biases_initializer,
-        kernel_regularizer=weights_regularizer,
-        bias_regularizer=biases_regularizer,
-        trainable=trainable,
-        name=scope,
-        reuse=reuse,
-        **_format(data_format),
-    )
-    return _finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+def _convolution(convolve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    """Give a convolution of ``tf.layers`` contrib's arguments."""
+
+    def convolution(
+        inputs: ArrayLike,
+        num_outputs: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: str = "SAME",
+        data_format: str | None = None,
+        rate: int | Sequence[int] = 1,
+        activation_fn: Function = jax.nn.relu,
+        normalizer_fn: Function = None,
+        normalizer_params: dict[str, Any] | None = None,
+        weights_initializer: Any = "glorot_uniform",
+        weights_regularizer: Any = None,
+        biases_initializer: Any = "zeros",
+        biases_regularizer: Any = None,
+        reuse: Any = None,
+        variables_collections: object = None,
+        outputs_collections: object = None,
+        trainable: bool = True,
+        scope: str | None = None,
+    ) -> jax.Array:
+        """Apply a convolution, and add biases or normalize, then apply a function; as `fully_connected`."""
+        outputs = convolve(
+            inputs,
+            num_outputs,
+            kernel_size,
+            stride,
+            padding.lower(),
+            dilation_rate=rate,
+            use_bias=normalizer_fn is None and biases_initializer is not None,
+            kernel_initializer=weights_initializer,
+            bias_initializer=biases_initializer,
+            kernel_regularizer=weights_regularizer,
+            bias_regularizer=biases_regularizer,
+            trainable=trainable,
+            name=scope,
+            reuse=reuse,
+            **format_of(data_format),
+        )
+        return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+
+    convolution.__name__ = convolution.__qualname__ = convolve.__name__
+    return add_arg_scope(convolution)
 
 
 @add_arg_scope
@@ -160,9 +165,9 @@ def conv2d_transpose(
         trainable=trainable,
         name=scope,
         reuse=reuse,
-        **_format(data_format),
+        **format_of(data_format),
     )
-    return _finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+    return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
 
 
 @add_arg_scope
@@ -176,7 +181,7 @@ def max_pool2d(
     scope: str | None = None,
 ) -> jax.Array:
     """Return the largest value of each window."""
-    return layers.max_pooling2d(inputs, kernel_size, stride, padding.lower(), **_format(data_format))
+    return layers.max_pooling2d(inputs, kernel_size, stride, padding.lower(), **format_of(data_format))
 
 
 @add_arg_scope
@@ -190,7 +195,7 @@ def avg_pool2d(
     scope: str | None = None,
 ) -> jax.Array:
     """Return the mean of each window."""
-    return layers.average_pooling2d(inputs, kernel_size, stride, padding.lower(), **_format(data_format))
+    return layers.average_pooling2d(inputs, kernel_size, stride, padding.lower(), **format_of(data_format))
 
 
 @add_arg_scope
@@ -395,13 +400,20 @@ def repeat(inputs: Any, repetitions: int, layer: Callable[..., Any], *args: Any,
     return inputs
 
 
-def _finished(
+def finished(
     outputs: jax.Array, normalizer: Function, params: dict[str, Any] | None, activation: Function
 ) -> jax.Array:
+    """Apply what a layer ends with."""
     if normalizer is not None:
         outputs = normalizer(outputs, **(params or {}))
     return outputs if activation is None else activation(outputs)
 
 
-def _format(data_format: str | None) -> dict[str, Any]:
+def format_of(data_format: str | None) -> dict[str, Any]:
+    """Return the argument for the format that ``tf.layers`` takes."""
     return {"data_format": "channels_first" if (data_format or "").startswith("NC") else "channels_last"}
+
+
+conv1d = _convolution(layers.conv1d)
+conv2d = _convolution(layers.conv2d)
+conv3d = _convolution(layers.conv3d)
