@@ -283,7 +283,7 @@ def test_what_is_not_there_is_on_the_page() -> None:
         ("tf.compat.v2.Session", "tf.Session"),
         ("tf.compat.v1.image.resize_bicubic", "tf.image.resize_bicubic"),
         ("tf.image.generate_bounding_box_proposals", "tf.image.*"),
-        ("tf.contrib.layers.group_norm", "tf.contrib.layers.*"),
+        ("tf.contrib.layers.maxout", "tf.contrib.layers.*"),
         ("tf.compat.v1.metrics.streaming_mean", "tf.metrics.*"),
         ("tf.keras.backend.get_variable_shape", "tf.keras.backend.*"),
         ("tfds.folder_dataset", "tfds.*"),

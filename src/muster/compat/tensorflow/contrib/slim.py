@@ -1,8 +1,8 @@
 """``tf.contrib.slim``: layers, and their default arguments; an Estimator trains."""
 
 from muster.compat._names import Names as _Names
-from muster.compat.tensorflow.contrib import losses as losses
-from muster.compat.tensorflow.contrib import metrics as metrics
+from muster.compat.tensorflow.contrib import losses as _losses
+from muster.compat.tensorflow.contrib import metrics as _metrics
 from muster.compat.v1._step import get_global_step as get_global_step
 from muster.compat.v1._step import get_or_create_global_step as create_global_step
 from muster.compat.v1._step import get_or_create_global_step as get_or_create_global_step
@@ -49,3 +49,9 @@ from muster.compat.v1.contrib.slim_variables import get_variables_to_restore as 
 from muster.compat.v1.contrib.training import create_train_op as _create_train_op
 
 learning = _Names("tf.contrib.slim.learning", create_train_op=_create_train_op)
+losses = _Names(
+    "tf.contrib.slim.losses", **{name: each for name, each in vars(_losses).items() if name[0] != "_"}
+)
+metrics = _Names(
+    "tf.contrib.slim.metrics", **{name: each for name, each in vars(_metrics).items() if name[0] != "_"}
+)

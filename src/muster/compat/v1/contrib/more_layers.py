@@ -211,7 +211,7 @@ def _by_channel(
 
     def variable(name: str) -> jax.Array:
         made = get_variable(name, [values.shape[axis]], initializer=initializers[name], trainable=trainable)
-        return made.value.reshape(shape)
+        return jnp.reshape(made.value, shape)
 
     if scale:
         values = values * variable("gamma")

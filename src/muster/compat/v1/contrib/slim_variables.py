@@ -5,7 +5,7 @@ Source: tensorflow/contrib/framework/python/ops/variables.py of TensorFlow 1.15.
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from muster._keras import keras
@@ -58,7 +58,7 @@ def get_variables_to_restore(
 
 def assign_from_checkpoint_fn(
     model_path: str | os.PathLike[str],
-    var_list: Mapping[str, Any] | Iterable[Any],
+    var_list: Mapping[str, Any] | Sequence[Any],
     ignore_missing_vars: bool = False,
     reshape_variables: bool = False,
 ) -> Callable[..., None]:
@@ -78,7 +78,9 @@ def assign_from_checkpoint_fn(
     """
     if reshape_variables:
         raise ValueError("Values of a checkpoint are not reshaped here: leave reshape_variables out.")
-    wanted = dict(var_list) if isinstance(var_list, Mapping) else {each.path: each for each in var_list}
+    wanted: dict[str, Any] = (
+        dict(var_list) if isinstance(var_list, Mapping) else {each.path: each for each in var_list}
+    )
     if ignore_missing_vars:
         stored = list_either(find_checkpoint(model_path) or os.fspath(model_path))
         for name in [name for name in wanted if name not in stored]:
