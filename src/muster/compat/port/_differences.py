@@ -42,6 +42,8 @@ DIFFERENCES = {
     "tf.contrib.learn.Experiment": "eval_metrics and what was deprecated in TensorFlow 1.15 are left out",
     "tf.contrib.learn.learn_runner.run": "with run_config only; by default each task of a cluster does its "
     "part",
+    "tf.contrib.seq2seq": "in a step, zeros follow what is decoded, up to maximum_iterations, which is a "
+    "Python number; no monotonic attention",
     "tf.data.Dataset": "order is always deterministic; the position can be saved",
     "tf.data.Dataset.make_one_shot_iterator": "get_next() stands for all elements, for an input_fn to "
     "return, and for operations",
@@ -178,7 +180,7 @@ DIFFERENCES = {
     "tf.name_scope": "names variables, and values that have a name; entered again by the same name, a scope "
     "has a number in names of values alone",
     "tf.nn.dynamic_rnn": "with the cells of tf.compat.v1.nn.rnn_cell and TensorFlow's variables; no "
-    "peepholes, no variational dropout",
+    "variational dropout",
     "tf.nn.embedding_lookup": "of shards; of a variable or an array, keras.ops.take",
     "tf.nn.embedding_lookup_sparse": "takes ids padded with -1, too; examples without ids are never lost",
     "tf.nn.nce_loss": "partition_strategy is unused: weights are one table",

@@ -21,6 +21,22 @@ class _WithoutScope(LSTMCell):
         return self.call(inputs, state)
 
 
+class LSTMBlockCell(LSTMCell):
+    """An LSTM cell; see `LSTMBlockFusedCell` for its arguments."""
+
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        cell_clip: float | None = None,
+        use_peephole: bool = False,
+        dtype: DTypeLike = None,
+        reuse: Any = None,
+        name: str = "lstm_cell",
+    ) -> None:
+        super().__init__(num_units, use_peephole, cell_clip, forget_bias=forget_bias, name=name)
+
+
 class LSTMBlockFusedCell:
     """An LSTM over sequences, shape (time, batch, …): returns outputs and the last state.
 
@@ -28,13 +44,10 @@ class LSTMBlockFusedCell:
         num_units: The number of units.
         forget_bias: Added to the forget gate's bias.
         cell_clip: Clips the memory to this absolute value; None for none.
-        use_peephole: Only False.
+        use_peephole: Whether gates see the memory, each value by a weight.
         reuse: Unused: called again, it takes its variables again.
         dtype: Unused.
         name: The name of the scope of its variables.
-
-    Raises:
-        ValueError: It is to have peepholes.
     """
 
     def __init__(
@@ -47,10 +60,8 @@ class LSTMBlockFusedCell:
         dtype: DTypeLike = None,
         name: str = "lstm_fused_cell",
     ) -> None:
-        if use_peephole:
-            raise ValueError("LSTMBlockFusedCell has no peepholes here: leave use_peephole out.")
         self.num_units = num_units
-        self._cell = _WithoutScope(num_units, cell_clip=cell_clip, forget_bias=forget_bias)
+        self._cell = _WithoutScope(num_units, use_peephole, cell_clip, forget_bias=forget_bias)
         self._name = name
         self._scope: Any = None
 
