@@ -200,16 +200,21 @@ def test_gates_see_the_memory_through_peepholes_as_in_tensorflow() -> None:
     def by_shape(shape: Any, dtype: Any = None) -> Any:
         return np.random.RandomState(sum(shape)).randn(*shape).astype(np.float32) * np.float32(0.5)
 
-    cell = tf.nn.rnn_cell.LSTMCell(4, use_peepholes=True, initializer=by_shape)
-    outputs, _ = tf.nn.dynamic_rnn(cell, X, dtype=tf.float32)
-    with tf.variable_scope("other", initializer=by_shape):
-        block = tf.contrib.rnn.LSTMBlockCell(4, use_peephole=True)
-        same, _ = tf.nn.dynamic_rnn(block, X, dtype=tf.float32)
-        fused, _ = tf.contrib.rnn.LSTMBlockFusedCell(4, use_peephole=True)(X.swapaxes(0, 1), dtype=tf.float32)
-    np.testing.assert_allclose(same, fused.swapaxes(0, 1), rtol=1e-6)
+    def build() -> Any:
+        cell = tf.nn.rnn_cell.LSTMCell(4, use_peepholes=True, initializer=by_shape)
+        outputs, _ = tf.nn.dynamic_rnn(cell, X, dtype=tf.float32)
+        with tf.variable_scope("other", initializer=by_shape):
+            block = tf.contrib.rnn.LSTMBlockCell(4, use_peephole=True)
+            same, _ = tf.nn.dynamic_rnn(block, X, dtype=tf.float32)
+            fused = tf.contrib.rnn.LSTMBlockFusedCell(4, use_peephole=True)
+            also, _ = fused(X.swapaxes(0, 1), dtype=tf.float32)
+        return {"outputs": outputs, "same": same, "also": also}
+
+    found = run(build)
     expected = [
         [-0.0011, 0.0583, 0.028, -0.04],
         [-0.0308, 0.228, -0.0654, 0.2288],
         [0.0953, 0.0029, -0.2076, 0.0567],
     ]
-    np.testing.assert_allclose(outputs[:, -1], expected, atol=6e-5)
+    np.testing.assert_allclose(found["outputs"][:, -1], expected, atol=6e-5)
+    np.testing.assert_allclose(found["same"], found["also"].swapaxes(0, 1), rtol=1e-6)
