@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from v1_steps import outputs_of
@@ -54,3 +55,20 @@ def test_names_of_layers_may_have_scopes():
         return {"outputs": outputs, "again": again}
 
     assert outputs_of(build)["outputs"].shape == (1, 3)
+
+
+def test_a_layer_in_a_scope_that_is_used_again_has_the_weights_of_the_first() -> None:
+    def step(_: Any) -> dict[str, Any]:
+        x = np.ones((1, 2), np.float32)
+        outputs = []
+        for reuse in (None, True, tf.AUTO_REUSE):
+            with tf.variable_scope("decoder", reuse=reuse):
+                named, unnamed = tf.layers.Dense(3, name="named"), tf.layers.Dense(4)
+                outputs.append([named(x), unnamed(x), named(x)])
+        assert len(tf.trainable_variables()) == 4
+        return {"each": outputs}
+
+    first, *others = outputs_of(step)["each"]
+    for other in others:
+        jax.tree.map(np.testing.assert_array_equal, other, first)
+    np.testing.assert_array_equal(first[0], first[2])

@@ -200,3 +200,10 @@ def test_what_nobody_asks_for_is_no_output() -> None:
     assert program.step({}, ROWS)[1] == {}
     program.expose("squares")
     np.testing.assert_array_equal(program.step({}, ROWS)[1]["squares"], ROWS**2)
+
+
+@pytest.mark.parametrize("name", ["predictions", "metrics"])
+def test_values_may_have_names_of_what_other_modes_return(tmp_path: Path, name: str) -> None:
+    hook = Fetching([name, f"{name}:0"])
+    train(tmp_path, lambda x: tf.identity(x[0], name=name), hook, steps=1)
+    assert [each.tolist() for each in hook.got[0]] == [[0, 1], [0, 1]]

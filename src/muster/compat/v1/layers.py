@@ -19,8 +19,8 @@ from muster.compat.v1._variables import (
     get_variable_scope,
     has_getters,
     is_kept,
+    made,
     name_weights,
-    note_made,
     shared,
     snake_case,
     variable_scope,
@@ -68,14 +68,24 @@ def _layer(layer: Any, order: Sequence[str], **defaults: Any) -> Any:
                 )
             super().__init__(**_for_keras({**defaults, **given, **kwargs}))
             self._given_name = {**given, **kwargs}.get("name")
+            self._call_first: Any = None
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             if not is_kept():
-                return super().__call__(*args, **kwargs)
+                if not self.built and self._call_first is None:
+                    self._find_first()
+                return (self._call_first or super().__call__)(*args, **kwargs)
             name = self._given_name or automatic_name(snake_case(layer.__name__)) or ""
             outputs = super().__call__(*args, **kwargs)
             name_weights(self, name)
             return outputs
+
+        def _find_first(self) -> None:
+            """In a scope that is used again, let the layer that had the name first be called instead."""
+            name = self._given_name or automatic_name(snake_case(layer.__name__))
+            first = self if name is None else made("layers", name, self)
+            if first is not self and first.weights and get_variable_scope().reuse:
+                self._call_first = first.__call__
 
     Ordered.__name__ = Ordered.__qualname__ = layer.__name__
     Ordered.__doc__ = f"``keras.layers.{layer.__name__}`` with the arguments {', '.join(order)}."
@@ -183,7 +193,7 @@ def _built(layer: Any, args: Sequence[Any], kwargs: dict[str, Any], reuse: Any) 
     if not reuse:
         built = layer(*args, **kwargs)
         if name is not None:
-            note_made("layers", name, built)
+            made("layers", name, built)
         return built
     if name is None:
         raise ValueError(

@@ -71,6 +71,15 @@ class RNNCell:
         return jax.tree.map(lambda size: jnp.zeros(as_shape((batch_size, size)), dtype), self.state_size)
 
 
+def linear(
+    values: Any, units: int, kernel_initializer: Any = None, bias_initializer: Any = "zeros"
+) -> jax.Array:
+    """Multiply values by a variable ``kernel``, and add one called ``bias``."""
+    kernel = get_variable("kernel", [values.shape[1], units], initializer=kernel_initializer)
+    sums: jax.Array = values @ kernel.value
+    return sums + get_variable("bias", [units], initializer=bias_initializer).value
+
+
 class _UnitsCell(RNNCell):
     """A cell whose state and output have as many values as it has units."""
 
@@ -100,10 +109,12 @@ class _UnitsCell(RNNCell):
 
     def _linear(self, values: Sequence[Any], units: int, bias: Any = "zeros") -> jax.Array:
         """Multiply values, one after the other, by ``kernel``, and add ``bias``."""
-        joined = jnp.concatenate([jnp.asarray(each) for each in values], axis=1)
-        kernel = get_variable("kernel", [joined.shape[1], units], initializer=self._kernel_initializer)
-        sums: jax.Array = joined @ kernel.value + get_variable("bias", [units], initializer=bias).value
-        return sums
+        return linear(
+            jnp.concatenate([jnp.asarray(each) for each in values], axis=1),
+            units,
+            self._kernel_initializer,
+            bias,
+        )
 
 
 class BasicRNNCell(_UnitsCell):
@@ -293,8 +304,12 @@ class MultiRNNCell(RNNCell):
             states.append(new)
         return inputs, tuple(states)
 
+    def zero_state(self, batch_size: Any, dtype: Any = jnp.float32) -> Any:
+        """Return those of the cells."""
+        return tuple(cell.zero_state(batch_size, dtype) for cell in self._cells)
 
-class _Wrapper(RNNCell):
+
+class Wrapper(RNNCell):
     """A cell around another one, below whose name the variables are."""
 
     def __init__(self, cell: RNNCell) -> None:
@@ -315,15 +330,19 @@ class _Wrapper(RNNCell):
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         return self._cell(inputs, state)
 
+    def zero_state(self, batch_size: Any, dtype: Any = jnp.float32) -> Any:
+        """Return the cell's."""
+        return self._cell.zero_state(batch_size, dtype)
 
-class DeviceWrapper(_Wrapper):
+
+class DeviceWrapper(Wrapper):
     """The cell itself: strategies say which devices compute."""
 
     def __init__(self, cell: RNNCell, device: Any) -> None:
         super().__init__(cell)
 
 
-class ResidualWrapper(_Wrapper):
+class ResidualWrapper(Wrapper):
     """Adds the inputs to the outputs, or what ``residual_fn(inputs, outputs)`` says."""
 
     def __init__(self, cell: RNNCell, residual_fn: Callable[[Any, Any], Any] | None = None) -> None:
@@ -335,7 +354,7 @@ class ResidualWrapper(_Wrapper):
         return self._residual_fn(inputs, outputs), new
 
 
-class DropoutWrapper(_Wrapper):
+class DropoutWrapper(Wrapper):
     """Drops values of inputs, outputs and states, anew in each time step.
 
     Args:

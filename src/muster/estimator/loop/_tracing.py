@@ -34,6 +34,11 @@ LOSS = "loss"
 METRICS = "metrics"
 PREDICTIONS = "predictions"
 STEP_BEFORE = "step"
+_OUTPUTS = {
+    ModeKeys.TRAIN: (GLOBAL_STEP, LOSS, STEP_BEFORE),
+    ModeKeys.EVAL: (GLOBAL_STEP, LOSS, METRICS),
+    ModeKeys.PREDICT: (GLOBAL_STEP, PREDICTIONS),
+}
 
 
 def trace_model_fn(
@@ -74,7 +79,7 @@ def trace_model_fn(
         )
 
     def run(batch: Batch) -> tuple[dict[str, Any], EstimatorSpec]:
-        reserve_outputs(GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, STEP_BEFORE)
+        reserve_outputs(*_OUTPUTS[mode])
         global_step = get_or_create_global_step()
         before = global_step.value
         with host.shown(batch, example) as shown:

@@ -1,9 +1,13 @@
 """``tf.contrib.rnn``."""
 
 from muster.compat.v1.contrib.fused_rnn import FusedRNNCellAdaptor as FusedRNNCellAdaptor
-from muster.compat.v1.contrib.fused_rnn import LSTMBlockCell as LSTMBlockCell
 from muster.compat.v1.contrib.fused_rnn import LSTMBlockFusedCell as LSTMBlockFusedCell
 from muster.compat.v1.contrib.fused_rnn import TimeReversedFusedRNN as TimeReversedFusedRNN
+from muster.compat.v1.contrib.rnn_cells import EmbeddingWrapper as EmbeddingWrapper
+from muster.compat.v1.contrib.rnn_cells import InputProjectionWrapper as InputProjectionWrapper
+from muster.compat.v1.contrib.rnn_cells import LayerNormBasicLSTMCell as LayerNormBasicLSTMCell
+from muster.compat.v1.contrib.rnn_cells import LSTMBlockCell as LSTMBlockCell
+from muster.compat.v1.contrib.rnn_cells import OutputProjectionWrapper as OutputProjectionWrapper
 from muster.compat.v1.rnn import stack_bidirectional_dynamic_rnn as stack_bidirectional_dynamic_rnn
 from muster.compat.v1.rnn import static_bidirectional_rnn as static_bidirectional_rnn
 from muster.compat.v1.rnn import static_rnn as static_rnn

@@ -21,22 +21,6 @@ class _WithoutScope(LSTMCell):
         return self.call(inputs, state)
 
 
-class LSTMBlockCell(LSTMCell):
-    """An LSTM cell; see `LSTMBlockFusedCell` for its arguments."""
-
-    def __init__(
-        self,
-        num_units: int,
-        forget_bias: float = 1.0,
-        cell_clip: float | None = None,
-        use_peephole: bool = False,
-        dtype: DTypeLike = None,
-        reuse: Any = None,
-        name: str = "lstm_cell",
-    ) -> None:
-        super().__init__(num_units, use_peephole, cell_clip, forget_bias=forget_bias, name=name)
-
-
 class LSTMBlockFusedCell:
     """An LSTM over sequences, shape (time, batch, …): returns outputs and the last state.
 

@@ -316,7 +316,7 @@ class AttentionWrapper(RNNCell):
         made: list[Any] = [None] * len(self._mechanisms)
         if attention_layer_size is not None:
             made = [
-                layers.Dense(size, name="attention_layer", use_bias=False)
+                layers.Dense(int(size), name="attention_layer", use_bias=False)
                 for size in _listed(attention_layer_size)
             ]
         elif attention_layer is not None:
@@ -324,7 +324,9 @@ class AttentionWrapper(RNNCell):
         if len(made) != len(self._mechanisms):
             raise ValueError(f"There are {len(self._mechanisms)} mechanisms, and {len(made)} layers.")
         self._layers = made
-        self._sizes = None if attention_layer_size is None else _listed(attention_layer_size)
+        self._sizes = (
+            None if attention_layer_size is None else [int(each) for each in _listed(attention_layer_size)]
+        )
         self._cell = cell
         self._has_history = alignment_history
         self._cell_input_fn = cell_input_fn or (

@@ -23,7 +23,8 @@ def sequence_loss(
     """Return the weighted cross entropy of sequences of classes.
 
     Args:
-        logits: Of shape (batch, time, classes).
+        logits: Of shape (batch, time, classes). Time steps beyond those of the targets do not count: what a
+            step decodes may have more, of zeros (see ``dynamic_decode``).
         targets: The classes, integers of shape (batch, time).
         weights: Of shape (batch, time), such as 0 for padding.
         average_across_timesteps: Whether to divide the sum over time by that of the weights.
@@ -54,6 +55,7 @@ def sequence_loss(
     ):
         if array.ndim != needed:
             raise ValueError(f"{what}, got the shape {array.shape}.")
+    scores = scores[:, : classes.shape[1]]
     averaged = (average_across_batch, average_across_timesteps)
     summed = (sum_over_batch, sum_over_timesteps)
     if any(averaged) and any(summed):
