@@ -76,8 +76,9 @@ def linear(
 ) -> jax.Array:
     """Multiply values by a variable ``kernel``, and add one called ``bias``."""
     kernel = get_variable("kernel", [values.shape[1], units], initializer=kernel_initializer)
-    sums: jax.Array = values @ kernel.value
-    return sums + get_variable("bias", [units], initializer=bias_initializer).value
+    sums = values @ kernel.value
+    found: jax.Array = sums + get_variable("bias", [units], initializer=bias_initializer).value
+    return found
 
 
 class _UnitsCell(RNNCell):
