@@ -146,6 +146,11 @@ class SharedEmbeddingColumn(_LookedUp):
         return f"{self.categorical_column.name}_shared_embedding"
 
     @property
+    def dimension(self) -> int:
+        """The length of a row."""
+        return self.embedding_table.dimension
+
+    @property
     def num_elements(self) -> int:
         """The dimension."""
         return self.embedding_table.dimension

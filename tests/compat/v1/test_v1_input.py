@@ -111,6 +111,24 @@ def test_transformations_are_applied() -> None:
     assert [int(each) for each in ahead] == [0, 1, 2, 3]
 
 
+def test_contrib_has_the_transformations_of_before() -> None:
+    rows = tf.data.Dataset.range(5).map(lambda x: tf.fill([x], x))
+    padded = rows.apply(tf.contrib.data.padded_batch_and_drop_remainder(2, [None]))
+    assert [each.shape for each in padded] == [(2, 1), (2, 3)]
+    buckets = rows.apply(
+        tf.contrib.data.bucket_by_sequence_length(
+            element_length_func=lambda row: tf.shape(row)[0],
+            bucket_batch_sizes=np.full(2, 2),
+            bucket_boundaries=[3],
+        )
+    )
+    assert sorted(each.shape for each in buckets) == [(1, 2), (2, 1), (2, 4)]
+    table = tf.contrib.lookup.HashTable(
+        tf.contrib.lookup.KeyValueTensorInitializer(["a", "b"], np.int64([1, 2])), -1
+    )
+    assert table.lookup(np.array(["b", "c"])).tolist() == [2, -1]
+
+
 def test_transformations_are_methods_of_datasets() -> None:
     numbers = tf.data.Dataset.range(6)
     experimental = tf.data.experimental

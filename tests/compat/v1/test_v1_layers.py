@@ -64,7 +64,8 @@ def test_a_layer_in_a_scope_that_is_used_again_has_the_weights_of_the_first() ->
         for reuse in (None, True, tf.AUTO_REUSE):
             with tf.variable_scope("decoder", reuse=reuse):
                 named, unnamed = tf.layers.Dense(3, name="named"), tf.layers.Dense(4)
-                outputs.append([named(x), unnamed(x), named(x)])
+                dropped = tf.layers.Dropout(0.5)(x) if reuse else x
+                outputs.append([named(dropped), unnamed(x), named(x)])
         assert len(tf.trainable_variables()) == 4
         return {"each": outputs}
 
@@ -72,3 +73,31 @@ def test_a_layer_in_a_scope_that_is_used_again_has_the_weights_of_the_first() ->
     for other in others:
         jax.tree.map(np.testing.assert_array_equal, other, first)
     np.testing.assert_array_equal(first[0], first[2])
+
+
+def test_layers_that_are_objects_are_found_again_by_their_place() -> None:
+    def critic(x: Any) -> Any:
+        x = tf.layers.Dense(4.0, activation=tf.nn.tanh)(x)
+        return tf.layers.Dense(1, name="last")(tf.layers.Dense(2)(x))
+
+    def build(_: Any) -> Any:
+        x = np.ones((2, 3), np.float32)
+        with tf.variable_scope("critic"):
+            first = critic(x)
+        with tf.variable_scope("critic", reuse=True):
+            second = critic(x)
+        with tf.variable_scope("critic", reuse=tf.AUTO_REUSE):
+            third = critic(x)
+        names = [variable.op.name for variable in tf.trainable_variables()]
+        scopes = ("dense", "dense_1", "last")
+        assert names == [f"critic/{scope}/{name}" for scope in scopes for name in ("kernel", "bias")]
+        with (
+            pytest.raises(ValueError, match="does not exist among the layers"),
+            tf.variable_scope("other", reuse=True),
+        ):
+            tf.layers.Dense(1)(x)
+        return {"first": first, "second": second, "third": third}
+
+    found = outputs_of(build)
+    np.testing.assert_array_equal(found["first"], found["second"])
+    np.testing.assert_array_equal(found["first"], found["third"])

@@ -74,6 +74,13 @@ def batch_and_drop_remainder(batch_size: int) -> Transformation:
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
+def padded_batch_and_drop_remainder(
+    batch_size: int, padded_shapes: Any, padding_values: Any = None
+) -> Transformation:
+    """Make padded batches, without a last one that is smaller."""
+    return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, True)
+
+
 def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | None = None) -> Transformation:
     """Shuffle, in another order each time, and repeat."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)

@@ -127,6 +127,14 @@ _SOURCES_OF_CONTRIB: dict[str, tuple[str, ...]] = {
     },
     "contrib.learn.python.learn": ("contrib.learn",),
     "contrib.learn.python.learn.learn_runner": ("contrib.learn.learn_runner",),
+    **{
+        f"contrib.learn.python.learn.{name}": ("contrib.learn",)
+        for name in ("experiment", "metric_spec", "estimators.estimator", "estimators.model_fn")
+    },
+    **{
+        f"contrib.learn.python.learn.utils.{name}": (f"contrib.learn.utils.{name}",)
+        for name in ("input_fn_utils", "saved_model_export_utils")
+    },
     **{f"contrib.rnn.python.ops.{name}": ("contrib.rnn",) for name in ("core_rnn_cell", "rnn", "rnn_cell")},
     **{
         f"contrib.tpu.python.tpu.{name}": ("contrib.tpu",)

@@ -474,10 +474,9 @@ def snake_case(name: str) -> str:
     return "".join(parts)
 
 
-def made(kind: str, name: str, value: Made) -> Made:
-    """Return what was made first under a name in the scope around the call: a value, if nothing was."""
-    found: Made = _made(kind).setdefault(_path(name), value)
-    return found
+def note_made(kind: str, name: str, value: object) -> None:
+    """Let `shared` find what was made under a name."""
+    _made(kind).setdefault(_path(name), value)
 
 
 def _path(name: str) -> str:

@@ -19,14 +19,14 @@ from muster.compat.v1._variables import (
     get_variable_scope,
     has_getters,
     is_kept,
-    made,
     name_weights,
+    note_made,
     shared,
     snake_case,
     variable_scope,
 )
 from muster.program import add_penalty, updates_held_back
-from muster.program.variables import active_scope
+from muster.program.variables import active_scope, current_scope
 
 Regularizer: TypeAlias = str | Callable[[jax.Array], jax.Array] | None
 
@@ -57,6 +57,7 @@ _NORMALIZATION = (
 
 def _layer(layer: Any, order: Sequence[str], **defaults: Any) -> Any:
     """Make a class of a Keras layer that takes the arguments of TensorFlow 1 in their order."""
+    has_weights = any(argument.endswith("_initializer") for argument in order)
 
     class Ordered(layer):  # type: ignore[misc]  # keras is untyped
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -68,28 +69,51 @@ def _layer(layer: Any, order: Sequence[str], **defaults: Any) -> Any:
                 )
             super().__init__(**_for_keras({**defaults, **given, **kwargs}))
             self._given_name = {**given, **kwargs}.get("name")
-            self._call_first: Any = None
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             if not is_kept():
-                if not self.built and self._call_first is None:
-                    self._find_first()
-                return (self._call_first or super().__call__)(*args, **kwargs)
+                same = _in_scope(self, snake_case(layer.__name__), self._given_name) if has_weights else self
+                return same(*args, **kwargs) if same is not self else super().__call__(*args, **kwargs)
             name = self._given_name or automatic_name(snake_case(layer.__name__)) or ""
             outputs = super().__call__(*args, **kwargs)
             name_weights(self, name)
             return outputs
 
-        def _find_first(self) -> None:
-            """In a scope that is used again, let the layer that had the name first be called instead."""
-            name = self._given_name or automatic_name(snake_case(layer.__name__))
-            first = self if name is None else made("layers", name, self)
-            if first is not self and first.weights and get_variable_scope().reuse:
-                self._call_first = first.__call__
-
     Ordered.__name__ = Ordered.__qualname__ = layer.__name__
     Ordered.__doc__ = f"``keras.layers.{layer.__name__}`` with the arguments {', '.join(order)}."
     return Ordered
+
+
+def _in_scope(layer: keras.Layer, base: str, given: str | None) -> keras.Layer:
+    """Return the layer whose variables a layer has that is called: itself, or the one that the scope reuses.
+
+    In a model_fn, a layer has those of the scope that it is called in first.
+
+    Args:
+        layer: The layer.
+        base: What layers of its class are called.
+        given: Its own name; None for the next one of the scope.
+
+    Raises:
+        ValueError: The scope reuses layers, and there is none of this name.
+
+    Source: tensorflow/python/keras/legacy_tf_layers/base.py, ``Layer._set_scope``.
+    """
+    scope = current_scope()
+    if scope is None:
+        return layer
+    key = ("tensorflow 1 layer", id(layer))
+    if key not in scope.shared:
+        found, name = layer, given or automatic_name(base)
+        if name is not None and get_variable_scope().reuse:
+            found = shared("layers", name, lambda: layer)
+        elif name is not None:
+            note_made("layers", name, layer)
+        if found is layer and name is not None and not layer.built:
+            layer.name = name
+        scope.shared[key] = (found, layer)  # which keeps its id
+    kept: keras.Layer = scope.shared[key][0]
+    return kept
 
 
 def _for_keras(given: dict[str, Any]) -> dict[str, Any]:
@@ -101,6 +125,9 @@ def _for_keras(given: dict[str, Any]) -> dict[str, Any]:
         for key in ("kernel_initializer", "depthwise_initializer", "pointwise_initializer"):
             if key in kept and kept[key] is None:
                 kept[key] = scope.initializer
+    for key in ("filters", "units"):
+        if isinstance(kept.get(key), float):
+            kept[key] = int(kept[key])
     if scope.constraint is not None:
         for key, value in kept.items():
             if key.endswith("_constraint") and value is None:
@@ -193,7 +220,7 @@ def _built(layer: Any, args: Sequence[Any], kwargs: dict[str, Any], reuse: Any) 
     if not reuse:
         built = layer(*args, **kwargs)
         if name is not None:
-            made("layers", name, built)
+            note_made("layers", name, built)
         return built
     if name is None:
         raise ValueError(

@@ -254,4 +254,10 @@ def same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]
 
 
 def flat_weights(weights: ArrayLike | None, shape: tuple[int, ...]) -> jax.Array | None:
-    return None if weights is None else jnp.broadcast_to(as_array(weights), shape).ravel()
+    """Return a weight for each value of a shape; weights may have a last axis of size 1 more."""
+    if weights is None:
+        return None
+    given = as_array(weights)
+    if given.ndim == len(shape) + 1 and given.shape[-1] == 1:
+        given = given.squeeze(-1)
+    return jnp.broadcast_to(given, shape).ravel()

@@ -6,6 +6,8 @@ from muster import summary as _summary
 from muster.compat._names import Names as _Names
 from muster.compat.tensorflow.contrib import cluster_resolver as cluster_resolver
 from muster.compat.tensorflow.contrib import crf as crf
+from muster.compat.tensorflow.contrib import cudnn_rnn as cudnn_rnn
+from muster.compat.tensorflow.contrib import data as data
 from muster.compat.tensorflow.contrib import distribute as distribute
 from muster.compat.tensorflow.contrib import distributions as distributions
 from muster.compat.tensorflow.contrib import eager as eager
@@ -23,38 +25,18 @@ from muster.compat.tensorflow.contrib import seq2seq as seq2seq
 from muster.compat.tensorflow.contrib import slim as slim
 from muster.compat.tensorflow.contrib import tpu as tpu
 from muster.compat.tensorflow.contrib import training as training
-from muster.compat.v1 import _input
 from muster.compat.v1 import _summary as _v1_summary
 from muster.compat.v1._optimizers import AdamOptimizer as _AdamOptimizer
 from muster.compat.v2 import _tables
-from muster.data import AUTOTUNE as _AUTOTUNE
-from muster.data import CsvDataset as _CsvDataset
-from muster.data import Dataset as _Dataset
-from muster.data import FixedLengthRecordDataset as _FixedLengthRecordDataset
-from muster.data import TextLineDataset as _TextLineDataset
-from muster.data import TFRecordDataset as _TFRecordDataset
-from muster.data import make_csv_dataset as _make_csv_dataset
 from muster.estimator import ProfilerHook as _ProfilerHook
 
-data = _Names(
-    "tf.contrib.data",
-    AUTOTUNE=_AUTOTUNE,
-    CsvDataset=_CsvDataset,
-    Dataset=_Dataset,
-    FixedLengthRecordDataset=_FixedLengthRecordDataset,
-    TFRecordDataset=_TFRecordDataset,
-    TextLineDataset=_TextLineDataset,
-    batch_and_drop_remainder=_input.batch_and_drop_remainder,
-    make_csv_dataset=_make_csv_dataset,
-    map_and_batch=_input.map_and_batch,
-    parallel_interleave=_input.parallel_interleave,
-    prefetch_to_device=_input.prefetch_to_device,
-    shuffle_and_repeat=_input.shuffle_and_repeat,
-    unbatch=_input.transformation("unbatch"),
-)
 hooks = _Names("tf.contrib.hooks", ProfilerHook=_ProfilerHook)
 lookup = _Names(
     "tf.contrib.lookup",
+    HashTable=_tables.StaticHashTable,
+    KeyValueTensorInitializer=_tables.KeyValueTensorInitializer,
+    TextFileIndex=_tables.TextFileIndex,
+    TextFileInitializer=_tables.TextFileInitializer,
     index_table_from_file=_tables.index_table_from_file,
     index_table_from_tensor=_tables.index_table_from_tensor,
     index_to_string_table_from_file=_tables.index_to_string_table_from_file,

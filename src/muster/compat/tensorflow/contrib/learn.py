@@ -1,43 +1,25 @@
 """``tf.contrib.learn``."""
 
-from collections.abc import Callable as _Callable
-from typing import Any as _Any
-
 from muster.compat._names import Names as _Names
 from muster.compat.v1._documents import ByteProcessor as _ByteProcessor
 from muster.compat.v1._documents import VocabularyProcessor as _VocabularyProcessor
 from muster.compat.v1._documents import tokenizer as _tokenizer
+from muster.compat.v1.contrib import learn as _learn
+from muster.compat.v1.contrib.learn import Estimator as Estimator
+from muster.compat.v1.contrib.learn import Experiment as Experiment
+from muster.compat.v1.contrib.learn import InputFnOps as InputFnOps
+from muster.compat.v1.contrib.learn import MetricSpec as MetricSpec
+from muster.compat.v1.contrib.learn import ModelFnOps as ModelFnOps
+from muster.compat.v1.contrib.learn import SKCompat as SKCompat
+from muster.compat.v1.contrib.learn import make_export_strategy as make_export_strategy
 from muster.compat.v1.mnist_input import read_data_sets as _read_data_sets
-from muster.estimator import Experiment as Experiment
 from muster.estimator import ModeKeys as _ModeKeys
 from muster.estimator import RunConfig as RunConfig
-from muster.estimator import run_experiment as _run_experiment
-
-
-def _run(
-    experiment_fn: _Callable[[RunConfig, _Any], Experiment],
-    output_dir: None = None,
-    schedule: str | None = None,
-    run_config: RunConfig | None = None,
-    hparams: _Any = None,
-) -> _Any:
-    """Do as `muster.estimator.run_experiment`.
-
-    Raises:
-        ValueError: ``output_dir`` is given.
-    """
-    if output_dir is not None:
-        raise ValueError(
-            f"Cannot provide both `output_dir` and `run_config`, got output_dir={output_dir!r}. Give "
-            "RunConfig(model_dir=...) and an experiment_fn with the parameters run_config and hparams."
-        )
-    return _run_experiment(experiment_fn, run_config or RunConfig(), schedule, hparams)
-
 
 ModeKeys = _Names(
     "tf.contrib.learn.ModeKeys", EVAL=_ModeKeys.EVAL, INFER=_ModeKeys.PREDICT, TRAIN=_ModeKeys.TRAIN
 )
-learn_runner = _Names("tf.contrib.learn.learn_runner", run=_run)
+learn_runner = _Names("tf.contrib.learn.learn_runner", run=_learn.run)
 datasets = _Names(
     "tf.contrib.learn.datasets",
     mnist=_Names("tf.contrib.learn.datasets.mnist", read_data_sets=_read_data_sets),
@@ -47,4 +29,16 @@ preprocessing = _Names(
     ByteProcessor=_ByteProcessor,
     VocabularyProcessor=_VocabularyProcessor,
     tokenizer=_tokenizer,
+)
+utils = _Names(
+    "tf.contrib.learn.utils",
+    input_fn_utils=_Names(
+        "tf.contrib.learn.utils.input_fn_utils",
+        InputFnOps=InputFnOps,
+        build_default_serving_input_fn=_learn.build_default_serving_input_fn,
+        build_parsing_serving_input_fn=_learn.build_parsing_serving_input_fn,
+    ),
+    saved_model_export_utils=_Names(
+        "tf.contrib.learn.utils.saved_model_export_utils", make_export_strategy=make_export_strategy
+    ),
 )

@@ -1,5 +1,6 @@
 """``tf.compat.v1.feature_column``."""
 
+from muster.compat.v1._shared_columns import shared_embedding_columns as shared_embedding_columns
 from muster.feature_column import bucketized_column as bucketized_column
 from muster.feature_column import categorical_column_with_hash_bucket as categorical_column_with_hash_bucket
 from muster.feature_column import categorical_column_with_identity as categorical_column_with_identity

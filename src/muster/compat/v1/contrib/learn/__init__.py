@@ -1,0 +1,16 @@
+"""``tf.contrib.learn``: Estimators, metrics and Experiments as they were before ``tf.estimator``."""
+
+from muster.compat.v1.contrib.learn._estimator import Estimator as Estimator
+from muster.compat.v1.contrib.learn._estimator import SKCompat as SKCompat
+from muster.compat.v1.contrib.learn._experiment import Experiment as Experiment
+from muster.compat.v1.contrib.learn._experiment import make_export_strategy as make_export_strategy
+from muster.compat.v1.contrib.learn._experiment import run as run
+from muster.compat.v1.contrib.learn._metric_spec import MetricSpec as MetricSpec
+from muster.compat.v1.contrib.learn._model_fn_ops import InputFnOps as InputFnOps
+from muster.compat.v1.contrib.learn._model_fn_ops import ModelFnOps as ModelFnOps
+from muster.compat.v1.contrib.learn._model_fn_ops import (
+    build_default_serving_input_fn as build_default_serving_input_fn,
+)
+from muster.compat.v1.contrib.learn._model_fn_ops import (
+    build_parsing_serving_input_fn as build_parsing_serving_input_fn,
+)
