@@ -29,6 +29,39 @@ def test_rows_are_read_and_changed():
     np.testing.assert_array_equal(table.gather_nd([[0, 2], [1, 0]]), [4, 6])
 
 
+def test_parts_are_assigned_to():
+    table = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert table[0, 1].assign(42) is table
+    table[:, 2].assign([0.0, 1.0])
+    table[tf.newaxis, 0, ::2].assign([[7.0, 8.0]])
+    table[1].assign(np.ones(3))
+    np.testing.assert_array_equal(table, [[7, 42, 8], [1, 1, 1]])
+    table[..., 0].assign(5.0)
+    np.testing.assert_array_equal(table, [[5, 42, 8], [5, 1, 1]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="broadcast"):
+        table[..., 0].assign([1.0, 2.0, 3.0])
+
+    @tf.function
+    def change(row):
+        table[row, 0].assign(9.0)
+        table[0].assign([3.0, 2.0, 1.0])
+
+    change(tf.constant(1))
+    np.testing.assert_array_equal(table, [[3, 2, 1], [9, 1, 1]])
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(table[0] * 2)
+    np.testing.assert_array_equal(tape.gradient(total, table), [[2, 2, 2], [0, 0, 0]])
+
+
+def test_only_parts_of_variables_are_assigned_to():
+    table = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    assert hasattr(table[0], "assign")
+    for array in (table + 0, table[0] + 0, tf.constant([1.0, 2.0])[0], table[table.value > 2], table.value):
+        assert not hasattr(array, "assign")
+    with pytest.raises(AttributeError, match="only variables do, and parts of them"):
+        tf.constant(1.0).assign(2.0)
+
+
 def test_changes_that_replicas_cannot_combine_are_refused():
     strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
     row = tf.IndexedSlices([2.0], [0])

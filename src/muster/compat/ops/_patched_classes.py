@@ -34,6 +34,7 @@ from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._array_shape import ArrayShape
 from muster.compat.ops._arrays import as_array
+from muster.compat.ops._assigned_parts import patch_parts
 from muster.compat.ops._device_names import patch_devices
 from muster.compat.ops._gradients import minimize
 from muster.compat.ops._known_numbers import patch as patch_conversions
@@ -198,6 +199,7 @@ def patch() -> None:
     """Give the classes the methods, once."""
     patch_devices()
     patch_conversions()
+    patch_parts()
     numpy_of = {
         jax.Array: numpy_of_array,
         jax.core.Tracer: _numpy_of_traced,
