@@ -31,7 +31,7 @@ def _is_place(key: Any) -> bool:
 
 
 def _is_number(key: Any) -> bool:
-    return np.shape(key) == () and not isinstance(key, bool) and getattr(key, "dtype", None) != bool
+    return np.shape(key) == () and not isinstance(key, bool) and str(getattr(key, "dtype", "")) != "bool"
 
 
 def _assign(variable: Any, key: Any, shape: tuple[int, ...], value: Any, name: str | None = None) -> Any:

@@ -27,7 +27,7 @@ from muster.distribute.fit._step_texts import is_text
 from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
-from muster.program.variables import ByIdentity, wrap_in_scopes
+from muster.program.variables import ByIdentity, is_built, wrap_in_scopes
 
 # Weak, since a model holds its trainer, and the trainer the model.
 _TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
@@ -109,7 +109,8 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
         call = inspect.signature(original).bind(self, *args, **kwargs)
         adapt(call.arguments, self, DATASETS, trains_or_tests=original.__name__ != "predict")
         has_dataset = any(isinstance(value, DATASETS) for value in call.arguments.values())
-        if has_dataset or may_have_own_steps(self) or is_text(call.arguments.get("x")):
+        built_on_values = self.run_eagerly and not is_built(self)
+        if has_dataset or built_on_values or may_have_own_steps(self) or is_text(call.arguments.get("x")):
             _adopt(self, get_strategy())
             return getattr(self, original.__name__)(*call.args[1:], **call.kwargs)
         return original(*call.args, **call.kwargs)

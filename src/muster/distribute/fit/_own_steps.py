@@ -12,7 +12,7 @@ from muster.distribute.fit._stateful_step import StatefulStep
 from muster.distribute.fit._step_signature import FUNCTIONS, takes_data
 from muster.distribute.fit._step_texts import StepTexts, dataset_has_text, is_prepared, is_text
 from muster.distribute.replicas._replica_context import ReplicaGroup
-from muster.program.variables import replace_build, replace_results
+from muster.program.variables import build_on_values, is_built, replace_build, replace_results
 
 
 class OwnSteps:
@@ -145,6 +145,10 @@ class OwnSteps:
         """Trace the model's own step, or let Keras build the model for its."""
         method = self._running[-1] if self._running else ""
         if method not in self._steps:
+            if self._model.run_eagerly and not is_built(self._model):
+                data_batch = first_of_epoch(iterator) if data_batch is None else packed(data_batch)
+                if data_batch is not None:
+                    build_on_values(self._model, data_batch)
             keras_build(iterator=iterator, data_batch=data_batch)
             if method:
                 self._choose(method)  # Keras has called the layers for the first time

@@ -16,6 +16,8 @@ from muster.program.variables._keras_internals import is_bound as is_bound
 from muster.program.variables._keras_internals import is_stateless as is_stateless
 from muster.program.variables._keras_internals import keep_no_state as keep_no_state
 from muster.program.variables._keras_internals import keras_step as keras_step
+from muster.program.variables._keras_internals import build_on_values as build_on_values
+from muster.program.variables._keras_internals import is_built as is_built
 from muster.program.variables._keras_internals import layer_being_called as layer_being_called
 from muster.program.variables._keras_internals import layers_within as layers_within
 from muster.program.variables._keras_internals import losses_of_outputs as losses_of_outputs

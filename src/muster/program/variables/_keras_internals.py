@@ -312,6 +312,25 @@ def layers_within(model: Any) -> list[Any]:
     return list(model._flatten_layers())
 
 
+def is_built(model: Any) -> bool:
+    """Return whether a model's layers, and what it was compiled with, have their variables."""
+    compiled = (model._compile_loss, model._compile_metrics)
+    return all(part is None or part.built for part in (*layers_within(model), *compiled))
+
+
+def build_on_values(model: Any, batch: Any) -> None:
+    """Build a model that runs eagerly on a batch: its code, and that of metrics, may need the values.
+
+    Keras calls it on shapes, where Python's ``if`` and NumPy fail.
+    """
+    x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+    y_pred = predictions(model, x, training=False)
+    if y is not None:
+        model.compute_metrics(x, y, y_pred, sample_weight=weights)
+        model._compute_loss(x, y, y_pred, sample_weight=weights, training=False)
+        model.reset_metrics()
+
+
 def layer_being_called() -> Any:
     """Return the outermost layer that is being called here, such as the model in ``fit``; None if none is."""
     context = global_state.get_global_attribute("current_call_ctx")

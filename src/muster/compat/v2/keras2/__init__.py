@@ -13,6 +13,7 @@ from muster.compat.v2.keras2 import (
     _calls,
     _column_models,
     _configs,
+    _dynamic,
     _endpoints,
     _feature_space,
     _folders_of_models,
@@ -58,6 +59,7 @@ _PARTS = (
     _unknown_sizes,
     _unseeded,
     _input_shapes,
+    _dynamic,
 )
 
 

@@ -260,14 +260,16 @@ def _build_optimizer(model: Any, path: Any) -> None:
 def _saying_inputs(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap ``Model.__init__``: Keras 1's arguments get an error that names those of today.
 
-    ``super().__init__(self)`` means the same as without the argument, as in Keras 2.
+    A single argument of a program's own class means nothing, as in Keras 2: ``super().__init__("policy")``.
     """
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         if type(self) is keras.Model and {"input", "output"} & kwargs.keys():
             raise TypeError("Model(input=…, output=…) is Keras 1's: write Model(inputs=…, outputs=…).")
-        original(self, *(() if len(args) == 1 and args[0] is self else args), **kwargs)
+        if len(args) == 1 and "outputs" not in kwargs and type(self) is not keras.Model:
+            args = ()
+        original(self, *args, **kwargs)
 
     return init
 
