@@ -5,6 +5,7 @@ from muster.program.variables._by_identity import ByIdentity as ByIdentity
 from muster.program.variables._initial_rows import ShardInfo as ShardInfo
 from muster.program.variables._initial_rows import initial_rows as initial_rows
 from muster.program.variables._keras_internals import backend_functions as backend_functions
+from muster.program.variables._keras_internals import build_on_values as build_on_values
 from muster.program.variables._keras_internals import compile_arguments as compile_arguments
 from muster.program.variables._keras_internals import compiled_loss as compiled_loss
 from muster.program.variables._keras_internals import compiled_metrics as compiled_metrics
@@ -13,11 +14,10 @@ from muster.program.variables._keras_internals import forget_state as forget_sta
 from muster.program.variables._keras_internals import global_seed_state as global_seed_state
 from muster.program.variables._keras_internals import has_metrics_in_layers as has_metrics_in_layers
 from muster.program.variables._keras_internals import is_bound as is_bound
+from muster.program.variables._keras_internals import is_built as is_built
 from muster.program.variables._keras_internals import is_stateless as is_stateless
 from muster.program.variables._keras_internals import keep_no_state as keep_no_state
 from muster.program.variables._keras_internals import keras_step as keras_step
-from muster.program.variables._keras_internals import build_on_values as build_on_values
-from muster.program.variables._keras_internals import is_built as is_built
 from muster.program.variables._keras_internals import layer_being_called as layer_being_called
 from muster.program.variables._keras_internals import layers_within as layers_within
 from muster.program.variables._keras_internals import losses_of_outputs as losses_of_outputs
