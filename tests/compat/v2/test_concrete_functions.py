@@ -19,6 +19,21 @@ def test_arguments_are_converted_as_the_specs_say():
             signed(wrong)
 
 
+def test_there_is_one_for_each_kind_of_arguments():
+    class Powers:
+        @tf.function
+        def power(self, a, b=2):
+            return a**b
+
+    of = Powers()
+    for function in (tf.function(lambda a, b: a**b), of.power):
+        square = function.get_concrete_function(tf.constant(2.0), 2)
+        assert square is function.get_concrete_function(tf.TensorSpec([], tf.float32), 2)
+        for others in ((tf.constant([2.0]), 2), (tf.constant(2.0), 2.0), (tf.constant(2), 2)):
+            assert square is not function.get_concrete_function(*others)
+    assert of.power.get_concrete_function(2.0) is not Powers().power.get_concrete_function(2.0)
+
+
 def test_text_is_no_number():
     twice = tf.function(lambda s: s + s).get_concrete_function(tf.constant("a"))
     assert twice(tf.constant("b")) == "bb"

@@ -152,7 +152,7 @@ def _kind(dtype: np.dtype[Any]) -> Any:
 def concrete(
     function: Callable[..., Any], of: Any, specs: Sequence[Any], named: Mapping[str, Any]
 ) -> ConcreteFunction:
-    """Return a function for one kind of arguments.
+    """Return the function for one kind of arguments, the same one each time.
 
     Args:
         function: The function, or a method of an instance.
@@ -165,8 +165,9 @@ def concrete(
     made = ConcreteFunction(
         function, tuple(map(as_spec, specs)), {name: as_spec(each) for name, each in named.items()}
     )
-    of.note_concrete((*getattr(function, "args", ()), *made.specs), dict(made.named))
-    return made
+    return of.note_concrete(  # type: ignore[no-any-return]
+        made, (*getattr(function, "args", ()), *made.specs), dict(made.named)
+    )
 
 
 def as_spec(value: Any) -> Any:

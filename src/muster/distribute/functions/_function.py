@@ -59,7 +59,8 @@ class Function:
         self.python_function = python_function
         self.input_signature = input_signature
         self._calls: dict[Any, Call | WholeCall | Branch] = {}
-        self._concrete: list[tuple[tuple[Any, ...], dict[str, Any]]] = []  # what concrete functions take
+        # What concrete functions take, and these.
+        self._concrete: list[tuple[tuple[tuple[Any, ...], dict[str, Any]], ConcreteFunction]] = []
         # Likewise, calls in other functions.
         self._inner: dict[Any, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self._whole_warning = WholeWarning()
@@ -182,7 +183,7 @@ class Function:
         Those of its concrete functions count, too.
         """
         found = self._called_arguments()
-        return found + [each for each in self._concrete if each not in found]
+        return found + [taken for taken, _ in self._concrete if taken not in found]
 
     def _called_arguments(self) -> list[tuple[Any, Any]]:
         found = []
@@ -195,12 +196,22 @@ class Function:
     def experimental_get_tracing_count(self) -> int:
         """Return for how many kinds of arguments it was traced; those of concrete functions count, too."""
         found = self._called_arguments()
-        return len(self._calls) + sum(each not in found for each in self._concrete)
+        return len(self._calls) + sum(taken not in found for taken, _ in self._concrete)
 
-    def note_concrete(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Note the arguments of a concrete function, the instance of a method included."""
-        if (args, kwargs) not in self._concrete:
-            self._concrete.append((args, kwargs))
+    def note_concrete(
+        self, made: ConcreteFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> ConcreteFunction:
+        """Note a concrete function by its arguments, the instance of a method included; there is one of each.
+
+        Returns:
+            The one that takes these arguments, which may have been made before.
+        """
+        types = jax.tree.map(type, (args, kwargs))  # 2 is not 2.0
+        for taken, before in self._concrete:
+            if taken == (args, kwargs) and jax.tree.map(type, taken) == types:
+                return before
+        self._concrete.append(((args, kwargs), made))
+        return made
 
     def inner_arguments(self) -> list[tuple[Any, Any]]:
         """Return those of its calls while other functions were traced, likewise."""

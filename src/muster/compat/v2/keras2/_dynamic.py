@@ -17,8 +17,8 @@ def _taking(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap ``Layer.__init__``."""
 
     @functools.wraps(original)
-    def init(self: Any, *args: Any, dynamic: bool = False, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
+    def init(self: Any, *, dynamic: bool = False, **kwargs: Any) -> None:  # Keras cannot tell *args
+        original(self, **kwargs)
         self._is_dynamic = dynamic
 
     return init
