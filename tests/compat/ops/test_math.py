@@ -16,6 +16,21 @@ def test_cast_copies() -> None:
     assert image.sum() == 3
 
 
+def test_text_is_a_type_by_its_name() -> None:
+    assert tf.as_dtype("string") == tf.string
+    assert tf.as_dtype(np.dtype("<U3")) == tf.string
+    assert tf.as_dtype(1) == tf.float32
+    assert tf.TensorSpec([None], "string").dtype == tf.string
+    for name in ("string", tf.string):
+        assert tf.cast(tf.constant(["a", "b"], dtype=name), name).tolist() == ["a", "b"]
+        assert tf.zeros([2], dtype=name).tolist() == ["", ""]
+        assert [*tf.data.Dataset.from_tensor_slices(["a"]).map(lambda x, n=name: tf.cast(x, n))] == ["a"]
+    assert tf.cast(np.array([b"\xff"], object), "string").tolist() == [b"\xff"]
+    assert tf.io.FixedLenFeature([], "string").dtype == tf.io.VarLenFeature("string").dtype == tf.string
+    with pytest.raises(TypeError, match="as_string"):
+        tf.cast([1], "string")
+
+
 def test_where_without_values_returns_places_outside_of_steps() -> None:
     np.testing.assert_array_equal(tf.where([[True, False], [False, True]]), [[0, 0], [1, 1]])
     with pytest.raises(ValueError, match="needs x and y"):

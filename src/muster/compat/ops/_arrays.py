@@ -15,7 +15,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._needs_values import NeedsValuesError
-from muster.data import RaggedTensor, SparseTensor
+from muster.data import RaggedTensor, SparseTensor, TensorSpec, numbered_dtype
 from muster.distribute import ShardedVariable
 from muster.program.gradients import is_tape_open, is_tracing
 
@@ -86,6 +86,15 @@ def is_traced(*values: object) -> bool:
     return any(isinstance(value, jax.core.Tracer) for value in (*values, jnp.zeros(())))
 
 
+def as_dtype(type_value: Any) -> np.dtype[Any]:
+    """Return a NumPy type: of its name or number, of Python's or NumPy's class; that of text has no width.
+
+    Source: tensorflow/python/framework/dtypes.py, ``as_dtype``.
+    """
+    named = numbered_dtype(type_value) if isinstance(type_value, int) else type_value
+    return TensorSpec((), named).dtype
+
+
 def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
     """Convert a value to an array.
 
@@ -99,6 +108,8 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
     """
     if value is None:
         raise ValueError("Got None where an array is needed. Are these labels that the input does not give?")
+    if isinstance(dtype, str):
+        dtype = as_dtype(dtype)
     if isinstance(value, keras.Variable | ShardedVariable):
         value = value.value
     if isinstance(value, RaggedTensor | SparseTensor):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, is_traced
+from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_dtype, is_traced
 from muster.compat.ops._control import cond
 from muster.compat.ops._operation import operation
 from muster.program.gradients import BatchedGradientError, with_gradients
@@ -198,7 +198,7 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
-        self.dtype: Any = np.dtype(dtype)
+        self.dtype: Any = as_dtype(dtype)
         self.dynamic_size = bool(dynamic_size)
         self._size = 0 if size is None else int(as_array(size))
         self._values: Any = None

@@ -17,6 +17,7 @@ from muster.compat.ops._arrays import (
     as_array,
     as_arrays,
     as_axis,
+    as_dtype,
     has_sizes,
 )
 from muster.compat.ops._needs_values import NeedsValuesError
@@ -35,9 +36,12 @@ def cast(x: ArrayLike, dtype: DTypeLike, name: str | None = None) -> Array:
 
     Source: tensorflow/python/ops/math_ops.py, ``cast``.
     """
-    if has_sizes(x) and np.dtype(dtype).kind in "iu":
+    kind = as_dtype(dtype).kind
+    if has_sizes(x) and kind in "iu":
         return x  # type: ignore[return-value]  # where a shape is needed it still says one
-    value = as_array(x, dtype)
+    value = as_array(x, None if kind == "U" else dtype)
+    if kind == "U" and value.dtype.kind not in "SUO":
+        raise TypeError(f"tf.cast makes no text of {value.dtype}: tf.strings.as_string does.")
     if isinstance(value, jax.Array):
         return value
     copy: Array = np.array(value)[()]

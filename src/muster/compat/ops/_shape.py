@@ -21,6 +21,7 @@ from muster.compat.ops._arrays import (
     as_array,
     as_arrays,
     as_axis,
+    as_dtype,
     as_shape,
     eager_on_cpu,
     is_size,
@@ -29,7 +30,6 @@ from muster.compat.ops._needs_values import NeedsValuesError, known
 from muster.compat.ops._operation import operation
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_value, path_of
-from muster.data import numbered_dtype
 from muster.estimator import Words
 from muster.program import name_output
 from muster.program.trace import ProgramScope
@@ -85,13 +85,13 @@ def convert_to_tensor(
 @operation
 def zeros(shape: Shape, dtype: DTypeLike = np.float32, name: str | None = None) -> Array:
     """Return zeros, as a NumPy array; TensorFlow's numbers of dtypes are dtypes, too."""
-    return fill(shape, np.zeros((), numbered_dtype(dtype) if isinstance(dtype, int) else dtype))
+    return fill(shape, np.zeros((), as_dtype(dtype)))
 
 
 @operation
 def ones(shape: Shape, dtype: DTypeLike = np.float32, name: str | None = None) -> Array:
     """Return ones, as a NumPy array; TensorFlow's numbers of dtypes are dtypes, too."""
-    return fill(shape, np.ones((), numbered_dtype(dtype) if isinstance(dtype, int) else dtype))
+    return fill(shape, np.ones((), as_dtype(dtype)))
 
 
 @operation

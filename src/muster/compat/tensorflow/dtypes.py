@@ -3,12 +3,12 @@
 import numpy as _np
 from ml_dtypes import bfloat16 as _bfloat16
 
+from muster.compat.ops._arrays import as_dtype as as_dtype
 from muster.compat.ops._math import cast as cast
 from muster.compat.ops._more_math import saturate_cast as saturate_cast
 from muster.compat.ops._special import complex as complex
 
 DType = _np.dtype
-as_dtype = _np.dtype
 bool = _np.dtype("bool")
 uint8 = _np.dtype("uint8")
 uint16 = _np.dtype("uint16")

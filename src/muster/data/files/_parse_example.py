@@ -18,7 +18,7 @@ from muster.data.files._example import feature_values, read_example
 from muster.data.files._placeholder import Parsed, Placeholder
 from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor
-from muster.data.pipeline._spec import object_array, short_dtype
+from muster.data.pipeline._spec import named_dtype, object_array, short_dtype
 
 _KINDS: dict[str, str] = {"float32": "float", "int64": "int64", "str": "bytes", "object": "bytes"}
 
@@ -36,19 +36,20 @@ class _Shaped:
         Raises:
             ValueError: An Example has no values of this type, or the default has another type.
         """
+        object.__setattr__(self, "dtype", named_dtype(self.dtype))  # also where the feature is frozen
         kinds: dict[str, Any] = {"bytes": (str, bytes), "int64": (int, np.integer)}
         known = kinds.get(self.kind, (int, float, np.integer, np.floating))
         defaults: Any = [] if self.default_value is None else np.asarray(self.default_value, object).flat
         if not all(isinstance(value, known) for value in defaults):
             raise ValueError(
-                f"The default_value of a feature of dtype {short_dtype(np.dtype(self.dtype))} cannot be "
+                f"The default_value of a feature of dtype {short_dtype(named_dtype(self.dtype))} cannot be "
                 f"{self.default_value!r}."
             )
 
     @cached_property
     def kind(self) -> str:
         """The kind of the values in an Example: ``bytes``, ``float`` or ``int64``."""
-        dtype = np.dtype(self.dtype)
+        dtype = named_dtype(self.dtype)
         name = "str" if dtype.kind in "US" else str(dtype)
         if name not in _KINDS:
             raise ValueError(
@@ -126,6 +127,7 @@ class VarLenFeature:
     dtype: DTypeLike
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", named_dtype(self.dtype))
         _ = self.items
 
     @cached_property
@@ -156,6 +158,7 @@ class RaggedFeature:
     row_splits_dtype: DTypeLike = np.int32
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", named_dtype(self.dtype))
         _ = self.items
         if len(self.partitions):
             raise ValueError(

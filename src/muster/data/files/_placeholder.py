@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import DTypeLike
 
-from muster.data.pipeline._spec import TensorSpec
+from muster.data.pipeline._spec import TensorSpec, named_dtype
 
 
 class Parsed(NamedTuple):
@@ -48,7 +47,7 @@ class Placeholder(TensorSpec):
         *,
         parsed: Parsed | None = None,
     ) -> None:
-        kind = np.dtype(dtype)
+        kind = named_dtype(dtype)
         super().__init__(
             (shape,) if isinstance(shape, int) else shape, str if kind.kind in "USO" else kind, name
         )

@@ -18,6 +18,11 @@ from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, reb
 Shape = tuple[int | None, ...]
 
 
+def named_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return a NumPy type; text is ``"string"``, too, TensorFlow's name of it, which NumPy does not know."""
+    return np.dtype(str if isinstance(dtype, str) and dtype == "string" else dtype)
+
+
 class TensorSpec:
     """The shape and type of one component of a dataset's elements. Immutable.
 
@@ -33,7 +38,7 @@ class TensorSpec:
 
         Args:
             shape: Sizes, None for one that varies; or None for an unknown rank.
-            dtype: Anything that ``np.dtype`` takes. Text of any length is ``str``.
+            dtype: Anything that ``np.dtype`` takes. Text of any length is ``str``, or ``"string"``.
             name: A name for people to read.
 
         Raises:
@@ -42,7 +47,7 @@ class TensorSpec:
         self._shape: Shape | None = None if shape is None else tuple(shape)
         if any(size is not None and size < 0 for size in self._shape or ()):
             raise ValueError(f"a shape has sizes >= 0 or None, got {self._shape}.")
-        self._dtype: np.dtype[Any] = _without_width(np.dtype(dtype))
+        self._dtype: np.dtype[Any] = _without_width(named_dtype(dtype))
         self._name = name
 
     @property
