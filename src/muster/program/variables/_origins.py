@@ -72,11 +72,19 @@ class Origin:
 
 
 _ORIGINS: ByIdentity[Origin] = ByIdentity()
+_UNKNOWN = Origin()
+_OF_SUM = Origin(VariableKind.METRIC)
 
 
 def origin_of(variable: Any) -> Origin:
-    """Return the origin of a variable; the default one if it was created outside of any scope."""
-    return _ORIGINS.get(variable, Origin())
+    """Return the origin of a variable; outside of any scope, what its arguments say of it.
+
+    Each replica adds its own to a sum that is read on all of them, as the variables of Keras' metrics are.
+    """
+    origin = _ORIGINS.get(variable, _UNKNOWN)
+    if origin is _UNKNOWN and variable.synchronization == "on_read" and variable.aggregation == "sum":
+        return _OF_SUM
+    return origin
 
 
 def note_origin(variable: Any) -> None:
