@@ -24,6 +24,7 @@ from muster.compat.v2.keras2 import (
     _metric_types,
     _metric_values,
     _models,
+    _nested_steps,
     _optimizers,
     _sequential,
     _sizes,
@@ -62,6 +63,7 @@ _PARTS = (
     _unseeded,
     _input_shapes,
     _dynamic,
+    _nested_steps,
 )
 
 
