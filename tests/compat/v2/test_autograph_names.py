@@ -28,5 +28,15 @@ def test_loops_have_options() -> None:
         experimental.set_loop_options(maximum_iterations=3)
 
 
+def test_the_code_of_a_function_is_its_own() -> None:
+    @tf.function
+    def doubled(x: object) -> object:
+        return 2 * x  # type: ignore[operator]
+
+    code = tf.autograph.to_code(doubled.python_function)
+    assert code == tf.autograph.to_code(doubled)
+    assert "def doubled(x: object) -> object:\n    return 2 * x" in code
+
+
 def test_modules_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(experimental)) is experimental

@@ -5,6 +5,7 @@ from muster.compat.v2._autograph import Feature as _Feature
 from muster.compat.v2._autograph import do_not_convert as _do_not_convert
 from muster.compat.v2._autograph import set_loop_options as _set_loop_options
 from muster.compat.v2._autograph import set_verbosity as set_verbosity
+from muster.compat.v2._autograph import to_code as to_code
 from muster.compat.v2._autograph import to_graph as to_graph
 
 experimental = _Names(

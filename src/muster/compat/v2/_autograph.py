@@ -1,6 +1,8 @@
 """``tf.autograph``: accepted, with no effect."""
 
 import enum
+import inspect
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,6 +43,13 @@ def to_graph(
 ) -> Callable[..., Any]:
     """Return the function: none is converted."""
     return entity
+
+
+def to_code(
+    entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: object = None
+) -> str:
+    """Return the source of the function, which is what is traced: none is converted."""
+    return textwrap.dedent(inspect.getsource(inspect.unwrap(entity)))
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
