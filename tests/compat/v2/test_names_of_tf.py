@@ -46,6 +46,7 @@ def test_what_a_value_is():
     assert not tf.is_symbolic_tensor(tf.constant(1.0))
     assert not tf.inside_function()
     assert tf.type_spec_from_value(np.zeros((2, 3), np.float32)) == tf.TensorSpec((2, 3), tf.float32)
+    assert tf.type_spec_from_value(tf.constant([1, 2])) == tf.TensorSpec((2,), tf.int32)
     with pytest.raises(TypeError, match="Could not build a TypeSpec"):
         tf.type_spec_from_value(object())
 

@@ -18,6 +18,7 @@ from muster._keras import keras
 from muster.compat.ops._eager_values import HostText, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.v2._deferred import is_waiting
+from muster.compat.v2._extension_type import ExtensionType
 from muster.data import DatasetIterator, GetNext, TensorSpec
 from muster.distribute.functions import Function as CompiledFunction
 from muster.distribute.functions import as_traced, fitted
@@ -174,6 +175,8 @@ def _runs_uncompiled(value: Any) -> bool:
 
     Python's str is a constant.
     """
+    if isinstance(value, dict | list | tuple | ExtensionType):
+        return any(map(_runs_uncompiled, jax.tree.leaves(value)))
     if isinstance(value, HostText | DatasetIterator):
         return True
     return isinstance(value, np.ndarray) and value.dtype.kind in "OSU"

@@ -11,7 +11,9 @@ import jax
 
 from muster._keras import keras
 from muster.compat.ops._control import executing_eagerly
+from muster.compat.v2._extension_type import ExtensionType
 from muster.data import Dataset, TensorSpec, spec_of
+from muster.distribute.functions import as_spec
 
 Result = TypeVar("Result")
 
@@ -32,16 +34,19 @@ def get_current_name_scope() -> str:
 
 
 def type_spec_from_value(value: Any) -> Any:
-    """Return the spec of an array, a variable, a ragged or sparse tensor.
+    """Return the spec of an array, a variable, a ragged or sparse tensor, or an `ExtensionType`.
 
     Raises:
         TypeError: It is none of these.
     """
     if isinstance(value, TensorSpec):
         return value
+    if isinstance(value, ExtensionType):
+        return value.Spec.from_value(value)
     if isinstance(value, Dataset) or not hasattr(value, "dtype"):
         raise TypeError(f"Could not build a TypeSpec for {value!r} of type {type(value).__name__}.")
-    return spec_of(value.value if isinstance(value, keras.Variable) else value)
+    value = value.value if isinstance(value, keras.Variable) else value
+    return as_spec(value) if isinstance(value, jax.Array) else spec_of(value)
 
 
 class CriticalSection:

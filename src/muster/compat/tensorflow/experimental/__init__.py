@@ -1,4 +1,5 @@
 """``tf.experimental``."""
 
 from muster.compat.tensorflow.experimental import numpy as numpy
+from muster.compat.v2._extension_type import ExtensionType as ExtensionType
 from muster.data import Optional as Optional
