@@ -71,22 +71,25 @@ def traced_function(
     """
     arguments = separated(replaced(leaves, iterators), structure)[1]
     passed = len(arguments.kinds)
-    given = list(iterators.values())  # and not the iterators themselves, which hold data
+    traced = list(iterators.values())  # and not the iterators themselves, which hold data
     recording: RecordedDraws | None = draws
 
     def body(arrays: list[jax.Array]) -> tuple[list[jax.Array], Values]:
         if recording is not None:
             recording.record()
-        for iterator in given:
+        for iterator in traced:
             iterator.begin(arrays[passed:])
         args, kwargs = arguments.filled(arrays[:passed])
         return flattened(python_function(*args, **kwargs))
 
     example = [_shape_per_replica(leaf) for leaf in leaves if is_dynamic(leaf)]
-    program: FunctionProgram[Values] = FunctionProgram(body, example, once=once)
+    given = [leaf for leaf in leaves if is_array(leaf)]
+    program: FunctionProgram[Values] = FunctionProgram(
+        body, example, given=given if len(given) == len(example) else (), once=once
+    )
     draws.end_recording()
     recording = None
-    for iterator in given:
+    for iterator in traced:
         iterator.end_recording()
     return program, arguments
 

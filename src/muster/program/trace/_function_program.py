@@ -35,6 +35,8 @@ class FunctionProgram(Generic[Static]):
         function: Called with ``args``; returns its outputs, in a structure of arrays, and anything else that
             the caller wants back from the recording run.
         args: Arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
+        given: The arrays in ``args`` of the first call, in order, if they are known: initial values of variables
+            that the function creates may be computed from them.
         once: Whether a step need not run the function again, if what the last of these runs has traced is the
             program already: its effects in Python come once, then, and nobody sees whether they matter.
 
@@ -51,20 +53,26 @@ class FunctionProgram(Generic[Static]):
         outputs: The shapes of the outputs, as ``jax.ShapeDtypeStruct`` s, per replica.
     """
 
-    def __init__(self, function: Callable[..., tuple[Any, Static]], *args: Any, once: bool = False) -> None:
+    def __init__(
+        self,
+        function: Callable[..., tuple[Any, Static]],
+        *args: Any,
+        given: Sequence[Any] = (),
+        once: bool = False,
+    ) -> None:
         cpu.prepare()
         self._once = once
         self._function = function
         gathers = Gathers()
         self._recording: Recording | None = None
         try:
-            first = self._recorded(args, may_create=True, gathers=gathers)
+            first = self._recorded(args, may_create=True, gathers=gathers, given=given)
         except Exception:
             if not gathers.made:
                 raise
             # What it gathers from replicas with fewer rows may be as long as this replica's.
             gathers = Gathers(equal=True)
-            first = self._recorded(args, may_create=True, gathers=gathers)
+            first = self._recorded(args, may_create=True, gathers=gathers, given=given)
         scope = first
         self.created = [variable for variable, _ in first.created_here]
         if self.created:
@@ -75,7 +83,9 @@ class FunctionProgram(Generic[Static]):
         self.strategy = scope.strategy or first.strategy
         self.has_labels = scope.has_labels
 
-    def _recorded(self, args: Sequence[Any], *, may_create: bool, gathers: Gathers) -> FunctionScope:
+    def _recorded(
+        self, args: Sequence[Any], *, may_create: bool, gathers: Gathers, given: Sequence[Any] = ()
+    ) -> FunctionScope:
         """Run the function on abstract values, and initialize the variables it creates, even if it fails."""
         scope = FunctionScope(may_create=may_create, gathers=gathers)
 
@@ -102,7 +112,8 @@ class FunctionProgram(Generic[Static]):
                 if value is not None and not isinstance(value, jax.core.Tracer):
                     set_values([variable], [value])
         if computed:
-            set_values(computed, _computed_values(closed, computed, [v for _, v in scope.table.pairs]))
+            used = [variable for _, variable in scope.table.pairs]
+            set_values(computed, _computed_values(closed, computed, used, given))
         self._recording = recording_of(closed, paths, scope) if self._once else None
         return scope
 
@@ -165,7 +176,7 @@ class FunctionProgram(Generic[Static]):
 
 
 def _computed_values(
-    closed: jex.ClosedJaxpr, created: Sequence[Any], variables: Sequence[Any]
+    closed: jex.ClosedJaxpr, created: Sequence[Any], variables: Sequence[Any], given: Sequence[Any]
 ) -> list[jax.Array]:
     """Compute the initial values that a function computes for the variables that it creates.
 
@@ -173,13 +184,19 @@ def _computed_values(
         closed: The function's program, which returns them first.
         created: Their variables.
         variables: All variables that it uses.
+        given: Its arguments, if they are known.
 
     Raises:
-        TraceError: They depend on the function's arguments.
+        TraceError: They depend on arguments that are not.
     """
     results = closed.jaxpr.outvars[: len(created)]
     needed, start = needed_equations(closed.jaxpr.eqns, results)
     values = Values(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    if given:
+        arguments = [
+            jnp.asarray(value, var.aval.dtype) for var, value in zip(closed.jaxpr.invars, given, strict=True)
+        ]
+        values.update(zip(closed.jaxpr.invars, arguments, strict=True))
     known = {id(variable): variable for variable in variables}
     for eqn in needed:
         if eqn.primitive is unknown_p and eqn.params["of"] in known:
