@@ -35,8 +35,8 @@ class FunctionProgram(Generic[Static]):
         function: Called with ``args``; returns its outputs, in a structure of arrays, and anything else that
             the caller wants back from the recording run.
         args: Arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
-        given: The arrays in ``args`` of the first call, in order, if they are known: initial values of variables
-            that the function creates may be computed from them.
+        given: The arrays in ``args`` of the first call, in order, if they are known: the function may compute
+            initial values of variables from them.
         once: Whether a step need not run the function again, if what the last of these runs has traced is the
             program already: its effects in Python come once, then, and nobody sees whether they matter.
 
