@@ -44,6 +44,26 @@ def test_a_model_is_loaded_without_its_classes(tmp_path: Path) -> None:
     assert type(tf.keras.models.load_model(tmp_path / "scaled", {"Scaled": other})) is other
 
 
+class Deleted(tf.keras.Model):  # type: ignore[misc]  # Keras has no types
+    """A model whose class the program has deleted when it loads it."""
+
+    def __init__(self) -> None:
+        super(Deleted, self).__init__()  # noqa: UP008  # by its name
+        self.dense = tf.keras.layers.Dense(2)
+
+    def call(self, x: Any) -> Any:
+        return self.dense(x)
+
+
+def test_a_class_may_have_been_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Deleted()
+    expected = model(X)
+    model.save(tmp_path / "deleted")
+    monkeypatch.delitem(globals(), "Deleted")
+    np.testing.assert_array_equal(tf.keras.models.load_model(tmp_path / "deleted")(X), expected)
+    assert "Deleted" not in globals()
+
+
 def test_a_file_and_another_process_need_them(tmp_path: Path) -> None:
     model = made()
     model(X)

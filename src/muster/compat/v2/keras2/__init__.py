@@ -26,6 +26,7 @@ from muster.compat.v2.keras2 import (
     _models,
     _nested_steps,
     _optimizers,
+    _own_variables,
     _sequential,
     _sizes,
     _slashes,
@@ -64,6 +65,7 @@ _PARTS = (
     _input_shapes,
     _dynamic,
     _nested_steps,
+    _own_variables,
 )
 
 

@@ -6,9 +6,10 @@ file.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_folders.py`` fails when what is used here changes.
 """
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from muster._keras import keras
@@ -41,9 +42,29 @@ def _with_classes(original: Callable[..., Any]) -> Callable[..., Any]:
         classes = _CLASSES.get(_folder(filepath) or "", {})
         if classes:
             custom_objects = {**classes, **keras.saving.get_custom_objects(), **(custom_objects or {})}
-        return original(filepath, custom_objects, *args, **kwargs)
+        with _named(classes):
+            return original(filepath, custom_objects, *args, **kwargs)
 
     return load_model
+
+
+@contextlib.contextmanager
+def _named(classes: Mapping[str, type]) -> Iterator[None]:
+    """Give classes their names in their modules, where a program has deleted them since.
+
+    ``super(Model, self).__init__()`` looks its class up by name.
+    """
+    given = []
+    for cls in classes.values():
+        names = getattr(cls.__init__, "__globals__", {})
+        if cls.__qualname__ == cls.__name__ and cls.__name__ not in names:
+            names[cls.__name__] = cls
+            given.append((names, cls.__name__))
+    try:
+        yield
+    finally:
+        for names, name in given:
+            del names[name]
 
 
 def _folder(path: Any) -> str | None:
