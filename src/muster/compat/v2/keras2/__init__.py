@@ -27,6 +27,7 @@ from muster.compat.v2.keras2 import (
     _nested_steps,
     _optimizers,
     _own_variables,
+    _partial_weights,
     _sequential,
     _sizes,
     _slashes,
@@ -66,6 +67,7 @@ _PARTS = (
     _dynamic,
     _nested_steps,
     _own_variables,
+    _partial_weights,
 )
 
 

@@ -56,8 +56,8 @@ def _named(classes: Mapping[str, type]) -> Iterator[None]:
     """
     given = []
     for cls in classes.values():
-        names = getattr(cls.__init__, "__globals__", {})
-        if cls.__qualname__ == cls.__name__ and cls.__name__ not in names:
+        names = getattr(vars(cls).get("__init__"), "__globals__", {})
+        if names and cls.__qualname__ == cls.__name__ and cls.__name__ not in names:
             names[cls.__name__] = cls
             given.append((names, cls.__name__))
     try:
