@@ -188,6 +188,7 @@ from muster.compat.ops._strings import as_string as as_string
 from muster.compat.ops._tensor_shape import TensorShape as TensorShape
 from muster.compat.ops._value_names import name_results as _name_results
 from muster.compat.tensorflow import audio as audio
+from muster.compat.tensorflow import autodiff as autodiff
 from muster.compat.tensorflow import autograph as autograph
 from muster.compat.tensorflow import bitwise as bitwise
 from muster.compat.tensorflow import compat as compat

@@ -135,7 +135,7 @@ class GradientTape:
         grads = _gradients(
             record, [t for t, _ in pairs], leaves, lambda pullback: pullback([w for _, w in pairs])
         )
-        if _is_zero(unconnected_gradients):
+        if is_zero(unconnected_gradients):
             grads = [_zeros(s) if g is None else g for g, s in zip(grads, leaves, strict=True)]
         if any(isinstance(leaf, keras.Variable) for leaf in leaves) and next(_steps) == _STEPS_UNTIL_HINT:
             _log.warning(
@@ -179,7 +179,7 @@ class GradientTape:
             return jax.vmap(lambda row: pullback([row]))(basis)
 
         grads = [
-            (jnp.zeros((*target.shape, *s.shape), s.dtype) if _is_zero(unconnected_gradients) else None)
+            (jnp.zeros((*target.shape, *s.shape), s.dtype) if is_zero(unconnected_gradients) else None)
             if g is None
             else g.reshape(*target.shape, *g.shape[1:])
             for g, s in zip(_gradients(record, [target], leaves, rows), leaves, strict=True)
@@ -228,7 +228,7 @@ class GradientTape:
         [found] = _gradients(record, [target], [source], rows)
         if found is not None:
             found = jnp.moveaxis(found, 0, 1).reshape(shape)
-        elif _is_zero(unconnected_gradients):
+        elif is_zero(unconnected_gradients):
             found = jnp.zeros(shape, source.dtype)
         self._forget_if_done()
         return found
@@ -382,7 +382,7 @@ def _zeros(source: Any) -> jax.Array:
     return jnp.zeros(np.shape(source), source.dtype)
 
 
-def _is_zero(unconnected: Any) -> bool:
+def is_zero(unconnected: Any) -> bool:
     """Return whether to return zeros for unconnected sources, by a word or TensorFlow's enumeration."""
     word = getattr(unconnected, "value", unconnected)
     if word not in ("none", "zero"):

@@ -28,10 +28,14 @@ class TapeRecord:
 
     Args:
         watches_variables: Whether trainable variables are watched as soon as they are read.
+
+    Attributes:
+        of_step: Whether it notes what a step does while it is traced, rather than eager code.
     """
 
     def __init__(self, watches_variables: bool = True) -> None:
         self.watches_variables = watches_variables
+        self.of_step = False
         self.forget()
 
     def forget(self) -> None:
@@ -126,6 +130,34 @@ class TapeRecord:
         _, back = jax.vjp(forward, starts)
         places = {id(source): place for place, source in enumerate(connected)}
         return Pullback([places.get(id(source)) for source in sources], lambda each: back(each)[0])
+
+    def pushforward(
+        self, targets: Sequence[Any], sources: Sequence[Any], tangents: Sequence[Any]
+    ) -> list[Any]:
+        """Compute how results change with arrays.
+
+        Args:
+            targets: Arrays that were computed while the record was open.
+            sources: Arrays that are watched.
+            tangents: The change of each of them.
+
+        Returns:
+            The change of each target; None if it depends on no source.
+        """
+        steps = self._path(targets, sources)
+        reached = {id(result) for step in steps for result in step.results} | set(map(id, sources))
+        _refuse_deleted(steps, [])
+
+        def forward(arrays: list[Any]) -> list[Any]:
+            values = dict(zip(map(id, sources), arrays, strict=True))
+            for step in steps:
+                results = step.operation(*[values.get(id(value), value) for value in step.operands])
+                values.update(zip(map(id, step.results), results, strict=True))
+            return [values[id(target)] for target in targets if id(target) in reached]
+
+        _, changes = jax.jvp(forward, (list(sources),), (list(tangents),))
+        given = iter(changes)
+        return [next(given) if id(target) in reached else None for target in targets]
 
     def _path(self, targets: Sequence[Any], sources: Sequence[Any]) -> list[_Step]:
         """Return the steps that lead from the sources to the targets, in order."""

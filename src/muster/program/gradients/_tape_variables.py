@@ -20,8 +20,12 @@ def _watched(original: Any) -> property:
 
     def value(self: Any) -> Any:
         records = open_records()
-        if not records or current_scope() is not None:
+        if not records:
             return get(self)
+        if current_scope() is not None:
+            result = get(self)
+            _note(self, result, [each for each in records if isinstance(each, TapeRecord) and each.of_step])
+            return result
         if storage_of(self) is not None:  # each read makes another array
             result = get(self)
             _note(self, result, records)
