@@ -260,7 +260,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
 
         def bucket(*element: Any) -> int:
             length = element_length_func(*element)
-            return int(np.searchsorted(boundaries, np.asarray(length), side="right"))
+            return int(np.searchsorted(boundaries, np.asarray(length).item(), side="right"))
 
         def batches(key: Any, window: Any) -> Any:
             size = bucket_batch_sizes[int(key)]

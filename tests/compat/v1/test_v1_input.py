@@ -127,6 +127,8 @@ def test_contrib_has_the_transformations_of_before() -> None:
         tf.contrib.lookup.KeyValueTensorInitializer(["a", "b"], np.int64([1, 2])), -1
     )
     assert table.lookup(np.array(["b", "c"])).tolist() == [2, -1]
+    assert tf.contrib.lookup.string_to_index(np.array(["b"]), mapping=["a", "b"]).tolist() == [1]
+    assert tf.contrib.lookup.index_to_string(np.int64([1, 2]), ["a", "b"]).tolist() == ["b", "UNK"]
 
 
 def test_transformations_are_methods_of_datasets() -> None:

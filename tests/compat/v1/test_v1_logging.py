@@ -18,6 +18,10 @@ def test_set_verbosity_lets_the_log_be_seen(capsys: pytest.CaptureFixture[str]) 
         tf.logging.debug("not shown")
         assert tf.logging.get_verbosity() == logging.INFO
         assert capsys.readouterr().err == "INFO:muster:step 3\n"
+        logger.handlers[:] = []
+        tf.logging._get_logger().setLevel(tf.logging.INFO)
+        tf.logging.info("step %d", 4)
+        assert capsys.readouterr().err == "INFO:muster:step 4\n"
     finally:
         logger.setLevel(level)
         logger.handlers[:], logger.propagate = handlers, propagate

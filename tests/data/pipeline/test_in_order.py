@@ -136,7 +136,7 @@ def test_group_by_window_needs_one_size() -> None:
 
 def test_buckets_hold_elements_of_about_one_length() -> None:
     data = _of_lengths(1, 5, 2, 7, 3, 4)
-    batches = data.bucket_by_sequence_length(lambda row: len(row), [3, 5], [2, 2, 2])
+    batches = data.bucket_by_sequence_length(lambda row: np.int32([len(row)]), [3, 5], [2, 2, 2])
     assert [batch.shape for batch in batches] == [(2, 2), (2, 7), (2, 4)]
     bounded = data.filter(lambda row: len(row) < 5).bucket_by_sequence_length(
         lambda row: len(row), [3, 5], [2, 2, 2], pad_to_bucket_boundary=True

@@ -3,12 +3,18 @@
 import logging
 from collections import Counter
 
-_log = logging.getLogger("muster")
+LOGGER = _log = logging.getLogger("muster")
+"""The parent of all of muster's loggers."""
+
 _counts: Counter[str] = Counter()
 
 
 def get_logger() -> logging.Logger:
-    """Return the parent of all of muster's loggers, ``logging.getLogger("muster")``."""
+    """Return `LOGGER`, which logs to standard error unless the program has set up logging."""
+    if not _log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(levelname)s:muster:%(message)s"))
+        _log.addHandler(handler)
     return _log
 
 
@@ -18,11 +24,7 @@ def set_verbosity(v: int | str) -> None:
     Args:
         v: The level, such as ``tf.compat.v1.logging.INFO``.
     """
-    _log.setLevel(v)
-    if not _log.hasHandlers():
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(levelname)s:muster:%(message)s"))
-        _log.addHandler(handler)
+    get_logger().setLevel(v)
 
 
 def get_verbosity() -> int:

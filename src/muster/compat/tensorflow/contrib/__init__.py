@@ -27,6 +27,7 @@ from muster.compat.tensorflow.contrib import tpu as tpu
 from muster.compat.tensorflow.contrib import training as training
 from muster.compat.v1 import _summary as _v1_summary
 from muster.compat.v1._optimizers import AdamOptimizer as _AdamOptimizer
+from muster.compat.v1.contrib import lookup as _lookup
 from muster.compat.v2 import _tables
 from muster.estimator import ProfilerHook as _ProfilerHook
 
@@ -38,9 +39,11 @@ lookup = _Names(
     TextFileIndex=_tables.TextFileIndex,
     TextFileInitializer=_tables.TextFileInitializer,
     index_table_from_file=_tables.index_table_from_file,
-    index_table_from_tensor=_tables.index_table_from_tensor,
+    index_table_from_tensor=_lookup.index_table_from_tensor,
+    index_to_string=_lookup.index_to_string,
     index_to_string_table_from_file=_tables.index_to_string_table_from_file,
-    index_to_string_table_from_tensor=_tables.index_to_string_table_from_tensor,
+    index_to_string_table_from_tensor=_lookup.index_to_string_table_from_tensor,
+    string_to_index=_lookup.string_to_index,
 )
 opt = _Names("tf.contrib.opt", LazyAdamOptimizer=_AdamOptimizer)
 summary = _Names(

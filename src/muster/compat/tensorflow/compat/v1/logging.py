@@ -6,7 +6,8 @@ from logging import FATAL as FATAL
 from logging import INFO as INFO
 from logging import WARN as WARN
 
-from muster.compat.v1.logging import get_logger as _get_logger
+from muster.compat.v1.logging import LOGGER as _logger
+from muster.compat.v1.logging import get_logger as _get_logger  # programs set its level
 from muster.compat.v1.logging import get_verbosity as get_verbosity
 from muster.compat.v1.logging import log as log
 from muster.compat.v1.logging import log_every_n as log_every_n
@@ -14,8 +15,8 @@ from muster.compat.v1.logging import log_first_n as log_first_n
 from muster.compat.v1.logging import log_if as log_if
 from muster.compat.v1.logging import set_verbosity as set_verbosity
 
-debug = _get_logger().debug
-info = _get_logger().info
-warn = warning = _get_logger().warning
-error = _get_logger().error
-fatal = _get_logger().critical
+debug = _logger.debug
+info = _logger.info
+warn = warning = _logger.warning
+error = _logger.error
+fatal = _logger.critical
