@@ -210,3 +210,12 @@ def test_the_debugger_of_sessions_is_imported_and_says_what_to_use() -> None:
     debug = importlib.import_module("muster.compat.tensorflow.python.debug")
     with pytest.raises(AttributeError, match="There are no sessions to debug"):
         debug.LocalCLIDebugHook()
+
+
+def test_the_global_step_of_a_folder_is_loaded(tmp_path):
+    estimator = importlib.import_module("muster.compat.tensorflow.python.estimator.estimator")
+    assert estimator._load_global_step_from_checkpoint_dir(str(tmp_path)) == 0
+    regressor = tf.estimator.BaselineRegressor(str(tmp_path))
+    regressor.train(lambda: ({"x": [[1.0]]}, [[1.0]]), steps=2)
+    assert estimator._load_global_step_from_checkpoint_dir(str(tmp_path)) == 2
+    assert estimator.Estimator is v1.estimator.Estimator

@@ -219,6 +219,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "estimator.canned.metric_keys": {"MetricKeys": _private.MetricKeys},
     "estimator.canned.optimizers": {"get_optimizer_instance": _private.get_optimizer_instance},
     "estimator.canned.prediction_keys": {"PredictionKeys": _private.PredictionKeys},
+    "estimator.estimator": {"_load_global_step_from_checkpoint_dir": _private.load_global_step},
     "estimator.util": {"fn_args": _private.fn_args},
     "feature_column.feature_column": {f"_{each.__name__}": each for each in _COLUMNS},
     "feature_column.feature_column_v2": {each.__name__: each for each in _COLUMNS},

@@ -2,12 +2,15 @@
 
 import abc
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from muster._errors import CheckpointError
 from muster.compat.v1.estimator._arguments import OPTIMIZERS, OptimizerV1, as_reduction
 from muster.compat.v1.losses import Reduction
 from muster.compat.v2 import config
+from muster.compat.v2._checkpoint_reader import load_checkpoint
 from muster.estimator import BinaryClassHead, MultiClassHead, RegressionHead
 
 
@@ -153,6 +156,18 @@ def get_optimizer_instance(opt: OptimizerV1, learning_rate: float | None = None)
 def fn_args(fn: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of a function's arguments."""
     return tuple(inspect.signature(fn).parameters)
+
+
+def load_global_step(checkpoint_dir: str | os.PathLike[str]) -> int:
+    """Return the global step of the newest checkpoint in a directory, 0 if there is none.
+
+    Source: tensorflow_estimator/python/estimator/estimator.py, ``_load_global_step_from_checkpoint_dir``.
+    """
+    try:
+        reader = load_checkpoint(checkpoint_dir)
+    except (ValueError, CheckpointError):
+        return 0
+    return int(reader.get_tensor("global_step"))
 
 
 def list_local_devices(session_config: Any = None) -> list[Any]:
