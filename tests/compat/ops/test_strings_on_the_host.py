@@ -2,6 +2,8 @@
 
 import gzip
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,18 @@ def test_numbers() -> None:
     assert tf.strings.as_string([1.5, 22], precision=1, width=6, fill="0").tolist() == ["0001.5", "0022.0"]
     assert tf.strings.as_string(1500.0, scientific=True, precision=2) == "1.50e+03"
     assert tf.strings.as_string(0.5, shortest=True) == "0.5"
+
+
+@pytest.mark.parametrize("kind", [str.encode, tf.constant])
+def test_patterns_and_separators_are_bytes_or_tensors(kind: Callable[[str], Any]) -> None:
+    assert tf.strings.regex_replace(["a<br />b"], kind(r"<br\s*/?>"), kind(" ")).tolist() == ["a b"]
+    assert tf.strings.regex_full_match("aab", kind("a*b"))
+    assert tf.strings.split("a,b", kind(",")).tolist() == ["a", "b"]
+    assert tf.strings.join(["a", b"b"], kind("-")) == "a-b"
+    assert tf.strings.reduce_join(["a", "b"], separator=kind("-")) == "a-b"
+    assert tf.strings.ngrams(["a", "b"], 2, kind("-")).tolist() == ["a-b"]
+    assert tf.strings.unsorted_segment_join(["a", "b"], [0, 0], 1, kind("-")).tolist() == ["a-b"]
+    assert tf.strings.format(kind("<{}>"), "a") == "<a>"
 
 
 def test_numbers_in_rows_of_different_lengths() -> None:

@@ -27,6 +27,26 @@ def test_a_pyramid_of_images_whose_size_is_not_known():
         assert model.predict(np.ones((1, size, size, 3)), verbose=0).shape == (1, size // 2, size // 2, 1)
 
 
+class Waves(tf.keras.layers.Layer):
+    """Adds rows of a table that has more than a sequence."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = tf.ones((1, 300, 6))
+
+    def call(self, inputs):
+        shape = tf.shape(inputs)
+        return inputs + self.table[:, : shape[-2], : shape[-1]]
+
+
+def test_a_sequence_is_as_long_as_the_rows_of_a_table():
+    inputs = tf.keras.Input((None, 4))
+    outputs = Waves()(inputs)
+    assert outputs.shape == (None, None, 4)
+    found = tf.keras.Model(inputs, outputs).predict(np.zeros((2, 5, 4)), verbose=0)
+    np.testing.assert_array_equal(found, np.ones((2, 5, 4)))
+
+
 class Places(tf.keras.layers.Layer):
     """Adds an embedding of its place to each element of a sequence."""
 

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from muster.compat.ops._operation import operation
-from muster.compat.ops._strings import Text, _decoded, _each
+from muster.compat.ops._strings import Text, _decoded, _each, _single
 
 
 @operation
 def unsorted_segment_join(
-    inputs: Text, segment_ids: Any, num_segments: int, separator: str = "", name: str | None = None
+    inputs: Text, segment_ids: Any, num_segments: int, separator: Text = "", name: str | None = None
 ) -> Any:
     """Join the texts of an array that have the same number, in their order; empty text for no text."""
     rows: list[list[str]] = [[] for _ in range(int(num_segments))]
     texts = np.asarray(inputs).ravel().tolist()
     for text, number in zip(texts, np.asarray(segment_ids).ravel().tolist(), strict=True):
         rows[number].append(_decoded(text))
-    return np.array([separator.join(row) for row in rows])
+    return np.array([_single(separator).join(row) for row in rows])
 
 
 @operation

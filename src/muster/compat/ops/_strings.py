@@ -35,6 +35,11 @@ def _decoded(text: str | bytes) -> str:
     return text.decode() if isinstance(text, bytes) else text
 
 
+def _single(text: Text) -> str:
+    """Return one text, such as a separator: text itself, bytes, or an array of it."""
+    return str(_decoded(text.item() if isinstance(text, np.ndarray) else text))  # type: ignore[arg-type]
+
+
 @operation
 def lower(input: Text, encoding: str = "", name: str | None = None) -> Any:
     """Return text in lower case."""
@@ -136,8 +141,9 @@ def _is_characters(unit: str) -> bool:
 
 
 @operation
-def join(inputs: Sequence[Text], separator: str = "", name: str | None = None) -> Any:
+def join(inputs: Sequence[Text], separator: Text = "", name: str | None = None) -> Any:
     """Join the texts of several arrays, which broadcast to one shape."""
+    separator = _single(separator)
     arrays = np.broadcast_arrays(*(np.asarray(_each(str, each), object) for each in inputs))
     flat = [separator.join(texts) for texts in zip(*(each.ravel() for each in arrays), strict=True)]
     return flat[0] if arrays[0].ndim == 0 else np.array(flat).reshape(arrays[0].shape)
@@ -165,8 +171,8 @@ _REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
 
 def _expression(pattern: Text) -> re.Pattern[str]:
     """Compile a regular expression, which may have RE2's classes: ``[[:punct:]]`` or ``\\p{L}``."""
-    text = str(pattern.item() if isinstance(pattern, np.ndarray) else _decoded(pattern))  # type: ignore[arg-type]
-    return re.compile(_CLASS.sub(lambda found: _CLASSES[found[1]], with_unicode_classes(text)))
+    text = with_unicode_classes(_single(pattern))
+    return re.compile(_CLASS.sub(lambda found: _CLASSES[found[1]], text))
 
 
 def _replacement(rewrite: str) -> str:
@@ -184,7 +190,7 @@ def _replacement(rewrite: str) -> str:
 
 @operation
 def regex_replace(
-    input: Text, pattern: str, rewrite: str, replace_global: bool = True, name: str | None = None
+    input: Text, pattern: Text, rewrite: Text, replace_global: bool = True, name: str | None = None
 ) -> Any:
     """Replace what matches a regular expression of Python's.
 
@@ -193,28 +199,29 @@ def regex_replace(
     Raises:
         ValueError: In ``rewrite`` something else comes after a backslash.
     """
-    expression, replacement = _expression(pattern), _replacement(rewrite)
+    expression, replacement = _expression(pattern), _replacement(_single(rewrite))
     return _each(lambda text: expression.sub(replacement, text, count=0 if replace_global else 1), input)
 
 
 @operation
-def regex_full_match(input: Text, pattern: str, name: str | None = None) -> Any:
+def regex_full_match(input: Text, pattern: Text, name: str | None = None) -> Any:
     """Return whether whole texts match a regular expression of Python's."""
     expression = _expression(pattern)
     return _each(lambda text: expression.fullmatch(text) is not None, input)
 
 
 @operation
-def split(input: Text, sep: str | None = None, maxsplit: int = -1, name: str | None = None) -> Any:
+def split(input: Text, sep: Text | None = None, maxsplit: int = -1, name: str | None = None) -> Any:
     """Split texts at a separator, by default at white space.
 
     Returns:
         The parts of one text as an array; those of several texts as a `RaggedTensor`.
     """
+    separator = None if sep is None else _single(sep) or None
     if isinstance(input, str | bytes):
-        return np.array(_decoded(input).split(sep or None, maxsplit), dtype=str)
+        return np.array(_decoded(input).split(separator, maxsplit), dtype=str)
     texts = np.asarray(input).ravel().tolist()
-    return RaggedTensor.from_rows([_decoded(text).split(sep or None, maxsplit) for text in texts])
+    return RaggedTensor.from_rows([_decoded(text).split(separator, maxsplit) for text in texts])
 
 
 def _parts(function: Callable[[str], list[Any]], input: Any) -> Any:
@@ -232,9 +239,14 @@ def bytes_split(input: Text, name: str | None = None) -> Any:
 
 @operation
 def reduce_join(
-    inputs: Any, axis: int | None = None, keepdims: bool = False, separator: str = "", name: str | None = None
+    inputs: Any,
+    axis: int | None = None,
+    keepdims: bool = False,
+    separator: Text = "",
+    name: str | None = None,
 ) -> Any:
     """Join the texts of an array along an axis, or all of them; those of each row of a ragged tensor."""
+    separator = _single(separator)
     if isinstance(inputs, RaggedTensor):
         joined = np.array([separator.join(map(_decoded, row)) for row in inputs.lists()])
         return joined if axis is not None else separator.join(joined.tolist())
@@ -275,7 +287,7 @@ def _of_texts(function: Callable[[list[str]], Any], input: Any) -> Any:
 
 @operation
 def format(
-    template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+    template: Text, inputs: Any, placeholder: Text = "{}", summarize: int = 3, name: str | None = None
 ) -> str:
     """Replace the placeholders of a text by values, in their order.
 
@@ -283,6 +295,7 @@ def format(
         ValueError: There are not as many placeholders as values.
     """
     values = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    template, placeholder = _single(template), _single(placeholder)
     first, *rest = template.split(placeholder)
     if len(rest) != len(values):
         raise ValueError(
@@ -293,7 +306,9 @@ def format(
 
 
 @operation
-def ngrams(data: Any, ngram_width: int | Sequence[int], separator: str = " ", name: str | None = None) -> Any:
+def ngrams(
+    data: Any, ngram_width: int | Sequence[int], separator: Text = " ", name: str | None = None
+) -> Any:
     """Join each `ngram_width` consecutive texts of a row.
 
     Args:
@@ -306,10 +321,11 @@ def ngrams(data: Any, ngram_width: int | Sequence[int], separator: str = " ", na
         A ragged tensor; an array for a single row.
     """
     widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
+    between = _single(separator)
 
     def joined(row: list[str]) -> list[str]:
         return [
-            separator.join(row[start : start + width])
+            between.join(row[start : start + width])
             for width in widths
             for start in range(len(row) - width + 1)
         ]

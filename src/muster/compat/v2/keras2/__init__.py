@@ -8,6 +8,7 @@ fails when a new version of Keras is otherwise.
 from muster._keras import keras
 from muster.compat.v2.keras2 import (
     _adapt,
+    _attention,
     _builds,
     _callbacks,
     _calls,
@@ -68,6 +69,7 @@ _PARTS = (
     _nested_steps,
     _own_variables,
     _partial_weights,
+    _attention,
 )
 
 

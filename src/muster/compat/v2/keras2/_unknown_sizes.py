@@ -3,6 +3,7 @@
 Keras traces what they compute with a symbol for each unknown size, and JAX cannot compare what follows from
 such symbols: that an image which was halved and doubled has its size again, as in a feature pyramid. Where
 that fails, the layer is traced with two sizes that can be halved often; what differs between both is unknown.
+Two short ones are tried likewise: sequences are no longer than a table of positions, ``table[:length]``.
 If the last axis is unknown, too, as in ``Input((None, None))``, and must fit the layer's weights, it has
 their size. If that fails, or for other operations, two batches of sizes with many divisors are tried: code
 makes shapes of the batch's size, or reshapes rows into groups of them.
@@ -21,6 +22,7 @@ import jax
 from muster._keras import keras
 
 _SIZES = (256, 512)
+_LENGTHS = (8, 16)
 _BATCHES = (5040, 10080)
 _UNKNOWN = (None, None)
 
@@ -37,16 +39,17 @@ def _specifying(original: Callable[..., Any]) -> Callable[..., Any]:
             is_layer = isinstance(owner, keras.Layer)
             widths = [None, *(_widths(owner) if is_layer else [])]
             is_open = is_layer and any(map(_is_open, jax.tree.leaves((args, kwargs))))
-            tries: list[tuple[int | None, Any]] = [(width, _UNKNOWN) for width in widths if is_open]
-            tries += [
-                (width, _BATCHES) for width in widths if owner is None or isinstance(owner, keras.Operation)
+            tries: list[tuple[tuple[int, int], int | None, Any]] = [
+                (sizes, width, _UNKNOWN) for sizes in (_SIZES, _LENGTHS) for width in widths if is_open
             ]
-            for width, batches in tries:
+            if owner is None or isinstance(owner, keras.Operation):
+                tries += [(_SIZES, width, _BATCHES) for width in widths]
+            for sizes, width, batches in tries:
                 # If all fail, what the layer says of symbols is what is wrong.
                 with contextlib.suppress(Exception):
                     known = [
                         jax.tree.map(functools.partial(_closed, size, width or size, batch), (args, kwargs))
-                        for size, batch in zip(_SIZES, batches, strict=True)
+                        for size, batch in zip(sizes, batches, strict=True)
                     ]
                     return jax.tree.map(
                         _common, *(original(function, *each, **named) for each, named in known)
