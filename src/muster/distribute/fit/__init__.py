@@ -1,3 +1,4 @@
 """``fit``, ``evaluate`` and ``predict`` of Keras models under a strategy."""
 
 from muster.distribute.fit._adoption import scope_of_model as scope_of_model
+from muster.distribute.fit._adoption import takes_own_step as takes_own_step

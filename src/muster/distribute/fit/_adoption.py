@@ -22,7 +22,7 @@ from muster.distribute.fit._fit_data import adapt
 from muster.distribute.fit._fit_tensorboard import setting_model, summaries_of
 from muster.distribute.fit._interrupted import told_of_interrupts
 from muster.distribute.fit._keras_steps import KERAS_STEPS, taking_data
-from muster.distribute.fit._step_signature import FUNCTIONS, may_have_own_steps
+from muster.distribute.fit._step_signature import FUNCTIONS, may_have_own_steps, takes_data
 from muster.distribute.fit._step_texts import is_text
 from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.strategies._default import get_strategy, has_strategy
@@ -80,6 +80,12 @@ def scope_of_model(model: Any) -> contextlib.AbstractContextManager[Any]:
     """Return the scope of the strategy that a model belongs to; a null context if there is none."""
     trainer = _TRAINERS.get(model, lambda: None)()
     return contextlib.nullcontext() if trainer is None else trainer.strategy.scope()
+
+
+def takes_own_step(model: Any) -> bool:
+    """Return whether the step that a model takes, else that of ``fit``, is its own, of TensorFlow's kind."""
+    trainer = _TRAINERS.get(model, lambda: None)()
+    return takes_data(model, (trainer and trainer.own.method) or "fit")
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:

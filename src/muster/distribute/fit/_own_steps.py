@@ -36,6 +36,11 @@ class OwnSteps:
         self._first: dict[str, Any] = {}
         self._running: list[str] = []
 
+    @property
+    def method(self) -> str | None:
+        """The method that is being called, the innermost one; None outside of any."""
+        return self._running[-1] if self._running else None
+
     def attach(self) -> None:
         """Let the model ask here where Keras builds it, and for the results of an epoch."""
         replace_build(self._model, self._build)
@@ -143,7 +148,7 @@ class OwnSteps:
 
     def _build(self, keras_build: Callable[..., None], iterator: Any = None, data_batch: Any = None) -> None:
         """Trace the model's own step, or let Keras build the model for its."""
-        method = self._running[-1] if self._running else ""
+        method = self.method or ""
         if method not in self._steps:
             if self._model.run_eagerly and not is_built(self._model):
                 data_batch = first_of_epoch(iterator) if data_batch is None else packed(data_batch)
@@ -163,5 +168,5 @@ class OwnSteps:
 
     def _results(self, keras_results: Callable[[Any], Any], logs: Any) -> Any:
         """Return an epoch's results: those of the metrics, if the model's own step updates all of them."""
-        step = self._steps.get(self._running[-1]) if self._running else None
+        step = self._steps.get(self.method or "")
         return logs if step is not None and not step.updates(self._model.metrics) else keras_results(logs)

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.compat.v2.keras2._steps import as_columns
-from muster.program.variables import compiled_loss, compiled_metrics, losses_of_outputs
+from muster.program.variables import ByIdentity, compiled_loss, compiled_metrics, losses_of_outputs
+
+_CALLED: ByIdentity[bool] = ByIdentity()
+"""Models whose own steps have called ``compiled_loss``, so that ``metrics`` has the mean of the losses."""
 
 
 class CompiledLoss:
@@ -29,6 +32,7 @@ class CompiledLoss:
         regularization_losses: Sequence[Any] | None = None,
     ) -> Any:
         """Return the loss of a batch, plus others, and add the sum to the mean that ``metrics`` has."""
+        _CALLED[self._model] = True
         names = getattr(self._model, "output_names", None)
         y_true, sample_weight = (as_columns(each, y_pred, names) for each in (y_true, sample_weight))
         return compiled_loss(self._model, y_true, y_pred, sample_weight, regularization_losses or ())
@@ -37,6 +41,11 @@ class CompiledLoss:
         """Let the means begin anew."""
         for metric in self.metrics:
             metric.reset_state()
+
+
+def has_called_loss(model: Any) -> bool:
+    """Return whether an own step of a model has called ``compiled_loss``."""
+    return model in _CALLED
 
 
 class CompiledMetrics:
