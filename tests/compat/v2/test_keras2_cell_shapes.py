@@ -1,0 +1,38 @@
+"""Recurrent layers whose cells have states with several axes."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+import muster.compat.tensorflow as tf
+
+
+class Adding(keras.layers.Layer):
+    """A cell that adds up what it gets; its output is the sum so far."""
+
+    def __init__(self, size: Any, several: bool = False) -> None:
+        super().__init__()
+        self.state_size = [tf.TensorShape(size), 2] if several else tf.TensorShape(size)
+        self.output_size = tf.TensorShape(size)
+
+    def call(self, inputs: Any, states: Any) -> Any:
+        return states[0] + inputs, [states[0] + inputs, *(each + 1.0 for each in states[1:])]
+
+
+def test_a_shape_is_that_of_one_state() -> None:
+    sequences = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
+    output, state = keras.layers.RNN(Adding([4, 5]), return_state=True)(sequences)
+    np.testing.assert_array_equal(output, sequences.sum(1))
+    np.testing.assert_array_equal(state, output)
+
+
+def test_a_list_has_one_entry_for_each_state() -> None:
+    inputs = keras.Input((3, 4, 5))
+    layer = keras.layers.RNN(Adding([4, 5], several=True), return_sequences=True, return_state=True)
+    outputs = layer(inputs)
+    assert [tuple(each.shape) for each in outputs] == [(None, 3, 4, 5), (None, 4, 5), (None, 2)]
+    sums, last, counts = keras.Model(inputs, outputs)(np.ones((2, 3, 4, 5), np.float32))
+    assert np.asarray(sums)[0, :, 0, 0].tolist() == [1.0, 2.0, 3.0]
+    assert np.asarray(last)[1, 3, 4] == 3.0
+    assert np.asarray(counts).tolist() == [[3.0, 3.0]] * 2
