@@ -214,3 +214,12 @@ def test_workers_that_train_in_step_have_the_same_generator(monkeypatch):
     workers = SimpleNamespace(workers=SimpleNamespace(size=2))
     monkeypatch.setattr(_generator, "get_strategy", lambda: workers)
     assert state() == state()
+
+
+def test_a_seed_counts_by_its_whole_part():
+    """``tf.image.random_brightness(image, 0.5, 1.5)``, where 1.5 was meant as a bound, runs in TensorFlow."""
+    image = tf.ones((2, 2, 3))
+    changed = tf.function(
+        lambda: (tf.image.random_brightness(image, 0.5, 1.5), tf.random.normal([2], seed=1.5))
+    )
+    assert [each.shape for each in changed()] == [(2, 2, 3), (2,)]

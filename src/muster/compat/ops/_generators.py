@@ -47,7 +47,7 @@ def in_model_fn() -> bool:
     return scope is not None and not isinstance(scope, FunctionScope)
 
 
-def step_generator(function: str, seed: int | None) -> keras.random.SeedGenerator | None:
+def step_generator(function: str, seed: float | None) -> keras.random.SeedGenerator | None:
     """Return the generator whose state the step that is being traced changes; None outside of steps.
 
     In a ``tf.function`` it belongs to the strategy, in a layer to the model that is called, and a model_fn
@@ -55,12 +55,13 @@ def step_generator(function: str, seed: int | None) -> keras.random.SeedGenerato
 
     Args:
         function: The name of the function that draws, for errors.
-        seed: The seed of its first state; None for a new one.
+        seed: The seed of its first state, of which TensorFlow takes the whole part; None for a new one.
 
     Raises:
         TraceError: Nothing would keep the state.
     """
     scope, layer = current_scope(), layer_being_called()
+    seed = None if seed is None else int(seed)
     if isinstance(scope, FunctionScope):
         generators = _OF_FUNCTIONS.setdefault(get_strategy(), {})
         if seed not in generators:

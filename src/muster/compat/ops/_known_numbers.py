@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from muster.compat.ops._both_ways import answer
 from muster.program import known_constants
 
 _CONVERSIONS = ("__index__", "__int__", "__float__", "__bool__")
@@ -24,9 +25,11 @@ def _known(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return original(self)
         except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError):
-            if (value := known_constants(self)) is None:
-                raise
-            return getattr(np.asarray(value), original.__name__)()
+            if (value := known_constants(self)) is not None:
+                return getattr(np.asarray(value), original.__name__)()
+            if original.__name__ == "__bool__" and (truth := answer(self)) is not None:
+                return truth
+            raise
 
     return convert
 

@@ -15,6 +15,7 @@ import numpy as np
 import muster
 from muster._errors import OutOfRangeError
 from muster._keras import keras
+from muster.compat.ops._both_ways import assigned, both_ways
 from muster.compat.ops._eager_values import HostText, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.v2._deferred import is_waiting
@@ -47,7 +48,8 @@ class Function(CompiledFunction):
 
     TensorFlow rewrites such code (AutoGraph), and muster does not. Once a call finds that Python needs the
     value of a tensor, it and all further calls run the code uncompiled, on values. The results are the same,
-    but it takes longer, so a warning names the line. Calls with text always run uncompiled, and so do those
+    but it takes longer, so a warning names the line. One that another function calls becomes a branch of the
+    program, if all that it does is to compute. Calls with text always run uncompiled, and so do those
     with an iterator over a plain dataset, where it is better to pass its batches.
 
     Source: tensorflow/python/eager/polymorphic_function/polymorphic_function.py, ``Function``.
@@ -73,11 +75,13 @@ class Function(CompiledFunction):
             args = (*before, *_fitting(args[len(before) :], self.input_signature))
         uncompiled = self._uncompiled or is_waiting() or any(map(_runs_uncompiled, (*args, *kwargs.values())))
         if current_scope() is not None or not uncompiled:
+            so_far = assigned()
             try:
                 return super().__call__(*args, **kwargs)
             except _PYTHON_NEEDS_A_VALUE as exc:
                 if current_scope() is not None:
-                    raise  # The outermost function runs on values, and calls this one again.
+                    # If it raises, the outermost function runs on values, and calls this one again.
+                    return both_ways(self.python_function, args, kwargs, exc, so_far)
                 place = place_of(exc)
             results = self._run_uncompiled(args, kwargs)
             self._uncompiled = True

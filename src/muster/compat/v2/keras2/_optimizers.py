@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster.compat.ops._both_ways import assigned, both_ways
 from muster.program.gradients import count_updates, counter_of
 
 
@@ -53,6 +54,20 @@ def _taking_old_arguments(original: Callable[..., None]) -> Callable[..., None]:
         original(self, learning_rate, *args, **kwargs)
 
     return init
+
+
+def _of_branches(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Wrap the method that computes the rate: a schedule may have an ``if`` on the step's number."""
+
+    @functools.wraps(original)
+    def rate(self: Any) -> Any:
+        before = assigned()
+        try:
+            return original(self)
+        except jax.errors.TracerBoolConversionError as exc:
+            return both_ways(original, (self,), {}, exc, before)
+
+    return rate
 
 
 def _rate(learning_rate: Any) -> Any:
@@ -184,6 +199,7 @@ def patch() -> None:
     owner._check_variables_are_known = _knowing_more(owner._check_variables_are_known)
     owner.lr = property(_learning_rate, _set_learning_rate)
     owner._decayed_lr = _decayed_lr
+    owner._get_current_learning_rate = _of_branches(owner._get_current_learning_rate)
     owner.__init__ = _taking_old_arguments(owner.__init__)
     owner.iterations = _counted(owner.iterations)
     owner.__setattr__ = _setting_iterations(owner.__setattr__)
