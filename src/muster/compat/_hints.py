@@ -131,7 +131,6 @@ INSTEAD = {
     "tf.estimator.experimental.LinearSDCA": "Use an optimizer, such as Ftrl.",
     "tf.fake_quant_with_min_max_args": "Use Keras' quantization: model.quantize.",
     "tf.get_default_session": _SESSION,
-    "tf.get_seed": "Use tf.random.set_seed; keras.random.SeedGenerator holds a seed.",
     "tf.get_session_handle": _SESSION,
     "tf.graph_util": _GRAPH_DATA,
     "tf.hessians": "Use jax.hessian on a function of arrays.",
@@ -155,8 +154,6 @@ INSTEAD = {
     "tf.keras.layers.experimental.*": "Look for it in keras.layers.",
     "tf.keras.models.model_from_yaml": "Use tf.keras.models.model_from_json.",
     "tf.keras.premade": "Write the model with keras.Model, or use tf.estimator.LinearRegressor and others.",
-    "tf.keras.utils.DeterministicRandomTestTool": "Numbers are not TensorFlow's: assign the weights of one "
-    "model to the other, and compare without dropout.",
     "tf.keras.utils.multi_gpu_model": "Use tf.distribute.MirroredStrategy.",
     "tf.keras.utils.generic_utils": "Use tf.keras.utils and tf.keras.saving, which have its public names.",
     "tf.keras.utils.OrderedEnqueuer": "Use keras.utils.PyDataset(workers=…), which reads ahead by itself.",

@@ -87,3 +87,9 @@ def test_a_model_without_a_loss_has_those_given():
     assert model.compiled_loss(Y, model(X), regularization_losses=[2.0, 3.0]) == 5
     model.compiled_metrics.update_state(Y, model(X))
     assert model.compiled_metrics.metrics == []
+
+
+def test_a_model_may_have_a_loss_of_its_own_by_this_name():
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compiled_loss = own = keras.losses.MeanSquaredError()
+    assert model.compiled_loss is own

@@ -6,11 +6,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._arrays import is_traced
+from muster.compat.ops._fixed_seeds import fixed_seed
 from muster.distribute import Strategy, get_strategy, has_strategy
 from muster.program.trace import FunctionScope
 from muster.program.variables import (
@@ -38,6 +40,8 @@ def set_seed(seed: int) -> None:
 
 def numpy_generator(seed: int | None) -> Any:
     """Return NumPy's functions for random numbers, outside of steps: the process' own, or those of a seed."""
+    if (fixed := fixed_seed()) is not None:
+        return np.random.RandomState(fixed)
     return np.random if seed is None else _OF_NUMPY.setdefault(int(seed), np.random.RandomState(int(seed)))
 
 
@@ -111,4 +115,6 @@ def _made_outside(seed: int | None) -> keras.random.SeedGenerator:
 
 def next_key(generator: keras.random.SeedGenerator) -> jax.Array:
     """Return a key for `jax.random`, another one at each call."""
+    if (fixed := fixed_seed()) is not None:
+        return jnp.array(fixed, jnp.uint32)
     return generator.next()  # type: ignore[no-any-return]

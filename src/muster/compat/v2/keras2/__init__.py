@@ -18,6 +18,7 @@ from muster.compat.v2.keras2 import (
     _dynamic,
     _endpoints,
     _feature_space,
+    _fixed_seeds,
     _folders_of_models,
     _input_shapes,
     _kernels,
@@ -74,6 +75,7 @@ _PARTS = (
     _own_variables,
     _partial_weights,
     _attention,
+    _fixed_seeds,
 )
 
 

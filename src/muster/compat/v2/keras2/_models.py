@@ -30,6 +30,21 @@ _SHORT_LOSSES = {
 _READING = ("workers", "use_multiprocessing", "max_queue_size")
 
 
+class Replaceable:
+    """A property that a model may replace by an attribute of its own.
+
+    Args:
+        get: Returns its value for a model.
+    """
+
+    def __init__(self, get: Callable[[Any], Any]) -> None:
+        self._get = get
+        self.__doc__ = get.__doc__
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        return self if model is None else self._get(model)
+
+
 class Gone:
     """A method that Keras 3 has no more: to ask for it raises an error that says what to use."""
 
@@ -95,12 +110,12 @@ class _Methods:
             if isinstance(layer, keras.Model) or getattr(layer, "stateful", False):
                 layer.reset_states()
 
-    @property
+    @Replaceable
     def compiled_loss(self: Any) -> CompiledLoss:
         """The loss of ``compile``, to be called by a ``train_step`` of one's own."""
         return CompiledLoss(self)
 
-    @property
+    @Replaceable
     def compiled_metrics(self: Any) -> CompiledMetrics:
         """The metrics of ``compile``, to be updated by a ``train_step`` of one's own."""
         return CompiledMetrics(self)

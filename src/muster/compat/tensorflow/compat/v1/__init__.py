@@ -19,6 +19,7 @@ from muster.compat.ops._blocks import depth_to_space as depth_to_space
 from muster.compat.ops._blocks import space_to_batch as space_to_batch_nd
 from muster.compat.ops._blocks import space_to_depth as space_to_depth
 from muster.compat.ops._control import numpy_function as py_func
+from muster.compat.ops._fixed_seeds import get_seed as get_seed
 from muster.compat.ops._generators import set_seed as _set_seed
 from muster.compat.ops._image_random import random_crop as random_crop
 from muster.compat.ops._linalg import band_part as matrix_band_part

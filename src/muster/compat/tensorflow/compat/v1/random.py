@@ -3,6 +3,7 @@
 from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.ops._fixed_seeds import get_seed as get_seed
 from muster.compat.ops._generators import set_seed as _set_seed
 from muster.compat.ops._random import multinomial as multinomial
 from muster.compat.tensorflow import random as _random

@@ -3,10 +3,13 @@
 from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.ops._fixed_seeds import DeterministicRandomTestTool as DeterministicRandomTestTool
 from muster.compat.tensorflow.keras import utils as _utils
 from muster.compat.v1._tracked_variables import get_or_create_layer as get_or_create_layer
 from muster.compat.v1._tracked_variables import track_tf1_style_variables as track_tf1_style_variables
 
+_OWN = ("DeterministicRandomTestTool", "get_or_create_layer", "track_tf1_style_variables")
+
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(_utils, __name__, name, "get_or_create_layer", "track_tf1_style_variables")
+    return _passed_on(_utils, __name__, name, *_OWN)
