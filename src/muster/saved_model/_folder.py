@@ -13,6 +13,8 @@ from muster.checkpoint import FileRecord, open_regular, sync_directory
 from muster.saved_model._manifest import MANIFEST, Manifest, decode, encode
 
 TEMPORARY = "temp-"
+# What Keras writes for `model.save(folder, zipped=False)`.
+_OF_KERAS = {"config.json", "metadata.json", "model.weights.h5", "assets"}
 
 
 def contains_saved_model(export_dir: str | bytes | os.PathLike[str]) -> bool:
@@ -27,7 +29,8 @@ def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:
     """Write a saved model at a path: readers see all of it, or none.
 
     Args:
-        path: The folder, which an earlier saved model may have; its parents are made.
+        path: The folder, which an earlier saved model may have, or a model that Keras has saved in a folder;
+            its parents are made.
         fill: Writes the files into the folder that it is given, and returns the manifest.
 
     Raises:
@@ -35,7 +38,7 @@ def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:
         OSError: A file cannot be written; nothing is left of the saved model.
     """
     parent, name = os.path.split(os.path.abspath(path))
-    if os.path.lexists(path) and not (contains_saved_model(path) or _is_empty(path)):
+    if os.path.lexists(path) and not (contains_saved_model(path) or _is_empty(path) or _is_of_keras(path)):
         raise FileExistsError(errno.EEXIST, "There is something that is no saved model", path)
     temporary = os.path.join(parent, f"{TEMPORARY}{name}-{secrets.token_hex(4)}")
     os.makedirs(temporary)
@@ -109,6 +112,12 @@ def missing(path: str, name: str) -> DamagedSavedModelError:
     return DamagedSavedModelError(
         f"The saved model at {path} lacks its file {name}. Copy the whole folder, or export the model again."
     )
+
+
+def _is_of_keras(path: str) -> bool:
+    """Return whether there is a folder with a model of Keras, and nothing else."""
+    names = set(os.listdir(path)) if os.path.isdir(path) else set()
+    return _OF_KERAS - {"assets"} <= names <= _OF_KERAS
 
 
 def _is_empty(path: str) -> bool:

@@ -86,6 +86,20 @@ class Subclassed(tf.keras.Model):
         return self.dense(inputs)
 
 
+def test_a_folder_that_keras_has_written_is_replaced_unless_it_has_other_files(tmp_path):
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
+    for name in ("mine", "others"):
+        model.save(tmp_path / name)
+    (tmp_path / "others" / "notes.txt").write_text("keep")
+
+    tf.saved_model.save(model, tmp_path / "mine")
+    with pytest.raises(muster.SavedModelError, match="something that is no saved model"):
+        tf.saved_model.save(model, tmp_path / "others")
+
+    assert "serving_default" in tf.saved_model.load(tmp_path / "mine").signatures
+    assert (tmp_path / "others" / "notes.txt").read_text() == "keep"
+
+
 def test_subclassed_and_functional_models(tmp_path, caplog):
     model = Subclassed()
     assert model.save_spec() is None
