@@ -102,6 +102,8 @@ def test_a_tensor_array_grows_changes_and_says_where_it_ends():
     array.write(0, [3, 4])
     np.testing.assert_array_equal(array.concat(), [3, 4, 0, 0, 1, 2])
     np.testing.assert_array_equal(array.gather([2, 0]), [[1, 2], [3, 4]])
+    array.append([7, 8])
+    np.testing.assert_array_equal(array.read(3), [7, 8])
     unstacked = tf.TensorArray(tf.int32, size=2).unstack([[1], [2], [3]])
     assert (len(unstacked), unstacked.element_shape) == (3, (1,))
     np.testing.assert_array_equal(
@@ -141,3 +143,14 @@ def test_gradients_that_compute_again_or_pass():
     assert (float(y), float(dx)) == (9, 6)
     y, dx = gradient(tf.grad_pass_through(tf.round), 2.7)
     assert (float(y), float(dx)) == (3, 1)
+
+
+def test_elements_appended_in_a_function():
+    @tf.function
+    def squares(numbers):
+        result = tf.TensorArray(tf.int32, size=0, dynamic_size=True)
+        for number in numbers:
+            result.append(number * number)
+        return result.stack()
+
+    assert squares(tf.constant([1, 2, 3])).numpy().tolist() == [1, 4, 9]

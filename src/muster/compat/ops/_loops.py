@@ -225,6 +225,11 @@ class TensorArray:
             values = jnp.concatenate([values, more])
         return self._with(values.at[place].set(element.astype(values.dtype)))
 
+    def append(self, value: ArrayLike) -> None:
+        """Write another element behind the last, as AutoGraph's lists do (``Feature.LISTS``)."""
+        made = self.write(self._size, value)
+        self._size, self._values = made._size, made._values
+
     def read(self, index: ArrayLike, name: str | None = None) -> Array:
         """Return the element at an index."""
         place = as_array(index)
