@@ -77,6 +77,10 @@ def columns() -> Any:
     return tf.data.Dataset.from_tensor_slices((features, np.float32([1, 0, 0, 1]))).batch(4)
 
 
+def split_at(texts: Any, ends: str) -> Any:
+    return tf.sparse_tensor_to_dense(tf.string_split(texts, ends), default_value="none")
+
+
 @pytest.mark.parametrize(
     ("compute", "mean"),
     [
@@ -86,8 +90,9 @@ def columns() -> Any:
         (lambda features: tf.strings.length(features["color"][:, None])[:, 0], 3.75),
         (lambda features: tf.strings.to_hash_bucket_fast(features["color"], 1), 0.0),
         (lambda features: tf.equal(tf.strings.bytes_split(features["color"]).to_tensor(""), "e"), 1 / 4),
+        (lambda features: tf.equal(split_at(features["color"], "e"), "r"), 1 / 4),
     ],
-    ids=["length", "equal", "chain", "part", "hash", "ragged"],
+    ids=["length", "equal", "chain", "part", "hash", "ragged", "sparse"],
 )
 def test_what_is_computed_of_text(compute: Any, mean: float, tmp_path: Path) -> None:
     def rows(features: Any) -> Any:

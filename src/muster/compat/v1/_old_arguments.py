@@ -15,7 +15,6 @@ from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike
 from muster.compat.ops._control import cond as _cond
 from muster.compat.ops._control import while_loop as _while_loop
 from muster.compat.ops._eager_values import shown_decoded
-from muster.data import SparseTensor
 from muster.data import decode_csv as _decode_csv
 
 Result = TypeVar("Result")
@@ -247,16 +246,6 @@ def confusion_matrix(
 ) -> jax.Array:
     """Count predictions of each class, the columns, for labels of each class, the rows."""
     return _segments.confusion_matrix(labels, predictions, num_classes, weights, dtype)
-
-
-def sparse_tensor_to_dense(
-    sp_input: SparseTensor,
-    default_value: Any = None,
-    validate_indices: bool = True,
-    name: str | None = None,
-) -> Any:
-    """Return the array of a sparse tensor, with a default where it has no value; None is 0 or no text."""
-    return sp_input.to_dense(default_value)
 
 
 def substr(input: Any, pos: int, len: int, name: str | None = None, unit: str = "BYTE") -> Any:

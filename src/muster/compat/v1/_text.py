@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from muster.compat.ops._operation import operation
 from muster.data import SparseTensor
 
 
@@ -23,6 +24,7 @@ def as_str_any(value: object, encoding: str = "utf-8") -> str:
     return value.decode(encoding) if isinstance(value, bytes) else str(value)
 
 
+@operation
 def string_split(
     source: Any, sep: str | None = None, skip_empty: bool = True, delimiter: str | None = None
 ) -> SparseTensor:

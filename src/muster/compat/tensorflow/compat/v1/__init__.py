@@ -117,6 +117,7 @@ from muster.compat.ops._sparse import slice as sparse_slice
 from muster.compat.ops._sparse import softmax as sparse_softmax
 from muster.compat.ops._sparse import sparse_dense_matmul as sparse_tensor_dense_matmul
 from muster.compat.ops._sparse import split as sparse_split
+from muster.compat.ops._sparse import to_dense as sparse_tensor_to_dense
 from muster.compat.ops._sparse import to_indicator as sparse_to_indicator
 from muster.compat.ops._sparse import transpose as sparse_transpose
 from muster.compat.ops._special import angle as angle
@@ -238,7 +239,6 @@ from muster.compat.v1._old_arguments import reduce_min as reduce_min
 from muster.compat.v1._old_arguments import reduce_prod as reduce_prod
 from muster.compat.v1._old_arguments import reduce_sum as reduce_sum
 from muster.compat.v1._old_arguments import shape as shape
-from muster.compat.v1._old_arguments import sparse_tensor_to_dense as sparse_tensor_to_dense
 from muster.compat.v1._old_arguments import squeeze as squeeze
 from muster.compat.v1._old_arguments import substr as substr
 from muster.compat.v1._old_arguments import to_bfloat16 as to_bfloat16
