@@ -1,6 +1,8 @@
 """TensorFlow 1's iterators, whose next element stands for all of them in an input_fn."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import accumulate
 from typing import Any
 
@@ -160,6 +162,63 @@ class OneShotIterator:
         return rebuild(spec, [NextValue(leaf, element, i) for i, leaf in enumerate(flatten(spec))])
 
 
+# What has been drawn in the input_fn that runs, by the ids of the arrays: these, and what draws others.
+_DRAWN: ContextVar[dict[int, tuple[Any, Callable[[], NextValue]]] | None] = ContextVar(
+    "muster_drawn_in_input_fn", default=None
+)
+
+
+@contextmanager
+def noting_draws() -> Iterator[None]:
+    """Let `as_dataset` know, in a ``with`` block, which arrays of an input_fn are random numbers."""
+    token = _DRAWN.set({})
+    try:
+        yield
+    finally:
+        _DRAWN.reset(token)
+
+
+def note_draw(drawn: Any, stream: Callable[[], NextValue]) -> None:
+    """Note random numbers that may be returned from an input_fn; elsewhere do nothing.
+
+    Args:
+        drawn: The array.
+        stream: Returns what stands for other numbers in each element.
+    """
+    if (noted := _DRAWN.get()) is not None:
+        noted[id(drawn)] = drawn, stream
+
+
+def _with_new_draws(returned: Any) -> Any:
+    """Return what an input_fn returned, with new random numbers in each element for those that it drew.
+
+    Other arrays beside them are the same in each element, as those of TensorFlow's graphs.
+    """
+    noted = _DRAWN.get() or {}
+    found: list[NextValue] = []
+    replaced(returned, NextValue, found.append)
+    before = len(found)
+
+    def anew(leaf: Any) -> Any:
+        if id(leaf) in noted:
+            found.append(noted[id(leaf)][1]())
+            return found[-1]
+        return leaf
+
+    returned = replaced(returned, tuple({type(drawn) for drawn, _ in noted.values()}), anew)
+    if before or not found:
+        return returned
+    datasets = type(found[0].source.dataset)
+
+    def repeated(leaf: Any) -> Any:
+        if isinstance(leaf, NextValue):
+            return leaf
+        return datasets.from_tensors(leaf).repeat().make_one_shot_iterator().get_next()
+
+    returned = _with_tuples(returned)
+    return rebuild(returned, list(map(repeated, flatten(returned))))
+
+
 def compute_for_next(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Compute with values of `OneShotIterator.get_next`: see `NextElement.compute`.
 
@@ -199,6 +258,7 @@ def as_dataset(returned: Any) -> Any:
         ValueError: It has values of several calls of ``get_next`` of one iterator, or other values beside
             them.
     """
+    returned = _with_new_draws(returned)
     if not isinstance(returned, dict | tuple | list | NextValue):
         return returned
     found: list[NextValue] = []

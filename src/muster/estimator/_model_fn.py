@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
-from muster.data import as_dataset
+from muster.data import as_dataset, noting_draws
 from muster.distribute import InputContext
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -127,8 +127,8 @@ def call_input_fn(
 ) -> Any:
     """Call an input_fn with the arguments that it names, and return its result.
 
-    What the iterators of TensorFlow 1 return for one element stands for their datasets. A function that the
-    input_fn returns is called, too.
+    What the iterators of TensorFlow 1 return for one element stands for their datasets, and random numbers
+    for new ones in each batch. A function that the input_fn returns is called, too.
 
     Source: ``Estimator._call_input_fn`` (tensorflow_estimator/python/estimator/estimator.py).
 
@@ -155,11 +155,11 @@ def call_input_fn(
             f"input_fn ({input_fn}) has following not expected args: {unknown}. It is called with those of "
             f"{', '.join(given)} that it names. Bind others: lambda: input_fn(...)."
         )
-    with no_stop_iteration("The input_fn", DatasetError):
+    with no_stop_iteration("The input_fn", DatasetError), noting_draws():
         returned = input_fn(**{name: value for name, value in given.items() if name in names})
         while inspect.isroutine(returned):  # of programs that make input functions
             returned = returned()
-    return as_dataset(returned)
+        return as_dataset(returned)
 
 
 def _required(function: Callable[..., Any]) -> list[str]:

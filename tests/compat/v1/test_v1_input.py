@@ -8,6 +8,8 @@ import pytest
 
 import muster.compat.tensorflow.compat.v1 as tf
 from muster.data import OneShotIterator, as_dataset
+from muster.estimator import ModeKeys, RunConfig
+from muster.estimator._model_fn import call_input_fn
 
 FEATURES = {"x": np.arange(8, dtype=np.float32).reshape(4, 2), "unused": np.zeros(4, np.float32)}
 LABELS = np.arange(4, dtype=np.float32).reshape(4, 1)
@@ -172,3 +174,41 @@ def test_elements_of_a_dataset_are_written(tmp_path: Path) -> None:
     assert list(found) == [b"a\x00", b"b"]
     with pytest.raises(TypeError, match="A record is bytes, got"):
         tf.data.experimental.TFRecordWriter(tmp_path / "numbers").write(tf.data.Dataset.range(3))
+
+
+def test_filters_take_what_operations_return_of_numbers_of_64_bits() -> None:
+    numbers = tf.data.Dataset.from_generator(lambda: iter([{"a": [0]}, {"a": [3]}]), {"a": tf.int64})
+    texts = numbers.map(lambda x: {**x, "text": tf.as_string(x["a"])})
+    kept = texts.filter(lambda x: tf.not_equal(tf.unstack(x["a"])[0], 0))
+    assert [each["a"].tolist() for each in kept] == [[3]]
+
+
+def test_random_numbers_of_an_input_fn_are_new_in_each_batch() -> None:
+    images = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+    def batches(input_fn: Any) -> Any:
+        return call_input_fn(input_fn, ModeKeys.TRAIN, {}, RunConfig("unused"))
+
+    def beside_an_iterator() -> Any:
+        image = tf.data.Dataset.from_tensor_slices(images).batch(1).make_one_shot_iterator().get_next()
+        return {"image": image, "noise": tf.random_normal([1, 4]) * 1}, None
+
+    def of_an_iterator() -> Any:
+        image = tf.data.Dataset.from_tensor_slices(images).batch(1).make_one_shot_iterator().get_next()
+        return {"image": image, "noise": tf.random_normal([1, 4])}, None
+
+    with pytest.raises(ValueError, match="of one call, and no others"):
+        batches(beside_an_iterator)
+    found = [each for each, _ in batches(of_an_iterator)]
+    np.testing.assert_array_equal(np.concatenate([each["image"] for each in found]), images)
+    noise = np.concatenate([each["noise"] for each in found])
+    assert noise.shape == (3, 4)
+    assert len(np.unique(noise)) == 12
+
+    def alone() -> Any:
+        return tf.random.uniform([2]), np.int32([1, 2])
+
+    first, second, *_ = batches(alone).take(3)
+    assert first[0].tolist() != second[0].tolist()
+    assert first[1].tolist() == second[1].tolist() == [1, 2]
+    assert isinstance(batches(lambda: np.float32([1])), np.ndarray)

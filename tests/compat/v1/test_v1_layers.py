@@ -47,10 +47,13 @@ def test_names_of_layers_may_have_scopes():
             inner = tf.layers.dense(tf.reshape(x, [1, 1]), 2, name="block/last")
             outputs = tf.contrib.layers.fully_connected(inner, 3, scope=scope)
         again = tf.layers.dense(inner, 2, name="one/")
+        again = tf.layers.dropout(tf.layers.flatten(again, name="two/flat"), name="two/drop")
+        again = tf.layers.batch_normalization(again, name="two/norm", scale=False)
         assert [each.name for each in tf.trainable_variables()] == [
             *("model/fc/block/last/kernel:0", "model/fc/block/last/bias:0"),
             *("model/fc/model/fc/kernel:0", "model/fc/model/fc/bias:0"),
             *("one/kernel:0", "one/bias:0"),
+            "two/norm/beta:0",
         ]
         return {"outputs": outputs, "again": again}
 

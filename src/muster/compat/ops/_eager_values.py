@@ -16,7 +16,7 @@ import numpy as np
 
 from muster.compat.ops._array_shape import ArrayShape
 from muster.compat.ops._patched_classes import get_shape, ref, set_shape
-from muster.data import NextValue, compute_for_next, in_dataset_function
+from muster.data import Dataset, NextValue, compute_for_next, in_dataset_function, note_draw
 from muster.program import HostValue
 from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
@@ -25,6 +25,7 @@ _TEXT = np.dtype(str)
 # Where operations are: here, and those of TensorFlow 1 whose arguments had other names.
 _OF_VERSION_1 = "muster.compat.v1._old_arguments"
 _OPERATIONS = (f"{__package__}.", _OF_VERSION_1)
+_DRAWING = f"{__package__}._random"
 
 
 class HostTensor(np.ndarray[Any, Any]):
@@ -227,9 +228,19 @@ def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
         if any(isinstance(value, NextValue) and not isinstance(value, left) for value in given):
             return compute_for_next(call, args, options)
         result = operation(*args, **options)
-        return _with_methods(result) if HostTensor in map(type, args) else shown_result(result)
+        result = _with_methods(result) if HostTensor in map(type, args) else shown_result(result)
+        if operation.__module__ == _DRAWING:
+            note_draw(result, lambda: _drawn_anew(call, args, options))
+        return result
 
     return call
+
+
+def _drawn_anew(operation: Callable[..., Any], args: Any, options: Any) -> NextValue:
+    """Return what stands for other random numbers in each element of an input."""
+    draws = Dataset.counter().map(lambda _: operation(*args, **options))
+    drawn: NextValue = draws.make_one_shot_iterator().get_next()
+    return drawn
 
 
 @functools.cache

@@ -198,14 +198,21 @@ def _function(layer: Any, name: str) -> Callable[..., jax.Array]:
         activity_regularizer: Regularizer = None,
         **kwargs: Any,
     ) -> jax.Array:
-        *scopes, last = [part for part in (kwargs.get("name") or "").split("/") if part] or [None]
-        with variable_scope("/".join(scopes)) if scopes else nullcontext():
-            built = _built(layer, args, kwargs if last is None else {**kwargs, "name": last}, reuse)
+        with _below_scopes(kwargs) as named:
+            built = _built(layer, args, named, reuse)
             return _regularized(built, inputs, activity_regularizer)
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"Build a `{layer.__name__}` of the arguments after ``inputs``, and call it."
     return apply
+
+
+@contextmanager
+def _below_scopes(kwargs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Enter the scopes that a layer's name begins with, and give the arguments with the rest of it."""
+    *scopes, last = [part for part in (kwargs.get("name") or "").split("/") if part] or [None]
+    with variable_scope("/".join(scopes)) if scopes else nullcontext():
+        yield kwargs if last is None else {**kwargs, "name": last}
 
 
 def _built(layer: Any, args: Sequence[Any], kwargs: dict[str, Any], reuse: Any) -> keras.Layer:
@@ -248,7 +255,8 @@ average_pooling3d = _function(AveragePooling3D, "average_pooling3d")
 
 def flatten(inputs: ArrayLike, name: str | None = None, data_format: str = "channels_last") -> jax.Array:
     """Reshape (batch, …) to (batch, size)."""
-    return _applied(Flatten(data_format, name=name), inputs)
+    with _below_scopes({"name": name}) as named:
+        return _applied(Flatten(data_format, **named), inputs)
 
 
 def dropout(
@@ -261,12 +269,14 @@ def dropout(
 ) -> jax.Array:
     """If ``training``, set a fraction ``rate`` of the values to 0, and divide the others by ``1 - rate``."""
 
-    def make() -> Any:
-        return Dropout(rate, noise_shape, seed=seed, name=name)
+    with _below_scopes({"name": name}) as named:
 
-    kept = is_kept()  # then its generator goes on
-    layer = shared("layers", name or automatic_name("dropout") or "", make) if kept else make()
-    return _applied(layer, inputs, training=training)
+        def make() -> Any:
+            return Dropout(rate, noise_shape, seed=seed, **named)
+
+        kept = is_kept()  # then its generator goes on
+        layer = shared("layers", named["name"] or automatic_name("dropout") or "", make) if kept else make()
+        return _applied(layer, inputs, training=training)
 
 
 def batch_normalization(
@@ -279,7 +289,8 @@ def batch_normalization(
     Source: tensorflow/python/keras/engine/base_layer_v1.py, ``Layer.add_update``; the layers of ``tf.layers``
     put their updates into the collection.
     """
-    return _applied(_built(BatchNormalization, args, kwargs, reuse), inputs, training=training)
+    with _below_scopes(kwargs) as named:
+        return _applied(_built(BatchNormalization, args, named, reuse), inputs, training=training)
 
 
 def _applied(layer: keras.Layer, inputs: ArrayLike, **kwargs: Any) -> jax.Array:
