@@ -131,6 +131,30 @@ def test_collections_hold_what_a_model_fn_adds() -> None:
     assert tf1.get_collection("mine") == []
 
 
+def test_hooks_find_what_a_model_fn_collects(tmp_path: Path) -> None:
+    class Collected(tf.estimator.SessionRunHook):  # type: ignore[misc]
+        seen: list[Any] = []
+
+        def before_run(self, run_context: Any) -> Any:
+            (doubled,) = tf1.get_default_graph().get_collection("doubled")
+            return tf1.train.SessionRunArgs({"doubled": doubled, "step": tf1.train.get_global_step()})
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            self.seen.append({name: float(value) for name, value in run_values.results.items()})
+
+    def doubling(features: Any, labels: Any, mode: Any) -> Any:
+        loss = tf1.reduce_mean(features) * 2.0
+        tf1.add_to_collection("doubled", loss * 2)
+        train_op = tf1.assign_add(tf1.train.get_global_step(), 1)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[Collected()])
+
+    data = np.array([[1], [3]], np.float32)
+    estimator = tf.estimator.Estimator(doubling, str(tmp_path))
+    estimator.train(lambda: tf.data.Dataset.from_tensor_slices(data).batch(1))
+    assert Collected.seen == [{"doubled": 4, "step": 1}, {"doubled": 12, "step": 2}]
+    assert tf1.get_collection("doubled") == []
+
+
 def test_losses_are_collected() -> None:
     def step(x: Any) -> dict[str, Any]:
         tf1.get_variable("w", [], initializer=tf1.ones_initializer(), regularizer=lambda w: 10 * w)

@@ -1,14 +1,25 @@
 """Collections of what a model_fn has built so far: losses, and what programs add to their own."""
 
+import contextlib
 import re
+import weakref
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from muster._errors import TraceError
 from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.estimator.loop import is_in_loop
+from muster.program import Output, offer_output
 from muster.program.variables import current_scope
+
+# The last scope of a model_fn that added values to collections, and their handles by collection.
+_LAST: ContextVar[tuple["weakref.ref[Any]", dict[Any, list[Output]]] | None] = ContextVar(
+    "muster_tensorflow_collections", default=None
+)
 
 
 class GraphKeys:
@@ -48,11 +59,22 @@ class GraphKeys:
 def add_to_collection(name: Any, value: Any) -> None:
     """Add a value to a collection of the model_fn that is being traced; elsewhere, do nothing.
 
-    In an input_fn it is the initializer of a table or an iterator, and these need none.
+    Hooks find handles of its values in collections. In an input_fn it is the initializer of a table or an
+    iterator, and these need none.
 
     Source: tensorflow/python/framework/ops.py, ``add_to_collection``.
     """
-    collected(name).append(value)
+    values, scope = collected(name), current_scope()
+    values.append(value)
+    if scope is None or not isinstance(value, jax.Array):
+        return
+    handle = f"collection {name}:{len(values) - 1}"
+    with contextlib.suppress(TraceError):  # of a branch or a loop, which cannot give values away
+        offer_output(handle, value)
+        last = _LAST.get()
+        if last is None or last[0]() is not scope:
+            _LAST.set(last := (weakref.ref(scope), {}))
+        last[1].setdefault(name, []).append(Output(handle))
 
 
 def add_to_collections(names: Any, value: Any) -> None:
@@ -62,10 +84,14 @@ def add_to_collections(names: Any, value: Any) -> None:
 
 
 def collected(name: Any) -> list[Any]:
-    """Return the list of what has been added to a collection of the model_fn that is being traced."""
+    """Return the list of what has been added to a collection of the model_fn that is being traced.
+
+    In a hook, it has handles of the values of the model_fn, for ``SessionRunArgs``.
+    """
     scope = current_scope()
     if scope is None:
-        return []
+        last = _LAST.get()
+        return [] if last is None or not is_in_loop() else list(last[1].get(name, ()))
     values: list[Any] = scope.shared.setdefault(("tensorflow 1", "collections"), {}).setdefault(name, [])
     return values
 

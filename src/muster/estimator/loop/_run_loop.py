@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +17,12 @@ from muster.estimator.session._fetches import Fetches
 from muster.estimator.session._session import Session
 
 _NO_VALUES = SessionRunValues(None)
+_LOOPS: ContextVar[bool] = ContextVar("muster_loop_of_steps", default=False)
+
+
+def is_in_loop() -> bool:
+    """Return whether a loop of steps runs, whose hooks may be calling."""
+    return _LOOPS.get()
 
 
 class TrainingSession:
@@ -206,11 +213,15 @@ def run_loop(
         KeyboardInterrupt: Ctrl-C was pressed; the current run is finished, and the last step is saved.
         SystemExit: With 143: likewise for SIGTERM.
     """
-    with TrainingSession(
-        session, step, batches, hooks, signals=signals, steps_per_execution=steps_per_execution
-    ) as training:
-        while not training.should_stop():
-            training.run()
+    token = _LOOPS.set(True)
+    try:
+        with TrainingSession(
+            session, step, batches, hooks, signals=signals, steps_per_execution=steps_per_execution
+        ) as training:
+            while not training.should_stop():
+                training.run()
+    finally:
+        _LOOPS.reset(token)
 
 
 def _have_same_shapes(batches: list[Any]) -> bool:
