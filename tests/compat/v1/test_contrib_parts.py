@@ -32,6 +32,28 @@ def test_layers_are_rectified_and_regularized() -> None:
     assert float(outputs["loss"]) == 0.5 * 2 / 2
 
 
+def test_convolutions_have_the_dimensions_of_their_inputs() -> None:
+    def build(_: Any) -> Any:
+        images = np.ones((2, 6, 6, 3), np.float32)
+        with slim.arg_scope([layers.convolution], padding="VALID"):
+            rows = layers.convolution(images[:, 0], 4, 3)
+            planes = layers.convolution(images, 4, [3, 3], stride=2)
+        volumes = layers.conv3d(images[..., None], 2, 3)
+        with pytest.raises(ValueError, match="expects input with rank 4, got 3"):
+            layers.conv2d(images[0], 4, 3)
+        with pytest.raises(ValueError, match="expects input with rank 3, 4 or 5, got 2"):
+            layers.convolution(images[0, 0], 4, 3)
+        return {"rows": rows, "planes": planes, "volumes": volumes, "one": layers.conv1d(images[0], 4, 3)}
+
+    shapes = {name: found.shape for name, found in outputs_of(build).items()}
+    assert shapes == {
+        "rows": (2, 4, 4),
+        "planes": (2, 2, 2, 4),
+        "volumes": (2, 6, 6, 3, 2),
+        "one": (6, 6, 4),
+    }
+
+
 def test_arg_scope_gives_defaults_in_its_block() -> None:
     def step(_: Any) -> dict[str, Any]:
         with slim.arg_scope(

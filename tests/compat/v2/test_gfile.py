@@ -38,6 +38,11 @@ def test_files_to_write_take_text_and_bytes(tmp_path):
             file.write("ä\r\n")
             file.write("ö\n".encode())
         assert (tmp_path / mode).read_bytes() == "ä\r\nö\n".encode()
+    with tf.io.gfile.GFile(tmp_path / "image", "w") as file:
+        file.write("a")
+        file.write(b"\x89PNG\r\n")
+        file.write("b")
+    assert (tmp_path / "image").read_bytes() == b"a\x89PNG\r\nb"
     with tf.io.gfile.GFile(tmp_path / "w") as file:
         assert file.readlines() == ["ä\r\n", "ö\n"]
     with codecs.getwriter("utf-8")(tf.io.gfile.GFile(tmp_path / "coded", "w")) as file:

@@ -45,7 +45,10 @@ class _Text(io.TextIOWrapper):
     """A file of text, which takes bytes as well."""
 
     def write(self, text: Any) -> int:
-        return super().write(text.decode() if isinstance(text, bytes) else text)
+        if not isinstance(text, bytes):
+            return super().write(text)
+        self.flush()
+        return self.buffer.write(text)
 
 
 class _Bytes(io.BufferedWriter):

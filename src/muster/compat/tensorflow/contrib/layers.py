@@ -21,6 +21,7 @@ from muster.compat.v1.contrib.layers import conv2d as convolution2d
 from muster.compat.v1.contrib.layers import conv2d_transpose as conv2d_transpose
 from muster.compat.v1.contrib.layers import conv3d as conv3d
 from muster.compat.v1.contrib.layers import conv3d as convolution3d
+from muster.compat.v1.contrib.layers import convolution as convolution
 from muster.compat.v1.contrib.layers import dropout as dropout
 from muster.compat.v1.contrib.layers import embed_sequence as embed_sequence
 from muster.compat.v1.contrib.layers import flatten as flatten

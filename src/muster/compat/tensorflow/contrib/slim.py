@@ -22,6 +22,7 @@ from muster.compat.v1.contrib.layers import conv2d as convolution2d
 from muster.compat.v1.contrib.layers import conv2d_transpose as conv2d_transpose
 from muster.compat.v1.contrib.layers import conv3d as conv3d
 from muster.compat.v1.contrib.layers import conv3d as convolution3d
+from muster.compat.v1.contrib.layers import convolution as convolution
 from muster.compat.v1.contrib.layers import dropout as dropout
 from muster.compat.v1.contrib.layers import flatten as flatten
 from muster.compat.v1.contrib.layers import fully_connected as fully_connected

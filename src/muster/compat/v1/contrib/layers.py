@@ -3,6 +3,7 @@
 Source: tensorflow/contrib/layers/python/layers/layers.py.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -81,52 +82,73 @@ def relu(inputs: ArrayLike, num_outputs: int, **kwargs: Any) -> jax.Array:
     return fully_connected(inputs, num_outputs, **kwargs)
 
 
-def _convolution(convolve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """Give a convolution of ``tf.layers`` contrib's arguments."""
+def _convolved(
+    inputs: ArrayLike,
+    num_outputs: int,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = 1,
+    padding: str = "SAME",
+    data_format: str | None = None,
+    rate: int | Sequence[int] = 1,
+    activation_fn: Function = jax.nn.relu,
+    normalizer_fn: Function = None,
+    normalizer_params: dict[str, Any] | None = None,
+    weights_initializer: Any = "glorot_uniform",
+    weights_regularizer: Any = None,
+    biases_initializer: Any = "zeros",
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
+    trainable: bool = True,
+    scope: str | None = None,
+    conv_dims: int | None = None,
+) -> jax.Array:
+    """Apply a convolution, and add biases or normalize, then apply a function; as `fully_connected`.
 
-    def convolution(
-        inputs: ArrayLike,
-        num_outputs: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: str = "SAME",
-        data_format: str | None = None,
-        rate: int | Sequence[int] = 1,
-        activation_fn: Function = jax.nn.relu,
-        normalizer_fn: Function = None,
-        normalizer_params: dict[str, Any] | None = None,
-        weights_initializer: Any = "glorot_uniform",
-        weights_regularizer: Any = None,
-        biases_initializer: Any = "zeros",
-        biases_regularizer: Any = None,
-        reuse: Any = None,
-        variables_collections: object = None,
-        outputs_collections: object = None,
-        trainable: bool = True,
-        scope: str | None = None,
-    ) -> jax.Array:
-        """Apply a convolution, and add biases or normalize, then apply a function; as `fully_connected`."""
-        outputs = convolve(
-            inputs,
-            num_outputs,
-            kernel_size,
-            stride,
-            padding.lower(),
-            dilation_rate=rate,
-            use_bias=normalizer_fn is None and biases_initializer is not None,
-            kernel_initializer=weights_initializer,
-            bias_initializer=biases_initializer,
-            kernel_regularizer=weights_regularizer,
-            bias_regularizer=biases_regularizer,
-            trainable=trainable,
-            name=scope,
-            reuse=reuse,
-            **format_of(data_format),
-        )
-        return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+    Raises:
+        ValueError: The inputs have another number of axes than ``conv_dims`` and two, or than 3 to 5.
+    """
+    rank = as_array(inputs).ndim
+    if rank - 2 not in ((1, 2, 3) if conv_dims is None else (conv_dims,)):
+        wanted = "3, 4 or 5" if conv_dims is None else conv_dims + 2
+        raise ValueError(f"Convolution expects input with rank {wanted}, got {rank}.")
+    convolve = (layers.conv1d, layers.conv2d, layers.conv3d)[rank - 3]
+    outputs = convolve(
+        inputs,
+        num_outputs,
+        kernel_size,
+        stride,
+        padding.lower(),
+        dilation_rate=rate,
+        use_bias=normalizer_fn is None and biases_initializer is not None,
+        kernel_initializer=weights_initializer,
+        bias_initializer=biases_initializer,
+        kernel_regularizer=weights_regularizer,
+        bias_regularizer=biases_regularizer,
+        trainable=trainable,
+        name=scope,
+        reuse=reuse,
+        **format_of(data_format),
+    )
+    return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
 
-    convolution.__name__ = convolution.__qualname__ = convolve.__name__
-    return add_arg_scope(convolution)
+
+def _convolution(name: str, conv_dims: int | None) -> Callable[..., jax.Array]:
+    """Make the function of some number of dimensions; None asks the inputs."""
+
+    @functools.wraps(_convolved)
+    def convolve(*args: Any, **kwargs: Any) -> jax.Array:
+        return _convolved(*args, conv_dims=conv_dims, **kwargs)
+
+    convolve.__name__ = convolve.__qualname__ = name
+    return add_arg_scope(convolve)
+
+
+convolution = _convolution("convolution", None)
+conv1d = _convolution("conv1d", 1)
+conv2d = _convolution("conv2d", 2)
+conv3d = _convolution("conv3d", 3)
 
 
 @add_arg_scope
@@ -412,8 +434,3 @@ def finished(
 def format_of(data_format: str | None) -> dict[str, Any]:
     """Return the argument for the format that ``tf.layers`` takes."""
     return {"data_format": "channels_first" if (data_format or "").startswith("NC") else "channels_last"}
-
-
-conv1d = _convolution(layers.conv1d)
-conv2d = _convolution(layers.conv2d)
-conv3d = _convolution(layers.conv3d)
