@@ -213,6 +213,32 @@ def test_a_range_up_to_a_tensor_runs_on_values(caplog):
     assert "total runs uncompiled" in record.message
 
 
+def test_a_long_loop_over_a_dataset_runs_on_values(caplog):
+    weight = tf.Variable(1.0)
+    traced = []
+
+    @tf.function
+    def train(dataset):
+        for x in dataset:
+            traced.append(isinstance(x, jax.core.Tracer) or isinstance(weight.value, jax.core.Tracer))
+            with tf.GradientTape() as tape:
+                loss = x * weight
+            weight.assign_sub(0.5 * tape.gradient(loss, weight))
+
+    numbers = tf.data.Dataset.range(1, 4).map(lambda x: tf.cast(x, tf.float32))
+    with caplog.at_level(logging.WARNING, "muster"):
+        train(numbers)
+        assert weight.numpy() == -2.0
+        assert all(traced)
+        assert not caplog.records
+        traced.clear()
+        train(numbers.repeat(10))
+    assert weight.numpy() == -32.0
+    assert (len(traced), any(traced)) == (30, False)
+    record = caplog.records[-1]
+    assert "because of the loop over a dataset in `for x in dataset:`" in record.message
+
+
 def test_the_next_element_of_a_plain_dataset():
     @tf.function
     def double(iterator):

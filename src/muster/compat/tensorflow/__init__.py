@@ -257,6 +257,7 @@ from muster.compat.v1._step import group as group
 from muster.compat.v1._step import name_scope as name_scope
 from muster.compat.v1._step import no_op as no_op
 from muster.compat.v1.logging import get_logger as get_logger
+from muster.compat.v2._dataset_loops import refusing as _refusing_long_loops
 from muster.compat.v2._device import device as device
 from muster.compat.v2._function import function as function
 from muster.compat.v2._initializers import random_normal_initializer as random_normal_initializer
@@ -296,6 +297,7 @@ _patch_keras()
 _show_results(*(_module for _path, _module in list(_sys.modules.items()) if _path.startswith(__name__)))
 _add_operators()
 _Dataset.shown = staticmethod(_shown_elements)
+_Dataset.__iter__ = _refusing_long_loops(_Dataset.__iter__)  # type: ignore[method-assign]
 _Dataset.cardinality = _shown_count(_Dataset.cardinality)  # type: ignore[method-assign,assignment]
 _FunctionArguments.shown = staticmethod(_shown_argument)
 _importable_as(f"{__name__}.keras", _keras.keras)

@@ -18,6 +18,7 @@ from muster._keras import keras
 from muster.compat.ops._both_ways import assigned, both_ways
 from muster.compat.ops._eager_values import HostText, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
+from muster.compat.v2._dataset_loops import LongLoopError, long_loops_refused
 from muster.compat.v2._deferred import is_waiting
 from muster.compat.v2._extension_type import ExtensionType
 from muster.data import DatasetIterator, GetNext, TensorSpec
@@ -33,6 +34,14 @@ _PYTHON_NEEDS_A_VALUE = (
     jax.errors.TracerIntegerConversionError,
     NeedsValuesError,
 )
+_IN_A_BRANCH = (
+    "because Python needs the value of a tensor in %s. With tf.cond, tf.where or tf.while_loop there it is "
+    "compiled."
+)
+_IN_A_LOOP = (
+    "because of the loop over a dataset in %s. Put the body of the loop into a tf.function of its own, which "
+    "is compiled, and leave the decorator out here."
+)
 _LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, keras, muster))
 
 
@@ -47,10 +56,11 @@ class Function(CompiledFunction):
     """A `muster.function` that also takes code with Python's ``if`` and ``while`` on tensors.
 
     TensorFlow rewrites such code (AutoGraph), and muster does not. Once a call finds that Python needs the
-    value of a tensor, it and all further calls run the code uncompiled, on values. The results are the same,
-    but it takes longer, so a warning names the line. One that another function calls becomes a branch of the
-    program, if all that it does is to compute. Calls with text always run uncompiled, and so do those
-    with an iterator over a plain dataset, where it is better to pass its batches.
+    value of a tensor, or comes to a long loop over a dataset, it and all further calls run the code
+    uncompiled, on values. The results are the same, but it takes longer, so a warning names the line. One
+    that another function calls becomes a branch of the program, if all that it does is to compute. Calls
+    with text always run uncompiled, and so do those with an iterator over a plain dataset, where it is better
+    to pass its batches.
 
     Source: tensorflow/python/eager/polymorphic_function/polymorphic_function.py, ``Function``.
     """
@@ -77,20 +87,20 @@ class Function(CompiledFunction):
         if current_scope() is not None or not uncompiled:
             so_far = assigned()
             try:
-                return super().__call__(*args, **kwargs)
+                with long_loops_refused():
+                    return super().__call__(*args, **kwargs)
             except _PYTHON_NEEDS_A_VALUE as exc:
                 if current_scope() is not None:
+                    if isinstance(exc, LongLoopError):
+                        raise
                     # If it raises, the outermost function runs on values, and calls this one again.
                     return both_ways(self.python_function, args, kwargs, exc, so_far)
+                why = _IN_A_LOOP if isinstance(exc, LongLoopError) else _IN_A_BRANCH
                 place = place_of(exc)
             results = self._run_uncompiled(args, kwargs)
             self._uncompiled = True
-            _log.warning(
-                "%s runs uncompiled, and slower, because Python needs the value of a tensor in %s. With "
-                "tf.cond, tf.where or tf.while_loop there it is compiled.",
-                getattr(self.python_function, "__qualname__", self.python_function),
-                place,
-            )
+            name = getattr(self.python_function, "__qualname__", self.python_function)
+            _log.warning(f"%s runs uncompiled, and slower, {why}", name, place)
             return results
         return self._run_uncompiled(args, kwargs)
 
