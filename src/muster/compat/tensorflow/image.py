@@ -66,10 +66,10 @@ from muster.compat.tensorflow.io import decode_gif as decode_gif
 from muster.compat.tensorflow.io import decode_image as decode_image
 from muster.compat.tensorflow.io import decode_jpeg as decode_jpeg
 from muster.compat.tensorflow.io import decode_png as decode_png
+from muster.compat.tensorflow.io import encode_jpeg as encode_jpeg
+from muster.compat.tensorflow.io import encode_png as encode_png
 from muster.compat.tensorflow.io import extract_jpeg_shape as extract_jpeg_shape
 from muster.compat.tensorflow.io import is_jpeg as is_jpeg
-from muster.compat.v2._image_files import encode_jpeg as encode_jpeg
-from muster.compat.v2._image_files import encode_png as encode_png
 from muster.compat.v2._jpeg_quality import adjust_jpeg_quality as adjust_jpeg_quality
 from muster.compat.v2._jpeg_quality import random_jpeg_quality as random_jpeg_quality
 from muster.compat.v2._jpeg_quality import stateless_random_jpeg_quality as stateless_random_jpeg_quality

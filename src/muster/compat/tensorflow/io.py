@@ -12,10 +12,9 @@ from muster.compat.ops._more_strings import decode_compressed as decode_compress
 from muster.compat.ops._more_strings import encode_base64 as encode_base64
 from muster.compat.v1._input import read_file as read_file
 from muster.compat.v1._input import write_file as write_file
-from muster.compat.v2 import _image_files
+from muster.compat.v2 import _image_files, _sparse_messages
 from muster.compat.v2 import gfile as _gfile
-from muster.compat.v2._image_files import encode_jpeg as encode_jpeg
-from muster.compat.v2._image_files import encode_png as encode_png
+from muster.compat.v2._sparse_messages import deserialize_many_sparse as deserialize_many_sparse
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
 from muster.data import RaggedFeature as RaggedFeature
@@ -30,6 +29,8 @@ decode_image = _shown_decoded(_image_files.decode_image)
 decode_jpeg = _shown_decoded(_image_files.decode_jpeg)
 decode_png = decode_bmp = _shown_decoded(_image_files.decode_png)
 decode_raw = _shown_decoded(_data.decode_raw)
+encode_jpeg = _shown(_image_files.encode_jpeg)
+encode_png = _shown(_image_files.encode_png)
 extract_jpeg_shape = _shown_decoded(_image_files.extract_jpeg_shape)
 is_jpeg = _shown_decoded(_image_files.is_jpeg)
 match_filenames_once = matching_files = _gfile.glob
@@ -55,4 +56,6 @@ parse_example = _shown_decoded(_data.parse_example)
 parse_single_example = _shown_decoded(_data.parse_single_example)
 parse_single_sequence_example = _shown_decoded(_data.parse_single_sequence_example)
 parse_tensor = _shown_decoded(_data.parse_tensor)
+serialize_many_sparse = _shown(_sparse_messages.serialize_many_sparse)
+serialize_sparse = _shown(_sparse_messages.serialize_sparse)
 serialize_tensor = _shown(_data.serialize_tensor)

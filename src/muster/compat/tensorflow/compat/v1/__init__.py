@@ -172,10 +172,13 @@ from muster.compat.tensorflow.compat.v1 import spectral as spectral
 from muster.compat.tensorflow.compat.v1 import strings as strings
 from muster.compat.tensorflow.compat.v1 import summary as summary
 from muster.compat.tensorflow.io import decode_raw as decode_raw
+from muster.compat.tensorflow.io import deserialize_many_sparse as deserialize_many_sparse
 from muster.compat.tensorflow.io import parse_example as parse_example
 from muster.compat.tensorflow.io import parse_single_example as parse_single_example
 from muster.compat.tensorflow.io import parse_single_sequence_example as parse_single_sequence_example
 from muster.compat.tensorflow.io import parse_tensor as parse_tensor
+from muster.compat.tensorflow.io import serialize_many_sparse as serialize_many_sparse
+from muster.compat.tensorflow.io import serialize_sparse as serialize_sparse
 from muster.compat.tensorflow.io import serialize_tensor as serialize_tensor
 from muster.compat.tensorflow.version import COMPILER_VERSION as COMPILER_VERSION
 from muster.compat.tensorflow.version import GIT_VERSION as GIT_VERSION

@@ -1,0 +1,62 @@
+"""Sparse tensors as bytes: ``tf.io.serialize_sparse`` and its like, in messages that TensorFlow reads.
+
+Source: tensorflow/python/ops/sparse_ops.py.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from muster.compat.ops._arrays import DTypeLike
+from muster.compat.ops._operation import operation
+from muster.data import SparseTensor, parse_tensor, serialize_tensor
+
+
+@operation
+def serialize_sparse(sp_input: SparseTensor, name: str | None = None) -> Any:
+    """Return a sparse tensor's indices, values and shape as three texts of bytes."""
+    return _messages(sp_input.indices, sp_input.values, sp_input.dense_shape)
+
+
+@operation
+def serialize_many_sparse(sp_input: SparseTensor, name: str | None = None) -> Any:
+    """Return those of each row of a sparse tensor, as an array of shape (rows, 3)."""
+    indices, values = np.asarray(sp_input.indices), np.asarray(sp_input.values)
+    rows, *shape = np.asarray(sp_input.dense_shape).tolist()
+    found = np.empty((rows, 3), object)
+    for row in range(rows):
+        mine = indices[:, 0] == row
+        found[row] = _messages(indices[mine, 1:], values[mine], shape)
+    return found
+
+
+@operation
+def deserialize_many_sparse(
+    serialized_sparse: Any, dtype: DTypeLike, rank: int | None = None, name: str | None = None
+) -> SparseTensor:
+    """Return the sparse tensor whose rows are those of an array of shape (rows, 3).
+
+    Args:
+        serialized_sparse: What `serialize_many_sparse` returns, or rows that `serialize_sparse` returns.
+        dtype: The values' dtype.
+        rank: Unused: the rows say it.
+        name: Unused.
+
+    Raises:
+        ValueError: Rows have other ranks.
+    """
+    indices, values, shapes = [], [], []
+    for row, (places, numbers, shape) in enumerate(np.asarray(serialized_sparse, object).tolist()):
+        place = parse_tensor(places, np.int64)
+        indices.append(np.insert(place, 0, row, axis=1))
+        values.append(parse_tensor(numbers, dtype))
+        shapes.append(parse_tensor(shape, np.int64))
+    size = [len(shapes), *np.max(shapes, axis=0)]
+    return SparseTensor(np.concatenate(indices), np.concatenate(values), size)
+
+
+def _messages(indices: Any, values: Any, shape: Any) -> Any:
+    found = np.empty(3, object)
+    parts = (np.asarray(indices, np.int64), np.asarray(values), np.asarray(shape, np.int64))
+    found[:] = list(map(serialize_tensor, parts))
+    return found
