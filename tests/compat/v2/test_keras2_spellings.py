@@ -716,3 +716,15 @@ def test_a_model_with_a_call_of_its_own_has_no_inputs():
     assert model.inputs is None
     functional = tf.keras.Sequential([tf.keras.Input([3]), tf.keras.layers.Dense(2)])
     assert [each.shape for each in functional.inputs] == [(None, 3)]
+
+
+def test_a_layer_without_a_call_returns_its_inputs():
+    class Labelled(keras.layers.Layer):
+        def __init__(self, labels, **kwargs):
+            self.labels = labels
+            super().__init__(**kwargs)
+
+    model = keras.Sequential([keras.Input((2,)), Labelled(["a", "b"])])
+    assert model.output_shape == (None, 2)
+    assert model.predict(np.ones((1, 2)), verbose=0).tolist() == [[1, 1]]
+    assert keras.layers.Layer()(np.float32(3)) == 3

@@ -13,6 +13,7 @@ from muster.program._replicas import Gathers, Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._function_scope import FunctionScope, computed_inside, unknown_p
+from muster.program.trace._python_draws import drawing_again, draws_to_come
 from muster.program.trace._recording import Recording, recording_of
 from muster.program.variables._keras_internals import set_values
 
@@ -29,7 +30,8 @@ class FunctionProgram(Generic[Static]):
 
     The constructor runs the function on abstract values, to learn which variables it uses, wherever they
     were created. If that run creates some, a second one follows: code that finds its variables may do
-    something else than code that creates them. A step runs the function again.
+    something else than code that creates them. A step runs the function again, which draws the same random
+    numbers of Python then.
 
     Args:
         function: Called with ``args``; returns its outputs, in a structure of arrays, and anything else that
@@ -88,6 +90,7 @@ class FunctionProgram(Generic[Static]):
     ) -> FunctionScope:
         """Run the function on abstract values, and initialize the variables it creates, even if it fails."""
         scope = FunctionScope(may_create=may_create, gathers=gathers)
+        self._draws = draws_to_come()
 
         computed: list[Any] = []  # the variables whose values are known once the program has run
         paths: list[str] = []  # those of the variables that it assigns to
@@ -139,7 +142,8 @@ class FunctionProgram(Generic[Static]):
                 after, flat = recording.run(state, leaves)
                 return after, jax.tree.unflatten(jax.tree.structure(self.outputs), flat)
             scope = FunctionScope(self.used, state, peers=replicas)
-            outputs, _ = scope.run(self._function, *args)
+            with drawing_again(self._draws):
+                outputs, _ = scope.run(self._function, *args)
             self._check_same(scope)
             reduced = {
                 reduced_path(spec.path): scope.get_current_value(variable)

@@ -221,9 +221,18 @@ def _submodules(layer: Any) -> tuple[Any, ...]:
     return tuple(layer._flatten_layers(include_self=False))
 
 
+def _call(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the inputs: what a layer does whose class says nothing else.
+
+    Source: keras/engine/base_layer.py, ``Layer.call``.
+    """
+    return inputs
+
+
 def patch() -> None:
     """Give Keras' metrics and layers the names."""
     metric, layer = keras.metrics.Metric, keras.layers.Layer
+    layer.call = _call
     metric.reset_state, metric.reset_states = _calling_each_other(metric.reset_state)
     metric.add_weight = _named_first(metric.add_weight, _METRIC, "aggregation", "synchronization")
     keras.layers.InputLayer.input = property(lambda self: self.output)  # what Keras 3 has is empty
