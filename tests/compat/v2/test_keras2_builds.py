@@ -61,3 +61,20 @@ def test_they_compute_and_train(make, devices):
     # The gradients of the mean of (2 + place - 1)^2 over the columns are 2/3 (1 + place).
     np.testing.assert_allclose(layer.scale, 2 - 0.01 * 2 / 3 * np.array([4, 11, 6]), rtol=1e-6)
     assert len(model.trainable_weights) == 1
+
+
+def test_a_layer_without_the_constructor_of_keras_is_saved_and_made_again(tmp_path):
+    class Noted(tf.keras.layers.Layer):
+        def __init__(self, start):
+            self.var = tf.Variable(start)
+
+        def get_config(self):
+            return {"start": self.var.numpy()}
+
+    layer = Noted(5)
+    layer.var.assign(2)
+    made = tf.keras.layers.deserialize(tf.keras.layers.serialize(layer), custom_objects={"Noted": Noted})
+    prefix = tf.train.Checkpoint(layer=layer).save(tmp_path / "noted")
+
+    assert made.var.numpy() == 2
+    assert [*tf.train.load_checkpoint(prefix).get_variable_to_dtype_map().values()] == [np.int32]

@@ -3,6 +3,8 @@
 Keras 3 calls it while it asks the other for shapes: what it computes are then traced values, and it may
 create no `tf.Variable` of them. In Keras 2 it is code outside of the graph.
 
+A layer that has not called Keras' constructor is one that has not been built: it can be saved.
+
 `patch` is called when `muster.compat.tensorflow` is imported.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_builds.py`` fails when what is used here changes.
 Source: keras/engine/base_layer.py, ``Layer._maybe_build`` and its ``maybe_init_scope``, of Keras 2.15.
@@ -42,5 +44,6 @@ def _eagerly(build: Callable[..., None]) -> Callable[..., None]:
 
 
 def patch() -> None:
-    """Let layers be built eagerly."""
+    """Let layers be built eagerly, and be saved and made again without Keras' constructor."""
     keras.Layer.__new__ = _creating(keras.Layer.__new__)
+    keras.Layer.built, keras.Layer._build_shapes_dict = False, None
