@@ -60,6 +60,21 @@ def test_what_it_returns_is_described():
     }
 
 
+def test_what_it_takes_and_returns_is_a_signature():
+    text = tf.TensorSpec([], tf.string)
+    twice = tf.function(lambda a: a + a).get_concrete_function(tf.constant("a"))
+    assert twice.structured_outputs == text
+    assert twice.function_type.parameters["a"].annotation == text
+    assert twice.function_type.return_annotation == text
+    several = tf.function(lambda s, n: tf.strings.length(s) * n).get_concrete_function(
+        tf.TensorSpec([None, 2], tf.string), tf.constant(2)
+    )
+    assert several.structured_outputs == tf.TensorSpec([None, 2], tf.int32)
+    scaled = tf.function(lambda x, n=2: {"y": x * n}).get_concrete_function(tf.constant(1.0))
+    assert "x: TensorSpec(shape=(), dtype=float32), n: Literal[2]" in str(scaled.function_type)
+    assert scaled.function_type.return_annotation == {"y": tf.TensorSpec([], tf.float32)}
+
+
 def test_there_is_no_graph():
     function = tf.function(lambda x: tf.sin(x) + 1)
     concrete = function.get_concrete_function(tf.constant(1.0))

@@ -3,13 +3,13 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.data import TensorSpec
+from muster.data import TensorSpec, spec_of
 from muster.distribute.replicas._values import is_array
 from muster.program.trace import FunctionProgram
 
@@ -22,7 +22,6 @@ _OF_GRAPHS = {
     "function_def": _JAXPR,
     "inputs": _SIGNATURE,
     "outputs": _SIGNATURE,
-    "function_type": _SIGNATURE,
 }
 
 
@@ -53,25 +52,29 @@ class ConcreteFunction:
 
     @property
     def structured_outputs(self) -> Any:
-        """The `TensorSpec` s of what it returns, in its structure, for which it is traced."""
+        """The `TensorSpec` s of what it returns, in its structure.
+
+        It is traced for them; with text, which is not traced, it is called on empty text and zeros.
+        """
         specs, structure = jax.tree.flatten((self.specs, dict(self.named)))
 
+        def body(*arrays: Any) -> tuple[Any, None]:
+            given = iter(arrays)
+            filled = [next(given) if is_spec(spec) else spec for spec in specs]
+            args, kwargs = jax.tree.unflatten(structure, filled)
+            return self.function(*args, **kwargs), None
+
         def shapes(size: int) -> Any:
-            arrays = [
-                jax.ShapeDtypeStruct(
-                    [size if each is None else each for each in spec.shape or ()],
-                    jax.dtypes.canonicalize_dtype(spec.dtype),
-                )
+            sizes = [
+                ([size if each is None else each for each in spec.shape or ()], spec.dtype)
                 for spec in specs
                 if is_spec(spec)
             ]
-
-            def body(*arrays: Any) -> tuple[Any, None]:
-                given = iter(arrays)
-                filled = [next(given) if is_spec(spec) else spec for spec in specs]
-                args, kwargs = jax.tree.unflatten(structure, filled)
-                return self.function(*args, **kwargs), None
-
+            if any(dtype.kind in "OSU" for _, dtype in sizes):
+                return jax.tree.map(_spec_of_value, body(*[_empty(*each) for each in sizes])[0])
+            arrays = [
+                jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype)) for shape, dtype in sizes
+            ]
             return FunctionProgram(body, *arrays).outputs
 
         # What differs for other sizes follows from those that are None.
@@ -81,6 +84,17 @@ class ConcreteFunction:
             ),
             *(shapes(size) for size in (2, 3)),
         )
+
+    @property
+    def function_type(self) -> inspect.Signature:
+        """Its parameters and what it returns, with the specs and constants as annotations."""
+        given = iter(self.specs)
+        parameters = []
+        for parameter in inspect.signature(self.function).parameters.values():
+            value = self.named.get(parameter.name, next(given, parameter.default))
+            annotation = value if is_spec(value) else Literal[value]
+            parameters.append(parameter.replace(annotation=annotation, default=inspect.Parameter.empty))
+        return inspect.Signature(parameters, return_annotation=self.structured_outputs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function; what is no `TensorSpec` among its arguments may be left out.
@@ -116,6 +130,15 @@ class ConcreteFunction:
     def _place_of(self, name: str) -> int:
         names = list(inspect.signature(self.function).parameters)
         return names.index(name) if name in names else len(names)
+
+
+def _empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    """Return zeros, or empty text."""
+    return np.full(shape, "") if dtype.kind in "OSU" else jnp.zeros(shape, dtype)
+
+
+def _spec_of_value(value: Any) -> Any:
+    return as_spec(value) if isinstance(value, jax.Array) else spec_of(value)
 
 
 def fitted(value: Any, spec: Any, name: str) -> Any:
