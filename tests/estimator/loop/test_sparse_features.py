@@ -77,6 +77,18 @@ def test_products_sums_and_functions_of_values() -> None:
     assert _predictions(compute) == [14, 6, 0.75, 10]
 
 
+def test_labels_of_sequences_have_no_places() -> None:
+    def losses(labels: Any, count: int) -> Any:
+        return tf.nn.ctc_loss(labels, tf.zeros([5, count, 9]), tf.fill([count], 5))
+
+    def compute(table: Any, features: Any) -> Any:
+        return losses(tf.cast(features["ids"], tf.int32), features["ids"].shape[0])
+
+    places = [[row, place] for row, ids in enumerate(IDS) for place in range(len(ids))]
+    labels = tf.SparseTensor(places, np.int32(sum(IDS, [])), [4, 3])
+    np.testing.assert_allclose(_predictions(compute), losses(labels, 4), rtol=1e-5)
+
+
 def test_small_batches_of_one_value_each_are_not_mixed_up() -> None:
     found = _predictions(
         lambda table, each: tf.sparse_tensor_to_dense(each["ids"]), [[1], [2], [3], [4]], [[1.0]] * 4

@@ -11,6 +11,7 @@ from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.ops._needs_values import known
 from muster.compat.ops._operation import operation
 from muster.data import SparseTensor
+from muster.program import SparseRows
 
 
 @operation
@@ -41,7 +42,9 @@ def ctc_loss(
     scores = jnp.asarray(as_array(logits))
     scores = jnp.swapaxes(scores, 0, 1) if logits_time_major else scores
     blank = (blank_index or 0) % scores.shape[-1]
-    if isinstance(labels, SparseTensor):
+    if isinstance(labels, SparseRows):
+        label_length, labels = labels.row_lengths, labels.by_rows(0)
+    elif isinstance(labels, SparseTensor):
         label_length = np.bincount(labels.indices[:, 0], minlength=labels.dense_shape[0])
         labels = labels.to_dense()
     loss: jax.Array = keras.ops.ctc_loss(

@@ -126,6 +126,11 @@ class SparseRows(SparseTensor):
         return SparseRows(self._columns, values.reshape(self._packed.shape), self._counts, self._width)
 
     @property
+    def row_lengths(self) -> Any:
+        """How many values each row has, int32 of shape (rows,)."""
+        return self._counts
+
+    @property
     def row_size(self) -> tuple[int, int]:
         """How many values a row has with its padding, and how many columns there are."""
         return self._packed.shape[1], self._width
