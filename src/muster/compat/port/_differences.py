@@ -39,9 +39,8 @@ DIFFERENCES = {
     "add_summaries None",
     "tf.contrib.layers": "the layers, regularizers and columns that programs use; tf.contrib.slim has the "
     "layers, too",
-    "tf.contrib.learn.Experiment": "eval_metrics and what was deprecated in TensorFlow 1.15 are left out",
-    "tf.contrib.learn.learn_runner.run": "with run_config only; by default each task of a cluster does its "
-    "part",
+    "tf.contrib.learn.Experiment": "what was deprecated in TensorFlow 1.15 is left out",
+    "tf.contrib.learn.learn_runner.run": "by default each task of a cluster does its part",
     "tf.contrib.seq2seq": "in a step, zeros follow what is decoded, up to maximum_iterations, which is a "
     "Python number; no monotonic attention",
     "tf.data.Dataset": "order is always deterministic; the position can be saved",
