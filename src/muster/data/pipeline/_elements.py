@@ -134,11 +134,12 @@ class _FilterStream(_ChosenStream):
         for element, decision in zip(
             unstacked(loaded), unstacked(self._predicate.apply(loaded)), strict=True
         ):
-            if not isinstance(decision, np.bool_):
+            decided = np.asarray(decision)
+            if decided.shape or decided.dtype != bool:
                 raise DatasetError(
                     f"filter needs a function that returns one boolean, it returned {decision!r}."
                 )
-            if decision:
+            if decided:
                 kept.append(element)
         return kept
 

@@ -184,10 +184,12 @@ def _over_time(
         )
         return outputs, [state]
     both, states = bidirectional_dynamic_rnn(
-        *cells,
+        cells[0],
+        cells[1],
         values,
         lengths,
-        *starts,
+        starts[0],
+        starts[1],
         dtype=jnp.float32,
         time_major=True,
         scope=f"stack_bidirectional_rnn/cell_{layer}/bidirectional_rnn",
