@@ -48,7 +48,8 @@ class _Text(io.TextIOWrapper):
         if not isinstance(text, bytes):
             return super().write(text)
         self.flush()
-        return self.buffer.write(text)
+        self.buffer.write(text)
+        return len(text)
 
 
 class _Bytes(io.BufferedWriter):

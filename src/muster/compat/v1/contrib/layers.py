@@ -136,10 +136,11 @@ def _convolved(
 
 def _convolution(name: str, conv_dims: int | None) -> Callable[..., jax.Array]:
     """Make the function of some number of dimensions; None asks the inputs."""
+    of_dimensions: Callable[..., jax.Array] = functools.partial(_convolved, conv_dims=conv_dims)
 
     @functools.wraps(_convolved)
     def convolve(*args: Any, **kwargs: Any) -> jax.Array:
-        return _convolved(*args, conv_dims=conv_dims, **kwargs)
+        return of_dimensions(*args, **kwargs)
 
     convolve.__name__ = convolve.__qualname__ = name
     return add_arg_scope(convolve)
