@@ -78,3 +78,17 @@ def test_a_layer_that_draws_in_training_alone(strategy, called_before):
 def test_that_jax_alone_still_needs_a_seed():
     with pytest.raises(ValueError, match="only use seeded random ops"):
         jax.jit(lambda: keras.random.normal((2,)))()
+
+
+def test_a_model_that_only_draws_is_asked_to_predict_at_once():
+    class Draws(tf.keras.Model):
+        def call(self, logits):
+            return tf.squeeze(tf.random.categorical(logits, 1), axis=-1)
+
+    model = Draws()
+    drawn = np.stack([model.predict(np.zeros((64, 5), np.float32), verbose=0) for _ in range(3)])
+    assert drawn.shape == (3, 64)
+    assert set(drawn.ravel().tolist()) == set(range(5))
+    assert not np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[1], drawn[2])
+    assert not np.array_equal(drawn[0, :32], drawn[0, 32:])  # another batch

@@ -18,6 +18,7 @@ from muster.program.trace import FunctionScope
 from muster.program.variables import (
     current_scope,
     is_bound,
+    is_built_by_call,
     layer_being_called,
     only_shapes_are_asked,
     own_generator,
@@ -83,7 +84,7 @@ def step_generator(function: str, seed: float | None) -> keras.random.SeedGenera
             f"tf.random.{function} would draw the same numbers in every step of a compiled program. Use "
             "keras.random with a keras.random.SeedGenerator that a layer holds, whose state is saved."
         )
-    return None
+    return _generator_in(layer, seed) if is_built_by_call(layer) else None
 
 
 def _generator_in(layer: Any, seed: int | None) -> keras.random.SeedGenerator:

@@ -15,6 +15,7 @@ from muster.program.variables._keras_internals import global_seed_state as globa
 from muster.program.variables._keras_internals import has_metrics_in_layers as has_metrics_in_layers
 from muster.program.variables._keras_internals import is_bound as is_bound
 from muster.program.variables._keras_internals import is_built as is_built
+from muster.program.variables._keras_internals import is_built_by_call as is_built_by_call
 from muster.program.variables._keras_internals import is_stateless as is_stateless
 from muster.program.variables._keras_internals import keep_no_state as keep_no_state
 from muster.program.variables._keras_internals import keras_step as keras_step

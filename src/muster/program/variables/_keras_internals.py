@@ -342,6 +342,15 @@ def only_shapes_are_asked() -> bool:
     return global_state.get_global_attribute("symbolic_scope") is not None
 
 
+def is_built_by_call(layer: Any) -> bool:
+    """Return whether Keras calls the outermost layer on values to build it, as ``predict`` does.
+
+    What such a call changes is lost. Models whose steps run on values are called likewise in these.
+    """
+    runs_on_shapes = isinstance(layer, keras.Model) and layer.jit_compile and not layer.run_eagerly
+    return runs_on_shapes and is_stateless()
+
+
 @contextlib.contextmanager
 def outside_of_shapes() -> Iterator[None]:
     """Run code as if Keras did not ask for shapes around it: it may create variables of any values."""
