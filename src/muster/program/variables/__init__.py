@@ -37,6 +37,7 @@ from muster.program.variables._keras_internals import set_values as set_values
 from muster.program.variables._keras_internals import track_variable as track_variable
 from muster.program.variables._keras_internals import value_of as value_of
 from muster.program.variables._keras_internals import values_of as values_of
+from muster.program.variables._origins import SEED_STATE as SEED_STATE
 from muster.program.variables._origins import VariableKind as VariableKind
 from muster.program.variables._origins import is_per_replica as is_per_replica
 from muster.program.variables._origins import kept_whole as kept_whole
