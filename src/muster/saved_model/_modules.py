@@ -185,6 +185,8 @@ def read_module(data: bytes, name: str) -> Callable[..., Any]:
 
     def call(*arguments: Any) -> Any:
         leaves, structure = jax.tree.flatten(arguments)
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            return exported.call(*arguments)
         shapes = tuple(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves)
         return compiled(shapes, structure)(*arguments)
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from muster._arrays import dtype_named
@@ -84,6 +85,35 @@ class Signature:
             key: _output(result, self._words[key])
             for key, result in zip(self._record.outputs, results, strict=True)
         }
+
+    def in_step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the outputs for values of a step, as part of it.
+
+        Args:
+            inputs: Arrays by name, of the shapes and dtypes of `inputs`.
+
+        Raises:
+            ValueError: An input is missing, or the host computes something of the inputs or makes text.
+        """
+        record = self._record
+        given = {key: feature.input for key, feature in record.features.items()}
+        of_host = any(feature.parse or feature.words for feature in record.features.values())
+        if (
+            of_host
+            or record.arguments.keys() - {*given, record.rows}
+            or any(words is not None for words in self._words.values())
+        ):
+            raise ValueError(
+                f"The signature {self._name!r} reads or returns what only the host has, such as text: call "
+                "it outside of the step."
+            )
+        if missing := self.inputs.keys() - inputs.keys():
+            raise ValueError(f"The signature {self._name!r} needs the input {min(missing)!r}.")
+        values = {key: inputs[name] for key, name in given.items()}
+        if record.rows is not None:
+            values[record.rows] = jnp.zeros(len(next(iter(inputs.values()))))
+        arguments = {key: jnp.asarray(values[key], dtype) for key, dtype in record.arguments.items()}
+        return dict(zip(record.outputs, self._module(self._weights, arguments), strict=True))
 
     def sample_inputs(self, rows: int) -> dict[str, Array]:
         """Return inputs for a number of rows, zeros and empty text: to compile before the first real call."""

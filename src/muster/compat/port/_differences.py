@@ -162,6 +162,7 @@ DIFFERENCES = {
     "tf.keras.layers.DenseFeatures": "fit, evaluate, predict and calls with values take text; in a step of "
     "your own it becomes ids in the input pipeline",
     "tf.keras.layers.StringLookup": "computes on the host; rows are dense",
+    "tf.keras.layers.TFSMLayer": "of muster's saved models; its weights stay as they are",
     "tf.keras.layers.TextVectorization": "computes on the host; rows in models are dense",
     "tf.keras.losses.Reduction": 'Keras 3 takes the strings "none", "sum", "sum_over_batch_size"',
     "tf.keras.optimizers.legacy.SGD": "on Keras 3, for fit, Estimators and custom loops; decay, lr and "

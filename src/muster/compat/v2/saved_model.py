@@ -229,12 +229,9 @@ class _Served:
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs)))
         if traced and self._model is not None:
             return _predict(self._model, *args, **kwargs)
-        if traced:
-            raise ValueError(
-                f"The signature {self._signature.name!r} cannot be called inside of a function or of a "
-                "strategy's run: call it outside."
-            )
         inputs = dict(zip(self._signature.inputs, args, strict=False)) | kwargs
+        if traced:
+            return self._signature.in_step(inputs)
         outputs = self._signature(**{name: np.asarray(value) for name, value in inputs.items()})
         return {name: as_tensor(value) for name, value in outputs.items()}
 

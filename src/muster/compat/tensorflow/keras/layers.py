@@ -13,6 +13,7 @@ from muster.compat.v2._older_layers import AbstractRNNCell as AbstractRNNCell
 from muster.compat.v2._older_layers import LocallyConnected1D as LocallyConnected1D
 from muster.compat.v2._older_layers import LocallyConnected2D as LocallyConnected2D
 from muster.compat.v2._older_layers import ThresholdedReLU as ThresholdedReLU
+from muster.compat.v2._saved_layer import TFSMLayer as TFSMLayer
 from muster.compat.v2._text_vectorization import TextVectorization as TextVectorization
 from muster.feature_column import DenseFeatures as DenseFeatures
 
@@ -49,6 +50,7 @@ def __getattr__(name: str) -> Any:
         "LocallyConnected1D",
         "LocallyConnected2D",
         "StringLookup",
+        "TFSMLayer",
         "TextVectorization",
         "ThresholdedReLU",
         "experimental",

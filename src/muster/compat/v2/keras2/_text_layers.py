@@ -1,4 +1,4 @@
-"""Keras' names that need TensorFlow, as muster has them: layers of text, and datasets of folders and series.
+"""Keras' names that need TensorFlow, as muster has them: layers of text and saved models, and datasets.
 
 ``import keras`` beside ``import muster.compat.tensorflow`` gives the same as ``tf.keras``: so
 ``keras.layers.TextVectorization`` computes on the host, and ``keras.utils.image_dataset_from_directory``
@@ -16,6 +16,7 @@ from muster._keras import keras
 from muster.compat.v2._folders import image_dataset_from_directory, text_dataset_from_directory
 from muster.compat.v2._hashing import HashedCrossing, Hashing
 from muster.compat.v2._lookups import IntegerLookup, StringLookup
+from muster.compat.v2._saved_layer import TFSMLayer
 from muster.compat.v2._text_vectorization import TextVectorization
 from muster.compat.v2._time_series import timeseries_dataset_from_array
 
@@ -34,7 +35,7 @@ def _in_format(ours: Callable[..., Any], original: Callable[..., Any]) -> Callab
 
 def patch() -> None:
     """Give Keras' modules the layers and functions that do not need TensorFlow."""
-    for layer in (HashedCrossing, Hashing, IntegerLookup, StringLookup, TextVectorization):
+    for layer in (HashedCrossing, Hashing, IntegerLookup, StringLookup, TextVectorization, TFSMLayer):
         setattr(keras.layers, layer.__name__, layer)
     for module in (keras.utils, keras.preprocessing):
         for function in _FUNCTIONS:
