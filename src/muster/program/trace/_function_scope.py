@@ -15,6 +15,7 @@ from muster.program.variables._initial_values import initial_value
 from muster.program.variables._origins import (
     VariableKind,
     is_adding,
+    is_in_result,
     is_per_replica,
     kind_of_new,
     origin_of,
@@ -141,6 +142,8 @@ class FunctionScope(VariableScope):
         spec = self.table.spec(variable)
         if spec.per_replica and self.replicas is None:
             return self._replicas_of_owner(variable).reduce(spec.aggregation, value)
+        if spec.kind is VariableKind.METRIC and is_in_result():
+            return self.with_others(variable, value)
         return value
 
     def per_replica_value(self, variable: Any) -> jax.Array | None:

@@ -51,6 +51,10 @@ class DivergedValues:
         """Note that a variable's value, so far `before` on all replicas, may differ from now on."""
         self._before.setdefault(id(variable), before)
 
+    def before(self, variable: Any) -> jax.Array | None:
+        """Return the value of a variable that may differ now, before it did; None for any other."""
+        return self._before.get(id(variable))
+
     def reduce(
         self,
         replicas: Replicas,

@@ -55,6 +55,7 @@ _WHOLE: ContextVar[bool] = ContextVar("muster_whole_variables", default=False)
 _REFERENCE: ContextVar[Any] = ContextVar("muster_reference_variable", default=None)
 # Whether this thread is in assign_add or assign_sub.
 _ADDING: ContextVar[bool] = ContextVar("muster_adding", default=False)
+_RESULT: ContextVar[bool] = ContextVar("muster_result_of_metric", default=False)
 _OWNER: ContextVar[Owner | None] = ContextVar("muster_variable_owner", default=None)
 
 
@@ -152,6 +153,11 @@ def is_adding() -> bool:
     return _ADDING.get()
 
 
+def is_in_result() -> bool:
+    """Return whether this thread computes the result of a metric."""
+    return _RESULT.get()
+
+
 def kind_of_new() -> VariableKind:
     """Return the kind of the variables that this thread creates now."""
     return _KIND.get()
@@ -202,6 +208,17 @@ def _with_value(variable: ContextVar[T], value: T, original: Callable[..., Any])
     return method
 
 
+def _noting_results(original: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """Wrap how metrics get attributes: each class has a ``result`` of its own."""
+
+    def get(self: Any, name: str) -> Any:
+        found = original(self, name)
+        return _with_value(_RESULT, True, lambda _: found()).__get__(self) if name == "result" else found
+
+    return get
+
+
+wrap_in_scopes(keras.metrics.Metric, "__getattribute__", _noting_results)
 wrap_in_scopes(keras.Variable, "assign_add", partial(_with_value, _ADDING, True))
 wrap_in_scopes(keras.Variable, "assign_sub", partial(_with_value, _ADDING, True))
 wrap_in_scopes(keras.Layer, "add_weight", partial(_with_value, _KIND, VariableKind.WEIGHT))

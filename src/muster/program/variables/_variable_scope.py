@@ -283,6 +283,13 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             self._diverged.reduce(self.replicas, self.table.pairs, self.state_mapping, kinds)
             self.trace_keys.note_change()
 
+    def with_others(self, variable: Any, value: jax.Array) -> jax.Array:
+        """Return the value of a sum together with what the other replicas have added to it."""
+        before = self._diverged.before(variable)
+        if self.replicas is None or before is None:
+            return value
+        return before + self.replicas.sum([value - before])[0]
+
     def note_reduced(self, value: jax.Array, result: jax.Array) -> None:
         """Remember that `value` was reduced over the replicas to `result`."""
         self._reduced.append((value, result))
