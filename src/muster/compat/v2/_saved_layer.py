@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._keras import keras
-from muster.compat.v2.saved_model import DEFAULT, load
+from muster.compat.v2._model_signatures import DEFAULT
+from muster.compat.v2.saved_model import load
 
 _SERVE = "serve"
 """Keras' name of what ``model.export`` saves, which returns the outputs in no dict."""

@@ -55,7 +55,7 @@ def deserialize_many_sparse(
     for row, (places, numbers, shape) in enumerate(texts.tolist()):
         place = parse_tensor(places, np.int64)
         indices.append(np.insert(place, 0, row, axis=1))
-        values.append(parse_tensor(numbers, dtype))
+        values.append(parse_tensor(numbers, np.dtype(dtype)))
         shapes.append(parse_tensor(shape, np.int64))
         if len(shapes[-1]) != (wanted := len(shapes[0]) if rank is None else rank):
             raise ValueError(f"Rank of a serialized SparseTensor should be {wanted}, got {len(shapes[-1])}.")
