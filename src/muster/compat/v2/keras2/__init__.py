@@ -34,6 +34,7 @@ from muster.compat.v2.keras2 import (
     _own_variables,
     _partial_weights,
     _sequential,
+    _several_outputs,
     _sizes,
     _slashes,
     _steps,
@@ -78,6 +79,7 @@ _PARTS = (
     _partial_weights,
     _attention,
     _fixed_seeds,
+    _several_outputs,
 )
 
 
