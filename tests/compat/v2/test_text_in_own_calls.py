@@ -101,3 +101,13 @@ def test_a_train_step_reads_labels_that_are_text() -> None:
     losses = model.fit(pairs, epochs=2, verbose=0).history["batch_loss"]
     assert losses[1] < losses[0] < np.log(10) + 0.1
     assert float(model.train_step([TEXTS[:4], TEXTS[:4]])["batch_loss"]) < losses[1]
+
+
+def test_a_layer_of_text_says_the_shape_of_its_input() -> None:
+    class Digits(tf.keras.layers.Layer):  # type: ignore[misc]  # the class is made while the program runs
+        def call(self, texts: Any) -> Any:
+            return tf.strings.length(tf.strings.regex_replace(texts, b"[^0-9]", b""))
+
+    model = tf.keras.Sequential([Digits(input_shape=[1], dtype=tf.string), tf.keras.layers.Rescaling(2.0)])
+    assert model.inputs[0].dtype == "string"
+    assert model.predict(np.array([["a1"], ["b23"]]), verbose=0).tolist() == [[2.0], [4.0]]

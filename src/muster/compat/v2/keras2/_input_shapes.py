@@ -52,13 +52,14 @@ def _of_lengths(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _adding(original: Callable[..., None]) -> Callable[..., None]:
-    """Wrap ``Sequential.add``, which makes an input of what the first layer says."""
+    """Wrap ``Sequential.add``, which makes an input of what the first layer says, of text for one of text."""
 
     @functools.wraps(original)
     def add(self: Any, layer: Any, rebuild: bool = True) -> None:
         shape = getattr(layer, "_batch_input_shape_arg", None)
         if shape is not None and not self._layers:
-            original(self, keras.layers.InputLayer(batch_shape=shape), rebuild=False)
+            dtype = "string" if layer.dtype == "string" else None
+            original(self, keras.layers.InputLayer(batch_shape=shape, dtype=dtype), rebuild=False)
         original(self, layer, rebuild=rebuild)
 
     return add
