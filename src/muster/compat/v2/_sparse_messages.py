@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from muster.compat.ops._arrays import DTypeLike
 from muster.compat.ops._operation import operation
 from muster.data import SparseTensor, parse_tensor, serialize_tensor
 
@@ -32,7 +31,7 @@ def serialize_many_sparse(sp_input: SparseTensor, name: str | None = None, out_t
 
 @operation
 def deserialize_many_sparse(
-    serialized_sparse: Any, dtype: DTypeLike, rank: int | None = None, name: str | None = None
+    serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
 ) -> SparseTensor:
     """Return the sparse tensor whose rows are those of an array of shape (rows, 3).
 
