@@ -1,8 +1,9 @@
-"""Cells of recurrent layers that drop values by layers of their own, such as ``Dropout``.
+"""Cells of recurrent layers that do more than compute: that drop values, or keep what they have computed.
 
-On JAX, Keras runs a cell in a scan, and what the cell's seeds become there would leave it as a value of the
-scan, which has none outside. Here seeds go on by one after the scan. All its steps draw the same numbers, as
-Keras' own recurrent dropout does; TensorFlow draws others in each.
+In eager code a cell of the program's own is called in each step, as in TensorFlow, so that it may keep
+values. In compiled code, on JAX, Keras runs a cell in a scan, and what the cell's seeds become there would
+leave it as a value of the scan, which has none outside. Here seeds go on by one after the scan. All its steps
+draw the same numbers, as Keras' own recurrent dropout does; TensorFlow draws others in each.
 
 `patch` is called when `muster.compat.tensorflow` is imported.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_cell_seeds.py`` fails when what is used here changes.
@@ -12,6 +13,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
@@ -24,7 +26,11 @@ def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def inner_loop(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_stateless():
-            return original(self, *args, **kwargs)
+            before_call, self.unroll = self.unroll, self.unroll or _is_eager(self.cell, (args, kwargs))
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                self.unroll = before_call
         seeds = [each for each in getattr(self.cell, "variables", ()) if each.name == SEED_STATE]
         before = [each.value for each in seeds]
         results = original(self, *args, **kwargs)
@@ -36,6 +42,11 @@ def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
     return inner_loop
 
 
+def _is_eager(cell: Any, arguments: Any) -> bool:
+    own = not all(type(each).__module__.startswith("keras.") for each in getattr(cell, "cells", [cell]))
+    return own and not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
+
+
 def patch() -> None:
-    """Let cells have layers that draw random numbers."""
+    """Let cells have layers that draw random numbers, and keep values."""
     keras.layers.RNN.inner_loop = _drawing(keras.layers.RNN.inner_loop)
