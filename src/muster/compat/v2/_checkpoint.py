@@ -5,7 +5,7 @@ import functools
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from muster.compat.v2._deferred import WaitingList, set_waiting, variables_by_pa
 from muster.compat.v2._module import Module
 from muster.compat.v2._named_checkpoints import numbered
 from muster.compat.v2._restored import Restored
+from muster.compat.v2._saved_optimizers import build_optimizers
 from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
@@ -205,7 +206,7 @@ class Checkpoint(Objects):
         found = replace(found, variables={k: v for k, v in every.items() if k not in apart})
         saved = len(found.variables) + sum(len(table.columns) for table in found.tables.values())
         if saved > sum(map(len, variables.values())):
-            self._build_optimizer()
+            self._build_optimizers(found.variables)
             variables = {name: each for name, each in self._variables().items() if name in variables}
         advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
         with self._together():
@@ -278,8 +279,9 @@ class Checkpoint(Objects):
                 with scope_of_model(each):
                     each.build_from_config(keras.saving.deserialize_keras_object(builds[name]))
 
-    def _build_optimizer(self) -> None:
-        """Build a single optimizer, if it is not built, for a single model."""
+    def _build_optimizers(self, saved: Iterable[str]) -> None:
+        """Build a single optimizer, if it is not built, for a single model; of several those that match."""
+        build_optimizers(self._owners(), saved)
         owners = self._owners().values()
         models = [each for each in owners if isinstance(each, keras.Model)]
         optimizers = [each for each in owners if isinstance(each, keras.Optimizer)]
