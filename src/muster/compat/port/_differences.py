@@ -144,7 +144,8 @@ DIFFERENCES = {
     "tf.flags": "absl's, which Keras brings along",
     "tf.function": "everything is compiled; traced for each structure, shape, dtype, and value of other "
     "arguments than arrays. Code with if or while on a tensor, which TensorFlow rewrites, runs "
-    "uncompiled, and a warning names the line",
+    "uncompiled, and a warning names the line; an if in a function that another one calls, and in a "
+    "schedule, becomes a branch if it only computes",
     "tf.get_collection": "in a model_fn: variables, losses, and what the program adds; UPDATE_OPS has the "
     "updates of tf.layers' batch normalization",
     "tf.get_variable": "in a model_fn; its path begins with the names of tf.name_scope, too",
