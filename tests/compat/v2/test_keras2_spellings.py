@@ -728,3 +728,11 @@ def test_a_layer_without_a_call_returns_its_inputs():
     assert model.output_shape == (None, 2)
     assert model.predict(np.ones((1, 2)), verbose=0).tolist() == [[1, 1]]
     assert keras.layers.Layer()(np.float32(3)) == 3
+
+
+def test_noise_of_any_width():
+    layer = tf.keras.layers.GaussianNoise(15.0)
+    assert layer.get_config()["stddev"] == 15.0
+    assert 10 < float(tf.math.reduce_std(layer(tf.zeros((1000,)), training=True))) < 20
+    with pytest.raises(ValueError, match="stddev"):
+        tf.keras.layers.GaussianNoise(-1.0)

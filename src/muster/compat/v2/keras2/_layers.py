@@ -68,6 +68,17 @@ def _calling_each_other(original: Callable[[Any], None]) -> tuple[Callable[[Any]
     return reset_state, reset_states
 
 
+def _of_any_deviation(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``GaussianNoise.__init__``: noise may be as wide as a program wants, and not 1 at most."""
+
+    @functools.wraps(original)
+    def init(self: Any, stddev: Any, seed: Any = None, **kwargs: Any) -> None:
+        original(self, min(stddev, 1), seed, **kwargs)
+        self.stddev = stddev
+
+    return init
+
+
 def _of_one_size(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap ``InputLayer.__init__``: a single number is the shape of a vector, as in ``Input(3)``."""
 
@@ -237,6 +248,7 @@ def patch() -> None:
     metric.add_weight = _named_first(metric.add_weight, _METRIC, "aggregation", "synchronization")
     keras.layers.InputLayer.input = property(lambda self: self.output)  # what Keras 3 has is empty
     keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)
+    keras.layers.GaussianNoise.__init__ = _of_any_deviation(keras.layers.GaussianNoise.__init__)
     keras.layers.Dense.__init__ = _of_any_number(keras.layers.Dense.__init__)
     for kind in vars(keras.layers).values():
         if (
