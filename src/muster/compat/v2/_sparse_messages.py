@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from muster.compat.ops._arrays import DTypeLike
 from muster.compat.ops._operation import operation
 from muster.data import SparseTensor, parse_tensor, serialize_tensor
 
