@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from fit_cases import BATCH, Losses, X, Y, built
 
+import muster
 from muster._keras import keras
 from muster.cluster import TFConfigClusterResolver
 from muster.data import Dataset
@@ -58,7 +59,40 @@ def own_data(strategy, options):
     seen = model.evaluate(dataset, verbose=0, return_dict=True)
     whole = model.evaluate(X[:250], Y[:250], batch_size=50, verbose=0, return_dict=True)
     history = model.fit(dataset, epochs=3, verbose=0).history
-    return {"own": seen, "whole": whole, "history": history, "pools as JAX does": pools_as_jax_does()}
+    return {
+        "own": seen,
+        "whole": whole,
+        "history": history,
+        "pools as JAX does": pools_as_jax_does(),
+        "augmented": [augmented(strategy, steps) for steps in ("Keras", "own")],
+    }
+
+
+class OwnStep(keras.Sequential):
+    """A model with a step of TensorFlow's kind."""
+
+    def train_step(self, data):
+        x, y = data
+        with muster.GradientTape() as tape:
+            loss = self.compute_loss(x, y, self(x, training=True))
+        self.optimizer.apply_gradients(
+            zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables, strict=True)
+        )
+        return {"loss": loss}
+
+
+def augmented(strategy, steps):
+    """The weights after rows that each worker changes at random; the last batch has one for both."""
+    random_rows = np.random.default_rng(os.getpid())
+    with strategy.scope():
+        keras.utils.set_random_seed(1)
+        model = (OwnStep if steps == "own" else keras.Sequential)([keras.layers.Dense(3)])
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    dataset = Dataset.from_tensor_slices((X[:9], Y[:9])).map(
+        lambda x, y: (x + random_rows.normal(size=x.shape).astype(np.float32), y)
+    )
+    model.fit(dataset.batch(4), epochs=2, verbose=0)
+    return [np.asarray(weight.value).tolist() for weight in model.weights]
 
 
 def dataset_creator(strategy, options):

@@ -58,7 +58,7 @@ def test_a_step_that_mixes_rows_is_divided_by_xla_if_the_program_joins_jax(tmp_p
 
 def test_data_of_their_own_that_ends_at_different_times(tmp_path):
     first, second = run(tmp_path, "own_data")
-    assert first == second
+    assert first == second  # also where each worker has augmented the rows that all compute
     assert not first["pools as JAX does"]
     for name, value in first["whole"].items():
         assert first["own"][name] == pytest.approx(value, abs=1e-6)

@@ -16,7 +16,7 @@ from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
 from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenBatch, WholeWarning, sizes_of
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.engine._uneven import UnevenError, is_uneven, or_whole, own_values
+from muster.distribute.engine._uneven import UnevenError, as_chief_has, is_uneven, or_whole, own_values
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import Workers
 from muster.program import Gathers, Replicas, Shares, corrected
@@ -143,7 +143,8 @@ class ExchangeEngine(Engine):
         runs: list[Callable[..., list[jax.Array]]] = []
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-            values: list[Any] = [*jax.tree.leaves((state, reads, self._own_rows(batch))), self._rank]
+            own = self._own_rows(as_chief_has(batch, self._workers))
+            values: list[Any] = [*jax.tree.leaves((state, reads, own)), self._rank]
             results: list[jax.Array] = []
             for number, part in enumerate(parts):
                 takes = [values[i] for i in part.takes]
@@ -170,7 +171,10 @@ class ExchangeEngine(Engine):
         """Return the step of the global view, divided so that this worker computes its rows of the batch."""
         state = jax.tree.map(local_copy, state)
         if isinstance(batch, ReplicatedBatch):
-            return _on_local_state(compiled(traced.step, (state, reads, batch), executables))
+            whole = compiled(traced.step, (state, reads, batch), executables)
+            return _on_local_state(
+                lambda state, reads, batch: whole(state, reads, as_chief_has(batch, self._workers))
+            )
 
         def run(state: State, reads: Reads, batch: Any, replicas: Replicas) -> tuple[State, Any]:
             def function(state: State, batch: Any) -> tuple[State, Any]:

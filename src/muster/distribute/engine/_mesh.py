@@ -22,7 +22,7 @@ from muster.distribute.engine._split import (
     unwrapped,
 )
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.engine._uneven import first_of, or_whole, variants_of
+from muster.distribute.engine._uneven import as_chief_has, first_of, or_whole, variants_of
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program import Replicas
@@ -104,7 +104,7 @@ class MeshEngine(Engine):
         place = self._placing(traced, batch)
         step = self.shard_mapped(traced, batch)
         run = compiled(step, (state, reads, place(batch)), executables)
-        return lambda state, reads, batch: run(state, reads, place(batch))
+        return lambda state, reads, batch: run(state, reads, place(as_chief_has(batch, self._workers)))
 
     def _partitioned(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
@@ -123,7 +123,7 @@ class MeshEngine(Engine):
 
         def run_step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             nonlocal waits
-            result: tuple[State, Any] = run(state, reads, place(batch))
+            result: tuple[State, Any] = run(state, reads, place(as_chief_has(batch, self._workers)))
             if waits:  # the threads of the collectives exist once a step has run
                 jax.block_until_ready(result)
                 use_any_core()

@@ -12,7 +12,8 @@ import numpy as np
 from muster._errors import TraceError
 from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, WholeWarning, sizes_of, unwrapped
 from muster.distribute.engine._traced import BatchGroup, Reads, State, Step, Traced
-from muster.distribute.replicas._values import Padded
+from muster.distribute.replicas._values import Padded, by_numbers
+from muster.distribute.workers._workers import Workers
 from muster.program import Gathers, Replicas, Shares, corrected
 from muster.program.passes import all_reduce_on_host, combined, split_at_all_reduces
 
@@ -158,6 +159,23 @@ def _given_whole(batch: Any) -> Any:
     if isinstance(batch, BatchGroup):
         return BatchGroup([_given_whole(each) for each in batch.batches])
     return ReplicatedBatch(batch.batch)
+
+
+def as_chief_has(batch: Any, workers: Workers) -> Any:
+    """Return a batch of which each replica computes all rows with the chief's values, on all workers.
+
+    Theirs may differ, as of rows that each augments at random. What they compute of it is not reduced, so
+    that their variables would drift apart.
+    """
+    if isinstance(batch, BatchGroup):
+        return BatchGroup([as_chief_has(each, workers) for each in batch.batches])
+    if workers.size == 1 or not isinstance(batch, ReplicatedBatch):
+        return batch
+
+    def taken(array: Any) -> Any:
+        return workers.broadcast([np.ascontiguousarray(array)])[0].reshape(np.shape(array))
+
+    return jax.tree.map(functools.partial(by_numbers, taken), batch)
 
 
 def first_of(batch: Any) -> Any:
