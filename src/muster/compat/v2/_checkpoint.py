@@ -253,7 +253,7 @@ class Checkpoint(Objects):
 
     def _restore_tensorflow(self, prefix: str) -> None:
         """Set all variables to their values in a checkpoint that TensorFlow wrote."""
-        self._build_optimizer()
+        self._build_optimizers(())  # a TensorFlow checkpoint has other names
         wanted = []
         for each in self._owners().values():
             if isinstance(each, keras.Variable):
