@@ -5,6 +5,7 @@ from muster.program.variables._by_identity import ByIdentity as ByIdentity
 from muster.program.variables._initial_rows import ShardInfo as ShardInfo
 from muster.program.variables._initial_rows import initial_rows as initial_rows
 from muster.program.variables._keras_internals import backend_functions as backend_functions
+from muster.program.variables._keras_internals import bound_value as bound_value
 from muster.program.variables._keras_internals import build_on_values as build_on_values
 from muster.program.variables._keras_internals import compile_arguments as compile_arguments
 from muster.program.variables._keras_internals import compiled_loss as compiled_loss

@@ -372,5 +372,10 @@ def own_generator(layer: Any, generator: Any) -> None:
 
 def is_bound(variable: Any) -> bool:
     """Return whether a variable has a value of its own in the stateless scope that is active, if one is."""
+    return bound_value(variable) is not None
+
+
+def bound_value(variable: Any) -> Any:
+    """Return the value of its own that a variable has in the stateless scope that is active, if any."""
     scope = stateless_scope.get_stateless_scope()
-    return scope is not None and id(variable) in scope.state_mapping
+    return None if scope is None else scope.state_mapping.get(id(variable))

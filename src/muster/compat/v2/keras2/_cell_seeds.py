@@ -1,4 +1,4 @@
-"""Cells of recurrent layers that do more than compute: that drop values, or keep what they have computed.
+"""Programs' own cells that do more than compute: that drop values, or keep what they have computed.
 
 In eager code a cell of the program's own is called in each step, as in TensorFlow, so that it may keep
 values. In compiled code, on JAX, Keras runs a cell in a scan, and what the cell's seeds become there would
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
-from muster.program.variables import SEED_STATE, is_stateless
+from muster.program.variables import SEED_STATE, bound_value, is_stateless
 
 
 def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,26 +25,33 @@ def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def inner_loop(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_own(self.cell):
+            return original(self, *args, **kwargs)
         if not is_stateless():
-            before_call, self.unroll = self.unroll, self.unroll or _is_eager(self.cell, (args, kwargs))
+            before_call, self.unroll = self.unroll, self.unroll or _is_eager((args, kwargs))
             try:
                 return original(self, *args, **kwargs)
             finally:
                 self.unroll = before_call
         seeds = [each for each in getattr(self.cell, "variables", ()) if each.name == SEED_STATE]
-        before = [each.value for each in seeds]
+        values = [each.value for each in seeds]
+        bound = list(map(bound_value, seeds))
         results = original(self, *args, **kwargs)
-        for seed, value in zip(seeds, before, strict=True):
-            if seed.value is not value:
+        for seed, value, before in zip(seeds, values, bound, strict=True):
+            if bound_value(seed) is not before:
                 seed.assign(value + jnp.array([0, 1], value.dtype))
         return results
 
     return inner_loop
 
 
-def _is_eager(cell: Any, arguments: Any) -> bool:
-    own = not all(type(each).__module__.startswith("keras.") for each in getattr(cell, "cells", [cell]))
-    return own and not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
+def _is_own(cell: Any) -> bool:
+    """Return whether a cell is of the program's own, or has one."""
+    return not all(type(each).__module__.startswith("keras.") for each in getattr(cell, "cells", [cell]))
+
+
+def _is_eager(arguments: Any) -> bool:
+    return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
 
 
 def patch() -> None:
