@@ -7,13 +7,12 @@ Source: tensorflow/python/ops/array_ops.py, ``_SliceHelperVar``, and ``strided_s
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src.array import ArrayImpl
 
 from muster._keras import keras
 from muster.compat.ops._arrays import as_array
@@ -81,9 +80,9 @@ def _assign_of(self: Any) -> Callable[..., Any]:
     return assign
 
 
-def patch_parts() -> None:
-    """Give the classes of arrays ``assign``, once."""
+def patch_parts(classes: Iterable[type]) -> None:
+    """Give classes of arrays ``assign``, once."""
     if not hasattr(keras.Variable.__getitem__, "notes"):
         keras.Variable.__getitem__ = _noting(keras.Variable.__getitem__)
-    for owner in (ArrayImpl, jax.core.Tracer):
+    for owner in classes:
         setattr(owner, "assign", property(_assign_of))  # noqa: B010  # the classes do not declare it

@@ -199,7 +199,7 @@ def patch() -> None:
     """Give the classes the methods, once."""
     patch_devices()
     patch_conversions()
-    patch_parts()
+    patch_parts((ArrayImpl, jax.core.Tracer))
     numpy_of = {
         jax.Array: numpy_of_array,
         jax.core.Tracer: _numpy_of_traced,

@@ -24,7 +24,7 @@ _DEFAULT = "serving_default"
 
 
 class InputFnOps(NamedTuple):
-    """What the model gets of a request, and what a request fills: see ``ServingInputReceiver``."""
+    """Holds the features of a request and the placeholders that it fills: see ``ServingInputReceiver``."""
 
     features: Any
     labels: Any

@@ -35,7 +35,7 @@ class BeamSearchDecoderState(NamedTuple):
 
 
 class BeamSearchDecoderOutput(NamedTuple):
-    """What a step of `BeamSearchDecoder` returns, all (batch, beams).
+    """Holds the outputs of a step of `BeamSearchDecoder`, all of shape (batch, beams).
 
     Attributes:
         scores: The sums of the logarithms of the probabilities, by the penalty.
@@ -49,7 +49,7 @@ class BeamSearchDecoderOutput(NamedTuple):
 
 
 class FinalBeamSearchDecoderOutput(NamedTuple):
-    """What `dynamic_decode` returns of a `BeamSearchDecoder`.
+    """Holds the beams that a `BeamSearchDecoder` has found.
 
     Attributes:
         predicted_ids: The classes of whole beams, the best one first: (batch, time, beams).

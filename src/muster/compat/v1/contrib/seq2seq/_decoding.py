@@ -50,7 +50,7 @@ class Decoder:
 
 
 class BasicDecoderOutput(NamedTuple):
-    """What `BasicDecoder` returns: ``rnn_output``, (batch, time, …), and ``sample_id``, (batch, time)."""
+    """Holds a `BasicDecoder`'s ``rnn_output``, (batch, time, …), and ``sample_id``, (batch, time)."""
 
     rnn_output: Any
     sample_id: Any

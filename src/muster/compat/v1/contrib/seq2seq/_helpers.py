@@ -1,4 +1,4 @@
-"""What decoders take as inputs: known sequences, or what they have decoded themselves.
+"""Choose the inputs of decoders: known sequences, or the classes that they have decoded.
 
 Source: tensorflow/contrib/seq2seq/python/ops/helper.py of TensorFlow 1.15.
 """
