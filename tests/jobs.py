@@ -30,7 +30,11 @@ def free_addresses(count: int) -> list[str]:
 
 
 # How to compile programs that run for moments.
-QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+QUICKLY = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
 QUICKLY_BY_FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in QUICKLY.items())
 
 

@@ -6,6 +6,7 @@ its process' id, and for each that has ended, the id and its exit code. Run by j
 Argument: a folder in which the programs keep what they compile, for each other.
 """
 
+import gc
 import json
 import os
 import random
@@ -25,6 +26,7 @@ def prepare(folder: str) -> None:
 
     jax.config.update("jax_enable_compilation_cache", True)
     keep_compiled(folder)
+    gc.freeze()  # else each copy goes through all that, and copies it
 
 
 def serve() -> list[object]:

@@ -1,4 +1,5 @@
-"""Programs as people write them for TensorFlow: each runs where the wheel is installed, and nothing is set.
+"""Programs as people write them for TensorFlow: each runs where the wheel is installed, and nothing is set, but
+how JAX compiles: quickly.
 
 Those that train by `fit` alone, and make no strategy, run inside of the scope of a MirroredStrategy of two devices,
 too: of these, `make test` runs half in each way, and `make soak` the others.
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jobs import DEADLINE
+from jobs import DEADLINE, QUICKLY_BY_FLAGS
 from wheels import install, run
 
 FOLDER = Path(__file__).parent
@@ -41,11 +42,21 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", but_soak(PROGRAMS, FITTED[::2]))
 def test_it_runs_in_a_bare_environment(name: str, python: Path, tmp_path: Path) -> None:
-    printed = run(tmp_path, python, PROGRAMS[name], timeout=DEADLINE, HOME=str(tmp_path))
+    printed = run(
+        tmp_path, python, PROGRAMS[name], timeout=DEADLINE, HOME=str(tmp_path), XLA_FLAGS=QUICKLY_BY_FLAGS
+    )
     assert printed.endswith("ok\n"), printed[-2000:]
 
 
 @pytest.mark.parametrize("name", but_soak(FITTED, FITTED[1::2]))
 def test_it_runs_on_two_devices(name: str, python: Path, tmp_path: Path) -> None:
-    printed = run(tmp_path, python, MIRRORED, PROGRAMS[name], timeout=DEADLINE, HOME=str(tmp_path))
+    printed = run(
+        tmp_path,
+        python,
+        MIRRORED,
+        PROGRAMS[name],
+        timeout=DEADLINE,
+        HOME=str(tmp_path),
+        XLA_FLAGS=QUICKLY_BY_FLAGS,
+    )
     assert printed.endswith("ok\n"), printed[-2000:]
