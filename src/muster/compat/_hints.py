@@ -236,7 +236,6 @@ INSTEAD = {
     "tf.train.start_queue_runners": "Leave it out: datasets read ahead by themselves.",
     "tf.train.warm_start": "Use tf.estimator.WarmStartSettings, or tf.train.init_from_checkpoint.",
     "tf.train.write_graph": _GRAPH_DATA,
-    "tf.uniform_unit_scaling_initializer": 'Use tf.variance_scaling_initializer with distribution="uniform".',
     "tf.user_ops": "Write the operation in JAX.",
     "tf.variable_creator_scope": "Look at layer.variables before and after a call; strategies place "
     "variables by scope().",

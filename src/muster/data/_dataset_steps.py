@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
 from muster.data._arguments import integer
@@ -316,9 +317,15 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         )
 
     def ragged_batch(
-        self, batch_size: int, drop_remainder: bool = False, name: str | None = None
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        row_splits_dtype: DTypeLike = np.int64,
+        name: str | None = None,
     ) -> DatasetType:
         """Make batches in which vectors of different lengths become ragged tensors; other leaves are stacked.
+
+        ``row_splits_dtype`` is unused: splits are int64.
 
         Raises:
             ValueError: `batch_size` is not positive.

@@ -19,12 +19,22 @@ class Optional:
 
     values: tuple[Any, ...] = ()
 
-    def has_value(self) -> bool:
-        """Return whether there is a value."""
+    @staticmethod
+    def from_value(value: Any) -> "Optional":
+        """Return one that has a value."""
+        return Optional((value,))
+
+    @staticmethod
+    def empty(element_spec: Any) -> "Optional":
+        """Return one without a value; ``element_spec`` is unused."""
+        return Optional()
+
+    def has_value(self, name: str | None = None) -> bool:
+        """Return whether there is a value; ``name`` is unused."""
         return bool(self.values)
 
-    def get_value(self) -> Any:
-        """Return the value.
+    def get_value(self, name: str | None = None) -> Any:
+        """Return the value; ``name`` is unused.
 
         Raises:
             ValueError: There is no value. TensorFlow raises InvalidArgumentError.

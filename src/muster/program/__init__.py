@@ -2,6 +2,7 @@
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.program._indexed_slices import IndexedSlices as IndexedSlices
+from muster.program._indexed_slices import dense_gradient as dense_gradient
 from muster.program._labels import check_ids as check_ids
 from muster.program._labels import keepable as keepable
 from muster.program._labels import label_factor as label_factor

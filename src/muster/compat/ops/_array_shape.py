@@ -95,6 +95,53 @@ class ArrayShape(tuple[int | None, ...]):
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {tuple(self)} and {other} are incompatible.")
 
+    def merge_with(self, other: Iterable[int | None] | None) -> "ArrayShape":
+        """Return the shape with the sizes that either has.
+
+        Raises:
+            ValueError: No array could have both shapes.
+        """
+        self.assert_is_compatible_with(other)
+        return (
+            self
+            if other is None
+            else type(self)(b if a is None else a for a, b in zip(self, other, strict=True))
+        )
+
+    def most_specific_compatible_shape(self, other: Iterable[int | None]) -> "ArrayShape":
+        """Return the shape whose sizes are those that both have, of two shapes of one rank."""
+        return type(self)(a if a == b else None for a, b in zip(self, other, strict=True))
+
+    def with_rank(self, rank: int) -> "ArrayShape":
+        """Return the shape, which must have so many axes."""
+        return self._of_rank(len(self) == rank, f"rank {rank}")
+
+    def with_rank_at_least(self, rank: int) -> "ArrayShape":
+        """Return the shape, which must have so many axes or more."""
+        return self._of_rank(len(self) >= rank, f"at least rank {rank}")
+
+    def with_rank_at_most(self, rank: int) -> "ArrayShape":
+        """Return the shape, which must have so many axes or fewer."""
+        return self._of_rank(len(self) <= rank, f"at most rank {rank}")
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise ValueError unless there are so many axes."""
+        self.with_rank(rank)
+
+    def assert_same_rank(self, other: Iterable[int | None]) -> None:
+        """Raise ValueError unless another shape has as many axes."""
+        self.with_rank(len(tuple(other)))
+
+    def assert_is_fully_defined(self) -> None:
+        """Raise ValueError unless all sizes are known."""
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {tuple(self)} is not fully defined.")
+
+    def _of_rank(self, holds: bool, wanted: str) -> "ArrayShape":
+        if not holds:
+            raise ValueError(f"Shape {tuple(self)} must have {wanted}.")
+        return self
+
     def __eq__(self, other: object) -> bool:
         return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._operation import operation
+from muster.compat.ops._parameters import takes
 
 _LOG = logging.getLogger(__name__)
 _told: set[str] = set()
@@ -66,7 +67,9 @@ def _of_one(name: str, holds: Callable[..., Any], what: str) -> Callable[..., No
 
 
 assert_equal = _of_two("assert_equal", lambda x, y: x == y, "equals")
-assert_none_equal = _of_two("assert_none_equal", lambda x, y: x != y, "differs from")
+assert_none_equal = takes(
+    _of_two("assert_none_equal", lambda x, y: x != y, "differs from"), "x y summarize message name"
+)
 assert_greater = _of_two("assert_greater", lambda x, y: x > y, "is greater than")
 assert_greater_equal = _of_two("assert_greater_equal", lambda x, y: x >= y, "is not less than")
 assert_less = _of_two("assert_less", lambda x, y: x < y, "is less than")

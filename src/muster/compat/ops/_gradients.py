@@ -4,6 +4,7 @@ import enum
 from typing import Any
 
 from muster.program import GradientTape
+from muster.program import gradients as gradients_in_step
 from muster.program import minimize as minimize_in_step
 from muster.program.variables import current_scope
 
@@ -16,6 +17,47 @@ class UnconnectedGradients(enum.Enum):
 
     NONE = "none"
     ZERO = "zero"
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    gate_gradients: bool = False,
+    aggregation_method: None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: UnconnectedGradients = UnconnectedGradients.NONE,
+    *,
+    colocate_gradients_with_ops: bool = False,
+) -> list[Any]:
+    """Compute the gradients of the sum of values, in a step; zeros where there is none.
+
+    Args:
+        ys: An array, or several.
+        xs: What to differentiate by: a variable or an array, or several.
+        grad_ys: An array for each of ``ys``, by which it is multiplied; None is 1.
+        name: Unused, as what follows is.
+        gate_gradients: Unused.
+        aggregation_method: Unused.
+        stop_gradients: None: use ``tf.stop_gradient`` where the values are computed.
+        unconnected_gradients: Unused.
+        colocate_gradients_with_ops: Unused.
+
+    Raises:
+        ValueError: There are ``stop_gradients``.
+
+    Source: tensorflow/python/ops/gradients_impl.py, ``gradients``.
+    """
+    if stop_gradients is not None:
+        raise ValueError("tf.gradients has no stop_gradients here: use tf.stop_gradient on these values.")
+    targets = ys if isinstance(ys, list | tuple) else [ys]
+    if grad_ys is not None:
+        factors = grad_ys if isinstance(grad_ys, list | tuple) else [grad_ys]
+        pairs = zip(targets, factors, strict=True)
+        targets = [y if factor is None else y * factor for y, factor in pairs]
+    sources = list(xs) if isinstance(xs, list | tuple) else [xs]
+    return gradients_in_step(targets, sources)
 
 
 def minimize(

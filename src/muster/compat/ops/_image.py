@@ -167,11 +167,23 @@ def resize_with_pad(
     antialias: bool = False,
 ) -> Array:
     """Resize images within a size, with their ratio, and pad them with zeros to it."""
+    return resized_with_pad(
+        image,
+        target_height,
+        target_width,
+        lambda value, size: resize(value, size, method, antialias=antialias),
+    )
+
+
+def resized_with_pad(
+    image: ArrayLike, target_height: int, target_width: int, resize: Callable[[Any, list[int]], Any]
+) -> Array:
+    """Do as `resize_with_pad`, by a function that resizes images to a height and a width."""
     value = as_array(image)
     height, width = value.shape[-3:-1]
     ratio = max(height / target_height, width / target_width)
     sizes = [int(height / ratio), int(width / ratio)]
-    resized = resize(value, sizes, method, antialias=antialias)
+    resized = resize(value, sizes)
     margins = [(target_height - sizes[0]) // 2, (target_width - sizes[1]) // 2]
     top, left = margins
     return pad_to_bounding_box(resized, top, left, target_height, target_width)

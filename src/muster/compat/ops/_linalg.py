@@ -30,26 +30,22 @@ def tensordot(
 
 @operation
 def matvec(
-    a: ArrayLike, b: ArrayLike, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
 ) -> Array:
-    """Return the product of matrices and vectors: (…, rows, columns) and (…, columns) give (…, rows)."""
+    """Return the product of matrices and vectors: (…, rows, columns) and (…, columns) give (…, rows).
+
+    ``a_is_sparse`` and ``b_is_sparse``, hints for TensorFlow, are unused.
+    """
     matrix = as_array(a)
     matrix = matrix.swapaxes(-1, -2) if transpose_a or adjoint_a else matrix
     matrix = matrix.conj() if adjoint_a else matrix
     return array_module(a, b).matmul(matrix, as_array(b)[..., None])[..., 0]
-
-
-@operation
-def diag(diagonal: ArrayLike, name: str = "diag") -> Array:
-    """Return matrices with these diagonals and zeros elsewhere: (…, n) gives (…, n, n)."""
-    values = as_array(diagonal)
-    return values[..., None] * np.eye(values.shape[-1], dtype=values.dtype)
-
-
-@operation
-def diag_part(input: ArrayLike, name: str = "diag_part") -> Array:
-    """Return the diagonals of matrices."""
-    return array_module(input).diagonal(as_array(input), axis1=-2, axis2=-1)
 
 
 @operation

@@ -36,17 +36,6 @@ def cross(a: ArrayLike, b: ArrayLike, name: str | None = None) -> Array:
 
 
 @operation
-def set_diag(input: ArrayLike, diagonal: ArrayLike, name: str = "set_diag", k: int = 0) -> Array:
-    """Return matrices with other values on the diagonal; ``k`` counts from the main one upwards."""
-    value = jnp.asarray(as_array(input))
-    rows, columns = value.shape[-2:]
-    length = min(rows, columns - k) if k >= 0 else min(rows + k, columns)
-    places = np.arange(length)
-    at = (..., places + max(-k, 0), places + max(k, 0))
-    return value.at[at].set(jnp.asarray(as_array(diagonal), value.dtype))
-
-
-@operation
 def tensor_diag(diagonal: ArrayLike, name: str | None = None) -> Array:
     """Return zeros of shape (\\*S, \\*S) with the values of shape S where both indices agree."""
     values = as_array(diagonal)
@@ -116,8 +105,10 @@ def expm(input: ArrayLike, name: str | None = None) -> Array:
 
 
 @operation
-def matrix_rank(a: ArrayLike, tol: float | None = None, name: str | None = None) -> Array:
-    """Return the numbers of singular values above ``tol``."""
+def matrix_rank(
+    a: ArrayLike, tol: float | None = None, validate_args: bool = False, name: str | None = None
+) -> Array:
+    """Return the numbers of singular values above ``tol``; ``validate_args`` is unused."""
     value = jnp.asarray(as_array(a))
     singular = jnp.linalg.svd(value, compute_uv=False)
     eps = np.finfo(value.dtype).eps
@@ -126,8 +117,10 @@ def matrix_rank(a: ArrayLike, tol: float | None = None, name: str | None = None)
 
 
 @operation
-def pinv(a: ArrayLike, rcond: float | None = None, name: str | None = None) -> Array:
-    """Return the pseudo-inverses of matrices."""
+def pinv(
+    a: ArrayLike, rcond: float | None = None, validate_args: bool = False, name: str | None = None
+) -> Array:
+    """Return the pseudo-inverses of matrices; ``validate_args`` is unused."""
     value = jnp.asarray(as_array(a))
     least = 10 * max(value.shape[-2:]) * np.finfo(value.dtype).eps if rcond is None else rcond
     return jnp.linalg.pinv(value, least)

@@ -261,6 +261,14 @@ class TensorArray:
             made = made.write(int(place), part)
         return made
 
+    def split(self, value: ArrayLike, lengths: ArrayLike, name: str | None = None) -> "TensorArray":
+        """Return the array with parts of a value along its first axis as elements, of some lengths."""
+        made, start = self, 0
+        for place, length in enumerate(np.asarray(lengths).tolist()):
+            made = made.write(place, as_array(value)[start : start + length])
+            start += length
+        return made
+
     def size(self, name: str | None = None) -> np.int32:
         """Return the number of elements."""
         return np.int32(self._size)

@@ -1,7 +1,7 @@
 """TensorFlow's arithmetic: on single values, along axes, and on lists of gradients."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -158,6 +158,13 @@ def add_n(inputs: Iterable[ArrayLike], name: str | None = None) -> Array:
     for other in others:
         total = add(total, other)
     return total
+
+
+def accumulate_n(
+    inputs: Iterable[ArrayLike], shape: Any = None, tensor_dtype: DTypeLike = None, name: str | None = None
+) -> Array:
+    """Add a list of arrays of the same shape; ``shape`` and ``tensor_dtype`` are unused."""
+    return add_n(inputs, name)
 
 
 @as_operation

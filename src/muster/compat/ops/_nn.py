@@ -4,9 +4,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster._row_ids import NO_ROW
-from muster.compat.ops._arrays import Array, ArrayLike, Axis, as_array, as_axis
+from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array, as_axis
 from muster.compat.ops._operation import operation
 from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
@@ -94,11 +95,11 @@ def l2_loss(t: ArrayLike, name: str | None = None) -> jax.Array:
 
 @operation
 def l2_normalize(
-    x: ArrayLike, axis: Axis = None, epsilon: float = 1e-12, name: str | None = None
+    x: ArrayLike, axis: Axis = None, epsilon: float = 1e-12, name: str | None = None, dim: Axis = None
 ) -> jax.Array:
-    """Scale values to Euclidean norm 1 along the axes, all by default."""
+    """Scale values to Euclidean norm 1 along the axes, all by default; ``dim`` is an old name of ``axis``."""
     value = jnp.asarray(as_array(x))
-    total = jnp.sum(jnp.square(value), axis=as_axis(axis), keepdims=True)
+    total = jnp.sum(jnp.square(value), axis=as_axis(dim if axis is None else axis), keepdims=True)
     return value * jax.lax.rsqrt(jnp.maximum(total, epsilon))
 
 
@@ -256,11 +257,15 @@ def in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int, name: str | Non
 
 @operation
 def top_k(
-    input: ArrayLike, k: int = 1, sorted: bool = True, name: str | None = None
-) -> tuple[jax.Array, jax.Array]:
+    input: ArrayLike,
+    k: int = 1,
+    sorted: bool = True,
+    index_type: DTypeLike = np.int32,
+    name: str | None = None,
+) -> tuple[jax.Array, Array]:
     """Return the ``k`` largest values along the last axis, and their indices."""
     values, indices = jax.lax.top_k(as_array(input), k)
-    return values, indices
+    return values, indices if np.dtype(index_type) == np.int32 else as_array(indices, index_type)
 
 
 @operation

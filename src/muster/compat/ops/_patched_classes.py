@@ -36,10 +36,12 @@ from muster.compat.ops._array_shape import ArrayShape
 from muster.compat.ops._arrays import as_array
 from muster.compat.ops._assigned_parts import patch_parts
 from muster.compat.ops._device_names import patch_devices
+from muster.compat.ops._dtype_names import DTYPE_ATTRIBUTES, patch_dtypes
 from muster.compat.ops._gradients import minimize
 from muster.compat.ops._known_numbers import patch as patch_conversions
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_of
+from muster.data import TensorSpec
 from muster.program import TrainOp
 from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
@@ -190,6 +192,23 @@ def _truth_of_variable(self: Any) -> bool:
     return isinstance(current_scope(), ProgramScope) or bool(self.value)
 
 
+def _with_old_arguments(original: Callable[..., Any], parameter: str) -> Callable[..., Any]:
+    """Wrap ``assign`` and its like, which also take TensorFlow's other arguments, all of them unused."""
+
+    @functools.wraps(original)
+    def assign(
+        self: Any,
+        value: Any = None,
+        use_locking: bool = False,
+        name: Any = None,
+        read_value: bool = True,
+        **given: Any,
+    ) -> Any:
+        return original(self, given.pop(parameter) if given else value)
+
+    return assign
+
+
 def _read_value(self: Any) -> Any:
     """Return the value."""
     return self.value
@@ -198,6 +217,7 @@ def _read_value(self: Any) -> Any:
 def patch() -> None:
     """Give the classes the methods, once."""
     patch_devices()
+    patch_dtypes()
     patch_conversions()
     patch_parts((ArrayImpl, jax.core.Tracer))
     numpy_of = {
@@ -236,6 +256,10 @@ def patch() -> None:
     keras.Variable.set_shape = set_shape
     keras.Variable.ref = ref
     keras.Variable.read_value = _read_value
+    keras.Variable.device = property(lambda self: self.value.device)
+    for name, parameter in (("assign", "value"), ("assign_add", "delta"), ("assign_sub", "delta")):
+        setattr(keras.Variable, name, _with_old_arguments(getattr(keras.Variable, name), parameter))
+    _extend(TensorSpec, "shape", _as_shape)
     keras.Variable.__hash__ = object.__hash__  # programs of TensorFlow 1 have dicts of variables
     keras.optimizers.Optimizer.minimize = minimize
     keras.optimizers.LossScaleOptimizer.get_scaled_loss = keras.optimizers.LossScaleOptimizer.scale_loss
@@ -256,25 +280,10 @@ class DTypeName(str):
         """The name."""
         return str(self)
 
-    @property
-    def as_numpy_dtype(self) -> Any:
-        """The type of NumPy's single values."""
-        return np.dtype(jax.numpy.dtype(str(self))).type
-
-    @property
-    def is_floating(self) -> bool:
-        """Whether it is one of fractions."""
-        return bool(jax.numpy.issubdtype(self.as_numpy_dtype, np.floating))
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether it is one of integers."""
-        return bool(jax.numpy.issubdtype(self.as_numpy_dtype, np.integer))
-
-    @property
-    def size(self) -> int:
-        """The number of bytes of a value."""
-        return int(np.dtype(self.as_numpy_dtype).itemsize)
+    def __getattr__(self, name: str) -> Any:
+        if name not in DTYPE_ATTRIBUTES:
+            raise AttributeError(f"A dtype has no {name}.", name=name, obj=self)
+        return getattr(jax.numpy.dtype(str(self)), name)
 
 
 _dtype_name = functools.cache(DTypeName)

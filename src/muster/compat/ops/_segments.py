@@ -1,6 +1,7 @@
 """Sums, means and largest values of segments, and counts of integers."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -130,6 +131,8 @@ def bincount(
     maxlength: int | None = None,
     dtype: DTypeLike = np.int32,
     name: str | None = None,
+    axis: int | None = None,
+    binary_output: bool = False,
 ) -> Array:
     """Count how often each integer comes, or add its weights.
 
@@ -140,8 +143,11 @@ def bincount(
         maxlength: The length at which the result is cut; in a step, the length.
         dtype: The dtype of counts.
         name: Unused.
+        axis: -1 counts in each row; None or 0 in all of them.
+        binary_output: Whether to say by 1 that an integer comes, however often.
 
     Raises:
+        ValueError: The axis is another one.
         TraceError: A step computes the integers, and there is no ``maxlength``.
 
     Source: tensorflow/python/ops/bincount_ops.py, ``bincount``.
@@ -154,9 +160,16 @@ def bincount(
     else:
         length = max(int(np.max(values, initial=-1)) + 1, minlength or 0)
         length = length if maxlength is None else min(length, maxlength)
-    ids = jnp.asarray(values).ravel()
-    each = jnp.ones(len(ids), jax.dtypes.canonicalize_dtype(dtype)) if weights is None else as_array(weights)
-    return jax.ops.segment_sum(jnp.asarray(each).ravel(), ids, length)
+    if axis not in (None, 0, -1):
+        raise ValueError(f"tf.math.bincount counts along axis 0 or -1, got {axis}.")
+    ids = jnp.asarray(values)
+    each: Any = jnp.ones(ids.shape, jax.dtypes.canonicalize_dtype(dtype)) if weights is None else weights
+    each = jnp.asarray(as_array(each))
+    if axis == -1 and ids.ndim > 1:
+        counts = jax.vmap(lambda row, added: jax.ops.segment_sum(added, row, length))(ids, each)
+    else:
+        counts = jax.ops.segment_sum(each.ravel(), ids.ravel(), length)
+    return (counts != 0).astype(counts.dtype) if binary_output else counts
 
 
 @as_operation

@@ -10,6 +10,7 @@ import numpy as np
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._needs_values import known
 from muster.compat.ops._operation import operation
+from muster.compat.ops._parameters import takes
 from muster.data import SparseTensor
 from muster.distribute import IndexedSlices
 
@@ -96,6 +97,7 @@ def _segments(name: str, how: str) -> Callable[..., Array]:
         segment_ids: ArrayLike,
         name: str | None = None,
         num_segments: int | None = None,
+        sparse_gradient: bool = False,
     ) -> Array:
         ids = jnp.asarray(as_array(segment_ids))
         count = num_segments
@@ -118,23 +120,7 @@ sparse_segment_mean = _segments("sparse_segment_mean", "mean")
 sparse_segment_sqrt_n = _segments("sparse_segment_sqrt_n", "sqrt_n")
 
 
-def _in_new_order(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return an operation with TensorFlow 2's order of arguments, in which a name comes last."""
-
-    def reduce(
-        data: ArrayLike,
-        indices: ArrayLike,
-        segment_ids: ArrayLike,
-        num_segments: int | None = None,
-        name: str | None = None,
-    ) -> Array:
-        return function(data, indices, segment_ids, num_segments=num_segments)
-
-    reduce.__name__ = reduce.__qualname__ = function.__name__.removeprefix("sparse_")
-    reduce.__doc__ = function.__doc__
-    return operation(reduce)
-
-
-segment_sum = _in_new_order(sparse_segment_sum)
-segment_mean = _in_new_order(sparse_segment_mean)
-segment_sqrt_n = _in_new_order(sparse_segment_sqrt_n)
+_IN_NEW_ORDER = "data indices segment_ids num_segments name sparse_gradient"
+segment_sum = takes(sparse_segment_sum, _IN_NEW_ORDER)
+segment_mean = takes(sparse_segment_mean, _IN_NEW_ORDER)
+segment_sqrt_n = takes(sparse_segment_sqrt_n, _IN_NEW_ORDER)

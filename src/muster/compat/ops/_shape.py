@@ -31,7 +31,7 @@ from muster.compat.ops._operation import operation
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_value, path_of
 from muster.estimator import Words
-from muster.program import name_output
+from muster.program import IndexedSlices, dense_gradient, name_output
 from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
 
@@ -76,6 +76,10 @@ def convert_to_tensor(
         dtype_hint: The dtype of Python's values, if they can have it and ``dtype`` is None.
         name: Unused.
     """
+    if isinstance(value, IndexedSlices):
+        if value.dense_shape is None:
+            raise ValueError("These IndexedSlices have no dense_shape, which an array of them needs.")
+        value = dense_gradient(value, tuple(map(int, value.dense_shape)))
     if dtype is None and dtype_hint is not None and not hasattr(value, "dtype"):
         with contextlib.suppress(TypeError, ValueError):
             return as_array(value, dtype_hint)

@@ -10,6 +10,7 @@ import numpy as np
 
 from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike, apply, as_array, as_arrays, as_axis
 from muster.compat.ops._operation import operation as as_operation
+from muster.compat.ops._parameters import takes
 
 
 def _of_one(name: str, function: Callable[..., Any], what: str) -> Callable[..., Array]:
@@ -37,7 +38,7 @@ _special = jax.scipy.special
 acosh = _of_one("acosh", jnp.arccosh, "the inverse of ``cosh``")
 asinh = _of_one("asinh", jnp.arcsinh, "the inverse of ``sinh``")
 atanh = _of_one("atanh", jnp.arctanh, "the inverse of ``tanh``")
-angle = _of_one("angle", jnp.angle, "the angles of complex numbers")
+angle = takes(_of_one("angle", jnp.angle, "the angles of complex numbers"), "input=x name")
 bessel_i0 = _of_one("bessel_i0", _special.i0, "the modified Bessel function of order 0")
 bessel_i0e = _of_one("bessel_i0e", _special.i0e, "the scaled modified Bessel function of order 0")
 bessel_i1 = _of_one("bessel_i1", _special.i1, "the modified Bessel function of order 1")
@@ -48,25 +49,35 @@ erfc = _of_one("erfc", _special.erfc, "1 less the error function")
 erfcinv = _of_one("erfcinv", lambda x: -_special.ndtri(x / 2) / np.sqrt(2), "the inverse of ``erfc``")
 erfinv = _of_one("erfinv", _special.erfinv, "the inverse of the error function")
 expint = _of_one("expint", _special.expi, "the exponential integral")
-imag = _of_one("imag", jnp.imag, "the imaginary parts of complex numbers")
+imag = takes(_of_one("imag", jnp.imag, "the imaginary parts of complex numbers"), "input=x name")
 ndtri = _of_one("ndtri", _special.ndtri, "the quantiles of the normal distribution")
-real = _of_one("real", jnp.real, "the real parts of complex numbers")
+real = takes(_of_one("real", jnp.real, "the real parts of complex numbers"), "input=x name")
 rint = _of_one("rint", jnp.rint, "the closest integers, in the dtype of the values")
 
-igamma = _of_two("igamma", _special.gammainc, "the lower regularised incomplete gamma function")
-igammac = _of_two("igammac", _special.gammaincc, "the upper regularised incomplete gamma function")
-nextafter = _of_two("nextafter", jnp.nextafter, "the next number after ``x`` in the direction of ``y``")
-polygamma = _of_two(
-    "polygamma",
-    lambda n, x: _special.polygamma(n.astype(int), x),
-    "the derivatives of ``digamma`` of the orders ``x``",
+igamma = takes(
+    _of_two("igamma", _special.gammainc, "the lower regularised incomplete gamma function"), "a=x x=y name"
+)
+igammac = takes(
+    _of_two("igammac", _special.gammaincc, "the upper regularised incomplete gamma function"), "a=x x=y name"
+)
+nextafter = takes(
+    _of_two("nextafter", jnp.nextafter, "the next number after ``x1`` in the direction of ``x2``"),
+    "x1=x x2=y name",
+)
+polygamma = takes(
+    _of_two(
+        "polygamma",
+        lambda n, x: _special.polygamma(n.astype(int), x),
+        "the derivatives of ``digamma`` of the orders ``a``",
+    ),
+    "a=x x=y name",
 )
 xdivy = _of_two(
     "xdivy", lambda x, y: jnp.where(x == 0, 0, x / jnp.where(x == 0, 1, y)), "``x / y``, 0 where x is 0"
 )
 xlog1py = _of_two("xlog1py", _special.xlog1py, "``x * log1p(y)``, 0 where ``x`` is 0")
 xlogy = _of_two("xlogy", _special.xlogy, "``x * log(y)``, 0 where ``x`` is 0")
-zeta = _of_two("zeta", _special.zeta, "the Hurwitz zeta function")
+zeta = takes(_of_two("zeta", _special.zeta, "the Hurwitz zeta function"), "x q=y name")
 
 
 @as_operation

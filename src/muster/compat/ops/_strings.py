@@ -307,7 +307,13 @@ def format(
 
 @operation
 def ngrams(
-    data: Any, ngram_width: int | Sequence[int], separator: Text = " ", name: str | None = None
+    data: Any,
+    ngram_width: int | Sequence[int],
+    separator: Text = " ",
+    pad_values: Any = None,
+    padding_width: int | None = None,
+    preserve_short_sequences: bool = False,
+    name: str | None = None,
 ) -> Any:
     """Join each `ngram_width` consecutive texts of a row.
 
@@ -315,6 +321,10 @@ def ngrams(
         data: A ragged tensor, or an array whose last axis is the row.
         ngram_width: A number, or several, whose results follow each other.
         separator: What to join by.
+        pad_values: A text to put before and after each row, or one for each; None puts nothing there.
+        padding_width: How often at most, and by default, as often as an n-gram may begin or end with one
+            text of the row: ``ngram_width - 1``.
+        preserve_short_sequences: Whether a row that is too short for an n-gram becomes one as a whole.
         name: Ignored.
 
     Returns:
@@ -323,12 +333,22 @@ def ngrams(
     widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
     between = _single(separator)
 
+    before, after = (
+        (pad_values, pad_values) if isinstance(pad_values, str | bytes) else pad_values or ("", "")
+    )
+
     def joined(row: list[str]) -> list[str]:
-        return [
-            between.join(row[start : start + width])
-            for width in widths
-            for start in range(len(row) - width + 1)
-        ]
+        found = []
+        for width in widths:
+            most = width - 1 if padding_width is None else min(padding_width, width - 1)
+            padding = 0 if pad_values is None else most
+            padded = [_decoded(before)] * padding + row + [_decoded(after)] * padding
+            starts = range(len(padded) - width + 1)
+            parts = [padded[start : start + width] for start in starts]
+            found += [
+                between.join(part) for part in (parts or [padded] * (preserve_short_sequences and bool(row)))
+            ]
+        return found
 
     if isinstance(data, RaggedTensor):
         return RaggedTensor.from_rows([joined(list(map(_decoded, row))) for row in data.lists()], str)

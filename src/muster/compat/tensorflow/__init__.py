@@ -46,6 +46,7 @@ from muster.compat.ops._edit_distance import edit_distance as edit_distance
 from muster.compat.ops._factorizations import eig as eig
 from muster.compat.ops._factorizations import eigvals as eigvals
 from muster.compat.ops._gradients import UnconnectedGradients as UnconnectedGradients
+from muster.compat.ops._gradients import gradients as gradients
 from muster.compat.ops._linalg import einsum as einsum
 from muster.compat.ops._linalg import tensordot as tensordot
 from muster.compat.ops._linalg_solvers import sqrtm as matrix_square_root
@@ -281,7 +282,6 @@ from muster.data import SparseTensorSpec as SparseTensorSpec
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import IndexedSlices as IndexedSlices
 from muster.program import GradientTape as GradientTape
-from muster.program import gradients as gradients
 
 initializers = _keras.keras.initializers
 newaxis = None

@@ -10,6 +10,7 @@ from muster.compat.ops._eager_values import shown_decoded as _shown_decoded
 from muster.compat.ops._more_strings import decode_base64 as decode_base64
 from muster.compat.ops._more_strings import decode_compressed as decode_compressed
 from muster.compat.ops._more_strings import encode_base64 as encode_base64
+from muster.compat.ops._parameters import takes as _takes
 from muster.compat.v1._input import read_file as read_file
 from muster.compat.v1._input import write_file as write_file
 from muster.compat.v2 import _image_files, _sparse_messages
@@ -33,14 +34,14 @@ encode_jpeg = _shown(_image_files.encode_jpeg)
 encode_png = _shown(_image_files.encode_png)
 extract_jpeg_shape = _shown_decoded(_image_files.extract_jpeg_shape)
 is_jpeg = _shown_decoded(_image_files.is_jpeg)
-match_filenames_once = matching_files = _gfile.glob
+match_filenames_once = matching_files = _takes(_gfile.glob, "pattern name=")
 gfile = _Names(
     "tf.io.gfile",
     GFile=_gfile.GFile,
     copy=_gfile.copy,
     exists=_os.path.exists,
     glob=_gfile.glob,
-    isdir=_os.path.isdir,
+    isdir=_takes(_os.path.isdir, "path=s"),
     join=_os.path.join,
     listdir=_os.listdir,
     makedirs=_gfile.makedirs,

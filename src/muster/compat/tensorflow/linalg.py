@@ -1,5 +1,8 @@
 """``tf.linalg``."""
 
+from muster.compat.ops._diagonals import diag as diag
+from muster.compat.ops._diagonals import diag_part as diag_part
+from muster.compat.ops._diagonals import set_diag as set_diag
 from muster.compat.ops._factorizations import banded_triangular_solve as banded_triangular_solve
 from muster.compat.ops._factorizations import eig as eig
 from muster.compat.ops._factorizations import eigh_tridiagonal as eigh_tridiagonal
@@ -14,8 +17,6 @@ from muster.compat.ops._factorizations import tridiagonal_solve as tridiagonal_s
 from muster.compat.ops._linalg import band_part as band_part
 from muster.compat.ops._linalg import cholesky as cholesky
 from muster.compat.ops._linalg import det as det
-from muster.compat.ops._linalg import diag as diag
-from muster.compat.ops._linalg import diag_part as diag_part
 from muster.compat.ops._linalg import einsum as einsum
 from muster.compat.ops._linalg import inv as inv
 from muster.compat.ops._linalg import matvec as matvec
@@ -35,7 +36,6 @@ from muster.compat.ops._linalg_solvers import matrix_transpose as matrix_transpo
 from muster.compat.ops._linalg_solvers import normalize as normalize
 from muster.compat.ops._linalg_solvers import pinv as pinv
 from muster.compat.ops._linalg_solvers import qr as qr
-from muster.compat.ops._linalg_solvers import set_diag as set_diag
 from muster.compat.ops._linalg_solvers import slogdet as slogdet
 from muster.compat.ops._linalg_solvers import sqrtm as sqrtm
 from muster.compat.ops._linalg_solvers import svd as svd

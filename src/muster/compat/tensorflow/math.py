@@ -3,9 +3,9 @@
 from muster.compat._names import Names as _Names
 from muster.compat.ops import _host_special as _host_special
 from muster.compat.ops._math import abs as abs
+from muster.compat.ops._math import accumulate_n as accumulate_n
 from muster.compat.ops._math import acos as acos
 from muster.compat.ops._math import add as add
-from muster.compat.ops._math import add_n as accumulate_n
 from muster.compat.ops._math import add_n as add_n
 from muster.compat.ops._math import argmax as argmax
 from muster.compat.ops._math import argmin as argmin

@@ -1,9 +1,7 @@
 """``tf.nest``: structures of lists, tuples and dicts, whose leaves None is one of."""
 
-from muster._keras import keras as _keras
-
-assert_same_structure = _keras.tree.assert_same_structure
-flatten = _keras.tree.flatten
-is_nested = _keras.tree.is_nested
-map_structure = _keras.tree.map_structure
-pack_sequence_as = _keras.tree.pack_sequence_as
+from muster.compat.v2._nest import assert_same_structure as assert_same_structure
+from muster.compat.v2._nest import flatten as flatten
+from muster.compat.v2._nest import is_nested as is_nested
+from muster.compat.v2._nest import map_structure as map_structure
+from muster.compat.v2._nest import pack_sequence_as as pack_sequence_as

@@ -1,6 +1,7 @@
 """``tf.train`` and ``tf.compat.v1.train``, one module for both."""
 
 from muster.cluster import ClusterSpec as ClusterSpec
+from muster.compat.ops._parameters import takes as _takes
 from muster.compat.tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.compat.tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster.compat.tensorflow.estimator import FinalOpsHook as FinalOpsHook
@@ -77,6 +78,6 @@ from muster.data import SequenceExample as SequenceExample
 from muster.distribute import Server as Server
 from muster.estimator import Scaffold as Scaffold
 
-NewCheckpointReader = load_checkpoint
+NewCheckpointReader = _takes(load_checkpoint, "filepattern=ckpt_dir_or_file")
 create_global_step = get_or_create_global_step
-match_filenames_once = _glob
+match_filenames_once = _takes(_glob, "pattern name=")

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from muster.compat.ops import _asserts
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.program import TrainOp
 
@@ -118,6 +119,38 @@ def _ranked(x: ArrayLike, holds: bool, wanted: str, message: str | None) -> Trai
             f"{message or ''} The array must be {wanted}, it has the shape {np.shape(as_array(x))}.".strip()
         )
     return TrainOp("assert_rank")
+
+
+def assert_rank_in(
+    x: ArrayLike,
+    ranks: Sequence[int],
+    data: Sequence[Any] | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> TrainOp:
+    """Raise ValueError unless an array's number of axes is one of several."""
+    return _ranked(x, np.ndim(as_array(x)) in ranks, f"of a rank in {list(ranks)}", message)
+
+
+def assert_scalar(tensor: ArrayLike, name: str | None = None, message: str | None = None) -> TrainOp:
+    """Raise ValueError unless an array has no axes."""
+    return _ranked(tensor, np.ndim(as_array(tensor)) == 0, "a scalar", message)
+
+
+def assert_near(
+    x: ArrayLike,
+    y: ArrayLike,
+    rtol: float | None = None,
+    atol: float | None = None,
+    data: Sequence[Any] | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> TrainOp:
+    """Raise an error unless x and y are close everywhere, where both are known."""
+    _asserts.assert_near(x, y, rtol, atol, message)
+    return TrainOp(name or "assert_near")
 
 
 def assert_type(

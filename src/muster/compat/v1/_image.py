@@ -144,3 +144,27 @@ def _places(new: int, own: int, align_corners: bool) -> np.ndarray[Any, Any]:
     scale = np.float32((own - 1) / (new - 1) if align_corners and new > 1 else own / new)
     places: np.ndarray[Any, Any] = np.minimum(np.arange(new, dtype=np.float32) * scale, own - 1)
     return places
+
+
+@operation
+def resize_image_with_pad(
+    image: ArrayLike,
+    target_height: int,
+    target_width: int,
+    method: int = ResizeMethod.BILINEAR,
+    align_corners: bool = False,
+) -> Array:
+    """Resize images within a size, with their ratio, and pad them with zeros to it.
+
+    Args:
+        image: An image, or a batch of images.
+        target_height: The height with the padding.
+        target_width: The width with the padding.
+        method: How to resize.
+        align_corners: Whether the pixels in the corners keep their values.
+    """
+
+    def resize(value: Any, size: Any) -> Any:
+        return resize_images(value, size, method, align_corners)
+
+    return _image.resized_with_pad(image, target_height, target_width, resize)

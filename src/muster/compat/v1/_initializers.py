@@ -36,6 +36,8 @@ class constant_initializer(_initializers.Constant):  # type: ignore[misc]
         value: float | Sequence[Any] | np.ndarray[Any, Any] = 0,
         dtype: DTypeLike = None,
         verify_shape: bool = False,
+        *,
+        support_partition: bool = False,
     ) -> None:
         super().__init__(value)
 
@@ -77,6 +79,37 @@ class random_uniform_initializer(_initializers.RandomUniform):  # type: ignore[m
         super().__init__(minval, 1.0 if maxval is None else maxval, seed)
 
 
+class KerasRandomNormal(random_normal_initializer):
+    """Normally distributed numbers, with the defaults of Keras."""
+
+    def __init__(
+        self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None, dtype: DTypeLike = None
+    ) -> None:
+        super().__init__(mean, stddev, seed)
+
+
+class KerasTruncatedNormal(truncated_normal_initializer):
+    """Normally distributed numbers within two standard deviations, with the defaults of Keras."""
+
+    def __init__(
+        self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None, dtype: DTypeLike = None
+    ) -> None:
+        super().__init__(mean, stddev, seed)
+
+
+class KerasRandomUniform(random_uniform_initializer):
+    """Uniformly distributed numbers, with the defaults of Keras."""
+
+    def __init__(
+        self,
+        minval: float = -0.05,
+        maxval: float = 0.05,
+        seed: int | None = None,
+        dtype: DTypeLike = None,
+    ) -> None:
+        super().__init__(minval, maxval, seed)
+
+
 class variance_scaling_initializer(_initializers.VarianceScaling):  # type: ignore[misc]
     """Random numbers whose variance depends on the shape; ``dtype`` is unused."""
 
@@ -90,6 +123,13 @@ class variance_scaling_initializer(_initializers.VarianceScaling):  # type: igno
     ) -> None:
         form = "truncated_normal" if distribution == "normal" else distribution
         super().__init__(scale, mode, form, seed)
+
+
+class uniform_unit_scaling_initializer(_initializers.VarianceScaling):  # type: ignore[misc]
+    """Uniformly distributed numbers that keep the scale of a layer's inputs; ``dtype`` is unused."""
+
+    def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: DTypeLike = None) -> None:
+        super().__init__(factor**2, "fan_in", "uniform", seed)
 
 
 class orthogonal_initializer(_initializers.Orthogonal):  # type: ignore[misc]

@@ -3,9 +3,8 @@
 Source: the functions of these names in tensorflow/python/ops/.
 """
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,60 +15,6 @@ from muster.compat.ops._control import cond as _cond
 from muster.compat.ops._control import while_loop as _while_loop
 from muster.compat.ops._eager_values import shown_decoded
 from muster.data import decode_csv as _decode_csv
-
-Result = TypeVar("Result")
-
-
-def _renamed(function: Callable[..., Result], **new_names: str) -> Callable[..., Result]:
-    """Make a function that takes old names of arguments, too.
-
-    Args:
-        function: The function.
-        **new_names: The new name of each old one.
-    """
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Result:
-        for old, new in new_names.items():
-            value = kwargs.pop(old, None)
-            if value is not None:
-                if kwargs.get(new) is not None:
-                    raise ValueError(
-                        f"Give {function.__name__} either {new} or {old}, which is its old name."
-                    )
-                kwargs[new] = value
-        return function(*args, **{key: value for key, value in kwargs.items() if value is not None})
-
-    return call
-
-
-def _reduction(function: Callable[..., Array]) -> Callable[..., Array]:
-    return _renamed(function, reduction_indices="axis", keep_dims="keepdims")
-
-
-reduce_all = _reduction(_math.reduce_all)
-reduce_any = _reduction(_math.reduce_any)
-reduce_logsumexp = _reduction(_math.reduce_logsumexp)
-reduce_max = _reduction(_math.reduce_max)
-reduce_mean = _reduction(_math.reduce_mean)
-reduce_min = _reduction(_math.reduce_min)
-reduce_prod = _reduction(_math.reduce_prod)
-reduce_sum = _reduction(_math.reduce_sum)
-count_nonzero = _renamed(
-    _math.count_nonzero, reduction_indices="axis", keep_dims="keepdims", input_tensor="input"
-)
-expand_dims = _renamed(_shape.expand_dims, dim="axis")
-squeeze = _renamed(_shape.squeeze, squeeze_dims="axis")
-ones_like = _renamed(_math.ones_like, tensor="input")
-zeros_like = _renamed(_math.zeros_like, tensor="input")
-softmax = _renamed(_nn.softmax, dim="axis")
-log_softmax = _renamed(_nn.log_softmax, dim="axis")
-l2_normalize = _renamed(_nn.l2_normalize, dim="axis")
-softmax_cross_entropy_with_logits = _renamed(_nn.softmax_cross_entropy_with_logits, dim="axis")
-weighted_cross_entropy_with_logits = _renamed(_nn.weighted_cross_entropy_with_logits, targets="labels")
-max_pool = _renamed(_layers_of_nn.max_pool2d, value="input")
-avg_pool = _renamed(_layers_of_nn.avg_pool2d, value="input")
-to_number = _renamed(_strings.to_number, string_tensor="input")
 
 
 def argmax(
@@ -337,6 +282,7 @@ def embedding_lookup_sparse(
     name: str | None = None,
     combiner: str | None = None,
     max_norm: float | None = None,
+    allow_fast_lookup: bool = False,
 ) -> jax.Array:
     """Combine rows of a table for each example, as `tf.nn.embedding_lookup_sparse` of TensorFlow 2."""
     return _nn.embedding_lookup_sparse(_one_table(params), sp_ids, sp_weights, combiner, max_norm)
@@ -351,6 +297,7 @@ def safe_embedding_lookup_sparse(
     name: str | None = None,
     partition_strategy: str = "div",
     max_norm: float | None = None,
+    allow_fast_lookup: bool = False,
 ) -> jax.Array:
     """Do so without ids that are invalid, as `tf.nn.safe_embedding_lookup_sparse` of TensorFlow 2."""
     table = _one_table(embedding_weights)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
-from muster.compat.ops import _image, _math, _shape, _strings
+from muster.compat.ops import _image, _image_more, _math, _shape, _strings, _windows_of_nn
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
 from muster.compat.ops._needs_values import known
 from muster.compat.ops._operation import operation
@@ -72,11 +72,48 @@ def batch_gather(params: ArrayLike, indices: ArrayLike, name: str | None = None)
     return _shape.gather(params, places, axis=places.ndim - 1, batch_dims=places.ndim - 1)
 
 
-def accumulate_n(
-    inputs: Sequence[ArrayLike], shape: Any = None, tensor_dtype: DTypeLike = None, name: str | None = None
+def dilation2d(
+    input: ArrayLike,
+    filter: ArrayLike | None = None,
+    strides: Sequence[int] | None = None,
+    rates: Sequence[int] | None = None,
+    padding: str | None = None,
+    name: str | None = None,
+    filters: ArrayLike | None = None,
+    dilations: Sequence[int] | None = None,
 ) -> Array:
-    """Add arrays of one shape."""
-    return _math.add_n(inputs)
+    """Return the greatest sums of a window and a filter; ``rates`` is the old name of ``dilations``."""
+    kernel, steps = filters if filter is None else filter, dilations or rates
+    if kernel is None or strides is None or steps is None or padding is None:
+        raise TypeError("tf.nn.dilation2d needs filter, strides, rates and padding.")
+    return _windows_of_nn.dilation2d(input, kernel, strides, padding, "NHWC", steps)
+
+
+def erosion2d(
+    value: ArrayLike,
+    kernel: ArrayLike,
+    strides: Sequence[int],
+    rates: Sequence[int],
+    padding: str,
+    name: str | None = None,
+) -> Array:
+    """Return the least differences of a window and a filter."""
+    return _windows_of_nn.erosion2d(value, kernel, strides, padding, "NHWC", rates)
+
+
+def sample_distorted_bounding_box(
+    image_size: ArrayLike,
+    bounding_boxes: ArrayLike,
+    seed: int | None = None,
+    seed2: int | None = None,
+    min_object_covered: float = 0.1,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Choose a random part of an image, as ``tf.image.sample_distorted_bounding_box`` does."""
+    return _image_more.sample_distorted_bounding_box(
+        image_size, bounding_boxes, seed or seed2, min_object_covered, *args, **kwargs
+    )
 
 
 def extract_image_patches(

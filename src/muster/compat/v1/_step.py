@@ -234,7 +234,7 @@ def do_nothing() -> None:
     """
 
 
-def initializer_op(*unused: object, name: str = "init") -> program.TrainOp:
+def initializer_op(var_list: object = None, name: str = "init") -> program.TrainOp:
     """Return an operation that does nothing: variables have values from the start.
 
     ``global_variables_initializer``, ``local_variables_initializer``, ``tables_initializer`` and others.

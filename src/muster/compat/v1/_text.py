@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from muster.compat.ops import _strings
 from muster.compat.ops._operation import operation
-from muster.data import SparseTensor
+from muster.data import RaggedTensor, SparseTensor
 
 
 def as_str(bytes_or_text: str | bytes, encoding: str = "utf-8") -> str:
@@ -26,8 +27,13 @@ def as_str_any(value: object, encoding: str = "utf-8") -> str:
 
 @operation
 def string_split(
-    source: Any, sep: str | None = None, skip_empty: bool = True, delimiter: str | None = None
-) -> SparseTensor:
+    source: Any,
+    sep: str | None = None,
+    skip_empty: bool = True,
+    delimiter: str | None = None,
+    result_type: str = "SparseTensor",
+    name: str | None = None,
+) -> SparseTensor | RaggedTensor:
     """Split texts at each of some characters.
 
     Args:
@@ -35,6 +41,8 @@ def string_split(
         sep: The characters, by default a space; empty to split into characters.
         skip_empty: Whether to leave empty parts out.
         delimiter: The old name of ``sep``.
+        result_type: ``"SparseTensor"`` or ``"RaggedTensor"``.
+        name: Unused.
 
     Returns:
         The parts of each text in a row.
@@ -46,9 +54,33 @@ def string_split(
     for text in np.asarray(source).ravel().tolist():
         parts = re.split(f"[{re.escape(ends)}]", as_str(text)) if ends else list(as_str(text))
         rows.append([part for part in parts if part or not skip_empty])
+    if result_type == "RaggedTensor":
+        return RaggedTensor.from_rows(rows, str)
     places = [(row, place) for row, parts in enumerate(rows) for place in range(len(parts))]
     return SparseTensor(
         np.array(places, np.int64).reshape(-1, 2),
         np.array([part for parts in rows for part in parts], str),
         (len(rows), max(map(len, rows), default=0)),
     )
+
+
+@operation
+def split(
+    input: Any = None,
+    sep: str | None = None,
+    maxsplit: int = -1,
+    result_type: str = "SparseTensor",
+    source: Any = None,
+    name: str | None = None,
+) -> SparseTensor | RaggedTensor:
+    """Split texts as Python does; ``source`` is another name of ``input``.
+
+    Returns:
+        The parts of each text in a row, as a sparse or a ``"RaggedTensor"``.
+
+    Source: tensorflow/python/ops/ragged/ragged_string_ops.py, ``strings_split_v1``.
+    """
+    texts = source if input is None else input
+    rows: Any = _strings.split([texts] if np.ndim(texts) == 0 else texts, sep, maxsplit)
+    found: SparseTensor | RaggedTensor = rows.to_sparse() if result_type == "SparseTensor" else rows
+    return found

@@ -6,6 +6,7 @@ Arguments follow tensorflow/python/ops/metrics_impl.py.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import jax
@@ -107,11 +108,12 @@ def auc(
     predictions: ArrayLike,
     weights: ArrayLike | None = None,
     num_thresholds: int = 200,
-    curve: str = "ROC",
     metrics_collections: object = None,
     updates_collections: object = None,
-    name: str = "auc",
+    curve: str = "ROC",
+    name: str | None = None,
     summation_method: str = "trapezoidal",
+    thresholds: Sequence[float] | None = None,
 ) -> Pair:
     """Return the area under the ROC or the precision-recall curve, computed at thresholds.
 
@@ -120,23 +122,27 @@ def auc(
         predictions: Numbers in [0, 1], of the same shape.
         weights: Weights that broadcast to the labels.
         num_thresholds: The number of points on the curve.
-        curve: ``"ROC"`` or ``"PR"``.
         metrics_collections: Unused.
         updates_collections: Unused.
-        name: The prefix of the metric's variables.
+        curve: ``"ROC"`` or ``"PR"``.
+        name: The prefix of the metric's variables; None is ``"auc"``.
         summation_method: ``"trapezoidal"``, ``"careful_interpolation"``, ``"minoring"`` or ``"majoring"``.
             The first is wrong for the curve ``"PR"``, which takes the second.
-
+        thresholds: The points between the first and the last one; None for points at equal distances.
     """
     if curve == "PR" and summation_method == "trapezoidal":
         _log.warning(
             "The trapezoidal rule overestimates the area under a precision-recall curve: %s is computed with "
             "summation_method='careful_interpolation'.",
-            name,
+            name or "auc",
         )
     method = {"trapezoidal": "interpolation", "careful_interpolation": "interpolation"}
     metric = keras.metrics.AUC(
-        num_thresholds, curve, method.get(summation_method, summation_method), name=name
+        num_thresholds,
+        curve,
+        method.get(summation_method, summation_method),
+        name=name or "auc",
+        thresholds=None if thresholds is None else list(thresholds),
     )
     return _compared(metric, labels, predictions, weights)
 

@@ -42,6 +42,8 @@ class CheckpointOptions(NamedTuple):
 
     experimental_io_device: str | None = None
     experimental_enable_async_checkpoint: bool = False
+    experimental_write_callbacks: object = None
+    enable_async: bool = False
 
 
 _OWN = ("save_counter", "run_calls")  # attributes of a Checkpoint itself

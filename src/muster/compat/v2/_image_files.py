@@ -172,10 +172,44 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> by
 
 
 def encode_jpeg(
-    image: Any, format: str = "", quality: int = 95, *unused: Any, name: str | None = None
+    image: Any,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
+    name: str | None = None,
 ) -> bytes:
-    """Return the bytes of a JPEG file of an image: uint8 of shape (height, width, 1 or 3)."""
-    return _encoded(image, "JPEG", quality=quality)
+    """Return the bytes of a JPEG file of an image.
+
+    Args:
+        image: uint8 of shape (height, width, 1 or 3).
+        format: Unused: the channels say it.
+        quality: From 1 to 100.
+        progressive: Whether it can be shown roughly before all of it is there.
+        optimize_size: Whether to take longer to make it smaller.
+        chroma_downsampling: Whether colors have half the pixels.
+        density_unit: ``"in"`` or ``"cm"``, of the densities.
+        x_density: Pixels of a row in a unit.
+        y_density: Pixels of a column in a unit.
+        xmp_metadata: Text to store, as it is.
+        name: Unused.
+    """
+    inch = 2.54 if density_unit == "cm" else 1
+    return _encoded(
+        image,
+        "JPEG",
+        quality=quality,
+        progressive=progressive,
+        optimize=optimize_size,
+        subsampling=2 if chroma_downsampling else 0,
+        dpi=(round(x_density * inch), round(y_density * inch)),
+        **({"xmp": xmp_metadata.encode()} if xmp_metadata else {}),
+    )
 
 
 def _encoded(image: Any, kind: str, **options: Any) -> bytes:

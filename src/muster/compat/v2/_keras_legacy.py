@@ -10,10 +10,16 @@ from types import ModuleType
 from muster._keras import keras
 
 
-def legacy_module(name: str) -> ModuleType:
+def legacy_module(name: str, **others: object) -> ModuleType:
     """Return a module of ``tf.keras`` as TensorFlow shows it.
 
     Args:
         name: Its name below ``tf.keras``, such as ``preprocessing.text``.
+        **others: What it has otherwise here.
     """
-    return importlib.import_module(f"{keras.__name__}._tf_keras.keras.{name}")
+    found = importlib.import_module(f"{keras.__name__}._tf_keras.keras.{name}")
+    if not others:
+        return found
+    made = ModuleType(found.__name__, found.__doc__)
+    vars(made).update(vars(found), **others)
+    return made

@@ -13,13 +13,13 @@ from muster.data import SparseTensor, parse_tensor, serialize_tensor
 
 
 @operation
-def serialize_sparse(sp_input: SparseTensor, name: str | None = None, out_type: DTypeLike = None) -> Any:
+def serialize_sparse(sp_input: SparseTensor, out_type: DTypeLike = None, name: str | None = None) -> Any:
     """Return a sparse tensor's indices, values and shape as three texts of bytes."""
     return _messages(sp_input.indices, sp_input.values, sp_input.dense_shape)
 
 
 @operation
-def serialize_many_sparse(sp_input: SparseTensor, name: str | None = None, out_type: DTypeLike = None) -> Any:
+def serialize_many_sparse(sp_input: SparseTensor, out_type: DTypeLike = None, name: str | None = None) -> Any:
     """Return those of each row of a sparse tensor, as an array of shape (rows, 3)."""
     indices, values = np.asarray(sp_input.indices), np.asarray(sp_input.values)
     rows, *shape = np.asarray(sp_input.dense_shape).tolist()

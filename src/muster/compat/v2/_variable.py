@@ -86,15 +86,31 @@ class _Sharding(type):
         cls,
         initial_value: ArrayLike | Callable[[], ArrayLike],
         trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: object = None,
         name: str | None = None,
+        variable_def: None = None,
         dtype: DTypeLike = None,
-        **options: Any,
+        import_scope: str | None = None,
+        constraint: Callable[[Any], Any] | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: Any = None,
+        *,
+        collections: object = None,
+        expected_shape: object = None,
+        use_resource: bool | None = None,
     ) -> Any:
+        options: dict[str, Any] = {"synchronization": synchronization, "aggregation": aggregation}
+        if constraint is not None:
+            options["constraint"] = constraint
         storage = get_strategy().storage
         if isinstance(storage, StoredVariables) and may_be_split():
             initial_value = as_array(initial_value() if callable(initial_value) else initial_value, dtype)
-            shape, own = tuple(initial_value.shape), name or "Variable"
-            shards = storage.split(own, shape, str(jax.dtypes.canonicalize_dtype(initial_value.dtype)))
+            own = name or "Variable"
+            shards = storage.split(
+                own, tuple(initial_value.shape), str(jax.dtypes.canonicalize_dtype(initial_value.dtype))
+            )
             if len(shards) > 1:
                 with keras.name_scope(own), kept_whole():
                     variables = [
@@ -123,8 +139,10 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
         name: Its name in checkpoints; it may have slashes, as in scopes.
         dtype: Its dtype; None takes that of the value. Python numbers become int32 and float32, and so do
             64-bit types unless ``jax_enable_x64`` is set.
+        constraint: What optimizers put the value through after each step, such as a norm's limit.
         synchronization: When the values of replicas are combined.
         aggregation: How they are combined.
+        shape: Unused, as what else TensorFlow's takes is: it is that of the value.
 
     Raises:
         ValueError: The value is too large for int32.
@@ -140,6 +158,7 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
         name: str | None = None,
         dtype: DTypeLike = None,
         *,
+        constraint: Callable[[Any], Any] | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
     ) -> None:
@@ -160,6 +179,7 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
                 aggregation=aggregation.name.lower(),
                 name=own,
             )
+        self.constraint = constraint
 
     scatter_add = _scatter("add")
     scatter_sub = _scatter("subtract")

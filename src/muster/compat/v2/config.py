@@ -42,6 +42,7 @@ class LogicalDeviceConfiguration(NamedTuple):
 
     memory_limit: int | None = None
     experimental_priority: int | None = None
+    experimental_device_ordinal: int = 0
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:

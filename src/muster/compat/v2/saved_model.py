@@ -58,6 +58,7 @@ class SaveOptions(NamedTuple):
     experimental_variable_policy: object = None
     experimental_custom_gradients: bool = True
     experimental_image_format: bool = False
+    experimental_skip_saver: bool = False
 
 
 class LoadOptions(NamedTuple):
@@ -66,7 +67,11 @@ class LoadOptions(NamedTuple):
     Source: tensorflow/python/saved_model/load_options.py, ``LoadOptions``.
     """
 
+    allow_partial_checkpoint: bool = False
     experimental_io_device: str | None = None
+    experimental_skip_checkpoint: bool = False
+    experimental_variable_policy: object = None
+    experimental_load_function_aliases: bool = False
 
 
 def contains_saved_model(export_dir: str | bytes | os.PathLike[str]) -> bool:

@@ -145,6 +145,7 @@ class RaggedFeature:
         value_key: The name of the feature in Examples; None is its key.
         partitions: Only empty.
         row_splits_dtype: Unused: splits are int64.
+        validate: Unused, without partitions.
 
     Raises:
         ValueError: An Example cannot hold `dtype`, or there are partitions.
@@ -156,6 +157,7 @@ class RaggedFeature:
     value_key: str | None = None
     partitions: Sequence[Any] = ()
     row_splits_dtype: DTypeLike = np.int32
+    validate: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", named_dtype(self.dtype))
@@ -377,14 +379,19 @@ def _padding(spec: FixedLenSequenceFeature) -> Any:
 
 
 def decode_raw(
-    input_bytes: Any, out_type: DTypeLike, little_endian: bool = True, name: str | None = None
+    input_bytes: Any,
+    out_type: DTypeLike,
+    little_endian: bool = True,
+    fixed_length: int | None = None,
+    name: str | None = None,
 ) -> Any:
     """Decode bytes as numbers.
 
     Args:
-        input_bytes: Bytes, or an array of bytes of one length.
+        input_bytes: Bytes or text, or an array of these of one length.
         out_type: The dtype of the numbers.
         little_endian: Whether the lowest byte of a number comes first.
+        fixed_length: How many bytes to take of each: the others are cut, and missing ones are 0.
         name: Ignored.
 
     Returns:
@@ -397,7 +404,10 @@ def decode_raw(
     """
     dtype = np.dtype(out_type)
     stored = dtype.newbyteorder("<" if little_endian else ">")
-    rows = [input_bytes] if isinstance(input_bytes, bytes) else list(np.asarray(input_bytes).reshape(-1))
+    rows = [input_bytes] if isinstance(input_bytes, bytes) else np.asarray(input_bytes).reshape(-1).tolist()
+    rows = [row.encode() if isinstance(row, str) else row for row in rows]
+    if fixed_length is not None:
+        rows = [row[:fixed_length].ljust(fixed_length, b"\0") for row in rows]
     lengths = sorted(set(map(len, rows)))
     if len(lengths) > 1:
         raise DatasetError(f"decode_raw needs bytes that are equally long, got lengths {lengths}.")

@@ -49,16 +49,31 @@ class _Records(OpenFile):
         return DatasetError(f"{self.path}: {exc}{hint}")
 
 
+_OF_ZLIB = {
+    "compression_level",
+    "compression_method",
+    "compression_strategy",
+    "flush_mode",
+    "input_buffer_size",
+    "mem_level",
+    "output_buffer_size",
+    "window_bits",
+}
+
+
 class TFRecordOptions:
     """Options of a TFRecord file.
 
     Args:
         compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
+        **unused: How TensorFlow's zlib is to work, such as ``compression_level``; files are the same to read.
 
     Source: tensorflow/python/lib/io/tf_record.py, ``TFRecordOptions``.
     """
 
-    def __init__(self, compression_type: str | None = None):
+    def __init__(self, compression_type: str | None = None, **unused: int | None):
+        if unknown := unused.keys() - _OF_ZLIB:
+            raise TypeError(f"TFRecordOptions has no {', '.join(sorted(unknown))}.")
         self.compression_type = check_compression(compression_type)
 
 

@@ -65,6 +65,16 @@ class TensorSpec:
         """The name, for people to read."""
         return self._name
 
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> "TensorSpec":
+        """Return the spec of an array."""
+        return cls(tensor.shape, tensor.dtype, name)
+
+    @classmethod
+    def from_spec(cls, spec: "TensorSpec", name: str | None = None) -> "TensorSpec":
+        """Return the spec under another name, if one is given."""
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
     def is_compatible_with(self, other: Any) -> bool:
         """Return whether a leaf or another spec fits this one."""
         spec = other if isinstance(other, TensorSpec) else spec_of(other)

@@ -15,11 +15,12 @@ class FinalOpsHook(SessionRunHook):
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``FinalOpsHook``.
     """
 
-    def __init__(self, final_ops: Fetches) -> None:
+    def __init__(self, final_ops: Fetches, final_ops_feed_dict: None = None) -> None:
         """Choose the values.
 
         Args:
             final_ops: Names or handles, in any nest of dict, list and tuple; None for nothing.
+            final_ops_feed_dict: None: there are no placeholders to feed.
         """
         self._final_ops = final_ops
         self._values: Any = None

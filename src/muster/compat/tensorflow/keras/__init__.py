@@ -5,6 +5,7 @@ from typing import Any
 from muster._keras import keras
 from muster.compat._names import Names as _Names
 from muster.compat._names import missing as _missing
+from muster.compat.tensorflow.keras import activations as activations
 from muster.compat.tensorflow.keras import backend as backend
 from muster.compat.tensorflow.keras import callbacks as callbacks
 from muster.compat.tensorflow.keras import constraints as constraints
@@ -16,6 +17,7 @@ from muster.compat.tensorflow.keras import mixed_precision as mixed_precision
 from muster.compat.tensorflow.keras import models as models
 from muster.compat.tensorflow.keras import optimizers as optimizers
 from muster.compat.tensorflow.keras import preprocessing as preprocessing
+from muster.compat.tensorflow.keras import regularizers as regularizers
 from muster.compat.tensorflow.keras import utils as utils
 from muster.compat.tensorflow.keras import wrappers as wrappers
 from muster.compat.v2._keras_folders import export_saved_model as _export_saved_model

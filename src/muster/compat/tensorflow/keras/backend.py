@@ -52,6 +52,34 @@ from muster.compat.v2._backend_layers import random_binomial as random_binomial
 from muster.compat.v2._backend_layers import spatial_2d_padding as spatial_2d_padding
 from muster.compat.v2._backend_layers import temporal_padding as temporal_padding
 from muster.compat.v2._backend_layers import truncated_normal as truncated_normal
+from muster.compat.v2._backend_parameters import arange as arange
+from muster.compat.v2._backend_parameters import clip as clip
+from muster.compat.v2._backend_parameters import cumprod as cumprod
+from muster.compat.v2._backend_parameters import cumsum as cumsum
+from muster.compat.v2._backend_parameters import dot as dot
+from muster.compat.v2._backend_parameters import equal as equal
+from muster.compat.v2._backend_parameters import eye as eye
+from muster.compat.v2._backend_parameters import greater as greater
+from muster.compat.v2._backend_parameters import greater_equal as greater_equal
+from muster.compat.v2._backend_parameters import hard_sigmoid as hard_sigmoid
+from muster.compat.v2._backend_parameters import less as less
+from muster.compat.v2._backend_parameters import less_equal as less_equal
+from muster.compat.v2._backend_parameters import maximum as maximum
+from muster.compat.v2._backend_parameters import minimum as minimum
+from muster.compat.v2._backend_parameters import not_equal as not_equal
+from muster.compat.v2._backend_parameters import one_hot as one_hot
+from muster.compat.v2._backend_parameters import ones as ones
+from muster.compat.v2._backend_parameters import ones_like as ones_like
+from muster.compat.v2._backend_parameters import relu as relu
+from muster.compat.v2._backend_parameters import reshape as reshape
+from muster.compat.v2._backend_parameters import shape as shape
+from muster.compat.v2._backend_parameters import (
+    sparse_categorical_crossentropy as sparse_categorical_crossentropy,
+)
+from muster.compat.v2._backend_parameters import stop_gradient as stop_gradient
+from muster.compat.v2._backend_parameters import tile as tile
+from muster.compat.v2._backend_parameters import zeros as zeros
+from muster.compat.v2._backend_parameters import zeros_like as zeros_like
 from muster.compat.v2._backend_phases import cast_to_floatx as cast_to_floatx
 from muster.compat.v2._backend_phases import in_test_phase as in_test_phase
 from muster.compat.v2._backend_phases import in_train_phase as in_train_phase

@@ -4,6 +4,9 @@ from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._keras_parameters import (
+    sparse_categorical_crossentropy as sparse_categorical_crossentropy,
+)
 
 mse = MSE = keras.losses.mean_squared_error
 mae = MAE = keras.losses.mean_absolute_error
@@ -28,4 +31,4 @@ class Reduction:
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.losses, __name__, name, "Reduction", *_SHORT)
+    return _passed_on(keras.losses, __name__, name, "Reduction", "sparse_categorical_crossentropy", *_SHORT)

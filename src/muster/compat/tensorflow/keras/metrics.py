@@ -17,9 +17,22 @@ from muster.compat.tensorflow.keras.losses import mae as mae
 from muster.compat.tensorflow.keras.losses import mape as mape
 from muster.compat.tensorflow.keras.losses import mse as mse
 from muster.compat.tensorflow.keras.losses import msle as msle
+from muster.compat.v2._keras_parameters import binary_accuracy as binary_accuracy
+from muster.compat.v2._keras_parameters import (
+    sparse_categorical_crossentropy as sparse_categorical_crossentropy,
+)
 from muster.compat.v2._older_metrics import MeanRelativeError as MeanRelativeError
 from muster.compat.v2._older_metrics import MeanTensor as MeanTensor
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.metrics, __name__, name, "MeanRelativeError", "MeanTensor", *_SHORT)
+    return _passed_on(
+        keras.metrics,
+        __name__,
+        name,
+        "MeanRelativeError",
+        "binary_accuracy",
+        "MeanTensor",
+        "sparse_categorical_crossentropy",
+        *_SHORT,
+    )

@@ -9,9 +9,10 @@ from muster.compat.v2._folders import audio_dataset_from_directory as audio_data
 from muster.compat.v2._folders import image_dataset_from_directory as image_dataset_from_directory
 from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
 from muster.compat.v2._keras_legacy import legacy_module as _legacy_module
+from muster.compat.v2._keras_parameters import load_img as _load_img
 from muster.compat.v2._time_series import timeseries_dataset_from_array as timeseries_dataset_from_array
 
-image = _legacy_module("preprocessing.image")
+image = _legacy_module("preprocessing.image", load_img=_load_img)
 sequence = _legacy_module("preprocessing.sequence")
 text = _legacy_module("preprocessing.text")
 # So that they can be imported from, too.

@@ -8,6 +8,8 @@ from muster.compat._names import passed_on as _passed_on
 from muster.compat.v2._folders import audio_dataset_from_directory as audio_dataset_from_directory
 from muster.compat.v2._folders import image_dataset_from_directory as image_dataset_from_directory
 from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
+from muster.compat.v2._keras_parameters import load_img as load_img
+from muster.compat.v2._keras_parameters import to_categorical as to_categorical
 from muster.compat.v2._older_functions import to_ordinal as to_ordinal
 from muster.compat.v2._split_dataset import split_dataset as split_dataset
 from muster.compat.v2._time_series import timeseries_dataset_from_array as timeseries_dataset_from_array
@@ -28,8 +30,10 @@ def __getattr__(name: str) -> Any:
         "audio_dataset_from_directory",
         "image_dataset_from_directory",
         "split_dataset",
+        "load_img",
         "text_dataset_from_directory",
         "timeseries_dataset_from_array",
+        "to_categorical",
         "to_ordinal",
         "warmstart_embedding_matrix",
     )

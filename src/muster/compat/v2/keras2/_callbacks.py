@@ -68,6 +68,18 @@ def _leaving_out(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _without(original: Callable[..., None], *unused: str) -> Callable[..., None]:
+    """Wrap a callback's ``__init__``, so that it takes arguments that have no effect any more."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        for name in unused:
+            kwargs.pop(name, None)
+        original(self, *args, **kwargs)
+
+    return init
+
+
 def _set_model(callback: Any, model: Any) -> None:
     callback._model = model
 
@@ -81,3 +93,6 @@ def patch() -> None:
     checkpoint.__init__ = _taking_period(checkpoint.__init__)
     checkpoint.on_epoch_end = _saving_by_period(checkpoint.on_epoch_end)
     board.__init__ = _leaving_out(board.__init__)
+    backup, bar = keras.callbacks.BackupAndRestore, keras.callbacks.ProgbarLogger
+    backup.__init__ = _without(backup.__init__, "save_before_preemption")
+    bar.__init__ = _without(bar.__init__, "count_mode", "stateful_metrics")

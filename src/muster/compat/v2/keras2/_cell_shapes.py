@@ -18,10 +18,15 @@ from muster.compat.ops._tensor_shape import TensorShape
 
 
 def _initialising(original: Callable[..., None]) -> Callable[..., None]:
-    """Wrap ``RNN.__init__``."""
+    """Wrap ``RNN.__init__``, which also takes ``time_major=False``."""
 
     @functools.wraps(original)
     def init(self: Any, cell: Any, *args: Any, **kwargs: Any) -> None:
+        if kwargs.pop("time_major", False):
+            raise ValueError(
+                "Layers have no time_major=True here: put the batch first, by keras.ops.transpose before and "
+                "after the layer."
+            )
         original(self, cell, *args, **kwargs)
         if isinstance(self.cell.state_size, TensorShape):
             self.state_size, self.single_state = [self.cell.state_size], True

@@ -21,6 +21,8 @@ import numpy as np
 from muster._keras import keras
 from muster.compat.ops._shape import convert_to_tensor
 
+_REDUCTIONS = ("auto", "none", "sum", "sum_over_batch_size")
+
 
 def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``Loss.__call__``."""
@@ -33,12 +35,14 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reducing(original: Callable[..., None]) -> Callable[..., None]:
-    """Wrap ``Loss.__init__``."""
+    """Wrap ``Loss.__init__``, whose first argument was the reduction, and the second the name."""
 
     @functools.wraps(original)
     def init(
         self: Any, name: Any = None, reduction: Any = "sum_over_batch_size", *args: Any, **kwargs: Any
     ) -> None:
+        if name in _REDUCTIONS:
+            name, reduction = (reduction if args or reduction not in _REDUCTIONS else None), name
         chosen = "sum_over_batch_size" if reduction == "auto" else reduction
         original(self, name, chosen, *args, **kwargs)
 

@@ -40,12 +40,15 @@ def _set_learning_rate(self: Any, value: Any) -> None:
 def _taking_old_arguments(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap an optimizer's ``__init__``, so that it takes ``lr``, tensors as rates, and follows ``decay``.
 
+    ``jit_compile`` is unused: a step is compiled as a whole.
+
     Source: keras/optimizers/legacy/optimizer_v2.py, ``OptimizerV2``.
     """
 
     @functools.wraps(original)
     def init(self: Any, learning_rate: Any, *args: Any, **kwargs: Any) -> None:
         learning_rate = _rate(kwargs.pop("lr", learning_rate))
+        kwargs.pop("jit_compile", None)
         decay = kwargs.pop("decay", None) or 0.0
         if decay < 0:
             raise ValueError(f"decay cannot be less than 0. Received: decay={decay}.")

@@ -4,17 +4,20 @@ from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.ops._image import resize_with_crop_or_pad as resize_image_with_crop_or_pad
-from muster.compat.ops._image import resize_with_pad as resize_image_with_pad
 from muster.compat.ops._image import transpose as transpose_image
 from muster.compat.ops._image_more import extract_glimpse_of_v1 as extract_glimpse
 from muster.compat.tensorflow import image as _image
 from muster.compat.v1._image import ResizeMethod as ResizeMethod
 from muster.compat.v1._image import resize_area as resize_area
 from muster.compat.v1._image import resize_bilinear as resize_bilinear
+from muster.compat.v1._image import resize_image_with_pad as resize_image_with_pad
 from muster.compat.v1._image import resize_images as resize
 from muster.compat.v1._image import resize_images as resize_images
 from muster.compat.v1._image import resize_nearest_neighbor as resize_nearest_neighbor
 from muster.compat.v1._old_operations import extract_image_patches as extract_image_patches
+from muster.compat.v1._old_operations import sample_distorted_bounding_box as sample_distorted_bounding_box
+from muster.compat.v1._old_parameters import crop_and_resize as crop_and_resize
+from muster.compat.v1._old_parameters import draw_bounding_boxes as draw_bounding_boxes
 
 
 def __getattr__(name: str) -> Any:

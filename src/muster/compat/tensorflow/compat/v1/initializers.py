@@ -13,6 +13,7 @@ from muster.compat.v1._initializers import orthogonal_initializer as orthogonal
 from muster.compat.v1._initializers import random_normal_initializer as random_normal
 from muster.compat.v1._initializers import random_uniform_initializer as random_uniform
 from muster.compat.v1._initializers import truncated_normal_initializer as truncated_normal
+from muster.compat.v1._initializers import uniform_unit_scaling_initializer as uniform_unit_scaling
 from muster.compat.v1._initializers import variance_scaling_initializer as variance_scaling
 from muster.compat.v1._initializers import zeros_initializer as zeros
 from muster.compat.v1._step import initializer_op as global_variables

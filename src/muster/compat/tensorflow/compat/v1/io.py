@@ -3,10 +3,17 @@
 from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.ops._parameters import takes as _takes
 from muster.compat.tensorflow import io as _io
 from muster.compat.v1._input import TFRecordCompressionType as TFRecordCompressionType
 from muster.compat.v1._input import tf_record_iterator as tf_record_iterator
 from muster.compat.v1._old_arguments import decode_csv as decode_csv
+
+serialize_sparse = _takes(_io.serialize_sparse, "sp_input name out_type")
+serialize_many_sparse = _takes(_io.serialize_many_sparse, "sp_input name out_type")
+parse_example = _takes(_io.parse_example, "serialized features name example_names")
+parse_single_example = _takes(_io.parse_single_example, "serialized features name example_names")
+decode_raw = _takes(_io.decode_raw, "input_bytes out_type little_endian name bytes=input_bytes")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,18 +7,18 @@ from muster.compat.tensorflow import math as _math
 from muster.compat.v1._old_arguments import argmax as argmax
 from muster.compat.v1._old_arguments import argmin as argmin
 from muster.compat.v1._old_arguments import confusion_matrix as confusion_matrix
-from muster.compat.v1._old_arguments import count_nonzero as count_nonzero
-from muster.compat.v1._old_arguments import l2_normalize as l2_normalize
-from muster.compat.v1._old_arguments import log_softmax as log_softmax
-from muster.compat.v1._old_arguments import reduce_all as reduce_all
-from muster.compat.v1._old_arguments import reduce_any as reduce_any
-from muster.compat.v1._old_arguments import reduce_logsumexp as reduce_logsumexp
-from muster.compat.v1._old_arguments import reduce_max as reduce_max
-from muster.compat.v1._old_arguments import reduce_mean as reduce_mean
-from muster.compat.v1._old_arguments import reduce_min as reduce_min
-from muster.compat.v1._old_arguments import reduce_prod as reduce_prod
-from muster.compat.v1._old_arguments import reduce_sum as reduce_sum
-from muster.compat.v1._old_arguments import softmax as softmax
+from muster.compat.v1._old_parameters import count_nonzero as count_nonzero
+from muster.compat.v1._old_parameters import in_top_k as in_top_k
+from muster.compat.v1._old_parameters import log_softmax as log_softmax
+from muster.compat.v1._old_parameters import reduce_all as reduce_all
+from muster.compat.v1._old_parameters import reduce_any as reduce_any
+from muster.compat.v1._old_parameters import reduce_logsumexp as reduce_logsumexp
+from muster.compat.v1._old_parameters import reduce_max as reduce_max
+from muster.compat.v1._old_parameters import reduce_mean as reduce_mean
+from muster.compat.v1._old_parameters import reduce_min as reduce_min
+from muster.compat.v1._old_parameters import reduce_prod as reduce_prod
+from muster.compat.v1._old_parameters import reduce_sum as reduce_sum
+from muster.compat.v1._old_parameters import softmax as softmax
 
 
 def __getattr__(name: str) -> Any:

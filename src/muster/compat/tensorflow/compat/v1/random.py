@@ -7,8 +7,9 @@ from muster.compat.ops._fixed_seeds import get_seed as get_seed
 from muster.compat.ops._generators import set_seed as _set_seed
 from muster.compat.ops._random import multinomial as multinomial
 from muster.compat.tensorflow import random as _random
+from muster.compat.v1._old_parameters import random_poisson as poisson
+from muster.compat.v1._old_parameters import stateless_multinomial as stateless_multinomial
 
-stateless_multinomial = _random.stateless_categorical
 set_random_seed = _set_seed
 
 

@@ -5,8 +5,11 @@ from typing import Any
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.tensorflow import strings as _strings
 from muster.compat.v1._old_arguments import substr as substr
-from muster.compat.v1._old_arguments import to_number as to_number
 from muster.compat.v1._old_operations import reduce_join as reduce_join
+from muster.compat.v1._old_parameters import length as length
+from muster.compat.v1._old_parameters import to_hash_bucket as to_hash_bucket
+from muster.compat.v1._old_parameters import to_number as to_number
+from muster.compat.v1._text import split as split
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as _jnp
 
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.ops._numpy_parameters import as_in_tensorflow as _as_in_tensorflow
 from muster.compat.ops._numpy_random import enable_numpy_behavior as _enable_numpy_behavior
 from muster.compat.ops._operation import operation as _operation
 from muster.compat.tensorflow.experimental.numpy import random as random
@@ -19,4 +20,4 @@ def __getattr__(name: str) -> Any:
     return _as_operation(found) if is_function else found
 
 
-_as_operation = _functools.cache(_operation)
+_as_operation = _functools.cache(lambda function: _operation(_as_in_tensorflow(function)))

@@ -4,6 +4,7 @@ from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.tensorflow import keras as _keras
+from muster.compat.tensorflow.compat.v1.keras import initializers as initializers
 from muster.compat.tensorflow.compat.v1.keras import layers as layers
 from muster.compat.tensorflow.compat.v1.keras import losses as losses
 from muster.compat.tensorflow.compat.v1.keras import metrics as metrics
