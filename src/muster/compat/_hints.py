@@ -137,7 +137,6 @@ INSTEAD = {
     "tf.image.*": _IMAGES,
     "tf.image.resize_bicubic": "Use tf.compat.v2.image.resize with method='bicubic'.",
     "tf.import_graph_def": _GRAPH_DATA,
-    "tf.initialize_variables": "Variables have values from the start.",
     "tf.io.decode_json_example": "Use json and tf.train.Example.",
     "tf.io.parse_sequence_example": "Use parse_single_sequence_example in Dataset.map before padded_batch.",
     "tf.is_variable_initialized": "Variables have values from the start.",

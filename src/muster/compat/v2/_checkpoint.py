@@ -46,6 +46,16 @@ class CheckpointOptions(NamedTuple):
     enable_async: bool = False
 
 
+class Count(int):
+    """A number, which programs also read by ``numpy()``, as that of a variable."""
+
+    __slots__ = ()
+
+    def numpy(self) -> int:
+        """Return the number."""
+        return int(self)
+
+
 _OWN = ("save_counter", "run_calls")  # attributes of a Checkpoint itself
 
 
@@ -75,7 +85,7 @@ class Checkpoint(Objects):
     run_calls: int
 
     def __init__(self, root: Any = None, **objects: Any) -> None:
-        vars(self).update(_objects={}, save_counter=0, run_calls=0)
+        vars(self).update(_objects={}, save_counter=Count(), run_calls=Count())
         for name, each in (objects if root is None else {"root": root, **objects}).items():
             require_savable(name, each)
             setattr(self, name, each)
@@ -83,7 +93,7 @@ class Checkpoint(Objects):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _OWN or not is_savable(name, value):
             self._objects.pop(name, None)
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, Count(value) if name in _OWN else value)
         else:
             vars(self).pop(name, None)
             self._objects[name] = WaitingList(value) if type(value) is list else value

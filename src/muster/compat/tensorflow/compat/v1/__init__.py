@@ -38,6 +38,7 @@ from muster.compat.ops._linalg_solvers import svd as svd
 from muster.compat.ops._linalg_solvers import tensor_diag as diag
 from muster.compat.ops._linalg_solvers import tensor_diag_part as diag_part
 from muster.compat.ops._linalg_solvers import triangular_solve as matrix_triangular_solve
+from muster.compat.ops._math import accumulate_n as accumulate_n
 from muster.compat.ops._math import ceil as ceil
 from muster.compat.ops._math import cumprod as cumprod
 from muster.compat.ops._math import divide as realdiv
@@ -324,7 +325,10 @@ from muster.compat.v1._step import get_local_variable as get_local_variable
 from muster.compat.v1._step import global_variables as all_variables
 from muster.compat.v1._step import global_variables as global_variables
 from muster.compat.v1._step import initializer_op as global_variables_initializer
+from muster.compat.v1._step import initializer_op as initialize_all_tables
 from muster.compat.v1._step import initializer_op as initialize_all_variables
+from muster.compat.v1._step import initializer_op as initialize_local_variables
+from muster.compat.v1._step import initializer_op as initialize_variables
 from muster.compat.v1._step import initializer_op as local_variables_initializer
 from muster.compat.v1._step import initializer_op as tables_initializer
 from muster.compat.v1._step import initializer_op as variables_initializer
