@@ -38,13 +38,26 @@ QUICKLY = {
 QUICKLY_BY_FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in QUICKLY.items())
 
 
-class _Server:
-    """Starts processes that have JAX, Keras and muster imported already: see preloaded.py."""
+class Server:
+    """Starts processes that have JAX, Keras and muster imported already: see preloaded.py.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where they keep what they compile, for each other.
+        module: The module of muster that they have imported.
+        python: Runs them.
+        environment: That in which muster is imported; None for this process', without flags for XLA.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        module: str = "muster.estimator",
+        python: str | Path = sys.executable,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("preloaded.py"), folder],
-            env=os.environ | {"XLA_FLAGS": ""},
+            [python, Path(__file__).with_name("preloaded.py"), folder, module],
+            env=os.environ | {"XLA_FLAGS": ""} if environment is None else environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -52,10 +65,13 @@ class _Server:
         self._unread = b""
         self._codes: dict[int, int] = {}
 
-    def start(self, arguments: list[str], environment: dict[str, str], log: Path) -> int:
-        """The id of a process that runs a program."""
+    def start(
+        self, arguments: list[str], environment: dict[str, str], log: Path, folder: Path | None = None
+    ) -> int:
+        """The id of a process that runs a program, in a folder, if one is given."""
         log.write_bytes(b"")  # it may be read before the process has opened it
-        asked = json.dumps([arguments, environment, str(log.absolute())]).encode() + b"\n"
+        place = None if folder is None else str(folder)
+        asked = json.dumps([arguments, environment, str(log.absolute()), place]).encode() + b"\n"
         self._process.stdin.write(asked)
         self._process.stdin.flush()
         while len(told := self._hear(None)) != 1:
@@ -94,14 +110,14 @@ class _Server:
             self._process.stdout.read()  # to its end
 
 
-_server: _Server | None = None
+_server: Server | None = None
 
 
 @contextlib.contextmanager
 def preloaded(folder: Path) -> Iterator[None]:
     """Let processes be started in this block; they keep what they compile in a folder."""
     global _server
-    _server = _Server(folder)
+    _server = Server(folder)
     try:
         yield
     finally:

@@ -1,12 +1,14 @@
 """Starts programs as copies of itself, which has imported what else takes each of them a second or two.
 
-Reads a line of JSON for each: [arguments, environment, log file]. Writes a line for each that it has started,
-its process' id, and for each that has ended, the id and its exit code. Run by jobs.py.
+Reads a line of JSON for each: [arguments, environment, log file, folder or null]. Writes a line for each that
+it has started, its process' id, and for each that has ended, the id and its exit code. Run by jobs.py.
 
-Argument: a folder in which the programs keep what they compile, for each other.
+Arguments: a folder in which the programs keep what they compile, for each other, and the module of muster
+that they use.
 """
 
 import gc
+import importlib
 import json
 import os
 import random
@@ -17,11 +19,11 @@ import sys
 from pathlib import Path
 
 
-def prepare(folder: str) -> None:
+def prepare(folder: str, module: str) -> None:
     """Import what the programs need, and let them keep what they compile in a folder."""
     import jax
 
-    import muster.estimator  # noqa: F401, all that most of them use
+    importlib.import_module(module)
     from muster._compilation_cache import keep_compiled
 
     jax.config.update("jax_enable_compilation_cache", True)
@@ -61,7 +63,7 @@ def say(*numbers: int) -> None:
     os.write(sys.stdout.fileno(), " ".join(map(str, numbers)).encode() + b"\n")
 
 
-def become(arguments: list[str], environment: dict[str, str], log: str) -> None:
+def become(arguments: list[str], environment: dict[str, str], log: str, folder: str | None) -> None:
     """Run a program as a process of its own would."""
     import numpy as np
 
@@ -75,6 +77,8 @@ def become(arguments: list[str], environment: dict[str, str], log: str) -> None:
         for place in places:
             os.dup2(opened, place)
         os.close(opened)
+    if folder is not None:
+        os.chdir(folder)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed()
     np.random.seed()
@@ -87,5 +91,5 @@ if __name__ == "__main__":
     if os.fork():
         os._exit(0)  # what goes on is no child of the tests, which look for those that they leave
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which end this
-    prepare(sys.argv[1])
+    prepare(*sys.argv[1:])
     become(*serve())  # outside of any function: errors and ends are those of a program

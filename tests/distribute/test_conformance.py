@@ -22,8 +22,6 @@ from muster.distribute import (
     get_strategy,
 )
 
-pytestmark = pytest.mark.optimized
-
 
 def cpus(count):
     return [f"/cpu:{i}" for i in range(count)]
@@ -39,12 +37,10 @@ STRATEGIES = {
     "central storage 2": lambda: CentralStorageStrategy(cpus(2)),
     "tpu 4": lambda: TPUStrategy(devices=jax.devices()[:4]),
 }
-# More devices than two, and fewer than many, do what both do.
-PAIRS = [
-    pytest.param(name, case, marks=pytest.mark.soak if name == "mirrored 3" else [])
-    for name in STRATEGIES
-    for case in CASES[name]
-]
+# More devices than two, and fewer than many, do what both do. To compile as users do takes much longer, and is
+# the same for all.
+MARKS = {"mirrored 2": pytest.mark.optimized, "mirrored 3": pytest.mark.soak}
+PAIRS = [pytest.param(name, case, marks=MARKS.get(name, [])) for name in STRATEGIES for case in CASES[name]]
 
 
 def test_every_pair_of_values_occurs():

@@ -30,6 +30,7 @@ def test_normal_numbers_between_bounds() -> None:
 
 
 def test_other_places() -> None:
-    assert tf1.random.stateless_multinomial is tf.random.stateless_categorical
+    drawn = tf1.random.stateless_multinomial([[1.0, 2.0]], 4, [1, 2], output_dtype=np.int32)
+    np.testing.assert_array_equal(drawn, tf.random.stateless_categorical([[1.0, 2.0]], 4, [1, 2]))
     places = [int(tf.random.experimental.index_shuffle(each, [1, 2, 3], 4)) for each in range(5)]
     assert sorted(places) == list(range(5))

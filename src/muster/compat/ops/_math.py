@@ -160,6 +160,7 @@ def add_n(inputs: Iterable[ArrayLike], name: str | None = None) -> Array:
     return total
 
 
+@as_operation
 def accumulate_n(
     inputs: Iterable[ArrayLike], shape: Any = None, tensor_dtype: DTypeLike = None, name: str | None = None
 ) -> Array:
