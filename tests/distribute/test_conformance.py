@@ -37,8 +37,8 @@ STRATEGIES = {
     "central storage 2": lambda: CentralStorageStrategy(cpus(2)),
     "tpu 4": lambda: TPUStrategy(devices=jax.devices()[:4]),
 }
-# More devices than two, and fewer than many, do what both do. To compile as users do takes much longer, and is
-# the same for all.
+# More devices than two, and fewer than many, do what both do. To compile as users do takes much longer, and
+# is the same for all.
 MARKS = {"mirrored 2": pytest.mark.optimized, "mirrored 3": pytest.mark.soak}
 PAIRS = [pytest.param(name, case, marks=MARKS.get(name, [])) for name in STRATEGIES for case in CASES[name]]
 

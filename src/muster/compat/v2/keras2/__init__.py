@@ -32,6 +32,7 @@ from muster.compat.v2.keras2 import (
     _models,
     _nested_steps,
     _optimizers,
+    _own_optimizers,
     _own_variables,
     _partial_weights,
     _sequential,
@@ -47,6 +48,7 @@ from muster.compat.v2.keras2 import (
 
 _PARTS = (
     _optimizers,
+    _own_optimizers,
     _kernels,
     _layers,
     _callbacks,

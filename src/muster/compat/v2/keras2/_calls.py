@@ -52,6 +52,12 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if (
+            not args
+            and "inputs" in kwargs
+            and "inputs" not in getattr(self, "call_signature_parameters", ["inputs"])
+        ):
+            args = (kwargs.pop("inputs"),)  # Keras 2's name of the first argument
         if args and hasattr(self, "_call_signature"):  # else the error is about super().__init__()
             args, kwargs = _arguments(self, args, kwargs)
         # Keras would make arrays of sizes, which in a step are traced.

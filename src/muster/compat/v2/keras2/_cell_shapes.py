@@ -64,6 +64,15 @@ def _shaping(original: Callable[..., Any]) -> Callable[..., Any]:
     return compute_output_shape
 
 
+def _reset_states(self: Any, states: Any = None) -> None:
+    """Set the states of a stateful layer to 0, or to values."""
+    if states is None:
+        self.reset_state()
+        return
+    for variable, value in zip(self.states, keras.tree.flatten(states), strict=True):
+        variable.assign(value)
+
+
 def _has_shapes(layer: Any) -> bool:
     return any(isinstance(each, TensorShape) for each in layer.state_size)
 
@@ -77,4 +86,5 @@ def patch() -> None:
     layer = keras.layers.RNN
     layer.__init__ = _initialising(layer.__init__)
     layer.get_initial_state = _beginning(layer.get_initial_state)
+    layer.reset_states = _reset_states
     layer.compute_output_shape = _shaping(layer.compute_output_shape)
