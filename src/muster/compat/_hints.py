@@ -144,7 +144,6 @@ INSTEAD = {
     "tf.keras.backend.get_session": _SESSION,
     "tf.keras.backend.gradients": "Use tf.GradientTape, or tf.gradients in a model_fn.",
     "tf.keras.backend.manual_variable_initialization": "Variables have values from the start.",
-    "tf.keras.backend.placeholder": "Use tf.keras.Input.",
     "tf.keras.backend.set_session": _SESSION,
     "tf.keras.callbacks.BaseLogger": "Leave it out: what callbacks get are means already.",
     "tf.keras.experimental.*": "Look for it in keras or keras.layers.",

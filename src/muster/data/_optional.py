@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster._errors import OutOfRangeError
+from muster.data.pipeline._spec import as_element, spec_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +23,17 @@ class Optional:
     @staticmethod
     def from_value(value: Any) -> "Optional":
         """Return one that has a value."""
-        return Optional((value,))
+        return Optional((as_element(value),))
 
     @staticmethod
     def empty(element_spec: Any) -> "Optional":
         """Return one without a value; ``element_spec`` is unused."""
         return Optional()
+
+    @property
+    def element_spec(self) -> Any:
+        """The spec of the value; None if there is none."""
+        return spec_of(self.values[0]) if self.values else None
 
     def has_value(self, name: str | None = None) -> bool:
         """Return whether there is a value; ``name`` is unused."""

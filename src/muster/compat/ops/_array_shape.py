@@ -150,6 +150,10 @@ class ArrayShape(tuple[int | None, ...]):
 
     __hash__ = tuple.__hash__
 
+    def __add__(self, other: Any) -> Any:
+        joined = tuple.__add__(self, other)
+        return ArrayShape(joined) if type(joined) is tuple else joined
+
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
         return ArrayShape(found) if isinstance(key, slice) else _with_value(found)

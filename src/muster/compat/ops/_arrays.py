@@ -92,6 +92,7 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
     Source: tensorflow/python/framework/dtypes.py, ``as_dtype``.
     """
     named = numbered_dtype(type_value) if isinstance(type_value, int) else type_value
+    named = np.float32 if isinstance(named, str) and named == "float" else named  # TensorFlow's, not NumPy's
     return TensorSpec((), named).dtype
 
 

@@ -172,10 +172,10 @@ def assert_type(tensor: ArrayLike, tf_type: Any, message: str | None = None, nam
     Raises:
         TypeError: It has another one.
     """
-    if np.dtype(as_array(tensor).dtype) != np.dtype(tf_type):
+    found = getattr(tensor, "dtype", None) or as_array(tensor).dtype
+    if np.dtype(found) != np.dtype(tf_type):
         raise TypeError(
-            f"{_before(message)}tf.debugging.assert_type: {np.dtype(tf_type)} is needed, "
-            f"got {as_array(tensor).dtype}."
+            f"{_before(message)}tf.debugging.assert_type: {np.dtype(tf_type)} is needed, got {found}."
         )
 
 

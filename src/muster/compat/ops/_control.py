@@ -10,7 +10,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, Tensor, array_module, as_array, is_traced
-from muster.compat.ops._eager_values import as_host_tensor, shown_result
+from muster.compat.ops._eager_values import as_host_tensor, host_value, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
 from muster.compat.ops._shape import stack
@@ -177,7 +177,7 @@ def numpy_function(
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
-    """Call a Python function with NumPy arrays, in a dataset's ``map``; text is ``str``.
+    """Call a Python function with NumPy arrays, in a dataset's ``map``; text is ``bytes``, as in TensorFlow.
 
     Args:
         func: Takes the arrays, returns one or a list; None to decorate such a function.
@@ -194,12 +194,12 @@ def numpy_function(
     """
     if func is None:
         return lambda decorated: lambda *arrays: shown_result(numpy_function(decorated, arrays, Tout))
-    if is_tracing() or any(isinstance(value, jax.core.Tracer) for value in inp):
-        raise NeedsValuesError(
-            "tf.numpy_function and tf.py_function call Python each time, with numbers, which a compiled step "
-            "does not do or have. Do it in the input function, or use jax.pure_callback."
-        )
-    results = func(*(value if isinstance(value, str | bytes) else np.asarray(value) for value in inp))
+    _refuse_traced(inp)
+    return _results(func(*(host_value(value, as_bytes=True) for value in inp)), Tout)
+
+
+def _results(results: Any, Tout: Any) -> Any:
+    """Return what a Python function has returned, in the dtypes that it says."""
     if isinstance(Tout, list | tuple):
         if not Tout:
             return []
@@ -208,13 +208,22 @@ def numpy_function(
     return _typed(results, Tout)
 
 
+def _refuse_traced(inp: Sequence[Any]) -> None:
+    if is_tracing() or any(isinstance(value, jax.core.Tracer) for value in inp):
+        raise NeedsValuesError(
+            "tf.numpy_function and tf.py_function call Python each time, with numbers, which a compiled step "
+            "does not do or have. Do it in the input function, or use jax.pure_callback."
+        )
+
+
 def py_function(
     func: Callable[..., Any] | None = None, inp: Sequence[Any] = (), Tout: Any = None, name: str | None = None
 ) -> Any:
     """Do as `numpy_function`; what the function takes also has ``numpy()``."""
     if func is None:
         return lambda decorated: lambda *arrays: shown_result(py_function(decorated, arrays, Tout))
-    return numpy_function(lambda *arrays: func(*map(as_host_tensor, arrays)), inp, Tout)
+    _refuse_traced(inp)
+    return _results(func(*(as_host_tensor(host_value(value)) for value in inp)), Tout)
 
 
 def _typed(result: Any, dtype: Any) -> Any:
@@ -224,3 +233,8 @@ def _typed(result: Any, dtype: Any) -> Any:
 
 def _as_jax(values: Any) -> Any:
     return jax.tree.map(lambda value: jnp.asarray(as_array(value)), values)
+
+
+def executing_eagerly_outside_functions() -> bool:
+    """Return True: programs run eagerly here but for what they compile."""
+    return True

@@ -143,6 +143,40 @@ def _as_bytes(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
+def host_value(value: Any, as_bytes: bool = False) -> Any:
+    """Return a value as Python's functions take it: text, or an array that may be written to.
+
+    Args:
+        value: Text, or anything that is an array.
+        as_bytes: Whether text is to be bytes, also that in arrays.
+    """
+    if isinstance(value, str | bytes):
+        return _plain_bytes(value) if as_bytes else value
+    array = np.array(value)
+    if as_bytes and array.dtype.kind in "UO" and array.size:
+        array = np.vectorize(_plain_bytes, otypes=[object])(array)
+    return array
+
+
+def _plain_bytes(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytes) else _as_bytes(value)
+
+
+def numpy_elements(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Wrap ``Dataset.as_numpy_iterator``, whose elements have text as bytes in TensorFlow."""
+
+    @functools.wraps(original)
+    def as_numpy_iterator(self: Any) -> Any:
+        return map(functools.partial(_mapped, leaf=_with_bytes), original(self))
+
+    return as_numpy_iterator
+
+
+def _with_bytes(value: Any) -> Any:
+    text = isinstance(value, str | bytes) or getattr(getattr(value, "dtype", None), "kind", "") in "USO"
+    return host_value(value, as_bytes=True) if text else value
+
+
 def _holds_text(array: np.ndarray[Any, Any]) -> bool:
     """Return whether an array is one of text, or of objects that are bytes."""
     kind = np.ndarray.dtype.__get__(array).kind

@@ -65,7 +65,7 @@ def convolved(
     rank: int,
 ) -> jax.Array:
     """Apply a convolution in as many dimensions as ``rank`` says."""
-    value = jnp.asarray(as_array(input))
+    value, padding = padded(jnp.asarray(as_array(input)), padding)
     made: jax.Array = keras.ops.conv(
         value,
         jnp.asarray(as_array(filters), value.dtype),
@@ -92,7 +92,7 @@ def max_pool2d(
         input: The values; (batch, channels, height, width) for ``"NCHW"``.
         ksize: The size of windows: one number, one for each of height and width, or one for each axis.
         strides: Like ``ksize``.
-        padding: ``"SAME"`` or ``"VALID"``.
+        padding: ``"SAME"``, ``"VALID"``, or how much before and after on each axis.
         data_format: ``"NHWC"`` or ``"NCHW"``.
         name: Unused.
 
@@ -119,7 +119,7 @@ def pooled(
 ) -> jax.Array:
     """Apply a function of Keras' to windows of as many dimensions as ``rank`` says."""
     sizes, steps = along(ksize, rank, data_format), along(strides, rank, data_format)
-    value = jnp.asarray(as_array(input))
+    value, padding = padded(jnp.asarray(as_array(input)), padding, -jnp.inf)
     made: jax.Array = pool(value, sizes, steps, keras_padding(padding), keras_format(data_format))
     return made
 
@@ -200,10 +200,17 @@ def along(sizes: Sizes, rank: int, data_format: str) -> tuple[int, ...]:
     raise ValueError(f"Sizes and strides have 1, {rank} or {rank + 2} numbers, got {sizes!r}.")
 
 
+def padded(value: jax.Array, padding: Any, fill: float = 0.0) -> tuple[jax.Array, str]:
+    """Return a value and the padding that is left to do: none, if it says how much there is on each axis."""
+    if isinstance(padding, str):
+        return value, padding
+    return jnp.pad(value, padding, constant_values=fill), "VALID"
+
+
 def keras_padding(padding: str) -> str:
     """Return Keras' name of a padding."""
     if padding not in ("SAME", "VALID"):
-        raise ValueError(f"padding is 'SAME' or 'VALID', got {padding!r}. Use tf.pad for any other.")
+        raise ValueError(f"padding is 'SAME', 'VALID', or a pair of numbers for each axis; got {padding!r}.")
     return padding.lower()
 
 

@@ -1,6 +1,6 @@
 """More of ``tf.linalg``: decompositions, solvers, and parts of matrices."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -77,18 +77,32 @@ def svd(
     return s, u, _adjoint(vh)
 
 
+class Qr(NamedTuple):
+    """What `qr` returns."""
+
+    q: Array
+    r: Array
+
+
+class LogDeterminant(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Array
+    log_abs_determinant: Array
+
+
 @operation
-def qr(input: ArrayLike, full_matrices: bool = False, name: str | None = None) -> tuple[Array, Array]:
+def qr(input: ArrayLike, full_matrices: bool = False, name: str | None = None) -> "Qr":
     """Return orthogonal and upper triangular matrices whose products are the given ones."""
     q, r = jnp.linalg.qr(jnp.asarray(as_array(input)), mode="complete" if full_matrices else "reduced")
-    return q, r
+    return Qr(q, r)
 
 
 @operation
-def slogdet(input: ArrayLike, name: str | None = None) -> tuple[Array, Array]:
+def slogdet(input: ArrayLike, name: str | None = None) -> "LogDeterminant":
     """Return the signs of determinants, and the logarithms of their absolute values."""
     sign, log = jnp.linalg.slogdet(jnp.asarray(as_array(input)))
-    return sign, log
+    return LogDeterminant(sign, log)
 
 
 @operation

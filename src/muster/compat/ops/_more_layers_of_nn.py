@@ -18,6 +18,7 @@ from muster.compat.ops._layers_of_nn import (
     keras_format,
     keras_padding,
     max_pool2d,
+    padded,
     pooled,
 )
 from muster.compat.ops._operation import operation
@@ -136,7 +137,7 @@ def depthwise_conv2d(
 ) -> jax.Array:
     """Apply filters to each channel alone: (height, width, channels, filters of each channel)."""
     form = data_format or "NHWC"
-    value = jnp.asarray(as_array(input))
+    value, padding = padded(jnp.asarray(as_array(input)), padding)
     made: jax.Array = keras.ops.depthwise_conv(
         value,
         jnp.asarray(as_array(filter), value.dtype),

@@ -16,11 +16,14 @@ def unsorted_segment_join(
     inputs: Text, segment_ids: Any, num_segments: int, separator: Text = "", name: str | None = None
 ) -> Any:
     """Join the texts of an array that have the same number, in their order; empty text for no text."""
-    rows: list[list[str]] = [[] for _ in range(int(num_segments))]
-    texts = np.asarray(inputs).ravel().tolist()
-    for text, number in zip(texts, np.asarray(segment_ids).ravel().tolist(), strict=True):
-        rows[number].append(_decoded(text))
-    return np.array([_single(separator).join(row) for row in rows])
+    texts, ids = np.asarray(inputs), np.asarray(segment_ids)
+    parts = texts.reshape(ids.size, -1)
+    rows: list[list[list[str]]] = [[[] for _ in range(parts.shape[1])] for _ in range(int(num_segments))]
+    for part, number in zip(parts.tolist(), ids.ravel().tolist(), strict=True):
+        for row, text in zip(rows[number], part, strict=True):
+            row.append(_decoded(text))
+    joined = [[_single(separator).join(row) for row in each] for each in rows]
+    return np.array(joined).reshape(int(num_segments), *texts.shape[ids.ndim :])
 
 
 @operation

@@ -1,6 +1,6 @@
 """The functions of ``tf.nn`` that model functions use."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -255,6 +255,13 @@ def in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int, name: str | Non
     return jnp.sum(scores > of_target, axis=1) < k
 
 
+class TopK(NamedTuple):
+    """What `top_k` returns."""
+
+    values: Array
+    indices: Array
+
+
 @operation
 def top_k(
     input: ArrayLike,
@@ -262,10 +269,10 @@ def top_k(
     sorted: bool = True,
     index_type: DTypeLike = np.int32,
     name: str | None = None,
-) -> tuple[jax.Array, Array]:
+) -> "TopK":
     """Return the ``k`` largest values along the last axis, and their indices."""
     values, indices = jax.lax.top_k(as_array(input), k)
-    return values, indices if np.dtype(index_type) == np.int32 else as_array(indices, index_type)
+    return TopK(values, indices if np.dtype(index_type) == np.int32 else as_array(indices, index_type))
 
 
 @operation

@@ -42,6 +42,7 @@ from muster.compat.ops._known_numbers import patch as patch_conversions
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.ops._value_names import name_of
 from muster.data import TensorSpec
+from muster.optimizers import Optimizer as LegacyOptimizer
 from muster.program import TrainOp
 from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
@@ -192,6 +193,18 @@ def _truth_of_variable(self: Any) -> bool:
     return isinstance(current_scope(), ProgramScope) or bool(self.value)
 
 
+def _eagerly_too(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``minimize`` of older Keras' optimizers, which is for steps: in eager code it is as others'."""
+
+    @functools.wraps(original)
+    def minimize_loss(self: Any, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if current_scope() is not None:
+            return original(self, loss, var_list, *args, **kwargs)
+        return minimize(self, loss, var_list, kwargs.get("tape"))
+
+    return minimize_loss
+
+
 def _device_of_variable(self: Any) -> Any:
     """Return where the value is; in a step, the device that computes it."""
     value = self.value
@@ -268,6 +281,7 @@ def patch() -> None:
     _extend(TensorSpec, "shape", _as_shape)
     keras.Variable.__hash__ = object.__hash__  # programs of TensorFlow 1 have dicts of variables
     keras.optimizers.Optimizer.minimize = minimize
+    LegacyOptimizer.minimize = _eagerly_too(LegacyOptimizer.minimize)  # type: ignore[method-assign]
     keras.optimizers.LossScaleOptimizer.get_scaled_loss = keras.optimizers.LossScaleOptimizer.scale_loss
     keras.optimizers.LossScaleOptimizer.get_unscaled_gradients = _still_scaled
     for owner in (ArrayImpl, jax.core.Tracer, keras.KerasTensor, keras.Variable):

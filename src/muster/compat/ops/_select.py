@@ -1,7 +1,7 @@
 """TensorFlow's operations that take, mask, sort, repeat and reorder values."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -284,8 +284,23 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int, name: str | None = Non
     return cast(apply("linspace", first, last, num=num, axis=axis), kind)
 
 
+class Unique(NamedTuple):
+    """What `unique` returns."""
+
+    y: Array
+    idx: Array
+
+
+class UniqueWithCounts(NamedTuple):
+    """What `unique_with_counts` returns."""
+
+    y: Array
+    idx: Array
+    count: Array  # type: ignore[assignment]  # tuple's method
+
+
 @operation
-def unique(x: ArrayLike, out_idx: DTypeLike = np.int32, name: str | None = None) -> tuple[Array, Array]:
+def unique(x: ArrayLike, out_idx: DTypeLike = np.int32, name: str | None = None) -> "Unique":
     """Return the different values in the order in which they come, and the place of each value among them.
 
     Raises:
@@ -297,13 +312,13 @@ def unique(x: ArrayLike, out_idx: DTypeLike = np.int32, name: str | None = None)
     _refuse_traced("tf.unique", values)
     found, first, places = np.unique(np.asarray(values), return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return found[order], np.argsort(order)[places].astype(out_idx)
+    return Unique(found[order], np.argsort(order)[places].astype(out_idx))
 
 
 @operation
 def unique_with_counts(
     x: ArrayLike, out_idx: DTypeLike = np.int32, name: str | None = None
-) -> tuple[Array, Array, Array]:
+) -> "UniqueWithCounts":
     """Return what `unique` does, and how often each value comes."""
     found, places = unique(x, out_idx)
-    return found, places, np.bincount(places, minlength=len(found)).astype(out_idx)
+    return UniqueWithCounts(found, places, np.bincount(places, minlength=len(found)).astype(out_idx))

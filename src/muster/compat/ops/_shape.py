@@ -124,10 +124,11 @@ def range(
             "tf.range was given a value that a compiled function computes, but how many numbers it returns "
             "is fixed when the function is traced. Give the function a Python int; it is traced for each one."
         )
-    bounds = tuple(np.asarray(value)[()] for value in bounds)
+    given, bounds = bounds, tuple(np.asarray(value)[()] for value in bounds)
     if any(map(is_size, bounds)):
         return as_array(jnp.arange(*bounds), dtype)
-    return as_array(np.arange(*bounds).tolist(), dtype)
+    own = [as_array(value).dtype for value in given]  # of Python's numbers int32 and float32
+    return as_array(np.arange(*bounds), np.result_type(*own) if dtype is None else dtype)
 
 
 @operation
@@ -341,6 +342,7 @@ def gather(
         if in_model and values.ndim == 1:
             return Words(places, tuple(v.decode() if isinstance(v, bytes) else v for v in values.tolist()))
         places = known(places, "tf.gather of text")
+    batch_dims = batch_dims + places.ndim if batch_dims < 0 else batch_dims
     along = batch_dims if axis is None else axis % values.ndim
     if batch_dims == 0:
         return apply("take", values, places, axis=along)

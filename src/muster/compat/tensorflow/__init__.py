@@ -38,6 +38,7 @@ from muster.compat.ops._control import while_loop as while_loop
 from muster.compat.ops._derivatives import custom_gradient as custom_gradient
 from muster.compat.ops._derivatives import grad_pass_through as grad_pass_through
 from muster.compat.ops._derivatives import recompute_grad as recompute_grad
+from muster.compat.ops._eager_values import numpy_elements as _numpy_elements
 from muster.compat.ops._eager_values import show_results as _show_results
 from muster.compat.ops._eager_values import shown_argument as _shown_argument
 from muster.compat.ops._eager_values import shown_count as _shown_count
@@ -298,6 +299,7 @@ _show_results(*(_module for _path, _module in list(_sys.modules.items()) if _pat
 _add_operators()
 _Dataset.shown = staticmethod(_shown_elements)
 _Dataset.__iter__ = _refusing_long_loops(_Dataset.__iter__)  # type: ignore[method-assign]
+_Dataset.as_numpy_iterator = _numpy_elements(_Dataset.as_numpy_iterator)  # type: ignore[method-assign,assignment]
 _Dataset.cardinality = _shown_count(_Dataset.cardinality)  # type: ignore[method-assign,assignment]
 _FunctionArguments.shown = staticmethod(_shown_argument)
 _importable_as(f"{__name__}.keras", _keras.keras)

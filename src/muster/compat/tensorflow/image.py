@@ -1,5 +1,6 @@
 """``tf.image``."""
 
+from muster.compat.ops._eager_values import shown as _shown
 from muster.compat.ops._image import ResizeMethod as ResizeMethod
 from muster.compat.ops._image import central_crop as central_crop
 from muster.compat.ops._image import crop_and_resize as crop_and_resize
@@ -70,6 +71,8 @@ from muster.compat.tensorflow.io import encode_jpeg as encode_jpeg
 from muster.compat.tensorflow.io import encode_png as encode_png
 from muster.compat.tensorflow.io import extract_jpeg_shape as extract_jpeg_shape
 from muster.compat.tensorflow.io import is_jpeg as is_jpeg
-from muster.compat.v2._jpeg_quality import adjust_jpeg_quality as adjust_jpeg_quality
-from muster.compat.v2._jpeg_quality import random_jpeg_quality as random_jpeg_quality
-from muster.compat.v2._jpeg_quality import stateless_random_jpeg_quality as stateless_random_jpeg_quality
+from muster.compat.v2 import _jpeg_quality as _jpeg_quality
+
+adjust_jpeg_quality = _shown(_jpeg_quality.adjust_jpeg_quality)
+random_jpeg_quality = _shown(_jpeg_quality.random_jpeg_quality)
+stateless_random_jpeg_quality = _shown(_jpeg_quality.stateless_random_jpeg_quality)

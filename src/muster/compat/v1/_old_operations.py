@@ -4,7 +4,7 @@ Source: the functions of these names in tensorflow/python/ops/.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -177,9 +177,16 @@ def sparse_to_dense(
 
 
 @operation
+class ListDiff(NamedTuple):
+    """What `setdiff1d` returns."""
+
+    out: Array
+    idx: Array
+
+
 def setdiff1d(
     x: ArrayLike, y: ArrayLike, index_dtype: DTypeLike = np.int32, name: str | None = None
-) -> tuple[Array, Array]:
+) -> ListDiff:
     """Return the values of ``x`` that are not in ``y``, in their order, and their indices.
 
     Raises:
@@ -187,7 +194,7 @@ def setdiff1d(
     """
     own, others = known(as_array(x), "tf.setdiff1d"), known(as_array(y), "tf.setdiff1d")
     places = np.flatnonzero(~np.isin(own, others))
-    return own[places], places.astype(index_dtype)
+    return ListDiff(own[places], places.astype(index_dtype))
 
 
 def to_complex64(x: ArrayLike, name: str = "ToComplex64") -> Array:

@@ -80,6 +80,8 @@ def compute_weighted_loss(
         ValueError: There is no such reduction, or the weights do not broadcast to the losses.
     """
     values, factors = jnp.asarray(as_array(losses)), as_array(weights)
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        values = values.astype(jnp.float32)
     if factors.ndim > values.ndim or any(
         mine not in (1, theirs) for mine, theirs in zip(factors.shape[::-1], values.shape[::-1], strict=False)
     ):

@@ -6,7 +6,7 @@ Source: tensorflow/python/keras/backend.py.
 from typing import Any
 
 from muster._keras import keras
-from muster.compat.ops import _shape
+from muster.compat.ops import _math, _shape
 from muster.compat.ops._parameters import takes
 from muster.compat.v2 import _keras_parameters
 
@@ -25,23 +25,47 @@ minimum = takes(_ops.minimum, "x=x1 y=x2")
 not_equal = takes(_ops.not_equal, "x=x1 y=x2")
 one_hot = takes(_ops.one_hot, "indices=x num_classes")
 ones = takes(_ops.ones, "shape dtype name=")
-ones_like = takes(_ops.ones_like, "x dtype name=")
+ones_like = takes(_math.ones_like, "x=input dtype name")
 relu = takes(keras.activations.relu, "x alpha=negative_slope max_value threshold")
 reshape = takes(_ops.reshape, "x shape=newshape")
 shape = takes(_shape.shape, "x=input")
 stop_gradient = takes(_ops.stop_gradient, "variables=variable")
 tile = takes(_ops.tile, "x n=repeats")
 zeros = takes(_ops.zeros, "shape dtype name=")
-zeros_like = takes(_ops.zeros_like, "x dtype name=")
+zeros_like = takes(_math.zeros_like, "x=input dtype name")
 sparse_categorical_crossentropy = takes(
     _keras_parameters.sparse_categorical_crossentropy,
     "target=y_true output=y_pred from_logits axis ignore_class",
 )
 
 
-def arange(start: int, stop: int | None = None, step: int = 1, dtype: str = "int32") -> Any:
-    """Return numbers from ``start`` on, or from 0 up to it if it is the only one."""
-    return keras.ops.arange(*((0, start) if stop is None else (start, stop)), step, dtype=dtype)
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: str = "int32") -> Any:
+    """Return numbers from ``start`` on, or from 0 up to it alone; float32 if they are fractions."""
+    first, end = (0, start) if stop is None else (start, stop)
+    numbers = _shape.range(first, end, step)
+    return numbers if dtype == "int32" else keras.ops.cast(numbers, dtype)
+
+
+def placeholder(
+    shape: Any = None,
+    ndim: int | None = None,
+    dtype: Any = None,
+    sparse: bool = False,
+    name: str | None = None,
+    ragged: bool = False,
+) -> Any:
+    """Make an input of a functional model, or of ``function``.
+
+    Args:
+        shape: The shape with the batch's axis; None takes ``ndim`` unknown sizes.
+        ndim: The number of axes.
+        dtype: The dtype; None is ``floatx()``.
+        sparse: Whether it is for sparse tensors.
+        name: The name of the input.
+        ragged: Whether it is for ragged tensors.
+    """
+    sizes = (None,) * (ndim or 0) if shape is None else tuple(shape)
+    return keras.Input(batch_shape=sizes, dtype=dtype, sparse=sparse, name=name, ragged=ragged or None)
 
 
 def cumprod(x: Any, axis: int = 0) -> Any:

@@ -11,8 +11,9 @@ import jax
 import numpy as np
 
 from muster._errors import OutOfRangeError
+from muster.compat.ops._arrays import as_array
 from muster.compat.v2._tables import KeyValueTensorInitializer, StaticHashTable, StaticVocabularyTable
-from muster.data import Dataset
+from muster.data import Dataset, TensorSpec
 
 
 class AutotuneAlgorithm(enum.Enum):
@@ -52,7 +53,26 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
     """
     if not elements:
         raise ValueError("from_list needs at least one element, to know what elements are.")
-    return Dataset.from_tensor_slices(jax.tree.map(lambda *parts: np.stack(parts), *elements))
+    kept = list(elements)
+    parts = [jax.tree.map(as_array, each, is_leaf=_is_leaf) for each in kept]
+    spec = jax.tree.map(_spec_of_all, *parts)
+    return Dataset.from_generator(lambda: iter(parts), output_signature=spec)
+
+
+def _is_leaf(value: Any) -> bool:
+    return isinstance(value, list)  # of numbers; tuples and dicts are structures
+
+
+def _spec_of_all(*arrays: Any) -> TensorSpec:
+    """Return the spec that all arrays fit."""
+    ranks = {array.ndim for array in arrays}
+    sizes = (
+        [set(each) for each in zip(*(array.shape for array in arrays), strict=True)]
+        if len(ranks) == 1
+        else None
+    )
+    shape = None if sizes is None else [size.pop() if len(size) == 1 else None for size in sizes]
+    return TensorSpec(shape, np.result_type(*(array.dtype for array in arrays)))
 
 
 def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Callable[[Dataset], Dataset]:
@@ -98,7 +118,7 @@ def table_from_dataset(
         key_dtype: The keys' dtype.
         name: Unused.
     """
-    pairs = list(dataset.take(-1 if vocab_size is None else vocab_size).as_numpy_iterator())
+    pairs = list(dataset.take(-1 if vocab_size is None else vocab_size).iterator())
     keys, values = ([pair[place] for pair in pairs] for place in (0, 1))
     initializer = KeyValueTensorInitializer(keys, values, key_dtype)
     if num_oov_buckets:

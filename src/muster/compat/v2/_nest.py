@@ -33,15 +33,17 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     Args:
         func: Takes a leaf of each structure.
         *structure: The structures.
-        **kwargs: ``expand_composites``: whether to take ragged and sparse tensors apart; ``check_types``,
-            which is unused.
+        **kwargs: ``expand_composites``: whether to take ragged and sparse tensors apart; ``check_types``:
+            whether containers must be of one type, by default True.
     """
     if kwargs.pop("expand_composites", False):
         first = flatten(structure[0], expand_composites=True)
         others = [flatten(each, expand_composites=True) for each in structure[1:]]
         return pack_sequence_as(structure[0], [*map(func, first, *others)], expand_composites=True)
-    kwargs.pop("check_types", None)
-    return keras.tree.map_structure(func, *structure, **kwargs)
+    if kwargs.pop("check_types", True):
+        return keras.tree.map_structure(func, *structure, **kwargs)
+    leaves = [flatten(each) for each in structure]
+    return pack_sequence_as(structure[0], [func(*each) for each in zip(*leaves, strict=True)])
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
@@ -60,14 +62,17 @@ def assert_same_structure(
     Args:
         nest1: The one.
         nest2: The other.
-        check_types: Unused: containers are to be of one type.
+        check_types: Whether containers must be of one type.
         expand_composites: Unused.
 
     Raises:
         ValueError: They have other keys, or other numbers of elements.
         TypeError: They have other containers.
     """
-    keras.tree.assert_same_structure(nest1, nest2)
+    if check_types:
+        keras.tree.assert_same_structure(nest1, nest2)
+    elif len(flatten(nest1)) != len(flatten(nest2)):
+        raise ValueError("The two structures do not have as many leaves.")
 
 
 def _parts(leaf: Any) -> list[Any]:

@@ -94,7 +94,8 @@ class SparseTensor:
 
     def with_values(self, values: Any) -> "SparseTensor":
         """Return other values at the same places, unchecked."""
-        return self.of_checked(self._indices, values, self._dense_shape)
+        found = np.asarray(values) if isinstance(values, list | tuple) else values
+        return self.of_checked(self._indices, found, self._dense_shape)
 
     @classmethod
     def of_checked(cls, indices: Any, values: Any, dense_shape: Any) -> "SparseTensor":

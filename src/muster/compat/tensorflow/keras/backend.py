@@ -70,6 +70,7 @@ from muster.compat.v2._backend_parameters import not_equal as not_equal
 from muster.compat.v2._backend_parameters import one_hot as one_hot
 from muster.compat.v2._backend_parameters import ones as ones
 from muster.compat.v2._backend_parameters import ones_like as ones_like
+from muster.compat.v2._backend_parameters import placeholder as placeholder
 from muster.compat.v2._backend_parameters import relu as relu
 from muster.compat.v2._backend_parameters import reshape as reshape
 from muster.compat.v2._backend_parameters import shape as shape

@@ -80,6 +80,21 @@ def _without(original: Callable[..., None], *unused: str) -> Callable[..., None]
     return init
 
 
+def _of_arrays(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``LearningRateScheduler.__init__``, whose function may return an array, as of ``tf.exp``."""
+
+    @functools.wraps(original)
+    def init(self: Any, schedule: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        @functools.wraps(schedule)
+        def rate(*given: Any) -> Any:
+            found = schedule(*given)
+            return float(found) if hasattr(found, "dtype") else found
+
+        original(self, rate, *args, **kwargs)
+
+    return init
+
+
 def _set_model(callback: Any, model: Any) -> None:
     callback._model = model
 
@@ -93,6 +108,8 @@ def patch() -> None:
     checkpoint.__init__ = _taking_period(checkpoint.__init__)
     checkpoint.on_epoch_end = _saving_by_period(checkpoint.on_epoch_end)
     board.__init__ = _leaving_out(board.__init__)
+    scheduler = keras.callbacks.LearningRateScheduler
+    scheduler.__init__ = _of_arrays(scheduler.__init__)
     backup, bar = keras.callbacks.BackupAndRestore, keras.callbacks.ProgbarLogger
     backup.__init__ = _without(backup.__init__, "save_before_preemption")
     bar.__init__ = _without(bar.__init__, "count_mode", "stateful_metrics")

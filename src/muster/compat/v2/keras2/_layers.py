@@ -227,6 +227,13 @@ def _as_tensor_shape(shape: Any) -> Any:
     return TensorShape(shape) if isinstance(shape, list | tuple) else shape
 
 
+def _merge_state(self: Any, metrics: Any) -> None:
+    """Add what other metrics of the class have seen."""
+    for metric in metrics:
+        for own, other in zip(self.variables, metric.variables, strict=True):
+            own.assign_add(other.value)
+
+
 def _submodules(layer: Any) -> tuple[Any, ...]:
     """All layers in it."""
     return tuple(layer._flatten_layers(include_self=False))
@@ -245,6 +252,7 @@ def patch() -> None:
     metric, layer = keras.metrics.Metric, keras.layers.Layer
     layer.call = _call
     metric.reset_state, metric.reset_states = _calling_each_other(metric.reset_state)
+    metric.merge_state = _merge_state
     metric.add_weight = _named_first(metric.add_weight, _METRIC, "aggregation", "synchronization")
     keras.layers.InputLayer.input = property(lambda self: self.output)  # what Keras 3 has is empty
     keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)

@@ -31,6 +31,8 @@ def _converting(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _as(dtype: str, value: Any) -> Any:
     """Return an array of numbers in a type; what has it already keeps its mask. All else stays as it is."""
+    if isinstance(value, list | tuple) and (array := np.asarray(value)).dtype.kind in "biuf":
+        value = array
     numbers = isinstance(value, jax.Array) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
     return keras.ops.cast(value, dtype) if numbers and value.dtype != dtype else value
 

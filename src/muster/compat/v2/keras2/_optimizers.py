@@ -191,6 +191,14 @@ def _of_tensorflow_1(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return get
 
 
+def _of_inner(self: Any, name: str) -> Any:
+    """Look an attribute up in the optimizer whose loss is scaled, such as its ``beta_1``."""
+    inner = vars(self).get("inner_optimizer")
+    if inner is None or name.startswith("_"):
+        raise AttributeError(f"{type(self).__name__} has no {name}.", name=name, obj=self)
+    return getattr(inner, name)
+
+
 def patch() -> None:
     """Give Keras' optimizers and schedules the names."""
     base = keras.optimizers.schedules.LearningRateSchedule
@@ -199,6 +207,7 @@ def patch() -> None:
             schedule.__init__ = _naming(schedule.__init__)  # type: ignore[misc]
     keras.src.optimizers.get = keras.optimizers.get = _of_tensorflow_1(keras.optimizers.get)
     owner = keras.optimizers.Optimizer
+    keras.optimizers.LossScaleOptimizer.__getattr__ = _of_inner
     owner._check_variables_are_known = _knowing_more(owner._check_variables_are_known)
     owner.lr = property(_learning_rate, _set_learning_rate)
     owner._decayed_lr = _decayed_lr

@@ -119,9 +119,20 @@ def _is_other_shape(model: Any, shape: Any) -> bool:
     return len(longer) > len(shorter) + 1 or longer[-1] != 1  # Keras adds and takes a last axis of size 1
 
 
+def _of_one(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``__init__``, which also takes a single layer."""
+
+    @functools.wraps(original)
+    def init(self: Any, layers: Any = None, **kwargs: Any) -> None:  # Keras cannot tell *args
+        original(self, [layers] if isinstance(layers, keras.Layer) else layers, **kwargs)
+
+    return init
+
+
 def patch() -> None:
     """Let sequential models without an input take other shapes, and all have their ends."""
     model = keras.Sequential
+    model.__init__ = _of_one(model.__init__)
     model.input, model.output = _end("input"), _end("output")
     model.build = _building(model.build)
     model._maybe_rebuild = _beginning(model._maybe_rebuild)

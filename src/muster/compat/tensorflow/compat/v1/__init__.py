@@ -13,6 +13,9 @@ from muster.compat.ops._asserts import assert_integer as assert_integer
 from muster.compat.ops._asserts import is_numeric_tensor as is_numeric_tensor
 from muster.compat.ops._blocks import batch_to_space as batch_to_space_nd
 from muster.compat.ops._blocks import space_to_batch as space_to_batch_nd
+from muster.compat.ops._control import (
+    executing_eagerly_outside_functions as executing_eagerly_outside_functions,
+)
 from muster.compat.ops._control import numpy_function as py_func
 from muster.compat.ops._diagonals import diag as matrix_diag
 from muster.compat.ops._diagonals import diag_part as matrix_diag_part
