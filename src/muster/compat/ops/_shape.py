@@ -36,6 +36,8 @@ from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
 
 Shape = int | Sequence[int]
+# The dtypes of bounds, of which a range has the last one: of Python's numbers they are int32 and float32.
+_RANGES = ("int32", "int64", "float32", "float64")
 
 
 @operation
@@ -105,6 +107,10 @@ def fill(dims: Shape, value: ArrayLike, name: str | None = None) -> Array:
     return (jnp if any(map(is_size, sizes)) else array_module(value)).full(sizes, as_array(value))
 
 
+def _of_ranges(dtype: str) -> int:
+    return _RANGES.index(dtype) if dtype in _RANGES else len(_RANGES)
+
+
 @operation
 def range(
     start: ArrayLike,
@@ -127,8 +133,8 @@ def range(
     given, bounds = bounds, tuple(np.asarray(value)[()] for value in bounds)
     if any(map(is_size, bounds)):
         return as_array(jnp.arange(*bounds), dtype)
-    own = [as_array(value).dtype for value in given]  # of Python's numbers int32 and float32
-    return as_array(np.arange(*bounds), np.result_type(*own) if dtype is None else dtype)
+    own = max((str(as_array(value).dtype) for value in given), key=_of_ranges)
+    return as_array(np.arange(*bounds), own if dtype is None else dtype)
 
 
 @operation
