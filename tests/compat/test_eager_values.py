@@ -398,7 +398,7 @@ def test_texts_in_functions_of_datasets_have_a_dtype_and_a_shape():
     assert words.numpy().tolist() == [b"a", b"b"]
     assert seen[-1] == (True, [], b"a b")
     [batch] = tf.data.Dataset.from_tensor_slices(["a b", "c"]).batch(2).map(same).as_numpy_iterator()
-    assert batch.tolist() == ["a b", "c"]
+    assert batch.tolist() == [b"a b", b"c"]
     assert seen[-1] == (True, [2])
     named = tf.data.Dataset.from_tensors({"text": "a", "record": b"a\x00"})
     [element] = named.map(lambda each: {name: same(text) for name, text in each.items()}).as_numpy_iterator()

@@ -32,7 +32,7 @@ def test_other_layouts_of_images() -> None:
     assert flat(found) == [45, 39, 66, 50]
     line = np.arange(6, dtype=np.float32).reshape(1, 6, 1)
     assert flat(tf.nn.conv1d(line, np.ones((3, 1, 1), np.float32), 2, "SAME")) == [3, 9, 9]
-    with pytest.raises(ValueError, match="'SAME' or 'VALID', got 'same'"):
+    with pytest.raises(ValueError, match="'VALID', or a pair of numbers for each axis; got 'same'"):
         tf.nn.conv2d(IMAGE, kernel, 1, "same")
     with pytest.raises(ValueError, match="1, 2 or 4 numbers"):
         tf.nn.conv2d(IMAGE, kernel, [1, 1, 1], "SAME")
