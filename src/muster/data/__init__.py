@@ -45,6 +45,10 @@ from muster.data.files._example import Feature as Feature
 from muster.data.files._example import Features as Features
 from muster.data.files._example import FloatList as FloatList
 from muster.data.files._example import Int64List as Int64List
+from muster.data.files._host_placeholder import HostPlaceholder as HostPlaceholder
+from muster.data.files._host_placeholder import compute_on_host as compute_on_host
+from muster.data.files._host_placeholder import is_of_host as is_of_host
+from muster.data.files._host_placeholder import sources_of as sources_of
 from muster.data.files._idx import read_idx as read_idx
 from muster.data.files._mnist import load_mnist as load_mnist
 from muster.data.files._parse_example import FixedLenFeature as FixedLenFeature
@@ -57,6 +61,8 @@ from muster.data.files._parse_example import parse_single_example as parse_singl
 from muster.data.files._placeholder import ComputedPlaceholder as ComputedPlaceholder
 from muster.data.files._placeholder import Parsed as Parsed
 from muster.data.files._placeholder import Placeholder as Placeholder
+from muster.data.files._placeholder import PlaceholderCall as PlaceholderCall
+from muster.data.files._sample_texts import sample_texts as sample_texts
 from muster.data.files._sequence_example import FeatureList as FeatureList
 from muster.data.files._sequence_example import FeatureLists as FeatureLists
 from muster.data.files._sequence_example import SequenceExample as SequenceExample

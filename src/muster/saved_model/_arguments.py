@@ -180,12 +180,17 @@ class HostPart:
         record: The signature.
         columns: Its columns.
         own_code: What the program's own code computes; None for nothing.
+        made: Which features it makes of others before that; None for none.
     """
 
     def __init__(
-        self, record: SignatureRecord, columns: Sequence[FeatureColumn], own_code: OwnCode | None
+        self,
+        record: SignatureRecord,
+        columns: Sequence[FeatureColumn],
+        own_code: OwnCode | None,
+        made: OwnCode | None = None,
     ) -> None:
-        self._record, self._columns, self._own_code = record, tuple(columns), own_code
+        self._record, self._columns, self._own_code, self._made = record, tuple(columns), own_code, made
         self._parsed: dict[str, dict[str, Any]] = {}
         self._numbers = {
             key: {word: number for number, word in enumerate(feature.words)}
@@ -217,6 +222,8 @@ class HostPart:
             features |= read_csv_fields(inputs[name], fields)
         for key, numbers in self._numbers.items():
             features[key] = _numbered(key, features[key], numbers)
+        if self._made is not None:
+            features |= self._made(features)
         arrays = {key: _not_empty(array) for key, array in host_arrays(features, self._columns).items()}
         if self._own_code is not None:
             arrays.update(self._own_code(features))

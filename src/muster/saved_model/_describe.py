@@ -51,8 +51,9 @@ def _signature(name: str, record: SignatureRecord) -> list[str]:
             if parse.csv is not None:
                 sizes = f"field {parse.key} of a line in CSV format"
             lines.append(f"  parsed  {key}: {dtype}, {sizes}")
-    if record.own_code is not None:
-        lines.append(f"  code    {record.own_code}: Python of the program that exported it, run by each call")
+    for file in (record.made, record.own_code):
+        if file is not None:
+            lines.append(f"  code    {file}: Python of the program that exported it, run by each call")
     return lines
 
 

@@ -56,8 +56,8 @@ class SavedModel:
 def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     """Load a saved model, with JAX alone: neither Keras nor the program that trained it is needed.
 
-    But for a model_fn that reads text: what it does with text is kept as Python code, which a call of the
-    signature runs. Call models of this kind only if you trust their source.
+    But for a model_fn or a receiver that computes with text: what it does with text is kept as Python code,
+    which a call of the signature runs. Call models of this kind only if you trust their source.
 
     What is compiled for a number of rows is kept in the user's cache directory for the next process.
 
@@ -83,9 +83,12 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     for name, record in manifest.signatures.items():
         columns = [column_from_data(each, find_file, modules.__getitem__) for each in record.columns]
         module = modules[record.module]
-        own_code = None if record.own_code is None else _CodeInFile(record.own_code, files[record.own_code])
+        own_code, made = (
+            None if file is None else _CodeInFile(file, files[file])
+            for file in (record.own_code, record.made)
+        )
         of_module = [weights[each] for each in record.weights]
-        signatures[name] = Signature(name, record, columns, module, of_module, own_code)
+        signatures[name] = Signature(name, record, columns, module, of_module, own_code, made)
     return SavedModel(path, signatures, manifest.files)
 
 

@@ -127,6 +127,7 @@ class SignatureRecord:
         module: The file with the computation.
         weights: The names of the weights that the module takes, in order.
         own_code: The file with the program's own code, which computes arguments of features; None for none.
+        made: The file with that of its code which makes features of others, before all else; None for none.
     """
 
     method_name: str
@@ -139,6 +140,7 @@ class SignatureRecord:
     module: str
     weights: tuple[str, ...]
     own_code: str | None = None
+    made: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

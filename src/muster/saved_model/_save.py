@@ -72,6 +72,8 @@ class SignatureToSave:
         rows: The computation's argument with a zero for each row, or None.
         own_code: Computes further arguments of features, on the host; None for nothing. It is kept by
             cloudpickle, and whoever calls the signature runs it.
+        made: Makes further features of others, on the host and before all else; None for nothing. It is kept
+            likewise.
     """
 
     method_name: str
@@ -82,6 +84,7 @@ class SignatureToSave:
     columns: Sequence[FeatureColumn] = ()
     rows: str | None = None
     own_code: OwnCode | None = None
+    made: OwnCode | None = None
 
 
 def save(
@@ -189,6 +192,7 @@ class _Writer:
             module=self._store(module.data, name),
             weights=module.weights,
             own_code=None if signature.own_code is None else self._own_code(signature.own_code),
+            made=None if signature.made is None else self._own_code(signature.made),
         )
 
     def _own_code(self, code: OwnCode) -> str:
@@ -196,7 +200,7 @@ class _Writer:
             data = dumps(code)
         except Exception as exc:
             raise SavedModelError(
-                "What the model computes with text is kept as Python code, and something in it cannot be "
+                "What the host computes for the model is kept as Python code, and something in it cannot be "
                 f"pickled: {exc}. Use no open files and locks in it, or look up text before the model."
             ) from exc
         return self._store(data, "own_code", OWN_CODE)

@@ -27,6 +27,7 @@ class Signature:
         module: The computation: takes a list of weights, and arguments by key.
         weights: The weights, in the order of the module's.
         own_code: What the program's own code computes of features; None for nothing.
+        made: Which features it makes of others before that; None for none.
     """
 
     def __init__(
@@ -37,9 +38,10 @@ class Signature:
         module: Callable[..., Any],
         weights: Sequence[Any],
         own_code: OwnCode | None = None,
+        made: OwnCode | None = None,
     ) -> None:
         self._name, self._record = name, record
-        self._host = HostPart(record, columns, own_code)
+        self._host = HostPart(record, columns, own_code, made)
         self._module, self._weights = module, list(weights)
         self._words = {
             key: None if output.words is None else np.array([word.encode() for word in output.words], object)

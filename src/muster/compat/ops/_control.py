@@ -15,7 +15,7 @@ from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
 from muster.compat.ops._shape import stack
 from muster.compat.ops._value_names import unnamed
-from muster.data import RaggedTensor, SparseTensor
+from muster.data import Placeholder, RaggedTensor, SparseTensor, compute_on_host
 from muster.program.gradients import is_tracing
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
@@ -194,6 +194,8 @@ def numpy_function(
     """
     if func is None:
         return lambda decorated: lambda *arrays: shown_result(numpy_function(decorated, arrays, Tout))
+    if any(isinstance(value, Placeholder) for value in inp):
+        return compute_on_host(numpy_function, (func, inp, Tout), {})
     _refuse_traced(inp)
     return _results(func(*(host_value(value, as_bytes=True) for value in inp)), Tout)
 
@@ -222,6 +224,8 @@ def py_function(
     """Do as `numpy_function`; what the function takes also has ``numpy()``."""
     if func is None:
         return lambda decorated: lambda *arrays: shown_result(py_function(decorated, arrays, Tout))
+    if any(isinstance(value, Placeholder) for value in inp):
+        return compute_on_host(py_function, (func, inp, Tout), {})
     _refuse_traced(inp)
     return _results(func(*(as_host_tensor(host_value(value)) for value in inp)), Tout)
 

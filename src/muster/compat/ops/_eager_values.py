@@ -16,7 +16,17 @@ import numpy as np
 
 from muster.compat.ops._array_shape import ArrayShape
 from muster.compat.ops._patched_classes import get_shape, ref, set_shape
-from muster.data import Dataset, NextValue, compute_for_next, in_dataset_function, note_draw
+from muster.data import (
+    Dataset,
+    NextValue,
+    Placeholder,
+    compute_for_next,
+    compute_on_host,
+    decode_csv,
+    in_dataset_function,
+    note_draw,
+    parse_example,
+)
 from muster.program import HostValue
 from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
@@ -26,6 +36,7 @@ _TEXT = np.dtype(str)
 _OF_VERSION_1 = "muster.compat.v1._old_arguments"
 _OPERATIONS = (f"{__package__}.", _OF_VERSION_1)
 _DRAWING = f"{__package__}._random"
+_TAKE_PLACEHOLDERS = (parse_example, decode_csv)
 
 
 class HostTensor(np.ndarray[Any, Any]):
@@ -289,6 +300,8 @@ def shown_decoded(operation: Callable[..., Any]) -> Callable[..., Any]:
         given = (*args, *options.values())
         if any(isinstance(value, NextValue) and not isinstance(value, left) for value in given):
             return compute_for_next(call, args, options)
+        if operation not in _TAKE_PLACEHOLDERS and any(isinstance(value, Placeholder) for value in given):
+            return operation(*args, **options) if left else compute_on_host(operation, args, options)
         return _with_methods(operation(*args, **options))
 
     return call

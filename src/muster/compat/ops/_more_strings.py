@@ -39,8 +39,16 @@ def encode_base64(input: Text, pad: bool = False, name: str | None = None) -> An
 
 @operation
 def decode_base64(input: Text, name: str | None = None) -> Any:
-    """Return the texts of which `encode_base64` makes these."""
-    return _each(lambda text: base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode(), input)
+    """Return the texts of which `encode_base64` makes these; what is no text, such as images, as bytes."""
+
+    def decoded(text: str) -> str | bytes:
+        found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        try:
+            return found if b"\0" in found else found.decode()
+        except UnicodeDecodeError:
+            return found
+
+    return _each(decoded, input)
 
 
 @operation

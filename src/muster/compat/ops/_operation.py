@@ -1,6 +1,7 @@
 """Let every operation take Keras' variables and symbolic tensors where it takes arrays."""
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, cast
@@ -9,6 +10,7 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
+from muster._errors import DatasetError
 from muster._keras import keras
 from muster.compat.ops._arrays import is_size
 from muster.compat.ops._chosen import Chosen, compute_chosen
@@ -18,9 +20,12 @@ from muster.data import (
     ComputedPlaceholder,
     NextValue,
     Placeholder,
+    PlaceholderCall,
     RaggedTensor,
     SparseTensor,
     compute_for_next,
+    compute_on_host,
+    is_of_host,
     replaced,
 )
 from muster.program import HostValue, known_constants, known_on_host
@@ -64,7 +69,7 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
         if found == _NEXT:
             return cast(Result, compute_for_next(call, args, kwargs))
         if found == _PLACEHOLDER:
-            return cast(Result, _call_on_placeholders(key, args, kwargs))
+            return cast(Result, _call_on_placeholders(call, key, args, kwargs))
         if found == _SYMBOLIC:
             return cast(Result, _call_symbolically(key, args, kwargs))
         if found == _CHOSEN:
@@ -224,11 +229,18 @@ class _Computed(ComputedPlaceholder):
 
     __slots__ = ("tensor",)
 
-    def __init__(self, tensor: Any, sources: list[Placeholder], column_of: Placeholder | None) -> None:
+    def __init__(
+        self,
+        tensor: Any,
+        sources: list[Placeholder],
+        call: PlaceholderCall,
+        number: int,
+        column_of: Placeholder | None,
+    ) -> None:
         def compute(values: Any) -> Any:
             return keras.Function([_INPUTS[source] for source in sources], tensor)(list(values))
 
-        super().__init__(tensor.dtype, tensor.shape, compute, sources, column_of)
+        super().__init__(tensor.dtype, tensor.shape, compute, sources, call, number, column_of)
         self.tensor = tensor
 
 
@@ -236,20 +248,25 @@ class _Computed(ComputedPlaceholder):
 _INPUTS: WeakKeyDictionary[Placeholder, Any] = WeakKeyDictionary()
 
 
-def _call_on_placeholders(key: str, args: Any, kwargs: Any) -> Any:
+def _call_on_placeholders(call: Callable[..., Any], key: str, args: Any, kwargs: Any) -> Any:
+    """Return what stands for results that an exported model computes: in its step, or else on the host."""
     found: list[Placeholder] = []
     replaced((args, kwargs), Placeholder, found.append)
     column_of = _column_of(key, args, kwargs)
-    if column_of is not None and column_of.dtype.kind == "U":
-        return ComputedPlaceholder(str, (*(column_of.shape or ()), 1), _no_text, [column_of], column_of)
-    for each in found:
-        if each.shape is None or each.dtype.kind == "U":
-            raise TypeError(
-                f"{key.rpartition('.')[2]} cannot compute with {each!r}: an exported model computes with "
-                "numbers of a known rank. Give placeholders of numbers a shape; of text there is "
-                "tf.expand_dims(text, -1) alone."
-            )
+    if any(map(is_of_host, found)):
+        return compute_on_host(call, args, kwargs, column_of)
+    try:
+        return _computed_in_step(key, PlaceholderCall(call, args, kwargs), found, column_of)
+    except Exception as exc:
+        try:  # such as numbers that become text
+            return compute_on_host(call, args, kwargs)
+        except DatasetError:
+            raise exc from None
 
+
+def _computed_in_step(
+    key: str, call: PlaceholderCall, found: list[Placeholder], column_of: Placeholder | None
+) -> Any:
     def tensor_of(placeholder: Placeholder) -> Any:
         if isinstance(placeholder, _Computed):
             return placeholder.tensor
@@ -258,7 +275,8 @@ def _call_on_placeholders(key: str, args: Any, kwargs: Any) -> Any:
             _INPUTS[placeholder] = keras.Input(batch_shape=placeholder.shape, dtype=dtype)
         return _INPUTS[placeholder]
 
-    tensors = replaced((args, kwargs), Placeholder, tensor_of)
+    tensors = replaced((call.args, call.kwargs), Placeholder, tensor_of)
+    numbers = itertools.count()
     sources = {
         source: None
         for each in found
@@ -267,7 +285,7 @@ def _call_on_placeholders(key: str, args: Any, kwargs: Any) -> Any:
     return replaced(
         _call_symbolically(key, *tensors),
         keras.KerasTensor,
-        lambda tensor: _Computed(tensor, list(sources), column_of),
+        lambda tensor: _Computed(tensor, list(sources), call, next(numbers), column_of),
     )
 
 
@@ -278,10 +296,6 @@ def _column_of(key: str, args: Any, kwargs: Any) -> Placeholder | None:
     if key != "shape.expand_dims" or axis not in (-1, 1) or not isinstance(of, Placeholder):
         return None
     return of if type(of) is Placeholder and of.shape is not None and len(of.shape) == 1 else None
-
-
-def _no_text(values: Any) -> Any:
-    raise TypeError("A model_fn computes with numbers, and text is for columns alone.")
 
 
 _NEITHER, _VARIABLE, _CHOSEN, _ROWS, _SYMBOLIC, _PLACEHOLDER, _NEXT = range(7)

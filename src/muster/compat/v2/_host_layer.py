@@ -8,7 +8,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._eager_values import shown_result
-from muster.data import NextValue, compute_for_next
+from muster.data import NextValue, Placeholder, compute_for_next, compute_on_host
 
 # Whether a function is tried on texts that stand for any: they need not be in a vocabulary.
 on_example: ContextVar[bool] = ContextVar("muster_on_example", default=False)
@@ -43,6 +43,8 @@ class HostLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
         leaves = inputs if isinstance(inputs, list | tuple) else [inputs]
         if any(isinstance(each, NextValue) for each in leaves):
             return compute_for_next(HostLayer.__call__, (self, inputs), {})
+        if any(isinstance(each, Placeholder) for each in leaves):
+            return compute_on_host(HostLayer.__call__, (self, inputs), {})
         if any(isinstance(each, keras.KerasTensor) for each in leaves):
             return super().__call__(inputs)
         for each in leaves[:2]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from muster.compat.ops._eager_values import shown
 from muster.compat.v2._host_layer import require_host_values
-from muster.data import RaggedTensor
+from muster.data import Placeholder, RaggedTensor, compute_on_host
 from muster.estimator import Words
 from muster.feature_column import buckets
 
@@ -137,6 +137,8 @@ class StaticHashTable:
         """
         if isinstance(keys, jax.core.Tracer) and self.key_dtype.kind in "iu" and self._oov_buckets == 1:
             return self._lookup_in_step(keys)
+        if isinstance(keys, Placeholder):
+            return compute_on_host(self.lookup, (keys,), {})
         require_host_values(self, keys)
         if isinstance(keys, RaggedTensor):
             return keys.with_flat_values(self.lookup(keys.plain_values))

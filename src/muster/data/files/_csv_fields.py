@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from muster.data.files._csv import CsvColumn
+from muster.data.files._host_placeholder import HostPlaceholder
 from muster.data.files._placeholder import ComputedPlaceholder, Parsed, Placeholder
 
 
@@ -44,7 +45,7 @@ def csv_placeholders(
     select_cols: Sequence[int] | None,
 ) -> list[Placeholder]:
     """Return what stands for the fields of lines; arguments as for `decode_csv`."""
-    lines = records.column_of if isinstance(records, ComputedPlaceholder) else records
+    lines = records.column_of if isinstance(records, ComputedPlaceholder | HostPlaceholder) else records
     if lines is None or lines.parsed is not None or lines.shape is None or len(lines.shape) != 1:
         raise TypeError(f"An exported model reads CSV of a vector of lines, got {records!r}.")
     places = range(len(columns)) if select_cols is None else select_cols

@@ -1,11 +1,14 @@
 """Values that an exported model will be given."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from numpy.typing import DTypeLike
 
+from muster.data.pipeline._map import spread
 from muster.data.pipeline._spec import TensorSpec, named_dtype
+from muster.data.pipeline._structure import replaced
 
 
 class Parsed(NamedTuple):
@@ -58,6 +61,23 @@ class Placeholder(TensorSpec):
         """The feature of serialized Examples that it stands for; None if requests give its values."""
         return self._parsed
 
+    def set_shape(self, shape: Iterable[int | None]) -> None:
+        """Say what sizes it has, where they are not known.
+
+        Raises:
+            ValueError: It has others.
+        """
+        given = tuple(shape)
+        known = (None,) * len(given) if self._shape is None else self._shape
+        pairs = list(zip(known, given, strict=False))
+        if len(known) != len(given) or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+            raise ValueError(f"Shapes {known} and {given} are not compatible: {self!r} has the former.")
+        self._shape = tuple(own if size is None else size for own, size in pairs)
+
+    def get_shape(self) -> tuple[int | None, ...] | None:
+        """Return the shape."""
+        return self._shape
+
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -73,6 +93,27 @@ class Placeholder(TensorSpec):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class PlaceholderCall:
+    """A function of what placeholders stand for.
+
+    Attributes:
+        function: Takes and returns arrays, as a function for ``Dataset.map`` does.
+        args: Its arguments, in which placeholders stand for values.
+        kwargs: Its named arguments, likewise.
+    """
+
+    function: Callable[..., Any]
+    args: Any
+    kwargs: Any
+
+    def results(self, value: Callable[[Placeholder], Any]) -> Any:
+        """Return its results, given what returns the value of a placeholder."""
+        args, kwargs = replaced((self.args, self.kwargs), Placeholder, value)
+        found = spread(lambda _: self.function(*args, **kwargs), None)
+        return tuple(found) if isinstance(found, list) else found
+
+
 class ComputedPlaceholder(Placeholder):
     """Stands for values that an exported model computes of those of other placeholders.
 
@@ -81,10 +122,12 @@ class ComputedPlaceholder(Placeholder):
         shape: As for `Placeholder`.
         compute: Returns the values, given those of ``sources`` in their order.
         sources: The placeholders that it needs; each is one that requests fill, or parsed of one.
+        call: What else computes them: on the host, of the values of any placeholders.
+        number: Which of the leaves of its results it is.
         column_of: The source whose values, in a single axis, are its column; None if it has others.
     """
 
-    __slots__ = ("_column_of", "_compute", "_sources")
+    __slots__ = ("_call", "_column_of", "_compute", "_number", "_sources")
 
     def __init__(
         self,
@@ -92,10 +135,23 @@ class ComputedPlaceholder(Placeholder):
         shape: Iterable[int | None],
         compute: Callable[[Sequence[Any]], Any],
         sources: Sequence[Placeholder],
+        call: PlaceholderCall,
+        number: int,
         column_of: Placeholder | None = None,
     ) -> None:
         super().__init__(dtype, shape)
         self._compute, self._sources, self._column_of = compute, tuple(sources), column_of
+        self._call, self._number = call, number
+
+    @property
+    def call(self) -> PlaceholderCall:
+        """What else computes the values: on the host."""
+        return self._call
+
+    @property
+    def number(self) -> int:
+        """Which of the leaves of the results of the call it is."""
+        return self._number
 
     @property
     def sources(self) -> tuple[Placeholder, ...]:

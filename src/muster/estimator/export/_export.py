@@ -144,6 +144,7 @@ def _signatures(
             features=inputs.features(plan.inputs),
             columns=inputs.columns,
             rows=inputs.rows,
+            made=inputs.made,
             own_code=inputs.own_code,
         )
         for name, plan in plans.items()

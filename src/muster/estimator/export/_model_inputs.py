@@ -6,9 +6,10 @@ from typing import Any
 
 import jax
 
-from muster.data import ComputedPlaceholder, Placeholder
+from muster.data import ComputedPlaceholder, HostPlaceholder, Placeholder
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._words import WordNumbers
+from muster.estimator.export._made_features import MadeFeatures, made_features
 from muster.estimator.export._supervised_receivers import AnyReceiver, SupervisedInputReceiver
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._host_part import HostPart, OnHost
@@ -29,7 +30,9 @@ class ModelInputs:
         given_batch: Returns the batch of a model_fn without what the host computes, given arguments by key.
         columns: What the host computes of features.
         rows: The argument with a zero for each row, or None.
-        given: What the host takes, by key: features, and labels under keys of their own.
+        given: What the host takes, by key: features, and labels under keys of their own; and what others are
+            made of.
+        made: Makes other features of these on the host; None for none.
         for_own_code: The features of a model_fn that reads text itself, by key; none for others.
         batch_keys: Their keys in the batch.
         own_code: What the host computes of them; None for nothing.
@@ -42,6 +45,7 @@ class ModelInputs:
     columns: Sequence[FeatureColumn]
     rows: str | None
     given: Mapping[str, Placeholder]
+    made: MadeFeatures | None
     for_own_code: Mapping[str, Placeholder]
     batch_keys: Mapping[str, str]
     own_code: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
@@ -111,12 +115,14 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
     read = {key: each for key, each in steps.items() if key not in computed}
     for_own_code = read | texts if texts else {}
     read |= {name: source for source, name in sources.items()} | named
+    given, made = made_features(given | read)
     return ModelInputs(
         arguments=symbolic_arguments(read, columns, rows),
         given_batch=batch,
         columns=columns,
         rows=rows,
-        given=given | read,
+        given=given,
+        made=made,
         for_own_code=for_own_code,
         batch_keys={key: batch_keys[key] for key in for_own_code},
     )
@@ -134,6 +140,8 @@ def _of_host(key: str, feature: Placeholder) -> Placeholder:
     Raises:
         ValueError: The step is to compute it.
     """
+    if isinstance(feature, HostPlaceholder):
+        return feature.column_of or feature
     if not isinstance(feature, ComputedPlaceholder):
         return feature
     if feature.column_of is None:

@@ -7,15 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.data import TensorSpec
+from muster.data import TensorSpec, sample_texts
 from muster.estimator.export._model_inputs import ModelInputs
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._host_part import HostPart
 from muster.program import HostPlace, host_computed
 from muster.saved_model import Axes, named_axes, symbolic_arguments
 
-# Texts of two examples: words whose number differs, and numbers, for a model_fn that reads these.
-_TEXTS = (("a b", "a b c"), ("1", "2"))
 # How often a model_fn is traced to find out what the host is to do for it.
 _TRACES = 10
 
@@ -68,7 +66,7 @@ def with_own_code(inputs: ModelInputs, trace: Callable[[Batch, HostPart], object
     """
     specs = dict(inputs.for_own_code)
     failures: list[Exception] = []
-    for texts in _TEXTS:
+    for texts in sample_texts():
         examples = [_example(specs, number, text) for number, text in enumerate(texts)]
         try:
             places = _places(inputs, examples[0], trace)
@@ -115,7 +113,7 @@ def _by_batch_key(inputs: ModelInputs, example: Mapping[str, Any]) -> dict[str, 
     return {key: example[name] for name, key in inputs.batch_keys.items()}
 
 
-def _example(specs: Mapping[str, TensorSpec], number: int, text: str) -> dict[str, Any]:
+def _example(specs: Mapping[str, TensorSpec], number: int, text: bytes) -> dict[str, Any]:
     """Return values of features: one of two examples, which differ in all sizes that are free."""
     sizes = {key: _sizes(key, specs, number) for key in specs}
     return {key: _value(key, specs, sizes, text) for key in specs}
@@ -129,10 +127,14 @@ def _sizes(key: str, specs: Mapping[str, TensorSpec], number: int) -> tuple[int,
     )
 
 
-def _value(key: str, specs: Mapping[str, TensorSpec], sizes: Mapping[str, tuple[int, ...]], text: str) -> Any:
+def _value(
+    key: str, specs: Mapping[str, TensorSpec], sizes: Mapping[str, tuple[int, ...]], text: bytes
+) -> Any:
     shape, dtype = sizes[key], specs[key].dtype
     if dtype.kind == "U":
-        return np.full(shape, text)
+        texts = np.empty(shape, object)
+        texts.fill(text)  # np.full drops zeros
+        return _as_text(texts)
     # Whole numbers may be lengths of the rows of another feature.
     longer = [other for other, each in sizes.items() if each[:-1] == shape and specs[other].dtype.kind == "U"]
     fill = sizes[longer[0]][-1] if longer and dtype.kind in "iu" else 1
@@ -164,8 +166,8 @@ def _axes(
 
 
 def _as_text(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return text as input pipelines have it."""
-    if array.dtype.kind != "O":
+    """Return text as input pipelines have it; bytes with zeros, such as those of images, are none."""
+    if array.dtype.kind != "O" or any(b"\0" in each for each in array.ravel().tolist()):
         return array
     words = [each.decode("utf-8", "surrogateescape") for each in array.ravel().tolist()]
     return np.array(words, str).reshape(array.shape)
