@@ -1,11 +1,12 @@
 """Connectionist temporal classification; the numbers are those of TensorFlow 2.15."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
-from muster import TraceError
 
 LOGITS = np.random.default_rng(0).normal(size=(5, 2, 4)).astype(np.float32).round(2)
 STEPS = [5, 3]
@@ -33,8 +34,23 @@ def test_decoders_return_sparse_labels() -> None:
     assert tf.sparse.to_dense(first, -1).numpy().tolist() == [[2, 0], [2, 1]]
     assert tf.sparse.to_dense(second, -1).numpy().tolist() == [[2, 1], [1, -1]]
     np.testing.assert_allclose(found, [[-2.6789, -2.9867], [-1.1394, -1.3911]], atol=1e-4)
-    with pytest.raises(TraceError, match="A CTC decoder needs values that a compiled step computes"):
-        jax.jit(lambda x: tf.nn.ctc_greedy_decoder(x, STEPS)[1])(LOGITS)
+
+
+def test_steps_decode_and_compare_labels() -> None:
+    def step(logits: Any, labels: Any) -> Any:
+        [best], sums = tf.nn.ctc_greedy_decoder(logits, STEPS)
+        [first, _], _ = tf.nn.ctc_beam_search_decoder(logits, STEPS, beam_width=10, top_paths=2)
+        truth = tf.sparse.from_dense(labels)
+        distance = tf.edit_distance(tf.cast(best, tf.int32), truth)
+        exact = tf.edit_distance(first, truth, normalize=False)
+        return tf.sparse.to_dense(best, -1), sums, distance, exact
+
+    labels = np.array([[2, 0, 3, 1], [2, 1, 0, 0]])
+    dense, sums, distance, exact = jax.jit(step)(LOGITS, labels)
+    assert dense.tolist() == [[2, 0, 1, -1, -1], [2, 1, -1, -1, -1]]
+    np.testing.assert_allclose(sums, [[-3.16], [-2.45]], atol=1e-5)
+    np.testing.assert_allclose(distance, [1 / 3, 0])  # of 2, 3, 1: zeros are empty
+    assert exact.tolist() == [2, 0]
 
 
 def test_the_backends_decoder() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
-from muster.compat.ops._needs_values import known
 from muster.compat.ops._operation import operation
 from muster.data import SparseTensor
 from muster.program import SparseRows
@@ -110,8 +109,8 @@ def ctc_greedy_decoder(
         blank_index: The class that stands for no label; None is the last.
 
     Returns:
-        A list of one sparse tensor of shape (batch, most labels), and the negative sums of the largest
-        logits, of shape (batch, 1).
+        A list of one sparse tensor of shape (batch, most labels), in a step (batch, steps), and the negative
+        sums of the largest logits, of shape (batch, 1).
 
     Source: tensorflow/python/ops/ctc_ops.py, ``ctc_greedy_decoder``.
     """
@@ -137,8 +136,8 @@ def ctc_beam_search_decoder(
         top_paths: How many are returned.
 
     Returns:
-        A list of a sparse tensor of shape (batch, most labels) for each path, and their log probabilities, of
-        shape (batch, top_paths).
+        A list of a sparse tensor of shape (batch, most labels) for each path, in a step (batch, steps), and
+        their log probabilities, of shape (batch, top_paths).
 
     Source: tensorflow/python/ops/ctc_ops.py, ``ctc_beam_search_decoder_v2``.
     """
@@ -156,11 +155,16 @@ def _decoded(inputs: Any, lengths: Any, blank: int, **options: Any) -> tuple[lis
     scores = jnp.swapaxes(jnp.asarray(as_array(inputs)), 0, 1)
     steps = jnp.asarray(as_array(lengths), jnp.int32)
     paths, found = keras.ops.ctc_decode(scores, steps, mask_index=blank % scores.shape[-1], **options)
-    return [_sparse(known(path, "A CTC decoder")) for path in paths], found
+    return [_sparse(path) for path in paths], found
 
 
-def _sparse(dense: np.ndarray[Any, Any]) -> SparseTensor:
+def _sparse(dense: Any) -> SparseTensor:
     """Return classes without the places after the last, which are -1."""
+    if isinstance(dense, jax.core.Tracer):
+        columns = jnp.broadcast_to(jnp.arange(dense.shape[1], dtype="int32"), dense.shape)
+        counts = jnp.sum(dense >= 0, axis=1, dtype="int32")
+        return SparseRows(columns, jnp.maximum(dense, 0), counts, dense.shape[1])
+    dense = np.asarray(dense)
     places = np.argwhere(dense >= 0)
     longest = int(places[:, 1].max(initial=-1)) + 1
     return SparseTensor(places, dense[dense >= 0].astype(np.int64), (len(dense), longest))

@@ -45,7 +45,13 @@ def to_dense(
 
 @operation
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
-    """Return the values of an array other than 0, or than empty text."""
+    """Return the values of an array other than 0, or than empty text; in a step, of a matrix."""
+    if isinstance(tensor, jax.core.Tracer) and tensor.ndim == 2:
+        empty = tensor == 0
+        columns = jnp.argsort(empty, axis=1, stable=True)
+        packed = jnp.take_along_axis(tensor, columns, axis=1)
+        counts = jnp.sum(~empty, axis=1, dtype="int32")
+        return SparseRows(columns.astype("int32"), packed, counts, tensor.shape[1])
     array = np.asarray(as_array(tensor))
     there = array != ("" if array.dtype.kind == "U" else b"" if array.dtype.kind in "SO" else 0)
     return SparseTensor(np.argwhere(there), array[there], array.shape)

@@ -5,6 +5,8 @@ Source: keras/src/backend.py of Keras 2.15.
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO
 
@@ -73,12 +75,16 @@ def categorical_focal_crossentropy(
 
 
 def ctc_label_dense_to_sparse(labels: Any, label_lengths: Any) -> SparseTensor:
-    """Return the first labels of each row as a sparse tensor, for input functions.
+    """Return the first labels of each row as a sparse tensor.
 
     Args:
         labels: Shape (batch, longest).
         label_lengths: How many count, of shape (batch,).
     """
+    if isinstance(labels, jax.core.Tracer) or isinstance(label_lengths, jax.core.Tracer):
+        packed, counts = jnp.asarray(labels), jnp.asarray(label_lengths).reshape(-1).astype("int32")
+        columns = jnp.broadcast_to(jnp.arange(packed.shape[1], dtype="int32"), packed.shape)
+        return SparseRows(columns, packed, counts, packed.shape[1])
     rows = np.asarray(labels)
     there = np.arange(rows.shape[1]) < np.asarray(label_lengths)[:, None]
     return SparseTensor(np.argwhere(there), rows[there], rows.shape)
