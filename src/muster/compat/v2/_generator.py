@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._errors import VariableMismatchError
 from muster._keras import keras
 from muster.compat.ops import _stateless
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
 from muster.distribute import Strategy, get_strategy
+from muster.program.variables import current_scope
 
 _GLOBAL: dict[Strategy, "Generator"] = {}
 
@@ -30,9 +32,9 @@ class Generator:
     def __init__(
         self, copy_from: "Generator | None" = None, state: ArrayLike | None = None, alg: object = None
     ) -> None:
-        self._generator = keras.random.SeedGenerator(0)
+        self._generator = _new_state()
         if copy_from is not None:
-            state = copy_from.state
+            state = copy_from.state.value
         if state is None:
             raise ValueError("A generator needs copy_from or state. Use tf.random.Generator.from_seed(seed).")
         self.reset(state)
@@ -137,10 +139,44 @@ class Generator:
 
     def split(self, count: int = 1) -> list["Generator"]:
         """Make generators, and change the own state."""
-        return [Generator(state=seed) for seed in np.asarray(self.make_seeds(count)).T]
+        return [Generator(state=seed) for seed in self.make_seeds(count).T]
 
     def _seed(self) -> jax.Array:
         return self._generator.next()  # type: ignore[no-any-return]
+
+
+class _PassingState:
+    """The state of a generator that exists in one call of a function, and has no variable.
+
+    Attributes:
+        state: The state: what a variable would be.
+        value: Its value.
+    """
+
+    def __init__(self) -> None:
+        self.state = self
+        self.value = jnp.zeros(2, jnp.uint32)
+
+    def assign(self, value: jax.Array) -> None:
+        """Set the value."""
+        self.value = value
+
+    def next(self) -> jax.Array:
+        """Return the value, and go on to the next one."""
+        value = self.value
+        self.value = value + jnp.asarray([0, 1], jnp.uint32)
+        return value
+
+
+def _new_state() -> Any:
+    """Return a new state: in the code of replicas, and of calls that create no variables, a passing one."""
+    scope = current_scope()
+    if scope is not None and scope.replicas is not None:
+        return _PassingState()
+    try:
+        return keras.random.SeedGenerator(0)
+    except VariableMismatchError:
+        return _PassingState()
 
 
 def _state_of(seed: int) -> np.ndarray[Any, Any]:
