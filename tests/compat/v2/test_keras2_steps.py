@@ -81,3 +81,24 @@ def test_labels_of_one_array_belong_to_all_outputs():
     model.compile("sgd", ["mse", "mae"])
     x = np.array([[1.0], [3.0]], np.float32)
     assert model.evaluate(x, np.float32([[0], [0]]), verbose=0)[0] == pytest.approx(5 + 2)
+
+
+def test_a_models_own_loss_may_have_axes():
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
+
+        def call(self, x):
+            return self.dense(x)
+
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None):
+            return tf.reduce_sum(y - y_pred, axis=-1)
+
+    model = Model()
+    model.compile(tf.keras.optimizers.SGD(0.5))
+    x = np.array([[1.0], [2.0], [3.0]], np.float32)
+    history = model.fit(x, x, batch_size=3, epochs=2, verbose=0)
+    # The gradient is that of the sum: 6, and half of it is added to the weight in each step.
+    assert model.get_weights()[0].tolist() == [[6.0]]
+    np.testing.assert_allclose(history.history["loss"], [2.0, -4.0])

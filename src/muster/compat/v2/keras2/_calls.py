@@ -128,15 +128,19 @@ def _give_default(layer: Any) -> None:
 
 
 def _stepping(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``compute_loss_and_updates``, by which Keras trains and evaluates on JAX."""
+    """Wrap ``compute_loss_and_updates``, by which Keras trains and evaluates on JAX.
+
+    The gradient of a loss with axes, as a model's own ``compute_loss`` may return it, is that of its sum.
+    """
 
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = _phase.set(bool(kwargs.get("training", False)))
         try:
-            return original(self, *args, **kwargs)
+            loss, rest = original(self, *args, **kwargs)
         finally:
             _phase.reset(before)
+        return (keras.ops.sum(loss) if len(getattr(loss, "shape", ())) else loss), rest
 
     return run
 
