@@ -83,3 +83,28 @@ def test_lists_that_are_not_as_described(lists, message):
 def test_other_bytes():
     with pytest.raises(DatasetError, match="no tf.train.SequenceExample"):
         train.SequenceExample.FromString(b"other")
+
+
+def test_places_and_values_of_sparse_features():
+    def example(places, values, rows=()):
+        feature = {
+            "at": tf.train.Feature(int64_list=tf.train.Int64List(value=places)),
+            "row": tf.train.Feature(int64_list=tf.train.Int64List(value=rows)),
+            "value": tf.train.Feature(float_list=tf.train.FloatList(value=values)),
+        }
+        return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+    spec = {"x": io.SparseFeature("at", "value", tf.float32, 4)}
+    written = [example([2, 0], [0.5, 1.5]), example([], []), example([3], [2.5])]
+    batch = io.parse_example(written, spec)["x"]
+    assert batch.indices.numpy().tolist() == [[0, 0], [0, 2], [2, 3]]
+    assert tf.sparse.to_dense(batch).numpy().tolist() == [[1.5, 0, 0.5, 0], [0] * 4, [0, 0, 0, 2.5]]
+    alone = io.parse_single_example(written[0], spec)["x"]
+    assert tf.sparse.to_dense(alone).numpy().tolist() == [1.5, 0, 0.5, 0]
+    two = {"x": io.SparseFeature(["row", "at"], "value", tf.float32, [2, 3])}
+    matrix = io.parse_example([example([1, 2], [4.0, 5.0], [1, 0])], two)["x"]
+    assert tf.sparse.to_dense(matrix).numpy().tolist() == [[[0, 0, 5], [0, 4, 0]]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="has 1 values in 'value', and 2 places in 'at'"):
+        io.parse_example([example([0, 1], [1.0])], spec)
+    with pytest.raises(ValueError, match="a size for each axis"):
+        io.SparseFeature("at", "value", tf.float32, [1, 2])

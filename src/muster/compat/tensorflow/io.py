@@ -19,6 +19,7 @@ from muster.compat.v2._sparse_messages import deserialize_many_sparse as deseria
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
 from muster.data import RaggedFeature as RaggedFeature
+from muster.data import SparseFeature as SparseFeature
 from muster.data import TFRecordOptions as TFRecordOptions
 from muster.data import TFRecordWriter as TFRecordWriter
 from muster.data import VarLenFeature as VarLenFeature

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from muster._errors import DatasetError
 from muster.data.files._example import feature_values, read_example
 from muster.data.files._placeholder import Parsed, Placeholder
+from muster.data.files._sparse_feature import SparseFeature, sparse_tensor
 from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import named_dtype, object_array, short_dtype
@@ -175,7 +176,8 @@ class RaggedFeature:
 
 
 _Dense = FixedLenFeature | FixedLenSequenceFeature
-Spec = _Dense | VarLenFeature | RaggedFeature
+OneFeature = _Dense | VarLenFeature | RaggedFeature
+Spec = OneFeature | SparseFeature
 
 
 def parse_single_example(
@@ -185,7 +187,7 @@ def parse_single_example(
 
     Args:
         serialized: The bytes of an Example.
-        features: Name -> `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
+        features: Name -> `FixedLenFeature`, `FixedLenSequenceFeature`, `VarLenFeature` or `SparseFeature`.
         example_names: The name of the example, for errors.
         name: Ignored.
 
@@ -201,7 +203,10 @@ def parse_single_example(
     example = read_example(serialized)
     place = f" of {example_names}" if example_names else ""
     return {
-        key: _single(key, spec, example.get(_name_of(key, spec)), place) for key, spec in features.items()
+        key: _sparse_feature(key, spec, [example], [place], alone=True)
+        if isinstance(spec, SparseFeature)
+        else _single(key, spec, example.get(_name_of(key, spec)), place)
+        for key, spec in features.items()
     }
 
 
@@ -239,15 +244,17 @@ def parse_example(
         names = [f" of {name}" for name in example_names]
     examples = [read_example(row) for row in rows]
     return {
-        key: parse_rows(key, spec, [example.get(_name_of(key, spec)) for example in examples], names)
+        key: _sparse_feature(key, spec, examples, names)
+        if isinstance(spec, SparseFeature)
+        else parse_rows(key, spec, [example.get(_name_of(key, spec)) for example in examples], names)
         for key, spec in features.items()
     }
 
 
 def _placeholder(examples: Placeholder, key: str, spec: Spec) -> Placeholder:
     parsed = Parsed(examples, key, spec)
-    if isinstance(spec, RaggedFeature):
-        raise TypeError(f"An exported model reads no RaggedFeature: use VarLenFeature for {key!r}.")
+    if isinstance(spec, RaggedFeature | SparseFeature):
+        raise TypeError(f"An exported model reads no {type(spec).__name__}: use VarLenFeature for {key!r}.")
     if isinstance(spec, VarLenFeature):
         return Placeholder(spec.dtype, None, key, parsed=parsed)
     items: Any = spec.shape
@@ -268,7 +275,7 @@ def _check(features: Mapping[str, Spec]) -> None:
         if not isinstance(spec, Spec):
             raise TypeError(
                 f"The feature {key!r} is described by {spec!r}. There are FixedLenFeature, VarLenFeature, "
-                "RaggedFeature and FixedLenSequenceFeature, which pads."
+                "SparseFeature, RaggedFeature and FixedLenSequenceFeature, which pads."
             )
         if isinstance(spec, FixedLenSequenceFeature) and not spec.allow_missing:
             raise ValueError(
@@ -277,7 +284,7 @@ def _check(features: Mapping[str, Spec]) -> None:
             )
 
 
-def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
+def _single(key: str, spec: OneFeature, found: Any, place: str) -> Any:
     if isinstance(spec, VarLenFeature):
         values = _array(spec.items, _values(key, spec.items, found, place))
         return SparseTensor(np.arange(len(values))[:, None], values, (len(values),))
@@ -289,7 +296,7 @@ def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
     return _array(spec, values).reshape(shaped)[()]
 
 
-def parse_rows(key: str, spec: Spec, found: list[Any], places: list[str]) -> Any:
+def parse_rows(key: str, spec: OneFeature, found: list[Any], places: list[str]) -> Any:
     if isinstance(spec, VarLenFeature):
         return _sparse(
             spec,
@@ -314,6 +321,21 @@ def _sparse(spec: VarLenFeature, rows: list[Any]) -> SparseTensor:
     columns = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     indices = np.stack([np.repeat(np.arange(len(rows)), lengths), columns], axis=1)
     return SparseTensor(indices, _joined(spec.items, rows), (len(rows), lengths.max(initial=0)))
+
+
+def _sparse_feature(
+    key: str,
+    spec: SparseFeature,
+    examples: Sequence[Mapping[str, Any]],
+    places: list[str],
+    alone: bool = False,
+) -> SparseTensor:
+    def read(name: str, dtype: DTypeLike) -> list[np.ndarray[Any, Any]]:
+        items = VarLenFeature(dtype).items
+        pairs = zip(examples, places, strict=True)
+        return [_array(items, _values(name, items, example.get(name), place)) for example, place in pairs]
+
+    return sparse_tensor(key, spec, read, alone)
 
 
 def _joined(spec: _Dense, rows: list[Any]) -> np.ndarray[Any, Any]:

@@ -21,11 +21,13 @@ from muster.data.files._example import (
 from muster.data.files._parse_example import (
     FixedLenFeature,
     FixedLenSequenceFeature,
+    OneFeature,
     Spec,
     VarLenFeature,
     parse_rows,
     parse_single_example,
 )
+from muster.data.files._sparse_feature import SparseFeature
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,13 @@ def parse_single_sequence_example(
     for key, spec in (sequence_features or {}).items():
         if isinstance(spec, FixedLenFeature):
             raise ValueError(f"The list {key!r} is described by {spec!r}: use FixedLenSequenceFeature.")
+        if isinstance(spec, SparseFeature):
+            raise ValueError(f"The list {key!r} is described by {spec!r}: use VarLenFeature.")
         found[key] = _steps(key, spec, lists, f" of {example_name}" if example_name else "")
     return context, found
 
 
-def _steps(key: str, spec: Spec, lists: Any, place: str) -> Any:
+def _steps(key: str, spec: OneFeature, lists: Any, place: str) -> Any:
     steps = list(lists[key].feature) if key in lists else []
     if isinstance(spec, FixedLenSequenceFeature):
         if key not in lists and not spec.allow_missing:

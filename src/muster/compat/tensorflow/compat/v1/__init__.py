@@ -353,6 +353,7 @@ from muster.compat.v1.rnn import reverse_sequence as reverse_sequence
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
 from muster.data import Placeholder as _Placeholder
+from muster.data import SparseFeature as SparseFeature
 from muster.data import VarLenFeature as VarLenFeature
 
 placeholder = _Placeholder
