@@ -107,3 +107,43 @@ def test_words_of_a_file_by_their_numbers(tmp_path):
     assert table.lookup([2, 0, 7]).tolist() == ["c", "a", "?"]
     short = lookup.index_to_string_table_from_file(tmp_path / "words.txt", vocab_size=1)
     assert short.lookup([0, 1]).tolist() == ["a", "UNK"]
+
+
+def test_tables_change():
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, default_value=-1)
+    table.insert(tf.constant(["a", "b"]), tf.constant([1, 2], tf.int64))
+    table.insert("b", 5)
+    found = table.lookup(tf.constant([["a", "b"], ["c", "a"]]))
+    assert (found.numpy().tolist(), found.dtype) == ([[1, 5], [-1, 1]], tf.int64)
+    assert table.lookup(["c", "b"], dynamic_default_values=[7, 8]).numpy().tolist() == [7, 5]
+    assert table[tf.ragged.constant([["a"], ["x", "b"]])].to_list() == [[1], [-1, 5]]
+    table.remove(["a", "z"])
+    keys, values = table.export()
+    assert (keys.numpy().tolist(), values.numpy().tolist(), int(table.size())) == ([b"b"], [5], 1)
+    with pytest.raises(ValueError, match=r"Expected shape \[2\] for value, got \[1\]"):
+        table.insert(["a", "b"], [1])
+
+
+def test_values_of_tables_are_vectors():
+    table = tf.lookup.experimental.DenseHashTable(
+        tf.int64, tf.float32, default_value=[0.0, 0.0], empty_key=-1, deleted_key=-2
+    )
+
+    @tf.function
+    def count(key):
+        table.insert(key, table.lookup(key) + 1.0)
+        return table.lookup(key)
+
+    counted = [count(tf.constant([3], tf.int64)).numpy().tolist() for _ in range(2)]
+    assert counted == [[[1, 1]], [[2, 2]]]
+    with pytest.raises(ValueError, match="Using the deleted_key as a table key is not allowed"):
+        table.lookup([-2])
+    with pytest.raises(ValueError, match="must have the same shape, and be different"):
+        tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, 0, empty_key=1, deleted_key=1)
+
+
+def test_a_dataset_looks_up_what_a_table_has():
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int32, default_value=0)
+    table.insert(["a"], [3])
+    found = tf.data.Dataset.from_tensor_slices(["a", "b"]).map(table.lookup)
+    assert [int(each) for each in found] == [3, 0]
