@@ -133,3 +133,13 @@ def test_qualities_of_jpeg() -> None:
     assert tf.image.random_jpeg_quality(IMAGE, 50, 90).shape == IMAGE.shape
     with pytest.raises(ValueError, match="Qualities"):
         tf.image.random_jpeg_quality(IMAGE, 90, 50)
+
+
+def test_similarity_at_several_scales():
+    one = np.arange(2 * 48 * 50).reshape(2, 48, 50, 1) % 97 / 97.0
+    other = one * 0.9 + 0.05 * np.cos(np.arange(one.size)).reshape(one.shape)
+    one, other = one.astype("float32"), other.astype("float32")
+    few = tf.image.ssim_multiscale(one, other, 1.0, power_factors=[0.3, 0.3, 0.4], filter_size=7)
+    np.testing.assert_allclose(few, [0.956983, 0.958318], atol=1e-5)
+    large = [tf.tile(each, [1, 4, 4, 1]) for each in (one, other)]
+    np.testing.assert_allclose(tf.image.ssim_multiscale(*large, 1.0), [0.966908, 0.967925], atol=1e-5)

@@ -1,5 +1,6 @@
 """``tf.image``: colours, brightness and contrast of images, and how alike images are."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -219,6 +220,61 @@ def ssim(
     """
     (one, own), (other, _) = _in_floats(img1), _in_floats(img2)
     most = max_val if own.kind == "f" else max_val / np.iinfo(own).max
+    similar, _ = _similarities(one, other, most, filter_size, filter_sigma, k1, k2)
+    return jnp.mean(similar, -1) if return_index_map else jnp.mean(jnp.mean(similar, (-3, -2)), -1)
+
+
+@operation
+def ssim_multiscale(
+    img1: ArrayLike,
+    img2: ArrayLike,
+    max_val: float,
+    power_factors: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+) -> Array:
+    """Return the structural similarity of images at several scales, each half of the one before.
+
+    Args:
+        img1: Images, of shape (..., height, width, channels).
+        img2: Likewise.
+        max_val: The difference of the largest and the smallest value that images may have.
+        power_factors: The weight of each scale, the finest first.
+        filter_size: As for `ssim`, and so the others.
+        filter_sigma: As for `ssim`.
+        k1: As for `ssim`.
+        k2: As for `ssim`.
+
+    Source: tensorflow/python/ops/image_ops_impl.py, ``ssim_multiscale``.
+    """
+    (one, own), (other, _) = _in_floats(img1), _in_floats(img2)
+    most = max_val if own.kind == "f" else max_val / np.iinfo(own).max
+    parts = []
+    for scale in range(len(power_factors)):
+        if scale:
+            one, other = _halved(one), _halved(other)
+        maps = _similarities(one, other, most, filter_size, filter_sigma, k1, k2)
+        similar, structure = (jnp.maximum(jnp.mean(each, (-3, -2)), 0) for each in maps)
+        parts.append(similar if scale == len(power_factors) - 1 else structure)
+    powers = [part**power for part, power in zip(parts, power_factors, strict=True)]
+    return jnp.mean(jnp.prod(jnp.stack(powers), 0), -1)
+
+
+def _halved(image: Any) -> Any:
+    """Return the means of squares of two by two, with the last row and column again if they are odd."""
+    *batch, height, width, channels = image.shape
+    even = [(0, 0)] * len(batch) + [(0, height % 2), (0, width % 2), (0, 0)]
+    padded = jnp.pad(image, even, mode="symmetric")
+    squares = padded.reshape(*batch, (height + 1) // 2, 2, (width + 1) // 2, 2, channels)
+    return squares.mean((-4, -2))
+
+
+def _similarities(
+    one: Any, other: Any, most: float, filter_size: int, filter_sigma: float, k1: float, k2: float
+) -> tuple[Any, Any]:
+    """Return how similar images are at each place, and how similar apart from their luminance."""
     places = np.arange(filter_size) - (filter_size - 1) / 2
     line = np.exp(-np.square(places) / (2 * filter_sigma**2))
     line = (line / line.sum()).astype(np.float32)
@@ -234,5 +290,4 @@ def ssim(
     product, squares = mean1 * mean2 * 2, mean1**2 + mean2**2
     luminance = (product + c1) / (squares + c1)
     structure = (smooth(one * other) * 2 - product + c2) / (smooth(one**2 + other**2) - squares + c2)
-    similar = luminance * structure
-    return jnp.mean(similar, -1) if return_index_map else jnp.mean(jnp.mean(similar, (-3, -2)), -1)
+    return luminance * structure, structure

@@ -217,6 +217,7 @@ from muster.compat.tensorflow import nest as nest
 from muster.compat.tensorflow import nn as nn
 from muster.compat.tensorflow import optimizers as optimizers
 from muster.compat.tensorflow import profiler as profiler
+from muster.compat.tensorflow import quantization as quantization
 from muster.compat.tensorflow import ragged as ragged
 from muster.compat.tensorflow import random as random
 from muster.compat.tensorflow import saved_model as saved_model

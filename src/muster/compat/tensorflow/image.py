@@ -33,6 +33,7 @@ from muster.compat.ops._image_colors import rgb_to_hsv as rgb_to_hsv
 from muster.compat.ops._image_colors import rgb_to_yuv as rgb_to_yuv
 from muster.compat.ops._image_colors import sobel_edges as sobel_edges
 from muster.compat.ops._image_colors import ssim as ssim
+from muster.compat.ops._image_colors import ssim_multiscale as ssim_multiscale
 from muster.compat.ops._image_colors import total_variation as total_variation
 from muster.compat.ops._image_more import extract_glimpse as extract_glimpse
 from muster.compat.ops._image_more import non_max_suppression_overlaps as non_max_suppression_overlaps
