@@ -13,6 +13,8 @@ from muster.compat.v2._older_layers import AbstractRNNCell as AbstractRNNCell
 from muster.compat.v2._older_layers import LocallyConnected1D as LocallyConnected1D
 from muster.compat.v2._older_layers import LocallyConnected2D as LocallyConnected2D
 from muster.compat.v2._older_layers import ThresholdedReLU as ThresholdedReLU
+from muster.compat.v2._random_sizes import RandomHeight as RandomHeight
+from muster.compat.v2._random_sizes import RandomWidth as RandomWidth
 from muster.compat.v2._saved_layer import TFSMLayer as TFSMLayer
 from muster.compat.v2._text_vectorization import TextVectorization as TextVectorization
 from muster.feature_column import DenseFeatures as DenseFeatures
@@ -30,6 +32,8 @@ experimental = _Names(
         HashedCrossing=HashedCrossing,
         Hashing=Hashing,
         IntegerLookup=IntegerLookup,
+        RandomHeight=RandomHeight,
+        RandomWidth=RandomWidth,
         StringLookup=StringLookup,
         TextVectorization=TextVectorization,
         **{name: getattr(keras.layers, name) for name in _PREPROCESSING},
@@ -49,6 +53,8 @@ def __getattr__(name: str) -> Any:
         "IntegerLookup",
         "LocallyConnected1D",
         "LocallyConnected2D",
+        "RandomHeight",
+        "RandomWidth",
         "StringLookup",
         "TFSMLayer",
         "TextVectorization",
