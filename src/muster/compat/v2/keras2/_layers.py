@@ -85,13 +85,15 @@ def _of_one_size(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def init(self: Any, shape: Any = None, batch_size: Any = None, dtype: Any = None, **kwargs: Any) -> None:
         # Keras reads this signature, and cannot tell *args.
-        if kwargs.get("ragged"):
+        is_ragged = bool(kwargs.pop("ragged", False))
+        if is_ragged and dtype is not None and keras.backend.standardize_dtype(dtype) == "string":
             raise ValueError(
-                "Models take arrays, and Input(ragged=True) has no rows of one length. Leave it out, give "
-                "the model x.to_tensor(), and let the embedding have mask_zero=True."
+                "Input(ragged=True) has numbers here: rows of text become those in Dataset.map, by the layer "
+                "that takes them."
             )
         shape = (shape,) if isinstance(shape, int) else shape
         original(self, shape=shape, batch_size=batch_size, dtype=dtype, **kwargs)
+        self.ragged = is_ragged  # see _ragged_models
 
     return init
 

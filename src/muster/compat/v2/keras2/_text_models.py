@@ -21,6 +21,7 @@ from muster._keras import keras
 from muster.compat.ops._operation import Operation
 from muster.compat.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
 from muster.compat.v2.keras2._column_models import ColumnPart, column_part
+from muster.compat.v2.keras2._ragged_models import RaggedPart, ragged_part
 from muster.compat.v2.keras2._text_calls import holds_text_of_steps, passing_text
 from muster.data import (
     Dataset,
@@ -244,7 +245,7 @@ def _on_host(operation: Any) -> Callable[..., Any]:
     return run
 
 
-def _mapped(split: TextSplit | ColumnPart, data: Any) -> Any:
+def _mapped(split: TextSplit | ColumnPart | RaggedPart, data: Any) -> Any:
     """Return data for `fit`, or its inputs, with what the steps get in place of text."""
 
     def each(batch: Any) -> Any:
@@ -297,7 +298,7 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
             )
         if isinstance(self, keras.Sequential) and "x" in given:
             given["x"] = _build(self, given["x"])
-        split = split_of(self) or column_part(self)
+        split = split_of(self) or column_part(self) or ragged_part(self)
         if split is None or given.get("_use_cached_eval_dataset"):  # by fit, whose validation data are mapped
             return original(self, *args[count:], **given)
         if isinstance(split, TextSplit) and original.__name__ in ("fit", "train_on_batch"):
