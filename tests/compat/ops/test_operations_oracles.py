@@ -33,7 +33,8 @@ ELSEWHERE = {
     "test_nn": "embedding_lookup_sparse safe_embedding_lookup_sparse",
     "test_edit_distance": "edit_distance",
     "test_more_images": "adjust_jpeg_quality extract_glimpse non_max_suppression_ rgb_to_yiq "
-    "sample_distorted_bounding_box ssim_multiscale stateless_sample_distorted_bounding_box yiq_to_rgb yuv_to_rgb",
+    "sample_distorted_bounding_box ssim_multiscale stateless_sample_distorted_bounding_box yiq_to_rgb "
+    "yuv_to_rgb",
     "test_cosines_and_windows": "idct inverse_mdct irfft3d kaiser_ mdct rfft3d vorbis_window",
     "test_image_random": "random_ stateless_random_",
 }

@@ -74,12 +74,12 @@ class LinearOperator:
             shape = (*jnp.broadcast_shapes(dense.shape[:-2], rhs.shape[:-2]), *dense.shape[-2:])
             factor = jnp.broadcast_to(jnp.linalg.cholesky(dense), shape)
             values = jnp.broadcast_to(rhs, (*shape[:-2], *rhs.shape[-2:]))
-            return jax.scipy.linalg.cho_solve((factor, True), values)  # type: ignore[no-any-return]
-        return jnp.linalg.solve(dense, rhs)
+            return jax.scipy.linalg.cho_solve((factor, True), values)
+        return jnp.linalg.solve(dense, rhs)  # type: ignore[no-any-return]
 
     def _rsolve(self, rhs: jax.Array) -> jax.Array:
         """Solve with the adjoint."""
-        return jnp.linalg.solve(adjoint_of(self.to_dense()), rhs)
+        return jnp.linalg.solve(adjoint_of(self.to_dense()), rhs)  # type: ignore[no-any-return]
 
     def _shape(self) -> tuple[int, ...]:
         return tuple(jax.eval_shape(self.to_dense).shape)
@@ -188,7 +188,7 @@ class LinearOperator:
 
     def diag_part(self, name: str = "diag_part") -> jax.Array:
         """Return the diagonal."""
-        return jnp.diagonal(self.to_dense(), axis1=-2, axis2=-1)
+        return jnp.diagonal(self.to_dense(), axis1=-2, axis2=-1)  # type: ignore[no-any-return]
 
     def trace(self, name: str = "trace") -> jax.Array:
         """Return the sum of the diagonal."""
@@ -196,11 +196,11 @@ class LinearOperator:
 
     def determinant(self, name: str = "det") -> jax.Array:
         """Return the determinant."""
-        return jnp.linalg.det(self.to_dense())
+        return jnp.linalg.det(self.to_dense())  # type: ignore[no-any-return]
 
     def log_abs_determinant(self, name: str = "log_abs_det") -> jax.Array:
         """Return the logarithm of the absolute value of the determinant."""
-        return jnp.linalg.slogdet(self.to_dense())[1]
+        return jnp.linalg.slogdet(self.to_dense())[1]  # type: ignore[no-any-return]
 
     def add_to_tensor(self, x: ArrayLike, name: str = "add_to_tensor") -> jax.Array:
         """Return the sum with matrices."""
@@ -210,7 +210,7 @@ class LinearOperator:
         """Return the eigenvalues of a self-adjoint operator, in ascending order."""
         if not self.is_self_adjoint:
             raise NotImplementedError("Only self-adjoint matrices are supported.")
-        return jnp.linalg.eigvalsh(self.to_dense())
+        return jnp.linalg.eigvalsh(self.to_dense())  # type: ignore[no-any-return]
 
     def cond(self, name: str = "cond") -> jax.Array:
         """Return the condition number: that of the largest and the smallest singular value."""
@@ -290,7 +290,8 @@ class OfOthers(LinearOperator):
         if not operators:
             raise ValueError(f"{type(self).__name__} needs a list of one or more operators.")
         self.operators = list(operators)
-        super().__init__(self.operators[0].dtype, None, *options, name)
+        non_singular, self_adjoint, positive, square = options
+        super().__init__(self.operators[0].dtype, None, non_singular, self_adjoint, positive, square, name)
 
     def _all(self, what: str) -> bool | None:
         return True if all(getattr(each, what) for each in self.operators) else None

@@ -249,7 +249,7 @@ class LinearOperatorKronecker(OfOthers):
         self.is_positive_definite = self.is_positive_definite or self._all("is_positive_definite")
 
     def to_dense(self, name: str = "to_dense") -> jax.Array:
-        made, *others = (each.to_dense() for each in self.operators)
+        made, *others = [each.to_dense() for each in self.operators]
         for each in others:
             product = made[..., :, None, :, None] * each[..., None, :, None, :]
             made = product.reshape(
@@ -257,7 +257,7 @@ class LinearOperatorKronecker(OfOthers):
                 product.shape[-4] * product.shape[-3],
                 product.shape[-2] * product.shape[-1],
             )
-        return made
+        return made  # type: ignore[no-any-return]
 
     def log_abs_determinant(self, name: str = "log_abs_det") -> jax.Array:
         rows = self._shape()[-1]
