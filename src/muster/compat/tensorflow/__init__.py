@@ -263,6 +263,7 @@ from muster.compat.v1.logging import get_logger as get_logger
 from muster.compat.v2._dataset_loops import refusing as _refusing_long_loops
 from muster.compat.v2._device import device as device
 from muster.compat.v2._function import function as function
+from muster.compat.v2._function import with_branches as _with_branches
 from muster.compat.v2._initializers import random_normal_initializer as random_normal_initializer
 from muster.compat.v2._initializers import random_uniform_initializer as random_uniform_initializer
 from muster.compat.v2._module import Module as Module
@@ -284,6 +285,8 @@ from muster.data import SparseTensorSpec as SparseTensorSpec
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import IndexedSlices as IndexedSlices
 from muster.program import GradientTape as GradientTape
+from muster.program import gradients as gradients
+from muster.program.trace import Mending as _Mending
 
 initializers = _keras.keras.initializers
 newaxis = None
@@ -303,6 +306,7 @@ _Dataset.__iter__ = _refusing_long_loops(_Dataset.__iter__)  # type: ignore[meth
 _Dataset.as_numpy_iterator = _numpy_elements(_Dataset.as_numpy_iterator)  # type: ignore[method-assign,assignment]
 _Dataset.cardinality = _shown_count(_Dataset.cardinality)  # type: ignore[method-assign,assignment]
 _FunctionArguments.shown = staticmethod(_shown_argument)
+_Mending.mend = staticmethod(_with_branches)
 _importable_as(f"{__name__}.keras", _keras.keras)
 _provide_private_modules(_sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])

@@ -18,6 +18,7 @@ from muster._keras import keras
 from muster.compat.ops._both_ways import assigned, both_ways
 from muster.compat.ops._eager_values import HostText, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
+from muster.compat.ops._rewritten_branches import rewrite
 from muster.compat.v2._dataset_loops import LongLoopError, long_loops_refused
 from muster.compat.v2._deferred import is_waiting
 from muster.compat.v2._extension_type import ExtensionType
@@ -43,6 +44,11 @@ _IN_A_LOOP = (
     "is compiled, and leave the decorator out here."
 )
 _LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, keras, muster))
+# What calls code that cannot run uncompiled.
+_ALWAYS_COMPILED = [
+    str(Path(muster.__file__).parent / "distribute" / part)
+    for part in ("functions/_traced_calls.py", "fit/_stateful_step.py")
+]
 
 
 def needed_value(exc: BaseException | None) -> BaseException | None:
@@ -122,6 +128,20 @@ class Function(CompiledFunction):
                 f"{place_of(exc)}."
             )
             raise
+
+
+def with_branches(error: BaseException) -> bool:
+    """Rewrite a function that failed in the code of replicas or of `fit` since it branches on a tensor.
+
+    Others run uncompiled. Returns whether it was rewritten.
+    """
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, jax.errors.TracerBoolConversionError):
+        found = found.__cause__ or found.__context__
+    if found is None:
+        return False
+    passed = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return not passed.isdisjoint(_ALWAYS_COMPILED) and rewrite(found, _LIBRARIES)
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:

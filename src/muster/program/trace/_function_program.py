@@ -1,7 +1,7 @@
 """Trace a function of variables that live outside of it into a pure step."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +18,22 @@ from muster.program.trace._recording import Recording, recording_of
 from muster.program.variables._keras_internals import set_values
 
 Static = TypeVar("Static")
+# How often code is mended until it can be traced.
+_MOST_MENDED = 20
 
 
 def reduced_path(path: str) -> str:
     """Return the path under which a step returns a per-replica variable, reduced over the replicas."""
     return f"{path} of all replicas"
+
+
+class Mending:
+    """Holds what mends the code of functions that cannot be traced; None for nothing.
+
+    It takes the error of a run, and returns whether another may succeed.
+    """
+
+    mend: ClassVar[Callable[[Exception], bool] | None] = None
 
 
 class FunctionProgram(Generic[Static]):
@@ -68,7 +79,7 @@ class FunctionProgram(Generic[Static]):
         gathers = Gathers()
         self._recording: Recording | None = None
         try:
-            first = self._recorded(args, may_create=True, gathers=gathers, given=given)
+            first = self._first_recorded(args, gathers, given)
         except Exception:
             if not gathers.made:
                 raise
@@ -84,6 +95,16 @@ class FunctionProgram(Generic[Static]):
         self.assigned = scope.assignments.counts(self.used)
         self.strategy = scope.strategy or first.strategy
         self.has_labels = scope.has_labels
+
+    def _first_recorded(self, args: Sequence[Any], gathers: Gathers, given: Sequence[Any]) -> FunctionScope:
+        """Run the function for the first time; again as long as what fails is mended."""
+        for _ in range(_MOST_MENDED):
+            try:
+                return self._recorded(args, may_create=True, gathers=gathers, given=given)
+            except Exception as exc:
+                if Mending.mend is None or not Mending.mend(exc):
+                    raise
+        return self._recorded(args, may_create=True, gathers=gathers, given=given)
 
     def _recorded(
         self, args: Sequence[Any], *, may_create: bool, gathers: Gathers, given: Sequence[Any] = ()

@@ -190,6 +190,10 @@ class FunctionScope(VariableScope):
         if self.replicas is not None and variable.trainable:
             self._require_owner(variable)
         if self.replicas is not None and not self.is_in_sync and spec.kind is VariableKind.OTHER:
+            if self.taken is not None:  # all replicas are to assign, and not only those that take this way
+                self.taken.unreduced[id(variable)] = is_adding()
+                with self.in_sync():
+                    return self.assign(variable, value)
             value = _reduce_assigned(self.replicas, spec, before, value)
             with self.in_sync():
                 return self.assign(variable, value)

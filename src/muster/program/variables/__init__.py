@@ -1,6 +1,7 @@
 """Bind Keras variables to state while code is traced."""
 
 from muster.program.variables._assigned_weights import layers_assign_weights as layers_assign_weights
+from muster.program.variables._assignments import Branch as Branch
 from muster.program.variables._by_identity import ByIdentity as ByIdentity
 from muster.program.variables._initial_rows import ShardInfo as ShardInfo
 from muster.program.variables._initial_rows import initial_rows as initial_rows

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -41,11 +42,36 @@ class Assignments:
         return {spec.path for spec, v in pairs if len(self.earlier(v)) == self._increments[id(v)] == 1}
 
 
+@dataclass
+class Branch:
+    """What a way through the code that may not be taken assigns to variables, by their ids.
+
+    Attributes:
+        assigned: The variable, and its value at the end.
+        unreduced: Those to which each replica assigns, which is still to be reduced: whether it has added.
+        diverged: Those that replicas have assigned different values to.
+    """
+
+    assigned: dict[int, tuple[Any, jax.Array]] = field(default_factory=dict)
+    unreduced: dict[int, bool] = field(default_factory=dict)
+    diverged: set[int] = field(default_factory=set)
+
+
 class DivergedValues:
     """Records which variables replicas have assigned different values to, until it reduces them."""
 
     def __init__(self) -> None:
         self._before: dict[int, jax.Array] = {}
+
+    def copy(self) -> "DivergedValues":
+        """Return a record of the same, which goes on by itself."""
+        made = DivergedValues()
+        made._before.update(self._before)
+        return made
+
+    def has(self, key: int) -> bool:
+        """Return whether the values of the variable of an id may differ now."""
+        return key in self._before
 
     def note(self, variable: Any, before: jax.Array) -> None:
         """Note that a variable's value, so far `before` on all replicas, may differ from now on."""

@@ -22,7 +22,7 @@ from muster._keras import keras
 from muster._user_code import no_stop_iteration
 from muster.program._replicas import Replicas
 from muster.program.passes._assigned import assigned
-from muster.program.variables._assignments import Assignments, DivergedValues
+from muster.program.variables._assignments import Assignments, Branch, DivergedValues
 from muster.program.variables._held_updates import HeldUpdate
 from muster.program.variables._initial_values import donatable_copy
 from muster.program.variables._keras_internals import without_scope
@@ -92,6 +92,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         shared: What parts of the code that do not know each other share, by key.
         updates: The assignments that `holding_updates` holds back.
         read_by: The variables that are read are added to each of these, by their ids.
+        taken: The way through the code that is traced now, if it may not be taken.
     """
 
     def __init__(self, replicas: Replicas | None = None) -> None:
@@ -109,6 +110,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.shared: dict[Any, Any] = {}
         self.updates: list[HeldUpdate] = []
         self.read_by: list[dict[int, Any]] = []
+        self.taken: Branch | None = None
         self._holds_updates = False
         self._diverged = DivergedValues()
         self.is_in_sync = False
@@ -260,6 +262,49 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             self.state_mapping[id(variable)] = seed
             self.trace_keys.note_change()
             self._diverged.note(variable, seed)
+
+    @contextlib.contextmanager
+    def branch(self) -> Iterator[Branch]:
+        """Run code of which it is not known whether it will run: it leaves the variables as they are.
+
+        Yields:
+            What it assigns to variables, at the end of the ``with`` block.
+        """
+        before, outer = dict(self.state_mapping), (self.assignments, self._diverged, self.taken)
+        self.assignments, self._diverged = Assignments(), self._diverged.copy()
+        self.taken = branch = Branch()
+        try:
+            yield branch
+            for _, variable in self.table.pairs:
+                value = self.state_mapping.get(id(variable))
+                if value is not None and value is not before.get(id(variable)):
+                    branch.assigned[id(variable)] = variable, value
+            branch.diverged.update(key for key in branch.assigned if self._diverged.has(key))
+        finally:
+            self.state_mapping.clear()
+            self.state_mapping.update(before)
+            self.assignments, self._diverged, self.taken = outer
+            self.trace_keys.note_change()
+
+    def assign_chosen(self, variable: Any, value: jax.Array, branches: Iterable[Branch]) -> None:
+        """Assign what one of several ways through the code has assigned to a variable, or what it had before.
+
+        Args:
+            variable: The variable.
+            value: The value.
+            branches: What each of the ways assigned.
+        """
+        key, taken = id(variable), list(branches)
+        if any(key in each.unreduced for each in taken):
+            if any(each.unreduced.get(key) for each in taken):
+                variable.assign_add(value - self.get_current_value(variable))
+            else:
+                variable.assign(value)
+            return
+        self.state_mapping.setdefault(key, self.get_current_value(variable))
+        is_same = not any(key in each.diverged for each in taken)
+        with self.in_sync() if is_same else contextlib.nullcontext():
+            self.assign(variable, value)
 
     @contextlib.contextmanager
     def in_sync(self) -> Iterator[None]:
