@@ -8,7 +8,8 @@ DIFFERENCES = {
     "tf.GradientTape": "in a step zeros instead of None if the target does not depend on a source",
     "tf.Graph": "stands for nothing; get_tensor_by_name gives hooks a handle",
     "tf.Print": "prints in each step, to standard error",
-    "tf.RaggedTensor": "row_splits are int64 and known when a function is traced; models take arrays",
+    "tf.RaggedTensor": "row_splits are int64 and known when a function is traced; models with "
+    "Input(ragged=True) get padded rows with a mask",
     "tf.SparseTensor": "indices are sorted, and known when a function is traced, but not in a model_fn; "
     "Keras' layers take arrays",
     "tf.Tensor": "or a NumPy array with 64 bits or text; both have numpy()",
@@ -115,7 +116,8 @@ DIFFERENCES = {
     "tf.estimator.Estimator": "training resumes with the very next example; variables have Keras' names",
     "tf.estimator.Estimator.export_saved_model": "what it writes is muster.saved_model's, for JAX alone; to "
     "evaluate and to train, it answers for a batch, and changes nothing; a receiver's features are "
-    "placeholders, or what operations compute of those of numbers",
+    "placeholders, or what operations compute of these: of numbers in the step, of text and images on the"
+    " host, by Python code that is kept with the model",
     "tf.estimator.EstimatorSpec": "an unknown mode is refused; metrics may be Keras metrics",
     "tf.estimator.GlobalStepWaiterHook": "does not wait where no other worker advances the step",
     "tf.estimator.LatestExporter": "never deletes what it has just written",
@@ -145,7 +147,8 @@ DIFFERENCES = {
     "tf.function": "everything is compiled; traced for each structure, shape, dtype, and value of other "
     "arguments than arrays. Code with if or while on a tensor, which TensorFlow rewrites, runs "
     "uncompiled, and a warning names the line; an if in a function that another one calls, and in a "
-    "schedule, becomes a branch if it only computes",
+    "schedule, becomes a branch if it only computes; in what strategy.run calls, and in a model's own "
+    "train_step, if and while become those of the program",
     "tf.get_collection": "in a model_fn: variables, losses, and what the program adds; UPDATE_OPS has the "
     "updates of tf.layers' batch normalization",
     "tf.get_variable": "in a model_fn; its path begins with the names of tf.name_scope, too",
