@@ -176,3 +176,50 @@ def test_what_cannot_be_rewritten_fails_as_before():
 
     with pytest.raises(jax.errors.TracerBoolConversionError):
         strategy.run(step, args=(tf.constant(0),))
+
+
+def test_layers_branch_in_models():
+    class Gate(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.seen = self.add_weight(name="seen", shape=(), initializer="zeros", trainable=False)
+
+        def call(self, x):
+            if tf.reduce_mean(x) > 0.5:
+                self.seen.assign_add(1.0)
+                return x * 2
+            return x
+
+    model = keras.Sequential([keras.Input((2,)), Gate()])
+    model.compile("sgd", "mse")
+    ones = np.ones((8, 2), np.float32)
+    model.fit(ones, ones, batch_size=4, verbose=0)
+    assert float(model.layers[0].seen) == 2
+    assert model.predict(ones[:1], verbose=0).tolist() == [[2, 2]]
+    assert model(0 * ones[:1]).numpy().tolist() == [[0, 0]]
+
+
+def test_a_function_that_each_call_makes_anew_stays_compiled(strategy, caplog):
+    with strategy.scope():
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, kernel_initializer="ones")])
+        optimizer = keras.optimizers.Adam(0.5)
+
+    @tf.function
+    def train(x):
+        def step(x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(model(x))
+            grads = tape.gradient(loss, model.trainable_variables)
+            if tf.linalg.global_norm(grads) > 1.0:
+                grads = [grad / 100.0 for grad in grads]
+            if tf.math.is_finite(loss):
+                optimizer.apply_gradients(zip(grads, model.trainable_variables, strict=True))
+            return loss
+
+        return strategy.run(step, args=(x,))
+
+    for x in (1.0, np.inf):
+        train(tf.constant([[x, 1.0]]))
+    np.testing.assert_allclose(model.get_weights()[0], [[0.5], [0.5]], atol=1e-3)
+    assert int(optimizer.iterations) == 1
+    assert not caplog.records

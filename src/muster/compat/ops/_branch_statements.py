@@ -165,15 +165,52 @@ class _Way:
         return [results[leaf.number] if isinstance(leaf, _Result) else leaf for leaf in leaves]
 
 
+class _KerasScope:
+    """Does for a scope of Keras, in which it infers shapes and takes its own steps, as those of muster do."""
+
+    def __init__(self) -> None:
+        self._scope = keras.src.backend.common.stateless_scope.get_stateless_scope()
+        self.state_mapping: dict[int, Any] = {} if self._scope is None else self._scope.state_mapping
+
+    @contextmanager
+    def branch(self) -> Iterator[Branch]:
+        """Run code of which it is not known whether it will run: see `VariableScope.branch`."""
+        made, before = Branch(), dict(self.state_mapping)
+        if self._scope is None:
+            yield made
+            return
+        add = self._scope.add_update
+
+        def noted(update: tuple[Any, Any]) -> None:
+            add(update)
+            made.assigned[id(update[0])] = update
+
+        self._scope.add_update = noted
+        try:
+            yield made
+        finally:
+            self._scope.add_update = add
+            self.state_mapping.clear()
+            self.state_mapping.update(before)
+
+    def get_current_value(self, variable: Any) -> Any:
+        """Return the value of a variable."""
+        return variable.value
+
+    def assign_chosen(self, variable: Any, value: Any, branches: Sequence[Branch]) -> None:
+        """Assign to a variable."""
+        variable.assign(value)
+
+
+def _scope() -> Any:
+    """Return what gives variables their values now."""
+    return current_scope() or _KerasScope()
+
+
 @contextmanager
 def _aside() -> Iterator[Branch]:
-    scope = current_scope()
-    with unnamed():
-        if scope is None:
-            yield Branch()
-        else:
-            with scope.branch() as branch:
-                yield branch
+    with unnamed(), _scope().branch() as branch:
+        yield branch
 
 
 def _traced(way: Callable[[], Any], before: Locals, get: Get, put: Put) -> _Way:
@@ -233,7 +270,7 @@ class _Choice:
 
     def _parts(self, way: _Way) -> list[Any]:
         """Return what a way returns, the locals, and the values of all variables that one of them sets."""
-        scope: Any = current_scope()
+        scope = _scope()
         assigned = way.branch.assigned
         of_variables = [
             assigned[key][1] if key in assigned else scope.get_current_value(variable)
@@ -256,7 +293,7 @@ class _Choice:
         returned, *values = jax.tree.unflatten(self._structure, leaves)
         count = len(values) - len(self._variables)
         put(tuple(values[:count]))
-        scope: Any = current_scope()
+        scope = _scope()
         for variable, value in zip(self._variables.values(), values[count:], strict=True):
             scope.assign_chosen(variable, value, [way.branch for way in self._ways])
         return returned
@@ -278,7 +315,7 @@ class _Loop:
         self._once = _traced(body, self._before, get, put)
         put(self._before)
         self._variables = {key: pair[0] for key, pair in self._once.branch.assigned.items()}
-        scope: Any = current_scope()
+        scope = _scope()
         self._changed = [
             place
             for place, (new, old) in enumerate(zip(self._once.values[1], self._before, strict=True))
@@ -302,7 +339,7 @@ class _Loop:
         values = self._locals(last)
         count = len(self._changed)
         self._put_locals(values[:count])
-        scope: Any = current_scope()
+        scope = _scope()
         for variable, value in zip(self._variables.values(), values[count:], strict=True):
             scope.assign_chosen(variable, value, [self._once.branch])
 
@@ -327,7 +364,7 @@ class _Loop:
         self._put_locals(values[:count])
         found = dict(zip(self._variables, values[count:], strict=True))
         if found:
-            scope: Any = current_scope()
+            scope = _scope()
             scope.state_mapping.update(found)
         return found
 

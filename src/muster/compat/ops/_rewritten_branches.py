@@ -43,17 +43,30 @@ def rewrite(error: BaseException, libraries: Sequence[str]) -> bool:
     if not codes:
         return False
     code = codes[-1]
-    functions = [each for each in gc.get_referrers(code) if isinstance(each, types.FunctionType)]
-    functions = [each for each in functions if each.__code__ is code]
-    if code in _REWRITTEN or not functions:
-        return False
-    made = _rewritten(code)
+    made = None if code in _REWRITTEN or not _functions_of(code) else _rewritten(code)
     if made is None:
         return False
-    _REWRITTEN.add(made)
-    for function in functions:
-        function.__code__ = made
+    changed = {code: made}
+    for outer in reversed(codes):  # a function that is made anew in each call is a constant of others
+        if any(part in changed for part in outer.co_consts if isinstance(part, types.CodeType)):
+            before = changed.get(outer, outer)
+            parts = [_changed(part, changed) for part in before.co_consts]
+            changed[outer] = before.replace(co_consts=tuple(parts))
+    for old, new in changed.items():
+        if old in _REWRITTEN or old is code:
+            _REWRITTEN.add(new)
+        for function in _functions_of(old):
+            function.__code__ = new
     return True
+
+
+def _changed(part: Any, changed: dict[types.CodeType, types.CodeType]) -> Any:
+    return changed.get(part, part) if isinstance(part, types.CodeType) else part
+
+
+def _functions_of(code: types.CodeType) -> list[types.FunctionType]:
+    found = [each for each in gc.get_referrers(code) if isinstance(each, types.FunctionType)]
+    return [each for each in found if each.__code__ is code]
 
 
 def _rewritten(code: types.CodeType) -> types.CodeType | None:

@@ -147,8 +147,8 @@ DIFFERENCES = {
     "tf.function": "everything is compiled; traced for each structure, shape, dtype, and value of other "
     "arguments than arrays. Code with if or while on a tensor, which TensorFlow rewrites, runs "
     "uncompiled, and a warning names the line; an if in a function that another one calls, and in a "
-    "schedule, becomes a branch if it only computes; in what strategy.run calls, and in a model's own "
-    "train_step, if and while become those of the program",
+    "schedule, becomes a branch if it only computes; in what strategy.run calls, and in layers and a "
+    "model's own train_step, if and while become those of the program",
     "tf.get_collection": "in a model_fn: variables, losses, and what the program adds; UPDATE_OPS has the "
     "updates of tf.layers' batch normalization",
     "tf.get_variable": "in a model_fn; its path begins with the names of tf.name_scope, too",

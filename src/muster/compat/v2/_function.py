@@ -130,10 +130,10 @@ class Function(CompiledFunction):
             raise
 
 
-def with_branches(error: BaseException) -> bool:
+def with_branches(error: BaseException, always: bool = False) -> bool:
     """Rewrite a function that failed in the code of replicas or of `fit` since it branches on a tensor.
 
-    Others run uncompiled. Returns whether it was rewritten.
+    Others run uncompiled, unless ``always`` says that they cannot. Returns whether it was rewritten.
     """
     found: BaseException | None = error
     while found is not None and not isinstance(found, jax.errors.TracerBoolConversionError):
@@ -141,7 +141,7 @@ def with_branches(error: BaseException) -> bool:
     if found is None:
         return False
     passed = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)}
-    return not passed.isdisjoint(_ALWAYS_COMPILED) and rewrite(found, _LIBRARIES)
+    return (always or not passed.isdisjoint(_ALWAYS_COMPILED)) and rewrite(found, _LIBRARIES)
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -220,6 +220,10 @@ class FunctionScope(VariableScope):
         self.state_mapping[id(variable)] = value
         self.created_here.append((variable, value))
 
+    def values_of_new(self) -> dict[int, jax.Array]:
+        values = {id(variable): value for variable, value in self.created_here if value is not None}
+        return {key: value for key, value in values.items() if not isinstance(value, jax.core.Tracer)}
+
     def drawn(self) -> list[tuple[Any, jax.Array | None]]:
         """Return the states of seed generators from which the code has drawn, and their new values."""
         states = [variable for spec, variable in self.table.pairs if spec.kind is VariableKind.SEED]

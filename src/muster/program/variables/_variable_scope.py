@@ -156,6 +156,10 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             initializer: A callable (shape, dtype) -> array, or an array.
         """
 
+    def values_of_new(self) -> dict[int, jax.Array]:
+        """Return the known initial values of variables that the code has created, by their ids."""
+        return {}
+
     @abstractmethod
     def get_current_value(self, variable: Any) -> jax.Array:
         """Return the current value of a variable."""
@@ -275,6 +279,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.taken = branch = Branch()
         try:
             yield branch
+            before = {**self.values_of_new(), **before}  # what code creates on one way is there on all
             for _, variable in self.table.pairs:
                 value = self.state_mapping.get(id(variable))
                 if value is not None and value is not before.get(id(variable)):

@@ -9,6 +9,7 @@ from muster._keras import keras
 from muster.compat.v2.keras2 import (
     _adapt,
     _attention,
+    _branches,
     _builds,
     _callbacks,
     _calls,
@@ -74,6 +75,7 @@ _PARTS = (
     _feature_space,
     _text_layers,
     _text_models,
+    _branches,
     _ragged_models,
     _column_models,
     _unknown_sizes,
