@@ -285,7 +285,6 @@ from muster.data import SparseTensorSpec as SparseTensorSpec
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import IndexedSlices as IndexedSlices
 from muster.program import GradientTape as GradientTape
-from muster.program import gradients as gradients
 from muster.program.trace import Mending as _Mending
 
 initializers = _keras.keras.initializers
