@@ -174,6 +174,8 @@ DIFFERENCES = {
     "tf.keras.utils.SidecarEvaluator": "ends by itself when training has ended: Model.fit",
     "tf.keras.utils.experimental.DatasetCreator": "a validation begins anew each time, rather than going on "
     "where the last one ended",
+    "tf.keras.utils.get_file": "unpacks an archive beside itself, as Keras does before 3.5, rather than into"
+    " a folder of its own",
     "tf.keras.utils.track_tf1_style_variables": "names are TensorFlow's, such as scope/dense/kernel:0; "
     "layers without a name outside of any scope are found again, too",
     "tf.layers": "Keras' layers with TensorFlow 1's arguments; reuse finds layers that have a name, in the "

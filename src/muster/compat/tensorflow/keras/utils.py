@@ -5,6 +5,7 @@ from typing import Any
 from muster._keras import keras
 from muster.compat._names import Names as _Names
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._downloads import get_file as get_file
 from muster.compat.v2._folders import audio_dataset_from_directory as audio_dataset_from_directory
 from muster.compat.v2._folders import image_dataset_from_directory as image_dataset_from_directory
 from muster.compat.v2._folders import text_dataset_from_directory as text_dataset_from_directory
@@ -28,6 +29,7 @@ def __getattr__(name: str) -> Any:
         "SidecarEvaluator",
         "experimental",
         "audio_dataset_from_directory",
+        "get_file",
         "image_dataset_from_directory",
         "split_dataset",
         "load_img",
