@@ -146,3 +146,11 @@ def test_a_model_of_its_config():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, name="three")])
     config = {"class_name": "Sequential", "config": model.get_config()}
     assert keras.models.model_from_config(config).get_layer("three").units == 3
+
+
+def test_helpers_of_image_networks():
+    helpers = keras.applications.imagenet_utils
+    assert helpers.correct_pad(keras.Input((56, 57, 3)), 3) == ((0, 1), (1, 1))
+    assert helpers.obtain_input_shape(None, 224, 32, "channels_last", True, None) == (224, 224, 3)
+    with pytest.raises(ValueError, match="softmax"):
+        helpers.validate_activation("relu", "imagenet")

@@ -22,6 +22,7 @@ from muster.compat.v2.keras2 import (
     _feature_space,
     _fixed_seeds,
     _folders_of_models,
+    _image_nets,
     _input_shapes,
     _kernels,
     _layer_names,
@@ -88,6 +89,7 @@ _PARTS = (
     _attention,
     _fixed_seeds,
     _several_outputs,
+    _image_nets,
 )
 
 
