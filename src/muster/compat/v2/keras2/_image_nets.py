@@ -2,7 +2,7 @@
 
 Until 2.12 it was the module that Keras' own networks import from; later ones are in an internal module.
 
-`patch` is called when `muster.compat.tensorflow` is imported, since programs get the module from Keras itself.
+`patch` is called when `muster.compat.tensorflow` is imported.
 Tried on keras 3.15.1: ``tests/compat/v2/test_older_keras_parts.py`` fails when what is used here changes.
 """
 
