@@ -544,3 +544,20 @@ def test_operations_of_tensorflow_1_return_tensors():
     assert v1.strings.substr(text, pos=7, len=1, unit="UTF8_CHAR").numpy() == "😊".encode()
     assert v1.to_int64(np.array([1.5])).numpy().dtype == np.int64
     assert v1.gather(["a", "b"], 1).numpy() == b"b"
+
+
+def test_tensors_do_not_change_in_place():
+    before = after = tf.constant([1, 2], tf.int64)
+    after += 1
+    after *= 2
+    assert (before.numpy().tolist(), after.numpy().tolist()) == ([1, 2], [4, 6])
+
+    def noisy(x):
+        first = x
+        if x[0, 0] > 0:  # so that it runs in Python
+            x += tf.constant([[0.5, 0.5]], tf.float64)
+        return first, x
+
+    rows = tf.data.Dataset.from_tensor_slices(np.ones((2, 2))).batch(2).map(noisy)
+    for first, second in rows.concatenate(rows):
+        assert (first.numpy().tolist(), second.numpy().tolist()) == ([[1, 1]] * 2, [[1.5, 1.5]] * 2)

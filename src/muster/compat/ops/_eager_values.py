@@ -6,6 +6,7 @@ NumPy arrays with ``numpy()``. Text has TensorFlow's methods in functions of dat
 """
 
 import functools
+import operator
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -86,6 +87,15 @@ class HostTensor(np.ndarray[Any, Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
+
+
+def _anew(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Make an operator such as ``+=`` whose result is another array: a tensor never changes."""
+    return lambda self, other: operation(self, other)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
+    setattr(HostTensor, f"__i{_name}__", _anew(getattr(operator, f"__{_name}__")))
 
 
 _dtype_of_text = property(lambda self: _TEXT, doc="The type of text.")
@@ -245,8 +255,17 @@ def shown_elements(elements: list[Any]) -> list[Any]:
 
 
 def shown_argument(element: Any) -> Any:
-    """Return an element as the function of a dataset sees it: text with TensorFlow's methods."""
-    return _mapped(element, _as_text)
+    """Return an element as the function of a dataset sees it: text with TensorFlow's methods.
+
+    So are arrays that cannot be written to, such as batches, of which ``+=`` then makes another array.
+    """
+    return _mapped(element, _as_argument)
+
+
+def _as_argument(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.ndim and not value.flags.writeable:
+        return value.view(HostTensor)
+    return _as_text(value)
 
 
 def show_results(*modules: ModuleType) -> None:
