@@ -102,3 +102,16 @@ def test_a_models_own_loss_may_have_axes():
     # The gradient is that of the sum: 6, and half of it is added to the weight in each step.
     assert model.get_weights()[0].tolist() == [[6.0]]
     np.testing.assert_allclose(history.history["loss"], [2.0, -4.0])
+
+
+def test_labels_of_the_only_output_may_have_its_name():
+    inputs = tf.keras.Input((4,))
+    functional = tf.keras.Model(inputs, tf.keras.layers.Dense(1, name="only")(inputs))
+    for model in (functional, tf.keras.Sequential([inputs, tf.keras.layers.Dense(1, name="only")])):
+        model.compile("sgd", "mse", metrics=[absolute])
+        [found, absolutely] = model.evaluate(X, {"only": Y}, verbose=0)
+        outputs = model.predict(X, verbose=0)[:, 0]
+        assert found == pytest.approx(((outputs - Y) ** 2).mean(), rel=1e-5)
+        assert absolutely == pytest.approx(np.abs(outputs - Y).mean(), rel=1e-5)
+    with pytest.raises(ValueError, match="one output, 'only', and there are values for .*other"):
+        functional.evaluate(X, {"other": Y}, verbose=0)

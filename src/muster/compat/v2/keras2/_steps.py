@@ -1,5 +1,7 @@
 """Give labels the rank of outputs in steps, and one array of labels to all outputs, as Keras 2 does.
 
+Labels may also be a dict by names where the model has a single output.
+
 `patch` is called when `muster.compat.tensorflow` is imported, since programs get models from Keras itself.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_steps.py`` fails when what is used here changes.
 """
@@ -41,6 +43,25 @@ def as_columns(values: Any, outputs: Any, names: list[str] | None) -> Any:
     return values
 
 
+def _of_single_output(model: Any, values: Any, output: Any) -> Any:
+    """Return labels or weights that are a dict by the name of the only output; anything else as it is.
+
+    Raises:
+        ValueError: There are values for other names.
+
+    Source: keras/src/engine/compile_utils.py of Keras 2.15, ``map_to_output_names``.
+    """
+    if not isinstance(values, dict) or not hasattr(output, "shape"):
+        return values
+    if isinstance(model, keras.Sequential):
+        name = model.layers[-1].name
+    else:
+        name = (getattr(model, "output_names", None) or ["output_1"])[0]
+    if values.keys() - {name}:
+        raise ValueError(f"The model has one output, {name!r}, and there are values for {sorted(values)}.")
+    return values.get(name)
+
+
 def _of_rank(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``compute_loss`` or ``compute_metrics``: labels and weights get the rank of the outputs."""
 
@@ -57,6 +78,7 @@ def _of_rank(original: Callable[..., Any]) -> Callable[..., Any]:
         names = getattr(self, "output_names", None)
         if hasattr(y, "shape") and isinstance(y_pred, list | tuple | dict):
             y = jax.tree.map(lambda _: y, y_pred)
+        y, sample_weight = (_of_single_output(self, each, y_pred) for each in (y, sample_weight))
         y, sample_weight = (as_columns(each, y_pred, names) for each in (y, sample_weight))
         return original(self, x, y, y_pred, sample_weight, *args, **kwargs)
 
