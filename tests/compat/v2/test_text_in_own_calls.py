@@ -111,3 +111,9 @@ def test_a_layer_of_text_says_the_shape_of_its_input() -> None:
     model = tf.keras.Sequential([Digits(input_shape=[1], dtype=tf.string), tf.keras.layers.Rescaling(2.0)])
     assert model.inputs[0].dtype == "string"
     assert model.predict(np.array([["a1"], ["b23"]]), verbose=0).tolist() == [[2.0], [4.0]]
+
+
+def test_keras_makes_tensors_of_text() -> None:
+    texts = tf.keras.ops.convert_to_tensor(["a", "b"])
+    assert (texts.shape, texts.dtype, texts.numpy().tolist()) == ((2,), tf.string, [b"a", b"b"])
+    assert tf.keras.ops.convert_to_tensor([1, 2]).dtype == tf.int32

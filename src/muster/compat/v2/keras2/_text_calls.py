@@ -12,6 +12,8 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster.compat.ops._eager_values import shown_result
+from muster.compat.ops._shape import convert_to_tensor
 from muster.data import NextValue, replaced
 
 
@@ -29,6 +31,16 @@ def passing_text(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, *args, **kwargs)
 
     return call
+
+
+def text_tensors(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``keras.ops.convert_to_tensor``: of text it makes what ``tf.constant`` does."""
+
+    @functools.wraps(original)
+    def convert(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return shown_result(convert_to_tensor(x)) if _holds_text(x) else original(x, *args, **kwargs)
+
+    return convert
 
 
 class _Dict(dict[Any, Any]):

@@ -22,7 +22,7 @@ from muster.compat.ops._operation import Operation
 from muster.compat.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
 from muster.compat.v2.keras2._column_models import ColumnPart, column_part
 from muster.compat.v2.keras2._ragged_models import RaggedPart, ragged_part
-from muster.compat.v2.keras2._text_calls import holds_text_of_steps, passing_text
+from muster.compat.v2.keras2._text_calls import holds_text_of_steps, passing_text, text_tensors
 from muster.data import (
     Dataset,
     RaggedTensor,
@@ -445,6 +445,7 @@ def patch() -> None:
     """Let models take text."""
     keras.src.backend.common.dtypes.PYTHON_DTYPES_MAP[np.dtype(str)] = "string"  # that of tf.string
     keras.layers.Layer.__call__ = passing_text(keras.layers.Layer.__call__)
+    keras.ops.convert_to_tensor = text_tensors(keras.ops.convert_to_tensor)
     for kind in (_Functional, keras.Sequential):
         kind.__call__ = _calling(kind.__call__)
     keras.Sequential.build = _building(keras.Sequential.build)
