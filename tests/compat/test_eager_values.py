@@ -561,3 +561,14 @@ def test_tensors_do_not_change_in_place():
     rows = tf.data.Dataset.from_tensor_slices(np.ones((2, 2))).batch(2).map(noisy)
     for first, second in rows.concatenate(rows):
         assert (first.numpy().tolist(), second.numpy().tolist()) == ([[1, 1]] * 2, [[1.5, 1.5]] * 2)
+
+
+def test_a_tape_sees_the_kernel_of_a_transposed_convolution():
+    kernel, x = tf.Variable(np.arange(8, dtype=np.float32).reshape(2, 2, 1, 2)), tf.ones((1, 2, 2, 2))
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            y = keras.ops.conv_transpose(x, kernel, strides=2) * tf.reshape(tf.range(16.0), (1, 4, 4, 1))
+        return tape.gradient(y, kernel)
+
+    np.testing.assert_allclose(gradient(), tf.function(gradient)())

@@ -23,6 +23,7 @@ custom loops of TensorFlow 2 call it; here ``apply_gradients`` takes gradients o
 """
 
 import functools
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -73,10 +74,14 @@ _WITHOUT_VALUES = (np.shape, np.ndim, np.size, np.iscomplexobj, np.isrealobj)
 def _array_function(
     self: Any, function: Any, types: Iterable[type], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """Compute a function of NumPy by NumPy, on the numbers of arrays, which no tape and no step follows."""
+    """Compute a function of NumPy by NumPy, on the numbers of arrays, which no tape and no step follows.
+
+    JAX itself calls ``np.flip`` for arrays that stay its own, in ``conv_transpose``.
+    """
     if not all(issubclass(each, np.ndarray | ArrayImpl) for each in types):
         return NotImplemented
-    if function not in _WITHOUT_VALUES:
+    of_jax = sys._getframe(1).f_globals.get("__name__", "").startswith("jax.")
+    if function not in _WITHOUT_VALUES and not of_jax:
         args = tuple(map(_as_numpy, args))
         options = {name: _as_numpy(value) for name, value in options.items()}
     return np.ndarray.__array_function__(np.empty(0), function, (), args, options)
