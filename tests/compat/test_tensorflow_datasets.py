@@ -95,3 +95,35 @@ def test_what_is_not_there_is_named(data_dir: str) -> None:
     for wrong in ("validation", "train[:50%", "train[:1.5]"):
         with pytest.raises(ValueError, match="There is no split"):
             tfds.load("mnist", split=wrong, data_dir=data_dir)
+
+
+def test_texts_become_numbers_of_words(tmp_path: Path) -> None:
+    text = tfds.features.text
+    assert text.Tokenizer().tokenize(b"It's a-b, ok") == ["It", "s", "a", "b", "ok"]
+    tokenizer = text.Tokenizer(alphanum_only=False, reserved_tokens=["<EOS>"])
+    assert tokenizer.tokenize("hi, you<EOS>") == ["hi", ", ", "you", "<EOS>"]
+    encoder = tfds.deprecated.text.TokenTextEncoder(["hi", "bye", "a-b"], oov_buckets=3, tokenizer=tokenizer)
+    encoder.save_to_file(str(tmp_path / "words"))
+    for each in (encoder, text.TokenTextEncoder.load_from_file(str(tmp_path / "words"))):
+        assert each.vocab_size == 7
+        assert each.decode(np.array([1, 2, 6, 0, 0])) == "hi bye UNK"
+    plain = text.TokenTextEncoder(["hi", "bye", "a-b"], oov_buckets=3)
+    assert plain.encode("hi zoo you bye a-b") == [1, 5, 5, 2, 3]
+    assert text.ByteTextEncoder(["<EOS>"]).encode("é<EOS>") == [197, 171, 1]
+    assert text.ByteTextEncoder(["<EOS>"]).decode([197, 171, 1, 0]) == "é<EOS>"
+
+
+def test_texts_become_numbers_of_frequent_parts(tmp_path: Path) -> None:
+    made = tfds.deprecated.text.SubwordTextEncoder
+    encoder = made.build_from_corpus(["hello hello help"] * 3 + ["a held hat"], 262)
+    encoder.save_to_file(str(tmp_path / "parts"))
+    for each in (encoder, made.load_from_file(str(tmp_path / "parts"))):
+        assert (each.subwords, each.vocab_size) == (["hello_", "help", "held_", "hat", "a_"], 262)
+        assert each.encode("hello held_x") == [1, 110, 107, 114, 106, 101, 126]
+        assert each.encode("你".encode()) == [234, 195, 166]
+        for written in ("hello held_x", "a_ b__", "\\&und 你好"):
+            assert each.decode(each.encode(written)) == written
+    with pytest.raises(ValueError, match="must be >= 258"):
+        made.build_from_corpus(["a"], 100)
+    with pytest.raises(AttributeError, match=r"muster has no tfds\.features\.Video"):
+        tfds.features.Video  # noqa: B018

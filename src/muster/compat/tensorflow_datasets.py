@@ -1,14 +1,19 @@
 """``tensorflow_datasets`` with a few sets of images: ``import muster.compat.tensorflow_datasets as tfds``."""
 
+import functools
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from muster._keras import keras
 from muster.compat._names import missing
+from muster.compat._subword_encoder import SubwordTextEncoder
+from muster.compat._text_encoders import ByteTextEncoder, TextEncoder, Tokenizer, TokenTextEncoder
 from muster.data import Dataset, TensorSpec, load_mnist
 
 _DIGITS = tuple(map(str, range(10)))
@@ -315,6 +320,26 @@ def list_builders() -> list[str]:
 def disable_progress_bar() -> None:
     """Accept the call and do nothing: downloads show a bar on terminals only."""
 
+
+def _missing(module: str, name: str) -> Any:
+    raise missing(module, name)
+
+
+def _module(path: str, **names: object) -> ModuleType:
+    """Make a module below this one, which can be imported, too."""
+    made = ModuleType(f"{__name__}.{path}", f"``tfds.{path}``.")
+    vars(made).update(names, __getattr__=functools.partial(_missing, f"tfds.{path}"))
+    sys.modules[made.__name__] = made
+    return made
+
+
+# Before version 4 the encoders of text were in tfds.features.
+_encoders = {
+    each.__name__: each
+    for each in (ByteTextEncoder, SubwordTextEncoder, TextEncoder, TokenTextEncoder, Tokenizer)
+}
+features = _module("features", ClassLabel=ClassLabel, text=_module("features.text", **_encoders))
+deprecated = _module("deprecated", text=_module("deprecated.text", **_encoders))
 
 if not TYPE_CHECKING:
 
