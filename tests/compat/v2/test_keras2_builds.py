@@ -78,3 +78,10 @@ def test_a_layer_without_the_constructor_of_keras_is_saved_and_made_again(tmp_pa
 
     assert made.var.numpy() == 2
     assert [*tf.train.load_checkpoint(prefix).get_variable_to_dtype_map().values()] == [np.int32]
+
+
+def test_recurrent_layers_are_built_with_an_input_shape():
+    for layer in (tf.keras.layers.LSTM(2), tf.keras.layers.Bidirectional(tf.keras.layers.SimpleRNN(2))):
+        layer.build(input_shape=(None, None, 5))
+        assert layer.built
+        assert layer.weights[0].shape[0] == 5

@@ -36,3 +36,11 @@ def test_a_list_has_one_entry_for_each_state() -> None:
     assert np.asarray(sums)[0, :, 0, 0].tolist() == [1.0, 2.0, 3.0]
     assert np.asarray(last)[1, 3, 4] == 3.0
     assert np.asarray(counts).tolist() == [[3.0, 3.0]] * 2
+
+
+def test_the_only_state_of_a_stacked_cell_is_no_list() -> None:
+    stacked = tf.keras.layers.StackedRNNCells([tf.keras.layers.GRUCell(2), tf.keras.layers.LSTMCell(3)])
+    first, second = stacked.get_initial_state(batch_size=4)
+    assert (first.shape, [each.shape for each in second]) == ((4, 2), [(4, 3), (4, 3)])
+    _, (first, second) = stacked(np.ones((4, 1), np.float32), [first, second])
+    assert (first.shape, [each.shape for each in second]) == ((4, 2), [(4, 3), (4, 3)])

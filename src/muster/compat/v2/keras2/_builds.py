@@ -3,6 +3,8 @@
 Keras 3 calls it while it asks the other for shapes: what it computes are then traced values, and it may
 create no `tf.Variable` of them. In Keras 2 it is code outside of the graph.
 
+``build`` of recurrent layers takes ``input_shape`` by that name.
+
 A layer that has not called Keras' constructor is one that has not been built: it can be saved.
 
 `patch` is called when `muster.compat.tensorflow` is imported.
@@ -11,6 +13,7 @@ Source: keras/engine/base_layer.py, ``Layer._maybe_build`` and its ``maybe_init_
 """
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -27,9 +30,28 @@ def _creating(original: Callable[..., Any]) -> Callable[..., Any]:
         layer = original(cls, *args, **kwargs)
         if not cls.build.__module__.startswith("keras."):  # type: ignore[attr-defined]  # layers have one
             layer.build = _eagerly(layer.build)
+        elif _first_of(cls.build) in ("sequences_shape", "inputs_shape"):  # type: ignore[attr-defined]
+            layer.build = _of_input_shape(layer.build)
         return layer
 
     return new
+
+
+@functools.cache
+def _first_of(build: Callable[..., None]) -> str:
+    """Return how a method calls its first argument."""
+    return next(iter([*inspect.signature(build).parameters][1:]), "")
+
+
+def _of_input_shape(build: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``build`` of recurrent layers, which calls the shape ``input_shape`` in Keras 2."""
+
+    @functools.wraps(build)
+    def built(*args: Any, **kwargs: Any) -> None:
+        named = [kwargs.pop("input_shape")] if "input_shape" in kwargs else []
+        build(*named, *args, **kwargs)
+
+    return built
 
 
 def _eagerly(build: Callable[..., None]) -> Callable[..., None]:

@@ -3,6 +3,8 @@
 In Keras 3 a tuple of sizes says that there are several states. A shape, which is a tuple here, says in Keras
 2 that there is one, and a list of shapes that there are several, such as of images.
 
+The single state of a cell of ``StackedRNNCells`` is itself, and no list of one.
+
 `patch` is called when `muster.compat.tensorflow` is imported.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_cell_shapes.py`` fails when what is used here changes.
 
@@ -47,6 +49,23 @@ def _beginning(original: Callable[..., Any]) -> Callable[..., Any]:
     return get_initial_state
 
 
+def _bare(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Wrap ``StackedRNNCells.get_initial_state``: what it begins with has the form of what cells return.
+
+    Source: keras/src/layers/rnn/stacked_rnn_cells.py of Keras 2.15, ``StackedRNNCells.get_initial_state``.
+    """
+
+    @functools.wraps(original)
+    def get_initial_state(self: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        states = original(self, *args, **kwargs)
+        return [
+            each[0] if isinstance(cell.state_size, int) and isinstance(each, list | tuple) else each
+            for cell, each in zip(self.cells, states, strict=True)
+        ]
+
+    return get_initial_state
+
+
 def _shaping(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``RNN.compute_output_shape``."""
 
@@ -87,4 +106,6 @@ def patch() -> None:
     layer.__init__ = _initialising(layer.__init__)
     layer.get_initial_state = _beginning(layer.get_initial_state)
     layer.reset_states = _reset_states
+    stacked = keras.layers.StackedRNNCells
+    stacked.get_initial_state = _bare(stacked.get_initial_state)
     layer.compute_output_shape = _shaping(layer.compute_output_shape)
