@@ -13,7 +13,7 @@ X = np.ones((8, 2), np.float32)
 def trained(epochs, *callbacks):
     model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    model.fit(X, X[:, :1], epochs=epochs, verbose=0, callbacks=list(callbacks))
+    return model.fit(X, X[:, :1], epochs=epochs, verbose=0, callbacks=list(callbacks))
 
 
 @pytest.mark.parametrize(("period", "saved"), [(1, [1, 2, 3, 4, 5]), (2, [2, 4]), (5, [5]), (6, [])])
@@ -61,3 +61,15 @@ def test_a_program_may_give_a_callback_its_model():
     assert callback.units == 3
     trained(1, callback)
     assert callback.units == 1
+
+
+def test_a_history_has_the_rates_as_lr(tmp_path):
+    rates = tf.keras.callbacks.LearningRateScheduler(lambda epoch: 0.5 / (epoch + 1))
+    log = tmp_path / "log.csv"
+    history = trained(2, rates, tf.keras.callbacks.CSVLogger(log)).history
+    assert list(history) == ["loss", "lr"]
+    assert history["lr"] == history["learning_rate"] == [0.5, 0.25]
+    assert log.read_text().startswith("epoch,loss,lr")
+    assert "lr" in trained(1, tf.keras.callbacks.ReduceLROnPlateau("loss")).history
+    with pytest.raises(KeyError, match="learning_rate"):
+        _ = trained(1).history["learning_rate"]

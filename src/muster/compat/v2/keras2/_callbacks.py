@@ -1,6 +1,6 @@
 """Keras 2's arguments of Keras' callbacks: ``ModelCheckpoint(period=…)``, ``TensorBoard(write_grads=…)``.
 
-A callback's ``model`` may also be set, as by programs that call one outside of `fit`.
+A callback's ``model`` may also be set, as outside of `fit`. In logs, a rate is called ``lr``.
 
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_callbacks.py`` fails when what is used here changes.
 Source: keras/callbacks.py, of Keras 2.15.
@@ -13,6 +13,7 @@ from typing import Any
 
 from muster._keras import keras
 
+_RATE = "learning_rate"
 _log = logging.getLogger(__name__)
 
 # What TensorBoard took in TensorFlow 1, and TensorFlow 2 leaves out with a warning.
@@ -95,6 +96,39 @@ def _of_arrays(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _logging_lr(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``on_epoch_end`` of what changes rates: in logs, and so in a history, a rate is called ``lr``."""
+
+    @functools.wraps(original)
+    def on_epoch_end(self: Any, epoch: int, logs: Any = None) -> None:
+        logs = {} if logs is None else logs
+        original(self, epoch, logs)
+        if _RATE in logs:
+            logs["lr"] = logs.pop(_RATE)
+
+    return on_epoch_end
+
+
+class _Epochs(dict[str, list[Any]]):
+    """What `fit` has logged in each epoch; of ``lr`` also by Keras 3's name."""
+
+    def __missing__(self, name: str) -> list[Any]:
+        if name == _RATE and "lr" in self:
+            return self["lr"]
+        raise KeyError(name)
+
+
+def _keeping(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``History.on_train_begin``."""
+
+    @functools.wraps(original)
+    def on_train_begin(self: Any, logs: Any = None) -> None:
+        original(self, logs)
+        self.history = _Epochs(self.history)
+
+    return on_train_begin
+
+
 def _set_model(callback: Any, model: Any) -> None:
     callback._model = model
 
@@ -113,3 +147,6 @@ def patch() -> None:
     backup, bar = keras.callbacks.BackupAndRestore, keras.callbacks.ProgbarLogger
     backup.__init__ = _without(backup.__init__, "save_before_preemption")
     bar.__init__ = _without(bar.__init__, "count_mode", "stateful_metrics")
+    for rates in (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau):
+        rates.on_epoch_end = _logging_lr(rates.on_epoch_end)
+    keras.callbacks.History.on_train_begin = _keeping(keras.callbacks.History.on_train_begin)
