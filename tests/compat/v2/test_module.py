@@ -59,3 +59,10 @@ def test_a_module_is_trained():
 
     losses = [float(step()) for _ in range(30)]
     assert losses[-1] < losses[0] / 2
+
+
+def test_layers_and_models_are_modules():
+    assert issubclass(tf.keras.Model, tf.Module)
+    assert isinstance(tf.keras.layers.Dense(1), tf.Module)
+    assert not isinstance(tf.keras.layers.Dense(1), Dense)
+    assert not isinstance(tf.Variable(1.0), tf.Module)

@@ -15,7 +15,7 @@ from muster.compat.v1._variables import (
     shared,
     variable_scope,
 )
-from muster.compat.v2._module import Module
+from muster.compat.v2._module import OwnModule
 from muster.program.variables import current_scope, may_get_state
 
 _ATTRIBUTE = "_tf1_style_variables"
@@ -39,7 +39,7 @@ def track_tf1_style_variables(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def tracked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(self, Module | keras.Layer):
+        if not isinstance(self, OwnModule | keras.Layer):
             raise TypeError(
                 "track_tf1_style_variables is for methods of a tf.keras.layers.Layer, a tf.keras.Model or a "
                 f"tf.Module, got one of {self!r}."

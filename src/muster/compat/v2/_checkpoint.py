@@ -22,7 +22,7 @@ from muster.checkpoint.tensorflow import (
 )
 from muster.compat.v2._checkpoint_objects import Objects, Positioned, is_savable, require_savable
 from muster.compat.v2._deferred import WaitingList, set_waiting, variables_by_path, wait_for
-from muster.compat.v2._module import Module
+from muster.compat.v2._module import OwnModule
 from muster.compat.v2._named_checkpoints import numbered
 from muster.compat.v2._restored import Restored
 from muster.compat.v2._saved_optimizers import build_optimizers
@@ -320,7 +320,7 @@ class Checkpoint(Objects):
         waiting = {
             name: group
             for name, group in saved.items()
-            if isinstance(owners.get(name), Module)
+            if isinstance(owners.get(name), OwnModule)
             and len(group) > len(variables[name])
             and {*group} <= {*paths}
         }

@@ -14,7 +14,7 @@ import numpy as np
 
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
-from muster.compat.v2._module import Module, tell_of_attributes
+from muster.compat.v2._module import OwnModule, tell_of_attributes
 
 Values = dict[str, Callable[[], np.ndarray[Any, Any]]]
 
@@ -43,7 +43,7 @@ def _reached(path: str, each: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         children = each
     elif isinstance(each, list | tuple):
         children = dict(enumerate(each))
-    elif isinstance(each, Module):
+    elif isinstance(each, OwnModule):
         children = vars(each)
     elif isinstance(each, keras.Layer):
         own = [*each._trainable_variables, *each._non_trainable_variables]
@@ -74,7 +74,7 @@ def wait_for(owner: Any, find: Callable[[Any], Mapping[str, Any]], values: Value
 
 def is_waiting() -> bool:
     """Return whether modules are to create variables that there are values for."""
-    return any(isinstance(owner, Module) for owner in _WAITING)
+    return any(isinstance(owner, OwnModule) for owner in _WAITING)
 
 
 def set_waiting() -> None:

@@ -1,5 +1,6 @@
 """``tf.Module``: an object that finds the variables and modules among its attributes."""
 
+import abc
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ def tell_of_attributes(listener: Callable[[], None]) -> None:
     _LISTENERS.append(listener)
 
 
-class Module:
+class OwnModule:
     """Finds the variables and modules among its attributes, also in lists, tuples and dicts.
 
     Args:
@@ -65,19 +66,27 @@ class Module:
     @property
     def submodules(self) -> tuple[Any, ...]:
         """All modules and layers in it."""
-        found = (each for each in _walked(self) if isinstance(each, Module | keras.layers.Layer))
+        found = (each for each in _walked(self) if isinstance(each, OwnModule | keras.layers.Layer))
         return tuple(_unique(found))
 
     @classmethod
     def with_name_scope(cls, method: Method) -> Method:
         """Let a method run in the module's scope of names."""
 
-        def scoped(self: "Module", *args: Any, **kwargs: Any) -> Any:
+        def scoped(self: "OwnModule", *args: Any, **kwargs: Any) -> Any:
             with self.name_scope:
                 return method(self, *args, **kwargs)
 
         scoped.__name__, scoped.__doc__ = method.__name__, method.__doc__
         return scoped  # type: ignore[return-value]
+
+
+class Module(OwnModule, metaclass=abc.ABCMeta):
+    __doc__ = OwnModule.__doc__
+
+
+# In TensorFlow layers and models are modules.
+Module.register(keras.layers.Layer)
 
 
 def _unique(values: Iterator[Any]) -> list[Any]:
@@ -95,10 +104,10 @@ def _walked(owner: Any) -> Iterator[Any]:
         elif isinstance(value, dict):
             for key in sorted(value, key=str):
                 yield from inside(value[key])
-        elif isinstance(value, keras.Variable | Module | keras.layers.Layer) and id(value) not in seen:
+        elif isinstance(value, keras.Variable | OwnModule | keras.layers.Layer) and id(value) not in seen:
             seen.add(id(value))
             yield value
-            if isinstance(value, Module):
+            if isinstance(value, OwnModule):
                 yield from inside(vars(value))
             elif isinstance(value, keras.layers.Layer):
                 yield from value.variables

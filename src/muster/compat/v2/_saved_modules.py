@@ -17,7 +17,7 @@ from muster._errors import SavedModelError
 from muster._keras import keras
 from muster.compat.v2._checkpoint_objects import Objects
 from muster.compat.v2._function import needed_value, place_of
-from muster.compat.v2._module import Module
+from muster.compat.v2._module import OwnModule
 from muster.compat.v2._module_functions import FunctionToSave, LoadedFunction, of_any_rank, of_the_only_size
 from muster.compat.v2._pickled_objects import pickled, unpickled
 from muster.compat.v2._variable import Variable
@@ -126,7 +126,7 @@ def _unpickled(read: Callable[[str], bytes], variables: list[Any]) -> list[Any]:
         ) from exc
 
 
-class LoadedModule(Module):
+class LoadedModule(OwnModule):
     """A module that was loaded: it has the variables, functions and modules of the one that was saved.
 
     Attributes:
@@ -182,7 +182,7 @@ class _Writer:
         if isinstance(value, list | tuple):
             return {"list": [found for each in value if (found := self.refer(each)) is not None]}
         is_root = not self.objects
-        is_module = isinstance(value, Module | Objects)
+        is_module = isinstance(value, OwnModule | Objects)
         if not is_module and not isinstance(getattr(value, "variables", None), list):
             return None
         if id(value) in self._numbers:

@@ -20,7 +20,7 @@ from muster._keras import keras
 from muster.compat.ops._eager_values import as_tensor
 from muster.compat.v2._checkpoint_objects import Objects
 from muster.compat.v2._model_signatures import DEFAULT, named_outputs, signatures_of
-from muster.compat.v2._module import Module
+from muster.compat.v2._module import OwnModule
 from muster.compat.v2._saved_modules import OBJECTS, LoadedModule, functions_of, read_module, write_module
 from muster.data import TensorSpec
 
@@ -113,7 +113,7 @@ def save(
             "an Input, before.",
             obj.name,
         )
-    if isinstance(obj, Module | Objects) or is_unbuilt:
+    if isinstance(obj, OwnModule | Objects) or is_unbuilt:
         to_save = {} if signatures is None else signatures_of(obj, signatures)
         with tempfile.TemporaryDirectory() as folder:
             saved_model.save(export_dir, to_save, write_module(obj, folder))
