@@ -432,8 +432,14 @@ def test_metrics_of_single_batches_are_reset():
         alone = method(two, one, reset_metrics=True)
         method(one, one)
         np.testing.assert_allclose(method(two, one), alone, rtol=1e-6)
-        with pytest.raises(TypeError, match="metrics are of the batch alone"):
-            method(two, one, reset_metrics=False)
+        other = method(one, one)
+        # From the batch after one with True on, until the next with True has ended.
+        method(two, one, reset_metrics=False)
+        two_batches = method(one, one, reset_metrics=False)
+        three_batches = method(one, one)
+        np.testing.assert_allclose(two_batches, np.add(alone, other) / 2, rtol=1e-6)
+        np.testing.assert_allclose(three_batches, np.add(alone, np.multiply(2, other)) / 3, rtol=1e-6)
+        np.testing.assert_allclose(method(two, one), alone, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -736,3 +742,49 @@ def test_noise_of_any_width():
     assert 10 < float(tf.math.reduce_std(layer(tf.zeros((1000,)), training=True))) < 20
     with pytest.raises(ValueError, match="stddev"):
         tf.keras.layers.GaussianNoise(-1.0)
+
+
+def test_a_model_tells_penalties_of_weights_from_other_losses():
+    x = np.ones((2, 3), np.float32)
+    model = tf.keras.Sequential(
+        [
+            tf.keras.layers.Dense(2, kernel_regularizer="l2", activity_regularizer="l1", input_shape=(3,)),
+            tf.keras.layers.Dense(1, kernel_regularizer="l2"),
+        ]
+    )
+    model(x)
+    kernels = [0.01 * float(np.sum(np.square(layer.kernel))) for layer in model.layers]
+    np.testing.assert_allclose(model.get_losses_for(None), kernels, rtol=1e-6)
+    assert len(model.get_losses_for(x)) == 1
+    np.testing.assert_allclose(model.get_losses_for(x) + model.get_losses_for(None), model.losses)
+    assert (model.updates, model.get_updates_for(None), model.get_updates_for(x)) == ([], [], [])
+    with tf.name_scope("a"):
+        assert model.name_scope() == f"a/{model.name}/"
+
+
+def test_a_keras_optimizer_gets_the_updates_of_a_step():
+    def model_fn(features, labels, mode):
+        w = tf.Variable(2.0, name="w")
+        loss = tf.reduce_sum(w * w * features["x"])
+        optimizer = tf.keras.optimizers.SGD(0.1)
+        optimizer.iterations = tf.compat.v1.train.get_or_create_global_step()
+        (gradient,) = optimizer.get_gradients(loss, [w])
+        (train_op,) = optimizer.get_updates(loss, [w])
+        hook = tf.estimator.LoggingTensorHook({"gradient": gradient}, every_n_iter=1)
+        return tf.estimator.EstimatorSpec(
+            mode, loss=loss, train_op=tf.group(train_op, []), training_hooks=[hook]
+        )
+
+    estimator = tf.estimator.Estimator(model_fn)
+    estimator.train(lambda: tf.data.Dataset.from_tensors({"x": np.ones(1, np.float32)}), steps=1)
+    np.testing.assert_allclose(estimator.get_variable_value("w"), 1.6)
+    assert int(estimator.get_variable_value("global_step")) == 1
+
+
+def test_numbers_of_steps_may_be_floats():
+    data = tf.data.Dataset.from_tensors((np.ones((1, 1), np.float32), np.ones((1, 1), np.float32))).repeat()
+    model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, steps_per_epoch=np.ceil(3 / 2), validation_data=data, validation_steps=1.5, verbose=0)
+    assert int(model.optimizer.iterations) == 2
+    assert model.predict(data, steps=np.float32(2.5), verbose=0).shape == (3, 1)

@@ -33,7 +33,6 @@ OTHERS = {
 
 # Methods of TensorFlow's layers and models that are not there.
 _MISSING = {
-    "get_updates_for": "Leave it out: the step holds the updates of Keras' layers.",
     "predict_classes": "Use np.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5.",
 }
 # What TensorFlow 2 has in tf.train too; all else there is TensorFlow 1's.

@@ -15,6 +15,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._tensor_shape import TensorShape
+from muster.compat.v2._tensor_kinds import get_current_name_scope
 
 # Keras 2's order of arguments.
 _LAYER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
@@ -241,6 +242,30 @@ def _submodules(layer: Any) -> tuple[Any, ...]:
     return tuple(layer._flatten_layers(include_self=False))
 
 
+def _losses_for(self: Any, inputs: Any) -> list[Any]:
+    """Return the penalties of the layer's weights, if ``inputs`` is None; else its other losses.
+
+    Source: tensorflow/python/keras/engine/base_layer.py of TensorFlow 2.4, ``Layer.get_losses_for``.
+    """
+    penalties = [each.regularizer(each) for each in self.trainable_variables if each.regularizer is not None]
+    losses = list(self.losses)
+    return penalties if inputs is None else losses[: len(losses) - len(penalties)]
+
+
+def _no_updates(self: Any, *inputs: Any) -> list[Any]:
+    """Return nothing: what a layer assigns is part of each call, as in TensorFlow 2."""
+    return []
+
+
+def _name_scope(self: Any) -> str:
+    """Return the name of the scope of what the layer does.
+
+    Source: keras/src/engine/base_layer.py of Keras 2.15, ``Layer._name_scope``.
+    """
+    scope = get_current_name_scope()
+    return f"{scope}/{self.name}/" if scope else f"{self.name}/"
+
+
 def _call(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
     """Return the inputs: what a layer does whose class says nothing else.
 
@@ -271,6 +296,10 @@ def patch() -> None:
     merge = keras.layers.Concatenate.__mro__[1]  # what Add, Concatenate and others derive from
     merge.__call__ = _of_views(merge.__call__)
     layer.submodules = property(_submodules)
+    layer.name_scope = _name_scope
+    layer.get_losses_for = _losses_for
+    layer.get_updates_for = _no_updates
+    layer.updates = property(_no_updates)
     pooling = keras.layers.MaxPooling1D.__mro__[1]  # what AveragePooling2D and others derive from
     pooling.__init__ = _in_small_letters(pooling.__init__)
     layer.add_weight = _named_first(layer.add_weight, _LAYER, "synchronization")

@@ -6,10 +6,12 @@ Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_spellings.py`` fails when w
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import jax
+import numpy as np
 
 from muster._keras import keras
 from muster.compat.v2._model_signatures import input_structure
@@ -26,6 +28,7 @@ _SHORT_LOSSES = {
     "kld": "kl_divergence",
     "bce": "binary_crossentropy",
 }
+_STEPS = ("steps_per_epoch", "validation_steps", "steps")
 # How Keras 2 reads generators and Sequences, which Keras 3 asks of PyDatasets themselves.
 _READING = ("workers", "use_multiprocessing", "max_queue_size")
 
@@ -158,17 +161,39 @@ def _without(original: Callable[..., Any], *names: str) -> Callable[..., Any]:
     return run
 
 
+def _of_steps(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``fit``, ``evaluate`` or ``predict``: numbers of steps may be floats, as of ``np.ceil``.
+
+    Source: keras/src/engine/data_adapter.py of Keras 2.15, ``DataHandler.steps``, which compares with them.
+    """
+
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name in _STEPS:
+            if isinstance(kwargs.get(name), float | np.floating):
+                kwargs[name] = math.ceil(kwargs[name])
+        return original(self, *args, **kwargs)
+
+    return run
+
+
 def _resetting(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``train_on_batch`` and ``test_on_batch``, whose metrics begin anew, as Keras 2's do by default."""
+    """Wrap ``train_on_batch`` and ``test_on_batch``: metrics go on after ``reset_metrics=False``.
+
+    Keras 3 resets them before each batch, and Keras 2 after those with ``reset_metrics=True``.
+
+    Source: keras/src/engine/training.py of Keras 2.15, ``Model.test_on_batch``.
+    """
 
     @functools.wraps(original)
     def run(self: Any, *args: Any, reset_metrics: bool = True, **kwargs: Any) -> Any:
-        if not reset_metrics:
-            raise TypeError(
-                f"{original.__name__}(reset_metrics=False) is Keras 2's: metrics are of the batch alone. For "
-                "those of several, keep a keras.metrics.Mean of the results."
-            )
-        return original(self, *args, **kwargs)
+        if not vars(self).get("_metrics_end", reset_metrics):
+            object.__setattr__(self, "reset_metrics", lambda: None)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            vars(self).pop("reset_metrics", None)
+            object.__setattr__(self, "_metrics_end", reset_metrics)
 
     return run
 
@@ -361,7 +386,7 @@ def patch() -> None:
         if not name.startswith("__"):
             setattr(_defining(name), name, method)
     for name in ("fit", "evaluate", "predict"):
-        setattr(_defining(name), name, _without(getattr(keras.Model, name), *_READING))
+        setattr(_defining(name), name, _of_steps(_without(getattr(keras.Model, name), *_READING)))
     compiling = _without(keras.Model.compile, "experimental_run_tf_function")
     _defining("compile").compile = _of_metrics(compiling)
     for name in ("train_on_batch", "test_on_batch"):

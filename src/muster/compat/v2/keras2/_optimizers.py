@@ -14,6 +14,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.compat.ops._both_ways import assigned, both_ways
+from muster.program import gradients
 from muster.program.gradients import count_updates, counter_of
 
 
@@ -133,6 +134,19 @@ def _set_weights(self: Any, weights: Iterable[Any]) -> None:
         variable.assign(value)
 
 
+def _get_gradients(self: Any, loss: Any, params: Iterable[Any]) -> list[Any]:
+    """Return the gradients of a loss that a step has computed."""
+    return list(gradients(loss, list(params)))
+
+
+def _get_updates(self: Any, loss: Any, params: Iterable[Any]) -> list[Any]:
+    """Minimize a loss that a step has computed.
+
+    Source: keras/optimizers/legacy/optimizer_v2.py, ``OptimizerV2.get_updates``.
+    """
+    return [self.minimize(loss, list(params))]
+
+
 def _naming(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap ``__init__`` of a schedule: ``name=None`` means the class' name, as it does in Keras 2."""
 
@@ -217,5 +231,7 @@ def patch() -> None:
     owner.__setattr__ = _setting_iterations(owner.__setattr__)
     owner.variables = _called_too(owner.variables)
     owner.weights = property(_variables)
+    owner.get_gradients = _get_gradients
+    owner.get_updates = _get_updates
     owner.get_weights = _get_weights
     owner.set_weights = _set_weights
