@@ -254,3 +254,23 @@ def test_wrong_hyperparameters() -> None:
         summary.Discrete([1, "x"])
     with pytest.raises(ValueError, match="needs a dtype"):
         summary.Discrete([])
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_profile_is_where_either_end_of_the_trace_says(early, tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(jax.profiler, "start_trace", folders.append)
+    monkeypatch.setattr(jax.profiler, "stop_trace", lambda: (Path(folders[-1]) / "profile").write_text("p"))
+    with pytest.raises(ValueError, match="Must enable trace before export"):
+        muster.summary.trace_export("a", step=0)
+    muster.summary.trace_on(profiler=True, **({"profiler_outdir": str(tmp_path)} if early else {}))
+    if not early:
+        with pytest.raises(ValueError, match="`profiler_outdir` is not specified"):
+            muster.summary.trace_export("a", step=0)
+    muster.summary.trace_export("a", step=0, profiler_outdir=None if early else str(tmp_path))
+    assert [each.name for each in tmp_path.iterdir()] == ["profile"]
+    muster.summary.trace_on(profiler=True)
+    muster.summary.trace_off()
+    assert not Path(folders[-1]).exists()
+    with pytest.raises(ValueError, match="Must enable trace before export"):
+        muster.summary.trace_export("a", step=0)

@@ -6,8 +6,11 @@ In a step that is traced, values are written each time that the compiled step ru
 import contextlib
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from muster.summary._event_files import EventFileWriter
@@ -205,40 +208,79 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: str | 
     Args:
         graph: Unused: a step has no graph. ``keras.callbacks.TensorBoard`` writes the layers of models.
         profiler: Whether to profile what runs until `trace_off` or `trace_export`, by ``jax.profiler``.
-        profiler_outdir: The folder of the profile, which TensorBoard's Profile tab shows.
+        profiler_outdir: The folder of the profile, which TensorBoard's Profile tab shows; None lets
+            `trace_export` say it.
 
     Source: tensorflow/python/ops/summary_ops_v2.py, ``trace_on``.
     """
-    if not profiler:
+    if graph:
         _tell_once(
             "trace_on: a step has no graph to write. keras.callbacks.TensorBoard writes a model's layers."
         )
-    elif profiler_outdir is None:
-        _tell_once(
-            "trace_on: no profile is taken without profiler_outdir; or use jax.profiler.trace(folder)."
-        )
-    else:
-        import jax
+    if not _tracing:
+        folder = profiler_outdir or tempfile.mkdtemp(prefix="muster-profile-") if profiler else None
+        _tracing.append(_Tracing(folder=folder, is_temporary=profiler_outdir is None))
+        if folder is not None:
+            import jax
 
-        jax.profiler.start_trace(profiler_outdir)
-        _profiling.append(profiler_outdir)
+            jax.profiler.start_trace(folder)
 
 
 def trace_export(name: str, step: Any = None, profiler_outdir: str | None = None) -> None:
-    """Stop the profile of `trace_on`, if there is one, and write it. The arguments are unused."""
-    trace_off()
+    """Stop the profile of `trace_on`, if there is one, and write it.
+
+    Args:
+        name: Unused, as the next: a profile has the name of its time.
+        step: Unused.
+        profiler_outdir: The folder of the profile; None is that of `trace_on`.
+
+    Raises:
+        ValueError: `trace_on` was not called, or nobody says where a profile is to be.
+
+    Source: tensorflow/python/ops/summary_ops_v2.py, ``trace_export``.
+    """
+    if not _tracing:
+        raise ValueError("Must enable trace before export through tf.summary.trace_on.")
+    folder, is_temporary = _tracing[0].folder, _tracing[0].is_temporary
+    if folder is None or not is_temporary:
+        trace_off()
+    elif profiler_outdir is None:
+        raise ValueError("Argument `profiler_outdir` is not specified.")
+    else:
+        import jax
+
+        jax.profiler.stop_trace()
+        shutil.copytree(folder, profiler_outdir, dirs_exist_ok=True)
+        _tracing.clear()
+        shutil.rmtree(folder)
 
 
 def trace_off() -> None:
-    """Stop the profile of `trace_on`, if there is one, and write it."""
-    if _profiling:
-        import jax
+    """Stop what `trace_on` has started: the profile is written if it has said where, else it is lost."""
+    for each in _tracing:
+        if each.folder is not None:
+            import jax
 
-        _profiling.clear()
-        jax.profiler.stop_trace()
+            jax.profiler.stop_trace()
+            if each.is_temporary:
+                shutil.rmtree(each.folder)
+    _tracing.clear()
 
 
-_profiling: list[str] = []
+@dataclass(frozen=True, kw_only=True)
+class _Tracing:
+    """What `trace_on` has started.
+
+    Attributes:
+        folder: Where the profile is written; None if there is none.
+        is_temporary: Whether `trace_export` has to say where it belongs.
+    """
+
+    folder: str | None
+    is_temporary: bool
+
+
+_tracing: list[_Tracing] = []
 
 
 def _tell_once(line: str) -> None:

@@ -77,6 +77,8 @@ def test_variables_of_objects_are_found_by_tensorflows_names(tmp_path: Path) -> 
     net(tf.ones([1, 2]))
     checkpoint = tf.train.Checkpoint(net=net, step=tf.Variable(5), kept={"a/b": [tf.Variable(1.5)]})
     reader = tf.train.load_checkpoint(checkpoint.save(tmp_path / "ckpt"))
+    checkpoint.save(tmp_path / "own" / "net.ckpt")
+    assert tf.train.list_variables(tmp_path / "own") == tf.train.list_variables(tmp_path)
     key = "net/l1/kernel/.ATTRIBUTES/VARIABLE_VALUE"
     shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     assert (shapes[key], dtypes[key].name, key in shapes) == ([2, 3], "float32", True)

@@ -19,6 +19,7 @@ from muster.checkpoint.tensorflow import (
     is_tensorflow_checkpoint,
     list_either,
 )
+from muster.compat.v2._named_checkpoints import latest_checkpoint
 
 Each = TypeVar("Each")
 
@@ -127,6 +128,8 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
         CheckpointError: There is no such checkpoint, or it cannot be read.
     """
     found = find_checkpoint(ckpt_dir_or_file)
+    if found is None:
+        found = latest_checkpoint(ckpt_dir_or_file)  # under a name of the program's own
     if found is None and os.path.isdir(ckpt_dir_or_file):
         raise ValueError(
             f"Couldn't find 'checkpoint' file or checkpoints in given directory {os.fspath(ckpt_dir_or_file)}"
