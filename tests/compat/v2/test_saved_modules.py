@@ -381,3 +381,20 @@ def test_a_loaded_function_says_that_it_takes_dense_arrays(tmp_path):
     loaded = saved(module, tmp_path / "scale")
     with pytest.raises(ValueError, match=r"takes dense arrays then. Give it x.to_tensor\(\)"):
         loaded(tf.ragged.constant([[1.0, 2.0], [3.0]]))
+
+
+def test_a_signature_may_return_a_variable(tmp_path):
+    module = tf.Module()
+    module.total = tf.Variable(1.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def add(x):
+        module.total.assign_add(x)
+        return module.total
+
+    module.add = add
+    assert float(module.add(2.0)) == 3
+    tf.saved_model.save(module, tmp_path / "m", signatures={"serving_default": module.add})
+    loaded = tf.saved_model.load(tmp_path / "m")
+    assert float(loaded.add(5.0)) == 8
+    assert not isinstance(loaded, tf.Module)

@@ -209,7 +209,7 @@ DIFFERENCES = {
     "tf.summary.image": "floating-point numbers are from 0 to 1, in TensorFlow 1's programs, too",
     "tf.summary.merge_all": "of the step of a model_fn; a dict for SummarySaverHook and FileWriter",
     "tf.summary.scalar": "in a model_fn the step is the global step; elsewhere of the default writer",
-    "tf.summary.trace_on": "profiles with profiler=True and profiler_outdir; there are no graphs",
+    "tf.summary.trace_on": "profiles with profiler=True, for trace_export to write; there are no graphs",
     "tf.test.TestCase": "there are no sessions: self.session() and its kin run a block as it is, and "
     "self.evaluate returns values",
     "tf.train.Checkpoint": "takes models, optimizers, metrics and variables that exist, also in lists, dicts"

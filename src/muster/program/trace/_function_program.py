@@ -9,6 +9,7 @@ from jax.extend import core as jex
 
 from muster import cpu
 from muster._errors import VariableMismatchError
+from muster._keras import keras
 from muster.program._replicas import Gathers, Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import State, compute_traced, shape_of
@@ -118,6 +119,7 @@ class FunctionProgram(Generic[Static]):
 
         def record(*args: Any) -> list[Any]:
             returned, self.static = scope.run(self._function, *args)
+            returned = _read(scope, returned)
             self.outputs = jax.tree.map(shape_of, returned)
             pairs = [pair for pair in scope.created_here if isinstance(pair[1], jax.core.Tracer)]
             if pairs and scope.strategy is None:  # the next ones draw other numbers
@@ -171,7 +173,7 @@ class FunctionProgram(Generic[Static]):
                 for spec, variable in self.used
                 if spec.per_replica and spec.path in self.assigned
             }
-            return {**scope.state(), **reduced}, outputs
+            return {**scope.state(), **reduced}, _read(scope, outputs)
 
         return compute_traced(replay, state, *args)
 
@@ -198,6 +200,11 @@ class FunctionProgram(Generic[Static]):
                 f"The function uses {scope.strategy} this time, and {self.strategy} when it was traced "
                 "first. It must use the same strategy at every call with arguments of one kind."
             )
+
+
+def _read(scope: FunctionScope, returned: Any) -> Any:
+    """Return what a function returned with the values of variables in their place."""
+    return jax.tree.map(lambda leaf: scope.read(leaf) if isinstance(leaf, keras.Variable) else leaf, returned)
 
 
 def _computed_values(
