@@ -190,7 +190,7 @@ class TokenTextEncoder(TextEncoder):
         self._places = {word: place for place, word in enumerate(self._words)}
         self._oov_buckets, self._oov_token, self._lowercase = oov_buckets, as_str(oov_token), lowercase
         self._own_tokenizer = tokenizer
-        self._tokenizer = tokenizer or Tokenizer(reserved_tokens=filter(is_mixed, self._words))
+        self._tokenizer = tokenizer or Tokenizer(reserved_tokens=[w for w in self._words if is_mixed(w)])
         self._separator = decode_token_separator
 
     @property
