@@ -71,6 +71,26 @@ def test_rows_are_computed_with() -> None:
     assert found["second"] == np.mean([LOGITS[at][1] for at in CHOSEN])
 
 
+def test_parts_are_computed_with() -> None:
+    """The parts of both calls are the same rows, as the numbers of parts are."""
+
+    def compute(logits: Any, tags: Any, mask: Any) -> Any:
+        lengths = tf.cast(tf.reduce_sum(tf.cast(mask, tf.int32), 1) > 1, tf.int32)
+        few, many = tf.dynamic_partition(logits[:, 0], lengths, 2)
+        numbers = tf.dynamic_partition(tags[:, 0], lengths, 2)
+        metrics = {
+            name: tf.metrics.accuracy(numbers[part], tf.argmax(rows, 1))
+            for part, (name, rows) in enumerate((("few", few), ("many", many)))
+        }
+        return tf.reduce_sum(many), metrics
+
+    found = computed(compute)
+    assert found["loss"] == LOGITS[0, 0].sum()
+    assert (found["few"], found["many"]) == (1, 1)
+    with pytest.raises(TraceError, match=r"by different masks"):
+        computed(lambda *args: tf.reduce_sum(tf.add(*tf.dynamic_partition(args[0], args[1], 2))))
+
+
 def test_losses_take_the_mask_for_weights() -> None:
     def compute(logits: Any, tags: Any, mask: Any) -> Any:
         rows, numbers = tf.boolean_mask(logits, mask), tf.boolean_mask(tags, mask)

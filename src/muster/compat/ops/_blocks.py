@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, apply, array_module, as_array, as_shape
+from muster.compat.ops._chosen import choose
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
+from muster.program import is_tracing_batch
 
 
 @operation
@@ -147,13 +149,15 @@ def strided_slice(
 @operation
 def dynamic_partition(
     data: ArrayLike, partitions: ArrayLike, num_partitions: int, name: str | None = None
-) -> list[Array]:
-    """Divide values into lists by the number of each one's part, where values are known: not in a step.
+) -> list[Any]:
+    """Divide values into lists by the number of each one's part: in the step of a model_fn, as `Chosen` rows.
 
     Raises:
-        TraceError: A compiled function or a step computes the numbers.
+        TraceError: A compiled function, or the step of a model's own, computes the numbers.
     """
     parts: Any = as_array(partitions)
+    if isinstance(parts, jax.core.Tracer) and is_tracing_batch():
+        return [choose(jnp.asarray(as_array(data)), parts, part) for part in range(num_partitions)]
     if isinstance(parts, jax.core.Tracer):
         raise NeedsValuesError(
             "tf.dynamic_partition gives arrays whose shapes depend on values, but the shapes of a compiled "

@@ -1,7 +1,8 @@
-"""Rows that ``tf.boolean_mask`` chooses in the step of a model_fn, whose shapes are fixed.
+"""Rows that ``tf.boolean_mask`` and ``dynamic_partition`` choose in the step of a model_fn.
 
-All rows stay, with the mask. Operations that compute each row by itself do so with all of them; what reduces
-rows leaves out those that are not chosen, as losses and metrics do, to which the mask is weights.
+Shapes are fixed there: all rows stay, with the mask. Operations that compute each row by itself do so with
+all of them; what reduces rows leaves out those that are not chosen, as losses and metrics do, to which the
+mask is weights.
 """
 
 import functools
@@ -57,12 +58,13 @@ class Chosen:
     Args:
         rows: All rows, of shape (rows, ...).
         mask: Which of them are chosen, booleans of shape (rows,).
-        of: The mask as the program has it: rows of one mask can be computed with together.
+        of: What the program has chosen them by: a mask and None, or numbers of parts and one of these. Rows
+            that the same has chosen can be computed with together.
     """
 
     __slots__ = ("mask", "of", "rows")
 
-    def __init__(self, rows: jax.Array, mask: jax.Array, of: object) -> None:
+    def __init__(self, rows: jax.Array, mask: jax.Array, of: tuple[jax.Array, int | None]) -> None:
         self.rows, self.mask, self.of = rows, mask, of
 
     @property
@@ -89,18 +91,19 @@ class Chosen:
     __array__ = __jax_array__ = __iter__ = __len__ = __bool__ = _refuse
 
 
-def choose(tensor: jax.Array, mask: jax.Array) -> Chosen:
-    """Return the rows of an array at which a mask of its first axes is True.
+def choose(tensor: jax.Array, by: jax.Array, part: int | None = None) -> Chosen:
+    """Return the rows of an array at which a mask of its first axes is True, or has the number of a part.
 
     Raises:
         ValueError: The mask has other sizes.
     """
-    if mask.ndim == 0 or tensor.shape[: mask.ndim] != mask.shape:
+    if by.ndim == 0 or tensor.shape[: by.ndim] != by.shape:
         raise ValueError(
-            f"tf.boolean_mask chooses of shape {tuple(tensor.shape)} by a mask of shape {tuple(mask.shape)}, "
-            "which has to be the beginning of it."
+            f"Rows are chosen of shape {tuple(tensor.shape)} by a mask of shape {tuple(by.shape)}, which has "
+            "to be the beginning of it."
         )
-    return Chosen(tensor.reshape(-1, *tensor.shape[mask.ndim :]), mask.reshape(-1).astype(bool), mask)
+    mask = by.reshape(-1).astype(bool) if part is None else by.reshape(-1) == part
+    return Chosen(tensor.reshape(-1, *tensor.shape[by.ndim :]), mask, (by, part))
 
 
 def compute_chosen(key: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -162,7 +165,7 @@ def mask_as_weights(function: Callable[Params, Result]) -> Callable[Params, Resu
 def _of_one_mask(name: str, arguments: Any) -> list[Chosen]:
     found: list[Chosen] = []
     replaced(arguments, Chosen, found.append)
-    if any(each.of is not found[0].of for each in found):
+    if any(each.of[0] is not found[0].of[0] or each.of[1] != found[0].of[1] for each in found):
         raise NeedsValuesError(
             f"tf.{name} has rows that tf.boolean_mask has chosen by different masks. In a compiled step give "
             "it the same array for the mask each time."
