@@ -182,6 +182,8 @@ def f(x):
         ("tf.metrics.Mean, tf.keras, tf.to_float, tf.losses.MeanSquaredError", False),
         ("tf.Session, tf.constant", False),
         ("tf.compat.v1.layers.dense", False),
+        ("tf.estimator.DNNClassifier\ntf.estimator.inputs.pandas_input_fn", True),
+        ("tf.estimator.RunConfig\ntf.contrib.predictor.from_estimator", True),
     ],
 )
 def test_programs_are_for_tensorflow_1_or_2(code: str, one: bool, tmp_path: Path, capsys: Captured) -> None:

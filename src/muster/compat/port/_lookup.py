@@ -49,6 +49,8 @@ _TRAIN_2 = {
     *("Features", "FloatList", "Int64List", "checkpoints_iterator", "get_checkpoint_state"),
     *("latest_checkpoint", "list_variables", "load_checkpoint", "load_variable"),
 }
+# Modules that TensorFlow 2 does not have, though its programs find them here.
+_MODULES_OF_1 = ("tf.contrib.", "tf.estimator.inputs.")
 
 
 @dataclass(frozen=True)
@@ -128,13 +130,14 @@ def is_namespace(path: str) -> bool:
 def is_for_tensorflow_1(uses: list[Use]) -> bool:
     """Return whether a program that imports ``tensorflow`` is for TensorFlow 1.
 
-    It is if more of its names are there, or as many, and it uses names of ``tf.train`` that TensorFlow 2
-    does not have.
+    It is if more of its names are there, or as many, and it uses names of ``tf.train`` or of other modules
+    that TensorFlow 2 does not have.
     """
     names = {use for use in uses if use.path.startswith("tf.")}
     lacking = [sum(look_up(use, one).instead is not None for use in names) for one in (False, True)]
     trains = {use.path.split(".")[2] for use in names if use.path.startswith("tf.train.")}
-    return lacking[1] < lacking[0] or (lacking[0] == lacking[1] and bool(trains - _TRAIN_2))
+    older = bool(trains - _TRAIN_2) or any(use.path.startswith(_MODULES_OF_1) for use in names)
+    return lacking[1] < lacking[0] or (lacking[0] == lacking[1] and older)
 
 
 def _of(path: str, one: bool) -> str:
