@@ -16,6 +16,7 @@ def test_padded_batch() -> None:
     assert read(rows.padded_batch(2, drop_remainder=True, padding_values=-1)) == [[[1, -1], [2, 3]]]
     assert read(rows.padded_batch(3, padded_shapes=(4,)))[0][0] == [1, 0, 0, 0]
     assert read(rows.padded_batch(3, padded_shapes=[-1]))[0][0] == [1, 0, 0]
+    assert read(rows.padded_batch(3, padded_shapes=5))[0][0] == [1, 0, 0, 0, 0]
     pairs = rows.map(lambda x: (x, {"n": len(x), "t": "x" * len(x)}))
     padded = read(
         pairs.padded_batch(2, padded_shapes=([3], {"n": [], "t": ()}), padding_values=(7, {"n": 0, "t": ""}))

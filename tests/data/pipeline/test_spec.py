@@ -14,3 +14,4 @@ def test_tensor_spec() -> None:
     assert hash(spec) == hash(TensorSpec((None, 3)))
     assert repr(spec) == "TensorSpec(shape=(None, 3), dtype=float32, name='x')"
     assert TensorSpec((), "U7") == TensorSpec((), str)
+    assert TensorSpec(2) == TensorSpec((2,))

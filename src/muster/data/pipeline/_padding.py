@@ -126,6 +126,8 @@ def _ragged(leaves: Sequence[Any]) -> Any:
 
 
 def _shape(sizes: Any) -> Shape | None:
+    if isinstance(sizes, int | np.integer):
+        sizes = (sizes,)
     try:
         return None if sizes is None else tuple(None if size in (None, -1) else int(size) for size in sizes)
     except TypeError as exc:

@@ -32,19 +32,20 @@ class TensorSpec:
     __slots__ = ("_dtype", "_name", "_shape")
 
     def __init__(
-        self, shape: Iterable[int | None] | None, dtype: DTypeLike = np.float32, name: str | None = None
+        self, shape: Iterable[int | None] | int | None, dtype: DTypeLike = np.float32, name: str | None = None
     ):
         """Describe a component.
 
         Args:
-            shape: Sizes, None for one that varies; or None for an unknown rank.
+            shape: Sizes, None for one that varies; one size for one axis; or None for an unknown rank.
             dtype: Anything that ``np.dtype`` takes. Text of any length is ``str``, or ``"string"``.
             name: A name for people to read.
 
         Raises:
             ValueError: A size is negative.
         """
-        self._shape: Shape | None = None if shape is None else tuple(shape)
+        sizes = (shape,) if isinstance(shape, int | np.integer) else shape
+        self._shape: Shape | None = None if sizes is None else tuple(sizes)
         if any(size is not None and size < 0 for size in self._shape or ()):
             raise ValueError(f"a shape has sizes >= 0 or None, got {self._shape}.")
         self._dtype: np.dtype[Any] = _without_width(named_dtype(dtype))
