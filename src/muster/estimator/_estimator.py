@@ -398,6 +398,16 @@ class Estimator:
         receiver_fns = receivers_by_mode(input_receiver_fn_map)
         if checkpoint_path is None and self.latest_checkpoint() is None and self._setup.warm_start is None:
             raise ValueError(f"Couldn't find trained model at {self.model_dir}. Train first.")
+        return self._export(export_dir_base, receiver_fns, assets_extra, checkpoint_path)
+
+    def _export(
+        self,
+        export_dir_base: str | bytes | os.PathLike[str],
+        receiver_fns: Mapping[ModeKeys, ReceiverFn],
+        assets_extra: Mapping[str, str | os.PathLike[str]] | None = None,
+        checkpoint_path: str | None = None,
+    ) -> bytes:
+        """Export the model, with its initial values if there are no others."""
         checkpoint = self._setup.find_checkpoint(checkpoint_path, "export")
         export_dir = timestamped_folder(export_dir_base)
         export(self._setup, checkpoint, export_dir, receiver_fns, assets_extra)

@@ -38,6 +38,8 @@ def test_predictors_take_and_return_dicts(tmp_path: Path) -> None:
     assert list(predict.fetch_tensors) == ["y"]
     doubled = tf.contrib.predictor.from_estimator(estimator, receiver, "doubled")
     np.testing.assert_allclose(doubled({"x": X})["twice"], 2 * expected, rtol=1e-6)
+    untrained = tf.contrib.predictor.from_estimator(tf.estimator.Estimator(model_fn), receiver)
+    assert untrained({"x": X})["y"].shape == (4, 1)
     with pytest.raises(ValueError, match="Got signature_def_key 'other'. Available signatures are"):
         tf.contrib.predictor.from_saved_model(exported, signature_def_key="other")
     with pytest.raises(ValueError, match="lacks 'x'"):

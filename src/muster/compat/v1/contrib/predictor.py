@@ -10,7 +10,7 @@ from typing import Any
 
 from muster import saved_model
 from muster.data import TensorSpec
-from muster.estimator import Estimator
+from muster.estimator import Estimator, ModeKeys
 
 
 class Predictor:
@@ -86,15 +86,15 @@ def from_estimator(
     graph: object = None,
     config: object = None,
 ) -> Predictor:
-    """Return the predictor of an Estimator, with the values of its newest checkpoint.
+    """Return the predictor of an Estimator, with the values of its newest checkpoint, else with initial ones.
 
     Args:
-        estimator: The Estimator, which has a checkpoint.
+        estimator: The Estimator.
         serving_input_receiver_fn: As for ``export_saved_model``.
         output_key: The key in ``export_outputs``; None for the default one.
         graph: Unused.
         config: Unused.
     """
     with tempfile.TemporaryDirectory() as folder:
-        exported = estimator.export_saved_model(folder, serving_input_receiver_fn)
+        exported = estimator._export(folder, {ModeKeys.PREDICT: serving_input_receiver_fn})
         return from_saved_model(exported, output_key)
