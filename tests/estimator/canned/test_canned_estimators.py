@@ -18,9 +18,12 @@ from muster.estimator import (
     DNNRegressor,
     Estimator,
     LinearClassifier,
+    LinearRegressor,
     MultiHead,
     RegressionHead,
     RunConfig,
+    SessionRunArgs,
+    SessionRunHook,
     call_logit_fn,
     dnn_logit_fn_builder,
     linear_logit_fn_builder,
@@ -281,3 +284,28 @@ def test_replicas_evaluate_as_one_device_does(tmp_path):
     assert 0.5 < expected["auc"] < 1
     for name in expected.keys() - {"loss"}:  # the loss is the mean of batches, of which there are fewer
         assert found[name] == pytest.approx(expected[name], rel=1e-5), name
+
+
+def test_losses_have_their_names_in_graphs():
+    """Names and values are those of TensorFlow's ``tf.compat.v1.estimator``."""
+    seen = {}
+
+    class Read(SessionRunHook):
+        def __init__(self, *names):
+            self.names = names
+
+        def before_run(self, run_context):
+            return SessionRunArgs(list(self.names))
+
+        def after_run(self, run_context, run_values):
+            seen.update(zip(self.names, run_values.results, strict=True))
+
+    columns = [numeric_column("x")]
+    batch = {"x": np.float32([[1], [2]]), "w": np.float32([[1], [3]])}, np.float32([[1], [3]])
+    linear = LinearRegressor(columns, weight_column="w", loss_reduction="sum")
+    linear.train(lambda: batch, [Read("linear/head/weighted_loss/Sum", "linear/head/truediv")], steps=1)
+    dense = DNNClassifier([2], columns, n_classes=4)
+    dense.train(lambda: (batch[0], np.array([1, 3])), [Read("dnn/head/weighted_loss/value", "loss")], steps=1)
+    assert seen["linear/head/weighted_loss/Sum"] == 28
+    assert seen["linear/head/truediv"] == 7
+    assert seen["dnn/head/weighted_loss/value"] == seen["loss"]

@@ -1,6 +1,7 @@
 """The base class of canned Estimators: models that are made of logits and a head."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -15,9 +16,10 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
 from muster.estimator.heads._head import SUM, Head
+from muster.estimator.heads._weighted_head import WeightedHead
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.feature_column import FeatureColumn, Features, transform_features
-from muster.program import get_or_create_global_step, minimize, trainable_variables
+from muster.program import get_or_create_global_step, minimize, offer_output, trainable_variables
 
 
 class Logits(Protocol):
@@ -48,11 +50,13 @@ class Part:
         logits: Computes the part's addend of the logits.
         new_optimizer: Returns a new optimizer for the part's variables.
         for_head: Takes the features of a batch; returns them with others that the head reads.
+        scope: TensorFlow's name for a model of this part alone, before the names of its losses.
     """
 
     logits: Logits
     new_optimizer: Callable[[], keras.Optimizer]
     for_head: Callable[[Features], Features] = lambda features: features
+    scope: str = ""
 
 
 class CannedEstimator(Estimator):
@@ -142,8 +146,20 @@ def _model_fn(head: Head, parts: Sequence[Part]) -> Callable[..., EstimatorSpec]
                 train_op = minimize(part.new_optimizer(), loss, step, own, loss_reduction=reduction)
             return train_op
 
-        return head.create_estimator_spec(
-            features, mode, sum(addends[1:], addends[0]), labels, train_op_fn=train
-        )
+        logits = sum(addends[1:], addends[0])
+        spec = head.create_estimator_spec(features, mode, logits, labels, train_op_fn=train)
+        if spec.loss is not None:
+            _offer_losses(head, features, logits, spec.loss, parts[0].scope if len(parts) == 1 else "")
+        return spec
 
     return model_fn
+
+
+def _offer_losses(head: Head, features: Any, logits: jax.Array, loss: jax.Array, scope: str) -> None:
+    """Offer hooks the loss by its names in the graphs of ``tf.compat.v1.estimator``."""
+    name = "Sum" if head.loss_reduction == SUM else "value"
+    offer_output(f"{scope}head/weighted_loss/{name}", loss)
+    if head.loss_reduction == SUM and isinstance(head, WeightedHead):
+        weights = head.weights(features, logits)
+        total = weights.sum() if weights.ndim else weights * math.prod(logits.shape[:-1])
+        offer_output(f"{scope}head/truediv", loss / total)

@@ -77,7 +77,7 @@ def dnn_part(logits: DNNLogits, optimizer: OptimizerLike) -> Part:
     Raises:
         ValueError: There is no such optimizer.
     """
-    return Part(logits, optimizer_maker(optimizer, _LEARNING_RATE))
+    return Part(logits, optimizer_maker(optimizer, _LEARNING_RATE), scope="dnn/")
 
 
 def _checked_units(hidden_units: Sequence[int]) -> tuple[int, ...]:

@@ -70,4 +70,4 @@ def linear_part(
     """
     logits = LinearLogits(feature_columns, sparse_combiner)
     rate = min(largest_rate, 1 / math.sqrt(len(logits.columns)))
-    return Part(logits, optimizer_maker(optimizer, rate))
+    return Part(logits, optimizer_maker(optimizer, rate), scope="linear/")
