@@ -32,6 +32,7 @@ from muster.feature_column import (
     make_parse_example_spec,
     numeric_column,
     sequence_categorical_column_with_identity,
+    sequence_input_layer,
     shared_embeddings,
     transform_features,
 )
@@ -232,6 +233,36 @@ def test_embeddings_in_a_model_fn(tmp_path):
     other = DenseFeatures(embedding_column(CITY, 2, ckpt_to_load_from=stored, tensor_name_in_ckpt=name))
     with pytest.raises(ValueError, match=r"must have the shape \(4, 2\).* there is shape \(4, 3\)"):
         other.build()
+
+
+def test_layers_of_sequences_and_of_what_is_not_trained_in_a_model_fn():
+    words = sequence_categorical_column_with_identity("words", 4)
+    kept = categorical_column_with_identity("kept", 2)
+
+    def model_fn(features, labels, mode):
+        values, lengths = sequence_input_layer(
+            features, [embedding_column(words, 2, initializer=keras.initializers.Ones())]
+        )
+        still = input_layer(
+            features, embedding_column(kept, 1, initializer=keras.initializers.Ones()), trainable=False
+        )
+        loss = jnp.sum(values) + jnp.sum(still)
+        if mode == ModeKeys.PREDICT:
+            return EstimatorSpec(mode, predictions={"values": values, "lengths": lengths})
+        train_op = minimize(keras.optimizers.SGD(0.5), loss, get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    indices = np.array([[0, 0], [0, 1], [1, 0]])
+    batch = {"words": SparseTensor(indices, np.array([1, 3, 3]), (2, 2)), "kept": np.array([[0], [1]])}
+    estimator = Estimator(model_fn)
+    (first, second) = estimator.predict(lambda: Dataset.from_tensors(batch))
+    np.testing.assert_array_equal(first["values"], [[1, 1], [1, 1]])
+    np.testing.assert_array_equal(second["values"], [[1, 1], [0, 0]])
+    assert (first["lengths"], second["lengths"]) == (2, 1)
+    estimator.train(lambda: Dataset.from_tensors(batch))
+    table = estimator.get_variable_value("sequence_input_layer/words_embedding/embedding_weights")
+    np.testing.assert_allclose(table[:, 0], [1, 0.5, 1, 0])
+    assert estimator.get_variable_value("input_layer/kept_embedding/embedding_weights").tolist() == [[1], [1]]
 
 
 def test_layers_of_a_model_fn_share_embeddings(tmp_path):

@@ -57,6 +57,7 @@ from ._sequence_column import (
 from ._sequence_column import sequence_numeric_column as sequence_numeric_column
 from ._sequence_column import step_mask as step_mask
 from ._sequence_features import SequenceFeatures as SequenceFeatures
+from ._sequence_features import sequence_input_layer as sequence_input_layer
 from ._transform import HostNeeded as HostNeeded
 from ._transform import asking_for_host as asking_for_host
 from ._transform import host_arrays as host_arrays

@@ -129,13 +129,25 @@ class DenseFeatures(ColumnLayer):
         return dense_features(features, self._columns, self.tables)
 
 
-def input_layer(features: Features, feature_columns: Iterable[DenseColumn] | DenseColumn) -> jax.Array:
+def input_layer(
+    features: Features,
+    feature_columns: Iterable[DenseColumn] | DenseColumn,
+    weight_collections: object = None,
+    trainable: bool = True,
+) -> jax.Array:
     """Return what `dense_features` does, with variables below ``input_layer``.
+
+    Args:
+        features: As for `dense_features`.
+        feature_columns: Likewise.
+        weight_collections: Ignored: variables are in no collections.
+        trainable: Whether embeddings are trained.
 
     Source: ``input_layer`` (tensorflow/python/feature_column/feature_column.py).
     """
+    columns = sorted_columns(feature_columns)
     with keras.name_scope("input_layer"):
-        return dense_features(features, feature_columns)
+        return dense_features(features, columns, new_tables(columns, trainable))
 
 
 def value_of(table: Any) -> Any:

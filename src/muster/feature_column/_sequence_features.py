@@ -1,16 +1,20 @@
-"""The values of columns of sequences in one array."""
+"""The values of columns of sequences in one array, as a layer and as a function."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._keras import keras
 from muster.feature_column._column_lists import columns_of, sorted_columns
 from muster.feature_column._dense_column import table_of
 from muster.feature_column._dense_features import ColumnLayer, value_of
 from muster.feature_column._host_values import Features, is_traced
 from muster.feature_column._sequence_column import SequenceDenseColumn
+from muster.feature_column._tables import new_tables
+from muster.feature_column._transform import on_host
 
 
 class SequenceFeatures(ColumnLayer):
@@ -43,15 +47,43 @@ class SequenceFeatures(ColumnLayer):
 
     def call(self, features: Features) -> tuple[jax.Array, jax.Array]:
         """Return the values of a batch, and the lengths of its sequences."""
-        tables = self.tables
-        found = [
-            column.sequence_values(features, value_of(table_of(column, tables))) for column in self._columns
-        ]
-        values, lengths = zip(*found, strict=True)
-        for column, other in zip(self._columns, lengths, strict=True):
-            if not is_traced(other) and not np.array_equal(other, lengths[0]):
-                raise ValueError(
-                    f"Condition x == y did not hold: sequences of {self._columns[0].name} have the lengths "
-                    f"{np.asarray(lengths[0])}, those of {column.name} {np.asarray(other)}."
-                )
-        return jnp.concatenate(values, axis=-1), lengths[0]
+        return _sequences(features, self._columns, self.tables)
+
+
+def sequence_input_layer(
+    features: Features,
+    feature_columns: Iterable[SequenceDenseColumn] | SequenceDenseColumn,
+    weight_collections: object = None,
+    trainable: bool = True,
+) -> tuple[jax.Array, jax.Array]:
+    """Return what `SequenceFeatures` does, with variables below ``sequence_input_layer``.
+
+    Args:
+        features: Features by key; in a step, what `transform_features` returned.
+        feature_columns: One column, or columns in any order.
+        weight_collections: Ignored: variables are in no collections.
+        trainable: Whether embeddings are trained.
+
+    Raises:
+        ValueError: As by `SequenceFeatures`.
+
+    Source: ``sequence_input_layer`` (tensorflow/contrib/feature_column/python/feature_column/
+    sequence_feature_column.py of TensorFlow 1.15).
+    """
+    columns = sorted_columns(columns_of(feature_columns), wanted=(SequenceDenseColumn,))
+    with keras.name_scope("sequence_input_layer"):
+        return _sequences(on_host(features, columns), columns, new_tables(columns, trainable))
+
+
+def _sequences(
+    features: Features, columns: Sequence[SequenceDenseColumn], tables: Mapping[tuple[str, ...], Any]
+) -> tuple[jax.Array, jax.Array]:
+    found = [column.sequence_values(features, value_of(table_of(column, tables))) for column in columns]
+    values, lengths = zip(*found, strict=True)
+    for column, other in zip(columns, lengths, strict=True):
+        if not is_traced(other) and not np.array_equal(other, lengths[0]):
+            raise ValueError(
+                f"Condition x == y did not hold: sequences of {columns[0].name} have the lengths "
+                f"{np.asarray(lengths[0])}, those of {column.name} {np.asarray(other)}."
+            )
+    return jnp.concatenate(values, axis=-1), lengths[0]

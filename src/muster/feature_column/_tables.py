@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 
 from muster._keras import keras
 from muster.feature_column._dense_column import DenseColumn, Table
@@ -17,13 +18,22 @@ def new_table(table: Table) -> keras.Variable:
         return keras.Variable(table.initializer, table.shape, "float32", trainable=table.trainable, name=name)
 
 
-def new_tables(columns: Iterable[DenseColumn]) -> dict[tuple[str, ...], keras.Variable]:
+def new_tables(
+    columns: Iterable[DenseColumn], trainable: bool = True
+) -> dict[tuple[str, ...], keras.Variable]:
     """Create the variables that columns read, one for those that share, below the current name scope.
 
     In a model_fn, what layers share is created for the first.
+
+    Args:
+        columns: The columns.
+        trainable: Whether tables are trained, unless their columns say not.
     """
     tables = {table.path: table for column in columns if (table := column.table) is not None}
-    return {path: _shared_or_new(table) for path, table in tables.items()}
+    return {
+        path: _shared_or_new(replace(table, trainable=table.trainable and trainable))
+        for path, table in tables.items()
+    }
 
 
 def _shared_or_new(table: Table) -> keras.Variable:

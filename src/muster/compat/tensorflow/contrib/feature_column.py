@@ -12,4 +12,5 @@ from muster.feature_column import (
 from muster.feature_column import (
     sequence_categorical_column_with_vocabulary_list as sequence_categorical_column_with_vocabulary_list,
 )
+from muster.feature_column import sequence_input_layer as sequence_input_layer
 from muster.feature_column import sequence_numeric_column as sequence_numeric_column
