@@ -166,6 +166,11 @@ def test_the_likeliest_class_is_the_next_input() -> None:
 
 
 def test_a_step_must_know_how_long_it_may_go_on() -> None:
+    # A count of two values is at most 2, so that 3 times as much is at most 6.
+    counted = outputs_of(
+        lambda one: {"ids": greedy(tf.round(3 * tf.reduce_sum(tf.to_int32(one * [1, 1] > 0))))[0].sample_id}
+    )
+    assert counted["ids"].tolist() == greedy()[0].sample_id.tolist()
     with pytest.raises(ValueError, match="give dynamic_decode maximum_iterations, as a Python number"):
         outputs_of(lambda one: {"ids": greedy((6 * one).astype(int))[0].sample_id})
     with pytest.raises(ValueError, match="maximum_iterations"):

@@ -3,6 +3,7 @@
 Source: tensorflow/contrib/seq2seq/python/ops/decoder.py and basic_decoder.py of TensorFlow 1.15.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ from muster.compat.v1.contrib.seq2seq._attention import recorded, with_history
 from muster.compat.v1.contrib.seq2seq._helpers import Helper
 from muster.compat.v1.rnn import StepKeys, like
 from muster.compat.v1.rnn_cell import RNNCell, numbered
+from muster.program import bounds_of
 
 
 class Decoder:
@@ -114,8 +116,9 @@ def dynamic_decode(
         decoder: Decodes a time step.
         output_time_major: Whether outputs are (time, batch, …), and not (batch, time, …).
         impute_finished: Whether a sequence that has ended has zeros from there on, and keeps its state.
-        maximum_iterations: How many time steps there are at most. A step needs it as Python's number, unless
-            the decoder's helper has all inputs, as TrainingHelper does.
+        maximum_iterations: How many time steps there are at most. A step needs it as Python's number, or as
+            one whose largest value follows from shapes, such as that of a batch's largest count of words,
+            unless the decoder's helper has all inputs, as TrainingHelper does.
         parallel_iterations: Unused.
         swap_memory: Unused.
         scope: The name of the scope of the variables; None is ``decoder``.
@@ -184,12 +187,14 @@ def _count(steps: Any, limit: Any) -> Any:
     try:
         known = None if limit is None else int(limit)
     except jax.errors.ConcretizationTypeError:
-        known = None  # it ends earlier
+        most = bounds_of(limit).high  # it may end earlier
+        known = int(most) if math.isfinite(most) else None
     if steps is None and known is None:
         raise ValueError(
             "The decoder's helper takes what is decoded, and may go on for ever: give dynamic_decode "
             "maximum_iterations, as a Python number and not as a value of the step, whose arrays have fixed "
-            "shapes. What is decoded ends earlier where all sequences do."
+            "shapes, unless its largest value follows from shapes, as that of counts does. What is decoded "
+            "ends earlier where all sequences do."
         )
     if steps is None or known is None:
         return known if steps is None else steps
