@@ -62,6 +62,12 @@ def test_arrays_are_predicted_as_scikit_learn_does(tmp_path: Path) -> None:
     ] == pytest.approx(3.95)
 
 
+def test_a_model_fn_without_a_mode_has_labels_in_prediction(tmp_path: Path) -> None:
+    estimator = learn.Estimator(lambda features, target: line(features, target, "train"), str(tmp_path))
+    estimator.fit(X, Y, steps=1)
+    np.testing.assert_allclose([each["y"] for each in estimator.predict(X)], 3.5 * X[:, 0] + 1.2, rtol=1e-5)
+
+
 def test_features_are_engineered_and_other_returns_refused(tmp_path: Path) -> None:
     estimator = learn.Estimator(
         line, str(tmp_path / "a"), feature_engineering_fn=lambda features, labels: (features["a"] * 2, labels)
@@ -120,3 +126,57 @@ def test_alternatives_are_signatures(tmp_path: Path) -> None:
     exported = estimator.export_savedmodel(tmp_path / "export", receiver_fn, "double")
     predict = tf.contrib.predictor.from_saved_model(exported)
     np.testing.assert_allclose(predict({"x": X[:1]})["z"], [9.4], rtol=1e-5)
+
+
+def test_canned_models_fit_arrays(tmp_path: Path) -> None:
+    """One step down the mean of the squares: as of ``test_estimators_fit_arrays``."""
+    columns = learn.infer_real_valued_columns_from_input(X)
+    descent = tf.train.GradientDescentOptimizer(0.1)
+    regressor = learn.LinearRegressor(columns, str(tmp_path), optimizer=descent)
+    regressor.fit(X, Y, steps=1)
+    np.testing.assert_allclose(list(regressor.predict(X)), 3.5 * X[:, 0] + 1.2, rtol=1e-5)
+    np.testing.assert_allclose(regressor.predict(X, as_iterable=False), 3.5 * X[:, 0] + 1.2, rtol=1e-5)
+    np.testing.assert_allclose(list(regressor.predict(input_fn=lambda: X[:2])), [4.7, 8.2], rtol=1e-5)
+    results = regressor.evaluate(input_fn=lambda: tf.data.Dataset.from_tensors((X, Y)))
+    assert results.keys() == {"loss", "global_step"}
+    assert results["loss"] == pytest.approx(((1.5 * X[:, 0] + 0.2) ** 2).mean())
+    # The gradients are -35 and -12: of norm 37, which is to be 1.
+    clipped = learn.LinearRegressor(columns, optimizer=descent, gradient_clip_norm=1.0).fit(X, Y, steps=1)
+    (one, two) = clipped.predict(X[:2])
+    np.testing.assert_allclose([two - one, one], [3.5 / 37, 4.7 / 37], rtol=1e-5)
+    with pytest.raises(ValueError, match="enable_centered_bias must be False"):
+        learn.DNNRegressor([2], columns, enable_centered_bias=True)
+    with pytest.raises(ValueError, match=r"should be numbers of shape \(examples, dimension\)"):
+        learn.infer_real_valued_columns_from_input(X[:, 0])
+
+
+def test_canned_classifiers_name_what_they_predict(tmp_path: Path) -> None:
+    columns = [tf.contrib.layers.real_valued_column("", dimension=1)]
+    classifier = learn.DNNClassifier([4], columns, str(tmp_path), n_classes=3)
+    classifier.fit(X, np.array([0, 1, 2, 2]), steps=1)
+    classes = list(classifier.predict(X))
+    likely = np.array(list(classifier.predict_proba(X)))
+    assert likely.shape == (4, 3)
+    assert classes == likely.argmax(1).tolist()
+    found = learn.SKCompat(classifier).predict(X)
+    assert found.keys() == {"classes", "logits", "probabilities"}
+    metrics = {"right": learn.MetricSpec(tf.metrics.accuracy, prediction_key="classes")}
+    results = classifier.evaluate(X, np.array([0, 1, 2, 2]), metrics=metrics)
+    assert results.keys() == {"accuracy", "global_step", "loss", "right"}
+    assert results["right"] == results["accuracy"]
+
+
+def test_tables_are_read(tmp_path: Path) -> None:
+    rows = "1.5,2,0\n3,4,1\n"
+    (tmp_path / "header.csv").write_text("2,2,cold,warm\n" + rows)
+    (tmp_path / "plain.csv").write_text(rows)
+    base = learn.datasets.base
+    read = [
+        base.load_csv_with_header(str(tmp_path / "header.csv"), int, features_dtype=np.float32),
+        base.load_csv_without_header(str(tmp_path / "plain.csv"), int, features_dtype=np.float32),
+    ]
+    for each in read:
+        assert each.data.tolist() == [[1.5, 2], [3, 4]]
+        assert (each.data.dtype, each.target.tolist()) == (np.float32, [0, 1])
+    with pytest.raises(ValueError, match="There is no dataset 'dbpedia' here"):
+        learn.datasets.load_dataset("dbpedia")

@@ -40,10 +40,12 @@ DIFFERENCES = {
     "add_summaries None",
     "tf.contrib.layers": "the layers, regularizers and columns that programs use; tf.contrib.slim has the "
     "layers, too",
+    "tf.contrib.learn.DNNLinearCombinedClassifier": "the global step counts the steps of both parts as one; "
+    "likewise DNNLinearCombinedRegressor",
     "tf.contrib.learn.Experiment": "what was deprecated in TensorFlow 1.15 is left out",
     "tf.contrib.learn.learn_runner.run": "by default each task of a cluster does its part",
     "tf.contrib.seq2seq": "in a step, zeros follow what is decoded, up to maximum_iterations, which is a "
-    "Python number; no monotonic attention",
+    "Python number, or a value whose largest follows from shapes; no monotonic attention",
     "tf.data.Dataset": "order is always deterministic; the position can be saved",
     "tf.data.Dataset.make_one_shot_iterator": "get_next() stands for all elements, for an input_fn to "
     "return, and for operations",

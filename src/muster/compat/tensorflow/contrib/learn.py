@@ -5,12 +5,25 @@ from muster.compat.v1._documents import ByteProcessor as _ByteProcessor
 from muster.compat.v1._documents import VocabularyProcessor as _VocabularyProcessor
 from muster.compat.v1._documents import tokenizer as _tokenizer
 from muster.compat.v1.contrib import learn as _learn
+from muster.compat.v1.contrib.learn import DNNClassifier as DNNClassifier
+from muster.compat.v1.contrib.learn import DNNLinearCombinedClassifier as DNNLinearCombinedClassifier
+from muster.compat.v1.contrib.learn import DNNLinearCombinedRegressor as DNNLinearCombinedRegressor
+from muster.compat.v1.contrib.learn import DNNRegressor as DNNRegressor
 from muster.compat.v1.contrib.learn import Estimator as Estimator
 from muster.compat.v1.contrib.learn import Experiment as Experiment
 from muster.compat.v1.contrib.learn import InputFnOps as InputFnOps
+from muster.compat.v1.contrib.learn import LinearClassifier as LinearClassifier
+from muster.compat.v1.contrib.learn import LinearRegressor as LinearRegressor
 from muster.compat.v1.contrib.learn import MetricSpec as MetricSpec
 from muster.compat.v1.contrib.learn import ModelFnOps as ModelFnOps
 from muster.compat.v1.contrib.learn import SKCompat as SKCompat
+from muster.compat.v1.contrib.learn import _datasets
+from muster.compat.v1.contrib.learn import (
+    infer_real_valued_columns_from_input as infer_real_valued_columns_from_input,
+)
+from muster.compat.v1.contrib.learn import (
+    infer_real_valued_columns_from_input_fn as infer_real_valued_columns_from_input_fn,
+)
 from muster.compat.v1.contrib.learn import make_export_strategy as make_export_strategy
 from muster.compat.v1.mnist_input import read_data_sets as _read_data_sets
 from muster.estimator import ModeKeys as _ModeKeys
@@ -22,7 +35,20 @@ ModeKeys = _Names(
 learn_runner = _Names("tf.contrib.learn.learn_runner", run=_learn.run)
 datasets = _Names(
     "tf.contrib.learn.datasets",
-    mnist=_Names("tf.contrib.learn.datasets.mnist", read_data_sets=_read_data_sets),
+    DATASETS=_datasets.DATASETS,
+    base=_Names(
+        "tf.contrib.learn.datasets.base",
+        Dataset=_datasets.Dataset,
+        Datasets=_datasets.Datasets,
+        load_csv_with_header=_datasets.load_csv_with_header,
+        load_csv_without_header=_datasets.load_csv_without_header,
+    ),
+    load_dataset=_datasets.load_dataset,
+    mnist=_Names(
+        "tf.contrib.learn.datasets.mnist",
+        load_mnist=_datasets.load_mnist,
+        read_data_sets=_read_data_sets,
+    ),
 )
 preprocessing = _Names(
     "tf.contrib.learn.preprocessing",

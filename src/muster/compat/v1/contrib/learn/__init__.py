@@ -1,5 +1,21 @@
 """``tf.contrib.learn``: Estimators, metrics and Experiments as they were before ``tf.estimator``."""
 
+from muster.compat.v1.contrib.learn._canned import (
+    infer_real_valued_columns_from_input as infer_real_valued_columns_from_input,
+)
+from muster.compat.v1.contrib.learn._canned import (
+    infer_real_valued_columns_from_input_fn as infer_real_valued_columns_from_input_fn,
+)
+from muster.compat.v1.contrib.learn._canned_models import DNNClassifier as DNNClassifier
+from muster.compat.v1.contrib.learn._canned_models import (
+    DNNLinearCombinedClassifier as DNNLinearCombinedClassifier,
+)
+from muster.compat.v1.contrib.learn._canned_models import (
+    DNNLinearCombinedRegressor as DNNLinearCombinedRegressor,
+)
+from muster.compat.v1.contrib.learn._canned_models import DNNRegressor as DNNRegressor
+from muster.compat.v1.contrib.learn._canned_models import LinearClassifier as LinearClassifier
+from muster.compat.v1.contrib.learn._canned_models import LinearRegressor as LinearRegressor
 from muster.compat.v1.contrib.learn._estimator import Estimator as Estimator
 from muster.compat.v1.contrib.learn._estimator import SKCompat as SKCompat
 from muster.compat.v1.contrib.learn._experiment import Experiment as Experiment

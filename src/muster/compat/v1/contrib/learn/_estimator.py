@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from muster import estimator as core
@@ -46,9 +47,11 @@ class Estimator:
         if model_fn is None:
             raise ValueError("model_fn must be provided to Estimator.")
         self._default_alternative: str | None = None
+        self._labels: Any = None
         self._names = frozenset(inspect.signature(model_fn).parameters).intersection(_OF_MODEL_FN)
 
         def described(features: Any, labels: Any, mode: Any, params: Any, config: Any) -> EstimatorSpec:
+            labels = self._labels_for(features, labels)
             given = {"mode": mode, "params": params, "config": config, "model_dir": config.model_dir}
             if feature_engineering_fn is not None:
                 features, labels = feature_engineering_fn(features, labels)
@@ -99,7 +102,7 @@ class Estimator:
         Raises:
             ValueError: There are both an input_fn and arrays, or neither.
         """
-        input_fn = _input_fn(x, y, input_fn, batch_size, num_epochs=None, shuffle=True)
+        input_fn = self._input_of(x, y, input_fn, batch_size, None, True)
         self._core.train(input_fn, monitors, steps, max_steps)
         return self
 
@@ -140,7 +143,7 @@ class Estimator:
         """
         if feed_fn is not None:
             raise ValueError("evaluate takes no feed_fn: return the batch from the input_fn.")
-        input_fn = _input_fn(x, y, input_fn, batch_size, num_epochs=1, shuffle=False)
+        input_fn = self._input_of(x, y, input_fn, batch_size, 1, False)
         return dict(self.core_estimator(metrics).evaluate(input_fn, steps, hooks, checkpoint_path, name))
 
     def predict(
@@ -162,12 +165,37 @@ class Estimator:
             as_iterable: Whether to return an iterable.
             iterate_batches: Whether it is one of batches.
         """
-        input_fn = _input_fn(x, None, input_fn, batch_size, num_epochs=1, shuffle=False)
+        input_fn = self._input_of(x, None, input_fn, batch_size, 1, False)
         single = as_iterable and not iterate_batches
         predicted = self._core.predict(input_fn, outputs, yield_single_examples=single)
         if as_iterable:
             return predicted
         return jax.tree.map(lambda *parts: np.concatenate(parts), *predicted)
+
+    infer = predict
+
+    def _labels_for(self, features: Any, labels: Any) -> Any:
+        """Return labels, in prediction zeros like those of training: a model_fn without a mode asks for them.
+
+        Source: ``Estimator._get_predict_ops``.
+        """
+        if labels is None and self._labels is not None:
+            rows = jax.tree.leaves(features)[0].shape[0]
+            return jax.tree.map(lambda each: jnp.zeros((rows, *each.shape[1:]), each.dtype), self._labels)
+        if all(isinstance(each, jax.Array) for each in jax.tree.leaves(labels)):
+            self._labels = jax.tree.map(lambda each: jax.ShapeDtypeStruct(each.shape, each.dtype), labels)
+        return labels
+
+    def _input_of(
+        self,
+        x: Any,
+        y: Any,
+        input_fn: Callable[..., Any] | None,
+        batch_size: int | None,
+        num_epochs: int | None,
+        shuffle: bool,
+    ) -> Callable[..., Any]:
+        return _input_fn(x, y, input_fn, batch_size, num_epochs, shuffle)
 
     def export_savedmodel(
         self,
@@ -274,4 +302,4 @@ class SKCompat:
 
     def predict(self, x: Any, batch_size: int = 128, outputs: Sequence[str] | None = None) -> Any:
         """Return the predictions of arrays: an array, or arrays by name."""
-        return self._estimator.predict(x, None, batch_size, outputs, as_iterable=False)
+        return self._estimator.infer(x, None, batch_size, outputs, as_iterable=False)
