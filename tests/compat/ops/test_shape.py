@@ -43,6 +43,13 @@ def test_a_constant_takes_the_shape_that_it_is_given() -> None:
         tf.constant([1, 2, 3], shape=[2, 3])
 
 
+def test_axes_of_free_size_count_as_one() -> None:
+    (shape,) = [jax.export.symbolic_args_specs(np.zeros((2, 1, 3)), "b, n, 3").shape]
+    exported = jax.export.export(jax.jit(lambda x: tf.squeeze(x, axis=-2)))(jax.ShapeDtypeStruct(shape, "f4"))
+    x = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
+    np.testing.assert_array_equal(exported.call(x), x[:, 0])
+
+
 def test_one_hot_of_what_is_out_of_range_is_off() -> None:
     assert tf.one_hot([-1, 1, 2], 2, on_value=5, off_value=1).tolist() == [[1, 1], [1, 5], [1, 1]]
     assert tf.one_hot([0, 1], 3, axis=0).shape == (3, 2)

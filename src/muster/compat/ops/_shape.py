@@ -216,8 +216,15 @@ def reshape(tensor: ArrayLike, shape: Shape, name: str | None = None) -> Array:
 
 @operation
 def squeeze(input: ArrayLike, axis: Axis = None, name: str | None = None) -> Array:
-    """Remove axes of size 1: those in ``axis``, or all."""
-    return as_array(input).squeeze(as_axis(axis))
+    """Remove axes of size 1: those in ``axis``, or all.
+
+    In an export, an axis of free size counts as one of size 1.
+    """
+    values, axes = as_array(input), as_axis(axis)
+    for each in () if axes is None else np.ravel(axes).tolist():
+        if is_size(values.shape[each]):
+            values = jax.lax.slice_in_dim(values, 0, 1, axis=each)
+    return values.squeeze(axes)
 
 
 @operation
