@@ -76,7 +76,7 @@ def sequence_input_layer(
 
 
 def _sequences(
-    features: Features, columns: Sequence[SequenceDenseColumn], tables: Mapping[tuple[str, ...], Any]
+    features: Features, columns: Sequence[Any], tables: Mapping[tuple[str, ...], Any]
 ) -> tuple[jax.Array, jax.Array]:
     found = [column.sequence_values(features, value_of(table_of(column, tables))) for column in columns]
     values, lengths = zip(*found, strict=True)

@@ -7,7 +7,7 @@ changes.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -21,6 +21,7 @@ class Bounds(NamedTuple):
     high: float
 
 
+_Rule: TypeAlias = Callable[[Any, Any, Sequence[Bounds]], list[Bounds]]
 _UNKNOWN = Bounds(-math.inf, math.inf)
 # Longer computations are of a model, and not of sizes.
 _MOST_STEPS = 100
@@ -83,7 +84,7 @@ def _either(*bounds: Bounds) -> Bounds:
     return Bounds(min(each.low for each in bounds), max(each.high for each in bounds))
 
 
-def _corners(operation: Callable[[float, float], float]) -> Any:
+def _corners(operation: Callable[[float, float], float]) -> _Rule:
     """Return the rule of an operation whose extremes are at those of its two arguments."""
 
     def rule(params: Any, avals: Any, given: Sequence[Bounds]) -> list[Bounds]:
@@ -144,7 +145,6 @@ def _inner(params: Any, avals: Any, given: Sequence[Bounds]) -> list[Bounds]:
     return [of(each) for each in closed.jaxpr.outvars]
 
 
-_Rule = Callable[[Any, Any, Sequence[Bounds]], list[Bounds]]
 _AS_FIRST = (
     *("broadcast_in_dim", "ceil", "convert_element_type", "copy", "cummax", "cummin", "floor"),
     *(

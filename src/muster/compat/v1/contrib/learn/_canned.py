@@ -209,6 +209,7 @@ def clipped(optimizer: Any, norm: float | None, default: str, rate: float) -> An
         return chosen
 
     def made() -> KerasBacked:
+        new: KerasBacked
         if isinstance(chosen, str):
             new = OPTIMIZERS[chosen](rate)
         else:
