@@ -48,6 +48,9 @@ def test_axes_of_free_size_count_as_one() -> None:
     exported = jax.export.export(jax.jit(lambda x: tf.squeeze(x, axis=-2)))(jax.ShapeDtypeStruct(shape, "f4"))
     x = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
     np.testing.assert_array_equal(exported.call(x), x[:, 0])
+    masked = jax.jit(lambda x: tf.sequence_mask(tf.constant([0, 2]), tf.shape(x)[1]))
+    mask = jax.export.export(masked)(jax.ShapeDtypeStruct(shape, "f4")).call(np.zeros((2, 3, 3), "f4"))
+    assert mask.tolist() == [[False, False, False], [True, True, False]]
 
 
 def test_one_hot_of_what_is_out_of_range_is_off() -> None:

@@ -94,7 +94,10 @@ def test_files(tmp_path: Path) -> None:
     tf.write_file(str(folder / "x.txt"), "other")
     with tf.gfile.Open(folder / "x.txt") as file:
         assert file.read() == "other"
-    assert tf.gfile.Stat(folder / "x.txt").st_size == 5
+    found = tf.gfile.Stat(folder / "x.txt")
+    assert found.st_size == found.length == 5
+    assert (found.is_directory, tf.io.gfile.stat(folder).is_directory) == (False, True)
+    assert found.mtime_nsec > 10**18
     with pytest.raises(tf.errors.NotFoundError):
         tf.gfile.Remove(folder / "none")
     tf.gfile.DeleteRecursively(tmp_path / "a")

@@ -16,6 +16,7 @@ from muster.compat.ops._arrays import (
     array_module,
     as_array,
     as_axis,
+    is_size,
 )
 from muster.compat.ops._chosen import choose
 from muster.compat.ops._math import cast
@@ -47,7 +48,8 @@ def sequence_mask(
     if maxlen is None:
         _refuse_traced("tf.sequence_mask without maxlen", sizes)
         maxlen = int(np.max(sizes, initial=0))
-    return cast(apply("expand_dims", sizes, axis=-1) > np.arange(maxlen), dtype)
+    places = jnp.arange(maxlen) if is_size(maxlen) else np.arange(maxlen)
+    return cast(apply("expand_dims", sizes, axis=-1) > places, dtype)
 
 
 @operation

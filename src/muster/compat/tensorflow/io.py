@@ -50,7 +50,7 @@ gfile = _Names(
     remove=_os.remove,
     rename=_gfile.rename,
     rmtree=_shutil.rmtree,
-    stat=_os.stat,
+    stat=_gfile.stat,
     walk=_os.walk,
 )
 

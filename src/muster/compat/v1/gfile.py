@@ -68,9 +68,9 @@ def matching_files(filename: Path | Iterable[Path]) -> list[str]:
     return gfile.glob(filename)
 
 
-def stat(filename: Path) -> os.stat_result:
-    """Return what is known of a file, as ``os.stat`` does."""
-    return os.stat(filename)
+def stat(filename: Path) -> gfile.FileStatistics:
+    """Return what is known of a file."""
+    return gfile.stat(filename)
 
 
 def read_file_to_string(filename: Path, binary_mode: bool = False) -> str | bytes:

@@ -5,6 +5,7 @@ import io
 import os
 import shutil
 from collections.abc import Iterable
+from stat import S_ISDIR
 from typing import IO, Any
 
 Path = str | os.PathLike[str]
@@ -39,6 +40,32 @@ def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
     """
     _refuse_existing(dst, overwrite)
     os.replace(src, dst)
+
+
+class FileStatistics:
+    """What is known of a file; what ``os.stat`` says, too.
+
+    Attributes:
+        length: The number of bytes.
+        mtime_nsec: When it was changed, in nanoseconds since the epoch.
+        is_directory: Whether it is a directory.
+
+    Source: tensorflow/python/lib/io/file_io.py, ``stat_v2``.
+    """
+
+    def __init__(self, found: os.stat_result) -> None:
+        self._found = found
+        self.length = found.st_size
+        self.mtime_nsec = found.st_mtime_ns
+        self.is_directory = S_ISDIR(found.st_mode)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found, name)
+
+
+def stat(path: Path) -> FileStatistics:
+    """Return what is known of a file."""
+    return FileStatistics(os.stat(path))
 
 
 class _Text(io.TextIOWrapper):
