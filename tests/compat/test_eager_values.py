@@ -74,6 +74,13 @@ def test_an_array_with_one_number_is_a_number():
         float(tf.constant([1.0, 2.0]))
 
 
+def test_large_whole_numbers_beside_floating_point_numbers_are_such():
+    x = tf.ones([2], tf.float32)
+    traced = jax.jit(lambda x: (x * (-(2**32) + 1), 2**40 + x, x < 2**40))(x)
+    assert [each.tolist()[0] for each in traced] == [-(2.0**32), 2.0**40, True]
+    assert (x * (-(2**32) + 1)).numpy().tolist() == [-(2.0**32)] * 2
+
+
 def test_dtypes_that_jax_does_not_have_are_kept():
     for value in (tf.constant([2**40]), tf.range(3, dtype=tf.int64), tf.cast(X, tf.float64), tf.argmax(X)):
         assert isinstance(value, HostTensor)

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax._src.array import ArrayImpl
 
@@ -101,12 +102,19 @@ _COMPARISONS = ("lt", "le", "gt", "ge")
 
 
 def _with_lists(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Wrap an operator: a list or tuple of numbers beside an array is one of its dtype."""
+    """Wrap an operator: a list or tuple of numbers beside an array is one of its dtype.
+
+    So is a large whole number, such as the ``-2 ** 32 + 1`` of masks, beside floating-point numbers.
+    """
 
     @functools.wraps(original)
     def operate(self: Any, other: Any) -> Any:
         if type(other) is list or type(other) is tuple:
             other = as_array(other, self.dtype)
+        elif (
+            type(other) is int and not -(2**31) <= other < 2**31 and jnp.issubdtype(self.dtype, jnp.floating)
+        ):
+            other = float(other)
         return original(self, other)
 
     operate.takes_lists = True  # type: ignore[attr-defined]
