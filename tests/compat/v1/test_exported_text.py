@@ -51,6 +51,27 @@ def exported(model_fn: Callable[..., Any], features: Any, receiver: Any, folder:
     return estimator, contrib.predictor.from_saved_model(path)
 
 
+def by_split(features: Any, labels: Any, mode: str, params: Any) -> Any:
+    """Predict the number of known words of texts."""
+    words = tf.sparse_tensor_to_dense(tf.string_split(features["texts"]), default_value="")
+    scale = tf.get_variable("scale", [], initializer=tf.ones_initializer())
+    known = scale * tf.reduce_sum(tf.cast(numbers_of(words) < 3, tf.float32), axis=1)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions={"known": known})
+    loss = tf.reduce_mean(tf.square(known - labels))
+    train_op = tf.train.GradientDescentOptimizer(0.0).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def test_there_may_be_more_words_than_rows(tmp_path: Path) -> None:
+    def receiver() -> Any:
+        given = {"texts": tf.placeholder(tf.string, [None], "texts")}
+        return tf.estimator.export.ServingInputReceiver(given, given)
+
+    _, ask = exported(by_split, {"texts": np.array(["b x", "c"])}, receiver, tmp_path)
+    assert ask({"texts": ["b c d x b", "x"]})["known"].tolist() == [4, 0]
+
+
 def test_it_answers_what_the_estimator_predicts(tmp_path: Path) -> None:
     features = {"words": np.array([["b", "c"], ["x", "b"]]), "length": np.array([2, 1], np.int32)}
     estimator, ask = exported(by_words, features, words_receiver, tmp_path)

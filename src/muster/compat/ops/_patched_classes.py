@@ -111,10 +111,8 @@ def _with_lists(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     def operate(self: Any, other: Any) -> Any:
         if type(other) is list or type(other) is tuple:
             other = as_array(other, self.dtype)
-        elif (
-            type(other) is int and not -(2**31) <= other < 2**31 and jnp.issubdtype(self.dtype, jnp.floating)
-        ):
-            other = float(other)
+        elif type(other) is int and not -(2**31) <= other < 2**31:
+            other = float(other) if jnp.issubdtype(self.dtype, jnp.floating) else other
         return original(self, other)
 
     operate.takes_lists = True  # type: ignore[attr-defined]
