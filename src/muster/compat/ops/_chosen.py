@@ -1,4 +1,4 @@
-"""Rows that ``tf.boolean_mask`` and ``dynamic_partition`` choose in the step of a model_fn.
+"""Rows that ``tf.boolean_mask`` and ``dynamic_partition`` choose in the step of a model_fn or of replicas.
 
 Shapes are fixed there: all rows stay, with the mask. Operations that compute each row by itself do so with
 all of them; what reduces rows leaves out those that are not chosen, as losses and metrics do, to which the
@@ -104,6 +104,11 @@ def choose(tensor: jax.Array, by: jax.Array, part: int | None = None) -> Chosen:
         )
     mask = by.reshape(-1).astype(bool) if part is None else by.reshape(-1) == part
     return Chosen(tensor.reshape(-1, *tensor.shape[by.ndim :]), mask, (by, part))
+
+
+def filled_with_zeros(chosen: Chosen) -> jax.Array:
+    """Return all rows, with zeros for those that are not chosen."""
+    return jnp.where(chosen.mask.reshape(-1, *(1,) * (chosen.rows.ndim - 1)), chosen.rows, 0)
 
 
 def compute_chosen(key: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -282,7 +282,8 @@ def softmax_cross_entropy_with_logits(
     """Return the softmax cross entropy of class probabilities and logits.
 
     Args:
-        labels: Probabilities, in the shape of the logits; or of shape (classes,), for all.
+        labels: Probabilities, in the shape of the logits; or of shape (classes,), for all. Other axes may be
+            divided otherwise, if there are as many examples.
         logits: Float, shape (…, classes).
         axis: The axis of the classes.
         name: Unused.
@@ -296,6 +297,8 @@ def softmax_cross_entropy_with_logits(
     labels = as_array(labels, logits.dtype)
     if labels.ndim == 1 and axis in (-1, logits.ndim - 1):
         labels = labels.reshape((1,) * (logits.ndim - 1) + labels.shape)
+    if axis in (-1, logits.ndim - 1) and labels.ndim != logits.ndim and labels.size == logits.size:
+        labels = labels.reshape(logits.shape) if labels.shape[-1] == logits.shape[-1] else labels
     same = labels.ndim == logits.ndim and all(
         a in (1, b) for a, b in zip(labels.shape, logits.shape, strict=True)
     )

@@ -22,6 +22,7 @@ from muster.compat.ops._chosen import choose
 from muster.compat.ops._math import cast
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
+from muster.distribute import get_strategy, in_cross_replica_context
 from muster.program import is_tracing_batch
 
 Direction = Literal["ASCENDING", "DESCENDING"]
@@ -66,16 +67,22 @@ def boolean_mask(
 
     Raises:
         TraceError: A compiled function, or the step of a model's own, computes the mask: shapes are fixed
-            there. So they are in a model_fn, where the result has all rows: see `Chosen`.
+            there. So they are in a model_fn and in the code of several replicas, where the result has all
+            rows: see `Chosen`.
 
     Source: tensorflow/python/ops/array_ops.py, ``boolean_mask``.
     """
     chosen = as_array(mask)
-    if isinstance(chosen, jax.core.Tracer) and is_tracing_batch() and not axis:
+    if isinstance(chosen, jax.core.Tracer) and not axis and (is_tracing_batch() or _is_one_of_replicas()):
         return choose(jnp.asarray(as_array(tensor)), chosen)
     _refuse_traced("tf.boolean_mask", chosen)
     places: Any = (*(slice(None),) * (axis or 0), np.asarray(chosen, bool))
     return as_array(tensor)[places]
+
+
+def _is_one_of_replicas() -> bool:
+    """Return whether a replica's code is traced beside that of others: it cannot run uncompiled instead."""
+    return not in_cross_replica_context() and get_strategy().num_replicas_in_sync > 1
 
 
 def _refuse_traced(what: str, value: Array) -> None:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.compat.ops._chosen import Chosen, filled_with_zeros
 from muster.distribute import get_replica_context, has_strategy, in_cross_replica_context
 from muster.program import replica_weight
 
@@ -30,6 +31,9 @@ def compute_average_loss(
 
     Source: tensorflow/python/ops/nn_impl_distribute.py, ``compute_average_loss``.
     """
+    examples: jax.Array | None = None
+    if isinstance(per_example_loss, Chosen):
+        examples, per_example_loss = per_example_loss.count(), filled_with_zeros(per_example_loss)
     losses = jnp.asarray(as_array(per_example_loss))
     if losses.ndim == 0:
         raise ValueError(
@@ -41,7 +45,7 @@ def compute_average_loss(
         losses = losses * weights.reshape(weights.shape + (1,) * (losses.ndim - weights.ndim))
     if global_batch_size is None:
         _require_replica("compute_average_loss")
-        return jnp.sum(losses) / losses.shape[0] * _replica_share()
+        return jnp.sum(losses) / (losses.shape[0] if examples is None else examples) * _replica_share()
     try:
         size = operator.index(global_batch_size)
     except TypeError as exc:

@@ -8,8 +8,8 @@ import zlib
 def sample_texts() -> list[tuple[bytes, bytes]]:
     """Return texts of two examples, by what they may be.
 
-    They are words, whose numbers differ, also from the sizes of other axes that are tried; numbers, images of two sizes, the same in base64, and bytes that may
-    be numbers of any width.
+    They are words, whose numbers differ, also from the sizes of other axes that are tried; numbers; images of
+    two sizes; the same in base64; and bytes that may be numbers of any width.
     """
     images = _png(2, 3), _png(4, 5)
     in_base64 = [base64.urlsafe_b64encode(image).rstrip(b"=") for image in images]
