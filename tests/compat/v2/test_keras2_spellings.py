@@ -583,6 +583,14 @@ def test_data_that_no_input_has_the_name_of_is_left_out(scope):
     assert float(model(data)[0, 0]) == 16
 
 
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_average_pooling_has_a_size_by_default(axes):
+    kind = getattr(tf.keras.layers, f"AveragePooling{axes}D")
+    layer = kind.from_config(kind(data_format="channels_last").get_config())
+    assert (layer.pool_size, layer.strides) == ((2,) * axes, (2,) * axes)
+    assert kind(3, 1).pool_size == kind(pool_size=3).pool_size == (3,) * axes
+
+
 @pytest.mark.parametrize("kind", ["MaxPool1D", "MaxPool2D", "AveragePooling3D"])
 def test_the_padding_of_pooling_layers_may_be_in_capital_letters(kind):
     layer = getattr(tf.keras.layers, kind)(2, padding="SAME")

@@ -6,7 +6,7 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
-from muster import distribute, feature_column
+from muster import distribute, feature_column, optimizers
 from muster._keras import keras
 from muster.compat._names import PACKAGE, importable_as, missing, passed_on
 from muster.compat.ops._numpy_random import enable_numpy_behavior
@@ -14,7 +14,7 @@ from muster.compat.v1 import _initializers
 from muster.compat.v1 import gfile as v1_files
 from muster.compat.v1._metrics_at import streaming_confusion_matrix
 from muster.compat.v1.estimator import _private
-from muster.compat.v2 import _tables
+from muster.compat.v2 import _monitoring, _tables
 from muster.compat.v2 import gfile as files
 
 _V1 = "compat.v1"
@@ -159,11 +159,11 @@ _SOURCES_OF_KERAS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
-        f"optimizer_v2.{name}": ("keras.optimizers",)
+        f"optimizer_v2.{name}": ("keras.optimizers.legacy",)
         for name in ("adadelta", "adagrad", "adam", "adamax", "ftrl", "gradient_descent", "nadam", "rmsprop")
     },
     "optimizer_v2.learning_rate_schedule": ("keras.optimizers.schedules",),
-    "optimizer_v2.optimizer_v2": ("keras.optimizers",),
+    "optimizer_v2.optimizer_v2": ("keras.optimizers.legacy",),
     **{
         f"utils.{name}": ("keras.utils",)
         for name in ("data_utils", "generic_utils", "layer_utils", "np_utils", "vis_utils")
@@ -208,6 +208,12 @@ _OWN: dict[str, dict[str, Any]] = {
     "distribute.parameter_server_strategy_v2": {
         "ParameterServerStrategyV2": distribute.ParameterServerStrategy
     },
+    "eager.monitoring": {
+        "BoolGauge": _monitoring.BoolGauge,
+        "Counter": _monitoring.Counter,
+        "IntGauge": _monitoring.IntGauge,
+        "StringGauge": _monitoring.StringGauge,
+    },
     "estimator.canned.head": {
         "_Head": _private.Head,
         "_binary_logistic_head_with_sigmoid_cross_entropy_loss": _private.binary_logistic_head,
@@ -251,7 +257,7 @@ _OWN: dict[str, dict[str, Any]] = {
     },
     "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
     "keras.engine.network": {"Network": keras.Model},
-    "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": keras.optimizers.Optimizer},
+    "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": optimizers.Optimizer},
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},
     "util.function_utils": {"fn_args": _private.fn_args},
     "util.nest": {"is_sequence": keras.tree.is_nested},

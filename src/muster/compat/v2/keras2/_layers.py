@@ -188,6 +188,22 @@ def _in_small_letters(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _of_size_two(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``__init__`` of average pooling: its size is two by default, as that of max pooling is."""
+    size, *others = list(inspect.signature(original).parameters.values())[1:]
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not args:
+            kwargs.setdefault(size.name, 2)
+        original(self, *args, **kwargs)
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [own, size.replace(default=2), *others]
+    init.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Keras reads it
+    return init
+
+
 def _as_tensor_shapes(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap what gives ``build`` its shapes: layers of programs get those with ``as_list()`` and ``value``."""
 
@@ -285,6 +301,9 @@ def patch() -> None:
     keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)
     keras.layers.GaussianNoise.__init__ = _of_any_deviation(keras.layers.GaussianNoise.__init__)
     keras.layers.Dense.__init__ = _of_any_number(keras.layers.Dense.__init__)
+    for name in ("AveragePooling1D", "AveragePooling2D", "AveragePooling3D"):
+        averaging = getattr(keras.layers, name)
+        averaging.__init__ = _of_size_two(averaging.__init__)
     for kind in vars(keras.layers).values():
         if (
             isinstance(kind, type)
