@@ -23,6 +23,7 @@ from muster.compat.v2._dataset_loops import LongLoopError, long_loops_refused
 from muster.compat.v2._deferred import is_waiting
 from muster.compat.v2._extension_type import ExtensionType
 from muster.data import DatasetIterator, GetNext, TensorSpec
+from muster.distribute import Strategy
 from muster.distribute.functions import Function as CompiledFunction
 from muster.distribute.functions import as_traced, fitted
 from muster.program.variables import current_scope
@@ -35,6 +36,8 @@ _PYTHON_NEEDS_A_VALUE = (
     jax.errors.TracerIntegerConversionError,
     NeedsValuesError,
 )
+# TensorFlow runs what `strategy.run` calls outside of a function eagerly.
+Strategy.uncompiled_after = _PYTHON_NEEDS_A_VALUE
 _IN_A_BRANCH = (
     "because Python needs the value of a tensor in %s. With tf.cond, tf.where or tf.while_loop there it is "
     "compiled."
@@ -74,6 +77,7 @@ class Function(CompiledFunction):
     _uncompiled = False
     _has_run_uncompiled = False
     _runs_once = True
+    _takes_captured = True
 
     @property
     def has_run_uncompiled(self) -> bool:

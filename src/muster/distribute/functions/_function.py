@@ -18,7 +18,12 @@ from muster.distribute.functions._draws import Branch, Draws
 from muster.distribute.functions._traced_function import flattened, replaced, separated
 from muster.distribute.functions._traced_iterator import EagerIterator
 from muster.distribute.functions._whole_call import WholeCall, can_be_whole
-from muster.distribute.input._distributed_dataset import DistributedDataset, DistributedIterator
+from muster.distribute.input._distributed_dataset import (
+    STAND_INS,
+    CapturedIteratorError,
+    DistributedDataset,
+    DistributedIterator,
+)
 from muster.distribute.replicas._replica_context import current_context
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program.gradients import is_tape_open
@@ -29,6 +34,8 @@ _UNKNOWN = object()
 # Arguments without a structure to look into at every call.
 _PLAIN = (np.ndarray, jax.Array, PerReplica)
 _CONSTANTS = (bool, int, float, str, type(None))
+# The argument by which a function gets the iterators that its code has from elsewhere.
+_CAPTURED = "muster captured iterators"
 
 
 class Function:
@@ -50,6 +57,8 @@ class Function:
 
     _runs_once = False
     """Whether the Python code is run only once for each kind of arguments, where that is possible."""
+    _takes_captured = False
+    """Whether its code may draw from iterators that are none of its arguments."""
 
     def __init__(
         self, python_function: Callable[..., Any], input_signature: Sequence[Any] | None = None
@@ -64,6 +73,8 @@ class Function:
         # Likewise, calls in other functions.
         self._inner: dict[Any, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self._whole_warning = WholeWarning()
+        # The iterators from which the code draws, although they are none of its arguments.
+        self._captured: tuple[DistributedIterator, ...] = ()
         functools.update_wrapper(self, python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -77,6 +88,16 @@ class Function:
         if is_tape_open():  # its gradients go through operations, one by one
             args, kwargs = as_traced((args, kwargs))
             return self.python_function(*args, **kwargs)
+        while True:
+            given = kwargs | {_CAPTURED: self._captured} if self._captured else kwargs
+            try:
+                return self._call_outermost(args, given)
+            except CapturedIteratorError as exc:
+                if not self._takes_captured or exc.iterator in self._captured:
+                    raise
+                self._captured = (*self._captured, exc.iterator)
+
+    def _call_outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if functions_run_eagerly():
             return self._call_eagerly(args, kwargs)
         structure: Any = None
@@ -89,6 +110,7 @@ class Function:
         if isinstance(call, Call | WholeCall):
             return call(leaves)
         if DistributedDataset in kinds:
+            kwargs.pop(_CAPTURED, None)
             return self.python_function(*args, **kwargs)
         if DistributedIterator in kinds:
             return self._call_drawing(key, leaves)
@@ -103,7 +125,7 @@ class Function:
         """Trace, compile and call the function; on all rows if replicas cannot run it on unequal numbers."""
         call: Call | None = None
         try:
-            call = Call(self.python_function, leaves, structure, draws, once=self._runs_once)
+            call = Call(self._code, leaves, structure, draws, once=self._runs_once)
             return call, call(_with_drawn(leaves, draws))  # traces it again, to compile it
         except Exception as exc:
             if call is not None and not isinstance(exc, UnevenError):
@@ -113,12 +135,21 @@ class Function:
             if not can_be_whole(_with_drawn(leaves, draws), workers):
                 raise error from None
         try:
-            whole = WholeCall(self.python_function, leaves, structure, draws, workers)
+            whole = WholeCall(self._code, leaves, structure, draws, workers)
             results = whole(_with_drawn(leaves, draws))
         except Exception:  # the code fails on any rows
             raise error from None
         self._whole_warning.warn(error)
         return whole, results
+
+    def _code(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the Python function, with what stands for the iterators that it has from elsewhere."""
+        stand_ins = kwargs.pop(_CAPTURED, ())
+        token = STAND_INS.set({**STAND_INS.get(), **dict(zip(self._captured, stand_ins, strict=False))})
+        try:
+            return self.python_function(*args, **kwargs)
+        finally:
+            STAND_INS.reset(token)
 
     def _call_eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the Python function on arrays rather than tracers."""
@@ -132,7 +163,7 @@ class Function:
             for iterator in iterators.values():
                 iterator.begin()
             args, kwargs = arguments.filled(arrays)
-            return flattened(self.python_function(*args, **kwargs))
+            return flattened(self._code(*args, **kwargs))
 
         try:
             arrays, results = run_eagerly(run, list(map(jnp.asarray, arrays)))

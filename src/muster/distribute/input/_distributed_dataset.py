@@ -3,14 +3,31 @@
 import itertools
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
-from muster.data import Dataset, GetNext
+from muster._errors import TraceError
+from muster.data import Dataset, GetNext, Optional
 from muster.distribute.input._batch_sources import BatchSource
 from muster.distribute.replicas._replica_context import refuse_in_program
 
 _log = logging.getLogger(__name__)
+
+# What stands for each iterator in the function that is being traced.
+STAND_INS: ContextVar[Mapping["DistributedIterator", GetNext]] = ContextVar("muster_stand_ins", default={})  # noqa: B039
+
+
+class CapturedIteratorError(TraceError):
+    """A function that is being traced draws from an iterator that is none of its arguments.
+
+    Attributes:
+        iterator: The iterator.
+    """
+
+    def __init__(self, iterator: "DistributedIterator", message: str) -> None:
+        super().__init__(message)
+        self.iterator = iterator
 
 
 class DistributedDataset:
@@ -100,7 +117,9 @@ class DistributedIterator(GetNext):
         return self
 
     def __next__(self) -> Any:
-        refuse_in_program("`next` of an iterator", "Give the function the iterator as an argument")
+        if (stand_in := STAND_INS.get().get(self)) is not None:
+            return next(stand_in)
+        self._refuse_in_program()
         began = time.perf_counter()
         if self._began is None:
             self._began = began
@@ -124,6 +143,18 @@ class DistributedIterator(GetNext):
         """Return batches that were drawn last, so that they are drawn next."""
         self._steps = itertools.chain(batches, self._steps)
         self.steps_taken -= len(batches)
+
+    def get_next_as_optional(self) -> Optional:
+        """Return the next batch, or at the end an Optional without a value."""
+        if (stand_in := STAND_INS.get().get(self)) is not None:
+            return stand_in.get_next_as_optional()
+        return super().get_next_as_optional()
+
+    def _refuse_in_program(self) -> None:
+        try:
+            refuse_in_program("`next` of an iterator", "Give the function the iterator as an argument")
+        except TraceError as exc:
+            raise CapturedIteratorError(self, str(exc)) from None
 
     def _report(self, secs: float) -> None:
         if self.steps_taken and not self._reported:

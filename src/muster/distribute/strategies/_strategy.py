@@ -21,7 +21,13 @@ from muster.distribute.input._batch_sources import GlobalBatches, ReplicaBatches
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
-from muster.distribute.replicas._replica_context import CROSS_REPLICA, Context, ReduceOp, entered
+from muster.distribute.replicas._replica_context import (
+    CROSS_REPLICA,
+    Context,
+    ReduceOp,
+    ReplicaContext,
+    entered,
+)
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.strategies._extended import StrategyExtended
@@ -52,6 +58,8 @@ class Strategy:
             own; None if there are none.
         storage: What holds the values of variables that are created in the scope; None if they do themselves.
         distributed_dataset: The class of distributed datasets.
+        uncompiled_after: The errors after which ``run`` calls code of a single replica uncompiled, as eager
+            code: those of code that needs values in Python.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
     """
@@ -59,6 +67,7 @@ class Strategy:
     servers: RemoteServers | None = None
     storage: Storage | None = None
     distributed_dataset: type[DistributedDataset] = DistributedDataset
+    uncompiled_after: tuple[type[Exception], ...] = ()
 
     def __init__(
         self, placement: Placement, engine: Engine, workers: Workers | None = None, local_replicas: int = 1
@@ -157,7 +166,7 @@ class Strategy:
                     "replicas compute. Open the tape in the function that strategy.run calls, and call "
                     "tape.gradient and optimizer.apply_gradients there."
                 )
-            return _run_of(self, fn)(tuple(args), dict(kwargs or {}))
+            return _run_outermost(self, fn, tuple(args), dict(kwargs or {}))
         return traced_calls.run(self, fn, tuple(args), dict(kwargs or {}))
 
     experimental_run_v2 = run  # its name until TensorFlow 2.2
@@ -291,6 +300,9 @@ class Strategy:
         source = ReplicaBatches(self.workers, self.local_replicas, datasets)
         return self.distributed_dataset(source, endless=endless)
 
+    # Its name until TensorFlow 2.3.
+    experimental_distribute_datasets_from_function = distribute_datasets_from_function
+
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """Make a value for each replica.
 
@@ -325,12 +337,31 @@ class Strategy:
         return type(self).__name__
 
 
-# The compiled `run` of each object that was run outside of a function, by strategy and method.
-_RUNS: ByIdentity[dict[Any, Function]] = ByIdentity()
+# The compiled `run` of each object that was run outside of a function, by strategy and method; None for code
+# that runs uncompiled.
+_RUNS: ByIdentity[dict[Any, Function | None]] = ByIdentity()
 
 
-def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
+def _run_outermost(
+    strategy: Strategy, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function on each replica, compiled if that is possible."""
+    run = _run_of(strategy, fn)
+    if run is not None:
+        errors = strategy.uncompiled_after if strategy.num_replicas_in_sync == 1 else ()
+        try:
+            return run(args, kwargs)
+        except errors:
+            target, method = (fn.__self__, fn.__func__) if inspect.ismethod(fn) else (fn, None)
+            _RUNS.get(target, {})[strategy, method] = None
+    with strategy.entered(ReplicaContext(strategy, None)):
+        return fn(*args, **kwargs)
+
+
+def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function | None:
     """Return the compiled function that runs ``fn`` on each replica, kept as long as ``fn`` exists.
+
+    None if ``fn`` runs uncompiled.
 
     The compiled function references the variables that it uses, so only weak references to ``fn`` are kept.
     """
