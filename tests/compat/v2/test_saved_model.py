@@ -212,3 +212,21 @@ def test_a_model_of_unknown_classes_still_has_its_signatures(tmp_path):
     np.testing.assert_allclose(loaded.signatures["serving_default"](IMAGES)["output_1"], expected, rtol=1e-5)
     with pytest.raises(ValueError, match="no Keras model that this program can load"):
         loaded(IMAGES)
+
+
+def test_a_subclassed_model_of_several_inputs_has_a_signature(tmp_path):
+    class Sum(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(1, kernel_initializer="ones")
+
+        def call(self, inputs, training=False):
+            first, second = inputs
+            return self.dense(first) - self.dense(second)
+
+    model = Sum()
+    model([np.ones((4, 3)), np.ones((4, 3))])
+    tf.saved_model.save(model, tmp_path / "sum")
+    serve = tf.saved_model.load(tmp_path / "sum").signatures["serving_default"]
+    found = serve(input_1=tf.constant([[1.0, 2.0, 3.0]]), input_2=tf.constant([[0.5, 0.5, 0.5]]))
+    np.testing.assert_allclose(found["output_1"], [[4.5]])

@@ -160,14 +160,21 @@ def input_structure(model: keras.Model) -> Any:
         count = itertools.count(1)
         return jax.tree.map(lambda each: _spec_of(each, next(count)), inputs)
     shape = (model.get_build_config() or {}).get("input_shape")
-    if not isinstance(shape, tuple | list) or not all(
-        size is None or isinstance(size, int) for size in shape
-    ):
+    several = isinstance(shape, tuple | list) and len(shape) > 0 and all(map(_is_shape, shape))
+    if not several and not _is_shape(shape):
         raise ValueError(
             f"The model {model.name!r} does not say what it takes. Save it with signatures=, a tf.function "
             "with an input_signature."
         )
-    return TensorSpec((None, *shape[1:]), model.input_dtype, "input_1")
+    specs = [
+        TensorSpec((None, *each[1:]), model.input_dtype, f"input_{number}")
+        for number, each in enumerate(shape if several else [shape], 1)
+    ]
+    return specs if several else specs[0]
+
+
+def _is_shape(shape: Any) -> bool:
+    return isinstance(shape, tuple | list) and all(size is None or isinstance(size, int) for size in shape)
 
 
 def _spec_of(tensor: Any, number: int) -> TensorSpec:

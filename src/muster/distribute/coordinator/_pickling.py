@@ -4,11 +4,12 @@ import functools
 import io
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from muster._keras import keras
 from muster._pickle import Pickler
-from muster.data import Dataset
+from muster.data import Dataset, is_kind
 from muster.distribute.closures import WorkerStrategy, same
 from muster.distribute.functions._function import Function
 from muster.distribute.strategies._strategy import Strategy
@@ -53,6 +54,8 @@ class _Pickler(Pickler):
             return WorkerStrategy, ()
         if isinstance(obj, Function):
             return Function, (obj.python_function, obj.input_signature)
+        if is_kind(obj, "absl", "FlagValues"):  # workers have the values, without the flags' definitions
+            return SimpleNamespace, (), obj.flag_values_dict()
         if type(obj) in _LOCKS:
             return _LOCKS[type(obj)], ()
         return super().reducer_override(obj)
