@@ -13,5 +13,5 @@ flags.DEFINE_integer("rows", 3, "How many.", flag_values=FLAGS)
 def test_workers_have_the_values_of_flags():
     FLAGS(["program", "--rows=5"])
     flag_values = FLAGS
-    made = pickle.loads(pickled(lambda: [flag_values.rows]))  # noqa: S301
+    made = pickle.loads(pickled(lambda: [flag_values.rows]))
     assert made() == [5]
