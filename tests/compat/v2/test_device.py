@@ -35,3 +35,9 @@ def test_what_list_logical_devices_has_can_be_given_to_strategies():
     assert tf.distribute.MirroredStrategy(devices).num_replicas_in_sync == 2
     with tf.device(devices[1]):
         assert [device.id for device in jnp.ones(2).devices()] == [1]
+
+
+def test_a_task_without_a_device_is_the_one_that_runs_the_program():
+    for name in ("/job:worker", "/job:localhost/replica:0/task:0", "job:worker/task:1"):
+        with tf.device(name):
+            assert tf.constant(1.0).device.endswith("CPU:0")

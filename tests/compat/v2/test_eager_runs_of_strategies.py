@@ -25,6 +25,14 @@ def test_code_of_one_replica_runs_on_values_where_it_needs_them():
     assert float(strategy.run(step, args=(tf.constant(16.0),))) == 56.25
     assert seen == ["0: 1.000", "1: 225.000"]
 
+    made = [strategy.run(lambda: tf.keras.layers.Dense(1, kernel_initializer="ones")) for _ in range(2)]
+    assert [float(layer(tf.ones((1, 3)))[0, 0]) for layer in made] == [3, 3]
+    x = tf.constant([1.0, 2.0])
+    for ask in (lambda: (2 * x).numpy().sum(), lambda: float(x[0] * 6), lambda: np.sum(np.asarray(x * 2))):
+        assert float(strategy.run(ask)) == 6
+    created = strategy.run(lambda: [tf.Variable(2.0), tf.Variable(3.0)])
+    assert [float(each) for each in created] == [2, 3]
+
 
 def test_a_function_draws_from_an_iterator_that_is_no_argument():
     strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])

@@ -119,7 +119,7 @@ def _with_lists(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     return operate
 
 
-class _NoNumbersError(TraceError, AttributeError):
+class NoNumbersError(TraceError, AttributeError):
     """``numpy()`` was called on a traced value, which has none in TensorFlow."""
 
 
@@ -128,7 +128,7 @@ def _numpy_of_traced(self: Any) -> np.ndarray[Any, Any]:
     value = self.to_concrete_value()
     if value is not None:
         return np.asarray(value)
-    raise _NoNumbersError(
+    raise NoNumbersError(
         f"numpy() was called on a value that is being traced ({self.aval.str_short()}), which has no "
         "numbers yet. Call it outside, on what the compiled function returns; tf.print shows values inside."
     )

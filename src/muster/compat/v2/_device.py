@@ -2,12 +2,15 @@
 
 import contextlib
 import logging
+import re
 
 import jax
 
 from muster.distribute.strategies import device_of
 
 _log = logging.getLogger(__name__)
+
+_ONLY_A_TASK = re.compile(r"(/?(job:\w+|replica:\d+|task:\d+))+")
 
 
 def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextManager[object]:
@@ -17,7 +20,8 @@ def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextMa
 
     Args:
         device_name: A TensorFlow device string such as ``"/GPU:0"``, or a ``jax.Device``; None changes
-            nothing, and nor does a GPU where there are none, as with TensorFlow's soft placement.
+            nothing, and nor does a task without a device, since each task of a job runs the program, or a GPU
+            where there are none, as with TensorFlow's soft placement.
 
     Raises:
         RuntimeError: There is no such device.
@@ -27,6 +31,8 @@ def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextMa
     if device_name is None:
         return contextlib.nullcontext()
     text = getattr(device_name, "name", device_name)
+    if isinstance(text, str) and _ONLY_A_TASK.fullmatch(text):
+        return contextlib.nullcontext()
     if isinstance(text, str) and text.lower().lstrip("/") in ("cpu", "gpu", "device:cpu", "device:gpu"):
         device_name = f"{text}:0"
     try:

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import muster
-from muster._errors import OutOfRangeError
+from muster._errors import OutOfRangeError, VariableMismatchError
 from muster._keras import keras
 from muster.compat.ops._both_ways import assigned, both_ways
 from muster.compat.ops._eager_values import HostText, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
+from muster.compat.ops._patched_classes import NoNumbersError
 from muster.compat.ops._rewritten_branches import rewrite
 from muster.compat.v2._dataset_loops import LongLoopError, long_loops_refused
 from muster.compat.v2._deferred import is_waiting
@@ -36,8 +37,15 @@ _PYTHON_NEEDS_A_VALUE = (
     jax.errors.TracerIntegerConversionError,
     NeedsValuesError,
 )
-# TensorFlow runs what `strategy.run` calls outside of a function eagerly.
-Strategy.uncompiled_after = _PYTHON_NEEDS_A_VALUE
+# TensorFlow runs what `strategy.run` calls outside of a function eagerly: it may ask for numbers, and create
+# variables each time.
+Strategy.uncompiled_after = (
+    *_PYTHON_NEEDS_A_VALUE,
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    NoNumbersError,
+    VariableMismatchError,
+)
 _IN_A_BRANCH = (
     "because Python needs the value of a tensor in %s. With tf.cond, tf.where or tf.while_loop there it is "
     "compiled."
