@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 
+from muster._keras import keras
+
 
 def _name(device: Any) -> str:
     """Return TensorFlow's name of a device of this process."""
@@ -31,8 +33,15 @@ def _split(self: Any, separator: str | None = None, limit: int = -1) -> list[str
     return _name(self).split(separator, limit)
 
 
+def _of_variable(self: Any) -> str:
+    """Return TensorFlow's name of the device of a variable's value; in a step, of the first device."""
+    value = self.value
+    known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    return _name(min(value.devices(), key=lambda each: each.id) if known else jax.local_devices()[0])
+
+
 def patch_devices() -> None:
-    """Give JAX's devices the methods of TensorFlow's names."""
+    """Give JAX's devices the methods of TensorFlow's names, and variables a device."""
     methods = {
         "endswith": _endswith,
         "startswith": _startswith,
@@ -41,3 +50,4 @@ def patch_devices() -> None:
     }
     for name, method in methods.items():
         setattr(jax.Device, name, method)
+    keras.Variable.device = property(_of_variable)

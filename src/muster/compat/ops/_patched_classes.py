@@ -216,12 +216,6 @@ def _eagerly_too(original: Callable[..., Any]) -> Callable[..., Any]:
     return minimize_loss
 
 
-def _device_of_variable(self: Any) -> Any:
-    """Return where the value is; in a step, the device that computes it."""
-    value = self.value
-    return jax.local_devices()[0] if isinstance(value, jax.core.Tracer) else value.device
-
-
 def _with_old_arguments(original: Callable[..., Any], parameter: str) -> Callable[..., Any]:
     """Wrap ``assign`` and its like, which also take TensorFlow's other arguments, all of them unused."""
 
@@ -286,7 +280,6 @@ def patch() -> None:
     keras.Variable.set_shape = set_shape
     keras.Variable.ref = ref
     keras.Variable.read_value = _read_value
-    keras.Variable.device = property(_device_of_variable)
     for name, parameter in (("assign", "value"), ("assign_add", "delta"), ("assign_sub", "delta")):
         setattr(keras.Variable, name, _with_old_arguments(getattr(keras.Variable, name), parameter))
     _extend(TensorSpec, "shape", _as_shape)

@@ -66,12 +66,12 @@ def input_layer(
         features: By key.
         feature_columns: One column, or several.
         weight_collections: Unused.
-        trainable: True: a column says by itself whether its table is trained.
+        trainable: Whether embeddings are trained.
         cols_to_vars: None: variables are found by their names.
         cols_to_output_tensors: None: call this for each column.
     """
-    _require_defaults("input_layer", trainable, cols_to_vars, cols_to_output_tensors)
-    return _input_layer(features, feature_columns)
+    _require_defaults("input_layer", cols_to_vars, cols_to_output_tensors)
+    return _input_layer(features, feature_columns, weight_collections, trainable)
 
 
 def linear_model(
@@ -94,16 +94,13 @@ def linear_model(
         trainable: True.
         cols_to_vars: None: variables are found by their names.
     """
-    _require_defaults("linear_model", trainable, cols_to_vars)
+    if not trainable:
+        raise ValueError("linear_model is trained here: give the optimizer the variables to train.")
+    _require_defaults("linear_model", cols_to_vars)
     return _linear_model(features, feature_columns, units, sparse_combiner)
 
 
-def _require_defaults(function: str, trainable: bool, *given: object) -> None:
-    if not trainable:
-        raise ValueError(
-            f"{function} has no trainable=False here: give it to the columns, or to the optimizer "
-            "the variables to train."
-        )
+def _require_defaults(function: str, *given: object) -> None:
     if any(each is not None for each in given):
         raise ValueError(
             f"{function} fills no dicts of variables or outputs: find variables by their names, and "

@@ -160,7 +160,8 @@ def input_structure(model: keras.Model) -> Any:
         count = itertools.count(1)
         return jax.tree.map(lambda each: _spec_of(each, next(count)), inputs)
     shape = (model.get_build_config() or {}).get("input_shape")
-    several = isinstance(shape, tuple | list) and len(shape) > 0 and all(map(_is_shape, shape))
+    shapes = list(shape) if isinstance(shape, tuple | list) else []
+    several = len(shapes) > 0 and all(map(_is_shape, shapes))
     if not several and not _is_shape(shape):
         raise ValueError(
             f"The model {model.name!r} does not say what it takes. Save it with signatures=, a tf.function "
@@ -168,7 +169,7 @@ def input_structure(model: keras.Model) -> Any:
         )
     specs = [
         TensorSpec((None, *each[1:]), model.input_dtype, f"input_{number}")
-        for number, each in enumerate(shape if several else [shape], 1)
+        for number, each in enumerate(shapes if several else [shape], 1)
     ]
     return specs if several else specs[0]
 

@@ -51,11 +51,6 @@ def _add_update(self: Any, updates: Any) -> None:
     """Do nothing: what a call assigns to variables is kept."""
 
 
-def _name_scope(self: Any) -> str:
-    """Return the prefix of the names of the layer's variables."""
-    return f"{self.name}/"
-
-
 def _taking_functions(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap ``add_loss``, so that it takes functions without arguments, which are called for each step."""
 
@@ -104,7 +99,7 @@ def patch() -> None:
     layer.input_mask = layer.output_mask = None
     layer.stateful = layer.dynamic = False
     layer.updates = _Read(lambda each: [])
-    layer.add_update, layer.name_scope = _add_update, _name_scope
+    layer.add_update = _add_update
     layer.compute_output_signature = _compute_output_signature
     keras.src.models.Functional.add_loss = layer.add_loss = _taking_functions(layer.add_loss)
     layer._get_own_losses = _with_functions(layer._get_own_losses)

@@ -318,7 +318,6 @@ def patch() -> None:
     layer.name_scope = _name_scope
     layer.get_losses_for = _losses_for
     layer.get_updates_for = _no_updates
-    layer.updates = property(_no_updates)
     pooling = keras.layers.MaxPooling1D.__mro__[1]  # what AveragePooling2D and others derive from
     pooling.__init__ = _in_small_letters(pooling.__init__)
     layer.add_weight = _named_first(layer.add_weight, _LAYER, "synchronization")

@@ -7,6 +7,7 @@ Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_spellings.py`` fails when w
 
 import functools
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -16,6 +17,9 @@ from muster._keras import keras
 from muster.compat.ops._both_ways import assigned, both_ways
 from muster.program import gradients
 from muster.program.gradients import count_updates, counter_of
+
+# The optimizers whose ``apply_gradients`` is running.
+_APPLYING: ContextVar[tuple[Any, ...]] = ContextVar("muster_applying", default=())
 
 
 class Variables(list[Any]):
@@ -205,6 +209,37 @@ def _of_tensorflow_1(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return get
 
 
+def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``apply_gradients``, so that `_by_own_method` sees that it has been called."""
+
+    @functools.wraps(original)
+    def apply_gradients(self: Any, *args: Any, **kwargs: Any) -> Any:
+        token = _APPLYING.set((*_APPLYING.get(), self))
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _APPLYING.reset(token)
+
+    return apply_gradients
+
+
+def _by_own_method(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``apply``, which Keras 3 calls in ``fit``: ``apply_gradients`` of a program's class comes first.
+
+    Source: keras/engine/training.py, ``Model.train_step``, which calls ``minimize``, and this calls it.
+    """
+
+    @functools.wraps(original)
+    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        is_of_keras = type(self).apply_gradients is keras.optimizers.Optimizer.apply_gradients
+        if is_of_keras or any(each is self for each in _APPLYING.get()):
+            return original(self, grads, trainable_variables)
+        variables = self._trainable_variables if trainable_variables is None else trainable_variables
+        return self.apply_gradients(list(zip(grads, variables, strict=True)))
+
+    return apply
+
+
 def _of_inner(self: Any, name: str) -> Any:
     """Look an attribute up in the optimizer whose loss is scaled, such as its ``beta_1``."""
     inner = vars(self).get("inner_optimizer")
@@ -222,6 +257,8 @@ def patch() -> None:
     keras.src.optimizers.get = keras.optimizers.get = _of_tensorflow_1(keras.optimizers.get)
     owner = keras.optimizers.Optimizer
     keras.optimizers.LossScaleOptimizer.__getattr__ = _of_inner
+    owner.apply = _by_own_method(owner.apply)
+    owner.apply_gradients = _noting(owner.apply_gradients)
     owner._check_variables_are_known = _knowing_more(owner._check_variables_are_known)
     owner.lr = property(_learning_rate, _set_learning_rate)
     owner._decayed_lr = _decayed_lr
