@@ -185,10 +185,11 @@ def reference_of_new() -> Any:
 
 def _for_reference(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def add(self: Any, reference_variable: Any, *args: Any, **kwargs: Any) -> Any:
-        token = _REFERENCE.set(reference_variable)
+    def add(self: Any, *args: Any, **kwargs: Any) -> Any:
+        variables = (each for each in (*args, *kwargs.values()) if isinstance(each, keras.Variable))
+        token = _REFERENCE.set(next(variables, None))
         try:
-            return original(self, reference_variable, *args, **kwargs)
+            return original(self, *args, **kwargs)
         finally:
             _REFERENCE.reset(token)
 

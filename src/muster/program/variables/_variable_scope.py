@@ -398,7 +398,7 @@ def _as_array(value: Any, dtype: Any) -> jax.Array:
 
 
 def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
-    def assign(self: Any, value: Any) -> Any:
+    def assign(self: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
         scope = _ACTIVE.get()
         if scope is not None and isinstance(value, np.ndarray):
             scope.check_constant(self)
@@ -406,7 +406,7 @@ def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
             refuse_to_add(self)
             if isinstance(value, keras.Variable):  # else both share an array, which a step may overwrite
                 value = copy_of(value.value)
-        result = original(self, value)
+        result = original(self, value, *args, **kwargs)
         # What it holds now, so that derivatives end there for those who use the result, too.
         return result if scope is None else scope.held_by(self, result)
 

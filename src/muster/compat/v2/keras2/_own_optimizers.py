@@ -29,7 +29,8 @@ def _begun(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def init(self: Any, learning_rate: Any = 0.0, *args: Any, **kwargs: Any) -> None:
         if isinstance(learning_rate, str):
-            kwargs["name"], learning_rate = learning_rate, 0.0
+            kwargs["name"], learning_rate = learning_rate, kwargs.pop("lr", 0.0)
+            object.__setattr__(self, "_initial_decay", kwargs.pop("decay", 0.0))
         original(self, learning_rate, *args, **kwargs)
 
     return init
@@ -106,9 +107,11 @@ def _get_hyper(self: Any, name: str, dtype: Any = None) -> Any:
     return value if dtype is None else keras.ops.cast(value, keras.backend.standardize_dtype(dtype))
 
 
-def _serialize_hyperparameter(self: Any, name: str) -> Any:
-    """Return a hyperparameter as configs have it."""
-    value = self._learning_rate if name == _RATE else _hypers(self)[name]
+def _serialize_hyperparameter(self: Any, name: Any) -> Any:
+    """Return a hyperparameter, or the one of a name, as configs have it."""
+    value = name
+    if isinstance(name, str):
+        value = self._learning_rate if name == _RATE else _hypers(self)[name]
     if isinstance(value, keras.optimizers.schedules.LearningRateSchedule):
         return keras.optimizers.schedules.serialize(value)
     return float(keras.ops.convert_to_numpy(value() if callable(value) else value))
@@ -116,6 +119,8 @@ def _serialize_hyperparameter(self: Any, name: str) -> Any:
 
 def _build_learning_rate(self: Any, learning_rate: Any) -> Any:
     """Set the rate, a number or a schedule, and return what optimizers keep of it."""
+    if self._initial_decay and not callable(learning_rate):
+        learning_rate = keras.optimizers.schedules.InverseTimeDecay(learning_rate, 1, self._initial_decay)
     if isinstance(learning_rate, keras.optimizers.schedules.LearningRateSchedule) or callable(learning_rate):
         self._learning_rate = learning_rate
     else:
@@ -128,13 +133,18 @@ def _add_slot(self: Any, var: Any, slot_name: str, initializer: Any = "zeros", s
     slots = vars(self).setdefault("_slots_of_program", {})
     key = (self._var_key(var), slot_name)
     if key not in slots:
-        slots[key] = self.add_variable_from_reference(var, slot_name, initializer)
+        slots[key] = self.add_variable_from_reference(var, slot_name, initializer, shape=shape)
     return slots[key]
 
 
 def _get_slot(self: Any, var: Any, slot_name: str) -> Any:
     """Return the variable that `add_slot` has made."""
     return vars(self)["_slots_of_program"][self._var_key(var), slot_name]
+
+
+def _get_slot_names(self: Any) -> list[str]:
+    """Return the names of the variables beside others."""
+    return list(dict.fromkeys(name for _, name in vars(self).get("_slots_of_program", {})))
 
 
 def _create_slots(self: Any, var_list: Any) -> None:
@@ -168,10 +178,15 @@ def _by_old_names(original: Callable[..., Any]) -> Callable[..., Any]:
         initial_value: Any = None,
     ) -> Any:
         of = reference_variable if model_variable is None else model_variable
-        made = original(self, of, variable_name or name, initializer)
         if initial_value is not None:
-            made.assign(initial_value)
-        return made
+
+            def initializer(shape: Any, dtype: Any = None) -> Any:
+                return keras.ops.broadcast_to(keras.ops.cast(initial_value, dtype), shape)
+
+        own = variable_name or name
+        if shape is None:
+            return original(self, of, own, initializer)
+        return self.add_variable(tuple(shape), initializer, of.dtype, name=f"{of.name}_{own}")
 
     return add_variable
 
@@ -194,7 +209,7 @@ def patch() -> None:
     owner.__init_subclass__ = classmethod(_derived)
     owner.build = _making_slots(owner.build)
     owner.add_variable_from_reference = _by_old_names(owner.add_variable_from_reference)
-    owner._use_locking = False
+    owner._use_locking, owner._initial_decay = False, 0.0
     owner._index_dict = property(lambda self: self._trainable_variables_indices)
     owner.compute_gradients = _compute_gradients
     methods: list[Callable[..., Any]] = [
@@ -209,4 +224,4 @@ def patch() -> None:
     ]
     for method in methods:
         setattr(owner, method.__name__, method)
-    owner.add_slot, owner.get_slot = _add_slot, _get_slot
+    owner.add_slot, owner.get_slot, owner.get_slot_names = _add_slot, _get_slot, _get_slot_names
