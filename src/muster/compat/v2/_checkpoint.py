@@ -20,7 +20,7 @@ from muster.checkpoint.tensorflow import (
     newest_checkpoint,
     restore_objects,
 )
-from muster.compat.v2._checkpoint_objects import Objects, Positioned, is_savable, require_savable
+from muster.compat.v2._checkpoint_objects import Count, Objects, Positioned, is_savable, require_savable
 from muster.compat.v2._deferred import WaitingList, set_waiting, variables_by_path, wait_for
 from muster.compat.v2._module import OwnModule
 from muster.compat.v2._named_checkpoints import numbered
@@ -44,16 +44,6 @@ class CheckpointOptions(NamedTuple):
     experimental_enable_async_checkpoint: bool = False
     experimental_write_callbacks: object = None
     enable_async: bool = False
-
-
-class Count(int):
-    """A number, which programs also read by ``numpy()``, as that of a variable."""
-
-    __slots__ = ()
-
-    def numpy(self) -> int:
-        """Return the number."""
-        return int(self)
 
 
 _OWN = ("save_counter", "run_calls")  # attributes of a Checkpoint itself

@@ -96,3 +96,13 @@ def _as_dicts(each: Any) -> Any:
     if isinstance(each, Mapping):
         return {str(key): _as_dicts(child) for key, child in each.items()}
     return [_as_dicts(child) for child in each] if isinstance(each, list | tuple) else each
+
+
+class Count(int):
+    """A number, which programs also read by ``numpy()``, as that of a variable."""
+
+    __slots__ = ()
+
+    def numpy(self) -> int:
+        """Return the number."""
+        return int(self)
