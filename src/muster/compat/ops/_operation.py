@@ -189,7 +189,7 @@ class Sizes(keras.KerasTensor):  # type: ignore[misc]  # keras is untyped
     """
 
     def __init__(self, value: np.ndarray[Any, Any], roots: list[Any], make: Callable[..., Any]) -> None:
-        super().__init__(value.shape, "int32" if value.dtype == object else str(value.dtype))
+        super().__init__(value.shape, "int32" if value.dtype.kind in "iO" else str(value.dtype))
         self.roots = roots
         self.make = make
         self.known = None if any(map(is_size, value.ravel())) else value.astype(self.dtype)[()]
