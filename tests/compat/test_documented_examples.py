@@ -51,6 +51,7 @@ def test_text_is_bytes_for_functions_of_python() -> None:
     assert tf.numpy_function(changed, [tf.constant([1, 2])], tf.int32).tolist() == [5, 2]
 
 
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype int64")  # of Keras' confusion matrices
 def test_losses_and_metrics_of_whole_numbers_are_of_floats() -> None:
     sums = v1.losses.Reduction.SUM_OVER_BATCH_SIZE
     loss = v1.losses.mean_squared_error([1, 2, 3], [1, 3, 5], weights=[0, 1, 0.25], reduction=sums)
@@ -61,6 +62,9 @@ def test_losses_and_metrics_of_whole_numbers_are_of_floats() -> None:
     metric = keras.metrics.SparseCategoricalCrossentropy()
     metric.update_state([1, 2], [[0.05, 0.95, 0], [0.1, 0.8, 0.1]])
     np.testing.assert_allclose(metric.result(), 1.1769392, rtol=1e-5)
+    metric = keras.metrics.MeanIoU(num_classes=2)
+    metric.update_state([0, 0, 1, 1], [0, 1, 0, 1], sample_weight=[0.3, 0.3, 0.3, 0.1])
+    np.testing.assert_allclose(metric.result(), 0.23809525, rtol=1e-6)
     first, second = keras.metrics.Mean(), keras.metrics.Mean()
     first.update_state([1.0])
     second.update_state([2.0, 3.0])

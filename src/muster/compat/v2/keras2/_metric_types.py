@@ -37,7 +37,19 @@ def _as(dtype: str, value: Any) -> Any:
     return keras.ops.cast(value, dtype) if numbers and value.dtype != dtype else value
 
 
+def _counting_in_floats(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``__init__`` of ``MeanIoU`` and its kin, of which Keras 3 counts fractional weights as 0."""
+
+    @functools.wraps(original)
+    def init(self: Any, num_classes: int, name: Any = None, dtype: Any = None, **kwargs: Any) -> None:
+        original(self, num_classes, name, dtype or keras.config.floatx(), **kwargs)
+
+    return init
+
+
 def patch() -> None:
-    """Let metrics of functions convert what these get."""
+    """Let metrics of functions convert what these get, and those of confusions count weights."""
+    confusions = keras.metrics.IoU.__mro__[1]
+    confusions.__init__ = _counting_in_floats(confusions.__init__)
     wrapper = keras.metrics.MeanMetricWrapper
     wrapper.update_state = _converting(wrapper.update_state)
