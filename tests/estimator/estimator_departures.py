@@ -1,6 +1,7 @@
 """Where muster departs from run_config.json, specs.json and train_and_evaluate_local.json on purpose."""
 
 import json
+import math
 import re
 from typing import Any
 
@@ -18,7 +19,7 @@ LEFT_OUT = {
 
 
 def _is_fraction(value: Any) -> bool:
-    return isinstance(value, float) and not value.is_integer()
+    return isinstance(value, float) and math.isfinite(value) and not value.is_integer()
 
 
 def _numbers_of(asked: Json) -> Json:
@@ -214,9 +215,16 @@ def _unfit(asked: Json) -> Json | None:
             return error("TypeError", f"{name} must be a number, given: {value}")
         if isinstance(value, int | float) and not (value > 0 if is_count else value >= 0):
             return error("ValueError", f"Must specify {name} >{'' if is_count else '='} 0")
-        if is_count and _is_fraction(value):
-            return error("ValueError", f"{name} must be an integer, given: {value}")
     return None
+
+
+def _rounded_up(asked: Json, expect: Json) -> Json | None:
+    counts = {
+        name: math.ceil(value)
+        for name, value in _numbers_of(asked).items()
+        if name in ("steps", "max_steps") and _is_fraction(value)
+    }
+    return expect | {"value": expect["value"] | counts} if counts and "value" in expect else None
 
 
 def _specs_numbers(asked: Json, expect: Json) -> Json | None:
@@ -257,6 +265,7 @@ def _fresh_metric(asked: Json, expect: Json) -> Json | None:
 
 SPECS = (
     Departure(_NUMBERS, _specs_numbers),
+    Departure("A fraction of steps is kept as the number at which it is reached.", _rounded_up),
     Departure("A copy made by _replace is checked as the original was.", _replaced),
     Departure("Validation must not lose the exporters.", _used_up),
     Departure("A misspelt attribute must not be set in silence.", _new_attribute),

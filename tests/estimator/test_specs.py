@@ -1,5 +1,6 @@
 """TrainSpec, EvalSpec, EstimatorSpec and their checks behave as TensorFlow's did."""
 
+import math
 from typing import Any
 
 import jax
@@ -226,6 +227,12 @@ def test_a_whole_float_is_a_number_of_steps() -> None:
     spec = TrainSpec(input_fn, max_steps=1e6)  # type: ignore[arg-type]
     assert spec.max_steps == 1000000
     assert isinstance(spec.max_steps, int)
+
+
+def test_steps_that_a_division_gives_are_rounded_up() -> None:
+    assert TrainSpec(input_fn, max_steps=1000 / 3 * 2).max_steps == 667  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_steps must be finite, given: inf. For no limit, give None"):
+        TrainSpec(input_fn, max_steps=math.inf)  # type: ignore[arg-type]
 
 
 def test_every_departure_is_of_use() -> None:

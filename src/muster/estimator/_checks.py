@@ -1,5 +1,6 @@
 """Check arguments: numbers, steps, and lists of hooks or listeners."""
 
+import math
 import numbers
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -45,15 +46,18 @@ def check_number(
 def check_steps(name: str, value: object) -> int | None:
     """Return a number of steps after a check that it is positive; None stays None.
 
+    A fraction, as in ``examples / batch_size * epochs``, is rounded up: training stops once it is reached.
+
     Raises:
         TypeError: It is not a number.
-        ValueError: It is not a positive integer.
+        ValueError: It is not positive, or infinite.
     """
     if value is None:
         return None
-    message = f"Must specify {name} > 0, given: {value}"
-    steps: int = check_number(name, value, message, positive=True, integer=True)
-    return steps
+    steps = check_number(name, value, f"Must specify {name} > 0, given: {value}", positive=True)
+    if math.isinf(steps):
+        raise ValueError(f"{name} must be finite, given: {value!r}. For no limit, give None.")
+    return math.ceil(steps)
 
 
 def check_instances(message: str, kind: type[T], values: Iterable[T] | None) -> tuple[T, ...]:

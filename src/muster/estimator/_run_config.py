@@ -389,7 +389,7 @@ def check_train_args(config: RunConfig, steps: object, max_steps: object) -> tup
 
     Raises:
         TypeError: A number of steps is not a number.
-        ValueError: Both are given, one is not a positive integer, or this task does not train.
+        ValueError: Both are given, one is not positive, or this task does not train.
     """
     if config.task_type not in (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER):
         raise ValueError(

@@ -34,7 +34,7 @@ class TrainSpec(_TrainFields):
 
     Raises:
         TypeError: A part has the wrong type.
-        ValueError: ``max_steps`` is not a positive integer.
+        ValueError: ``max_steps`` is not positive.
     """
 
     __slots__ = ()
