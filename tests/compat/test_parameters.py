@@ -194,7 +194,7 @@ def test_a_variable_takes_what_tensorflow_s_takes() -> None:
         constraint=tf.keras.constraints.NonNeg(),
         shape=[2],
     )
-    assert variable.name == "v"
+    assert variable.name == "v:0"
     variable.assign([3.0, 4.0], use_locking=False, name="a", read_value=True)
     variable.assign_sub(delta=[1.0, 1.0])
     np.testing.assert_array_equal(variable, [2, 3])

@@ -24,7 +24,7 @@ def test_build_of_a_program_sets_the_kernel() -> None:
     layer = _MaskedConv(1, 2)
     x = np.arange(9, dtype=np.float32).reshape(1, 3, 3, 1)
     np.testing.assert_array_equal(np.asarray(layer(x))[0, :, :, 0], [[1, 3], [7, 9]])
-    assert [each.name for each in layer.trainable_variables] == ["kernel", "bias"]
+    assert [each.name.rpartition("/")[2] for each in layer.trainable_variables] == ["kernel:0", "bias:0"]
 
 
 def test_a_table_is_set_to_that_of_another_layer() -> None:

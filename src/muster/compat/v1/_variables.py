@@ -459,8 +459,8 @@ def name_weights(layer: keras.Layer, name: str) -> None:
     """Let the variables of a layer that is kept have TensorFlow's names, such as ``scope/dense/kernel:0``."""
     _settings().opened.add(name)
     for variable in layer.weights:
-        if ":" not in variable.name:
-            rename(variable, f"{_path(name)}/{variable.name}:0")
+        if not variable.name.startswith(f"{_path(name)}/"):
+            rename(variable, f"{_path(name)}/{variable.path.rpartition('/')[2]}:0")
 
 
 def snake_case(name: str) -> str:

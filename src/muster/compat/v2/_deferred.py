@@ -48,7 +48,11 @@ def _reached(path: str, each: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     elif isinstance(each, keras.Layer):
         own = [*each._trainable_variables, *each._non_trainable_variables]
         public = {name: value for name, value in vars(each).items() if not name.startswith("_")}
-        children = {**{variable.name: variable for variable in own}, **public, "_layers": each._layers}
+        children = {
+            **{variable.path.rpartition("/")[2]: variable for variable in own},
+            **public,
+            "_layers": each._layers,
+        }
     if id(each) in seen:
         return
     seen.add(id(each))

@@ -13,7 +13,14 @@ from muster.compat.ops._arrays import ArrayLike, DTypeLike, as_array
 from muster.distribute import CentralStorageStrategy, IndexedSlices, ShardedVariable, get_strategy
 from muster.distribute.servers import StoredVariables
 from muster.program import Replicas
-from muster.program.variables import current_scope, is_per_replica, kept_whole, may_be_split, origin_of
+from muster.program.variables import (
+    current_scope,
+    is_per_replica,
+    kept_whole,
+    may_be_split,
+    origin_of,
+    rename,
+)
 
 # Scatters that go together for any number of replicas: the others cannot be added or averaged.
 _COMBINED = ("add", "subtract", "multiply", "divide")
@@ -179,6 +186,7 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
                 aggregation=aggregation.name.lower(),
                 name=own,
             )
+        rename(self, f"{self.path}:0")
         self.constraint = constraint
 
     scatter_add = _scatter("add")

@@ -49,6 +49,7 @@ from muster.compat.v2.keras2 import (
     _text_models,
     _unknown_sizes,
     _unseeded,
+    _variable_names,
 )
 
 _PARTS = (
@@ -94,6 +95,7 @@ _PARTS = (
     _fixed_seeds,
     _several_outputs,
     _image_nets,
+    _variable_names,
 )
 
 
