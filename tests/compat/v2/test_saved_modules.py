@@ -41,7 +41,7 @@ def test_functions_and_variables_are_loaded(tmp_path):
     module(tf.constant([0.0, 0.0]), twice=True)
     loaded = saved(module, tmp_path / "scale")
     assert loaded.signatures == {}
-    assert [each.name for each in loaded.trainable_variables] == ["scale"]
+    assert [each.name for each in loaded.trainable_variables] == ["scale:0"]
     assert loaded.fixed.numpy().tolist() == [2, 3]
     assert not hasattr(loaded, "lost")
 

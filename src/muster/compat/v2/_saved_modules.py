@@ -53,7 +53,7 @@ def write_module(module: Any, folder: str) -> dict[str, str]:
     python = writer.python_code()
     values = {str(number): np.asarray(each.value) for number, each in enumerate(writer.variables)}
     described = [
-        [each.name, bool(each.trainable), values[str(number)].dtype.name, [*values[str(number)].shape]]
+        [each.path, bool(each.trainable), values[str(number)].dtype.name, [*values[str(number)].shape]]
         for number, each in enumerate(writer.variables)
     ]
     stored = io.BytesIO()

@@ -68,7 +68,7 @@ class VariableTable:
             shape=tuple(variable.shape),
             dtype=str(jax.dtypes.canonicalize_dtype(dtype)),
             trainable=bool(variable.trainable),
-            kind=VariableKind.SEED if variable.name == SEED_STATE else kind,
+            kind=VariableKind.SEED if variable.path.endswith(SEED_STATE) else kind,
             aggregation=variable.aggregation,
             per_replica=per_replica,
         )

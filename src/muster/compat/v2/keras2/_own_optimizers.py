@@ -186,7 +186,9 @@ def _by_old_names(original: Callable[..., Any]) -> Callable[..., Any]:
         own = variable_name or name
         if shape is None:
             return original(self, of, own, initializer)
-        return self.add_variable(tuple(shape), initializer, of.dtype, name=f"{of.name}_{own}")
+        return self.add_variable(
+            tuple(shape), initializer, of.dtype, name=f"{of.path.replace('/', '_')}_{own}"
+        )
 
     return add_variable
 
