@@ -13,6 +13,24 @@ def test_arrays_are_summarised(capsys):
     assert capsys.readouterr().err == "values: [0 1 2 ... 7 8 9] {'x': 1.5} None [2, two]\n"
 
 
+def test_values_look_as_in_tensorflow():
+    stream = io.StringIO()
+    for each in (4.0, [1e-8, 1e10, 123456789.0], [True], [[1.0, 2.5]], ["y"], "x"):
+        tf.print(tf.constant(each), output_stream=stream)
+    tf.print(tf.constant(1 / 3, tf.float64), tf.constant(1 / 3), tf.constant("x"), 4.0, output_stream=stream)
+    tf.print(tf.constant([0.0, 1 / 7, 1.0] * 3), summarize=-1, output_stream=stream)
+    assert stream.getvalue().splitlines() == [
+        "4",
+        "[1e-08 1e+10 123456792]",
+        "[1]",
+        "[[1 2.5]]",
+        '["y"]',
+        "x",
+        '0.33333333333333331 0.333333343 "x" 4.0',
+        "[0 0.142857149 1 0 0.142857149 1 0 0.142857149 1]",
+    ]
+
+
 def test_how_much_where_and_between_what():
     stream = io.StringIO()
     tf.print(np.arange(8), tf.Variable(3), summarize=-1, sep="|", end="!", output_stream=stream)

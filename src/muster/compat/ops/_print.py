@@ -1,7 +1,7 @@
 """``tf.print``, also in compiled steps."""
 
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 import jax
 import numpy as np
@@ -21,7 +21,7 @@ def tf_print(
 ) -> None:
     """Print values; in a traced function, each time the compiled function runs.
 
-    A step prints once for each replica of this process. Arrays look as NumPy prints them.
+    A step prints once for each replica of this process. Arrays look as TensorFlow prints them.
 
     Args:
         inputs: Texts, numbers, arrays, variables, and nested structures of them.
@@ -35,9 +35,10 @@ def tf_print(
     """
     leaves, structure = jax.tree.flatten(list(inputs), is_leaf=_is_leaf)
     values = [_value(leaf) for leaf in leaves]
+    alone = len(leaves) == 1 and leaves[0] is inputs[0]
 
     def write(arrays: dict[int, jax.Array]) -> None:
-        texts = [_Text(_text(arrays.get(i, value), summarize)) for i, value in enumerate(values)]
+        texts = [_Text(_text(arrays.get(i, value), summarize, alone)) for i, value in enumerate(values)]
         stream = sys.stderr if output_stream is None else output_stream
         print(*jax.tree.unflatten(structure, texts), sep=sep, end=end, file=stream)
 
@@ -68,10 +69,33 @@ class _Text(str):
         return str(self)
 
 
-def _text(value: object, summarize: int) -> str:
+def _text(value: object, summarize: int, alone: bool) -> str:
+    """Return an array as TensorFlow prints it: 4.0 is ``4``, and text is quoted unless it is alone."""
     if not isinstance(value, np.ndarray | np.generic | jax.Array):
         return str(value)
     array = np.asarray(value)
-    if summarize < 0:
-        return np.array2string(array, threshold=sys.maxsize)
-    return np.array2string(array, threshold=0, edgeitems=max(summarize, 1))
+    if alone and array.ndim == 0 and array.dtype.kind in "OSTU":
+        return _decoded(array.item())
+    return np.array2string(
+        array,
+        max_line_width=sys.maxsize,
+        threshold=sys.maxsize if summarize < 0 else 0,
+        edgeitems=max(summarize, 1),
+        formatter={"all": _element},
+    )
+
+
+def _element(value: Any) -> str:
+    if isinstance(value, str | bytes):
+        return f'"{_decoded(value)}"'
+    if isinstance(value, np.complexfloating | np.integer):
+        return str(value)
+    if isinstance(value, np.bool_):
+        return str(int(value))
+    kind, short, long = (np.float64, 15, 17) if isinstance(value, np.float64) else (np.float32, 6, 9)
+    text = f"{float(value):.{short}g}"
+    return text if kind(text) == value else f"{float(value):.{long}g}"
+
+
+def _decoded(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

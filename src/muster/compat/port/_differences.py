@@ -196,7 +196,7 @@ DIFFERENCES = {
     "tf.nn.nce_loss": "partition_strategy is unused: weights are one table",
     "tf.numpy_function": "for Dataset.map, not in steps; text is str",
     "tf.placeholder": "for ServingInputReceiver and for datasets that a hook feeds: a step reads its batch",
-    "tf.print": "each replica prints; numbers as NumPy shows them",
+    "tf.print": "each replica prints",
     "tf.py_func": "for Dataset.map, not in steps; text is str",
     "tf.py_function": "for Dataset.map, not in steps; values are NumPy's",
     "tf.random.set_seed": "before functions are called for the first time",
