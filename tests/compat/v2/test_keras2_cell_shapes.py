@@ -44,3 +44,11 @@ def test_the_only_state_of_a_stacked_cell_is_no_list() -> None:
     assert (first.shape, [each.shape for each in second]) == ((4, 2), [(4, 3), (4, 3)])
     _, (first, second) = stacked(np.ones((4, 1), np.float32), [first, second])
     assert (first.shape, [each.shape for each in second]) == ((4, 2), [(4, 3), (4, 3)])
+
+
+def test_stacked_cells_keep_their_output_at_steps_that_are_masked() -> None:
+    cells = [tf.keras.layers.GRUCell(3), tf.keras.layers.GRUCell(2)]
+    x = np.arange(12, dtype=np.float32).reshape(1, 4, 3)
+    layer = tf.keras.layers.RNN(cells)
+    found = layer(x, mask=np.array([[True, True, False, False]]))
+    np.testing.assert_allclose(found, layer(x[:, :2]), rtol=1e-6)

@@ -37,10 +37,16 @@ def _initialising(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _beginning(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``RNN.get_initial_state``."""
+    """Wrap ``RNN.get_initial_state``.
+
+    Keras 3 takes the state of the last of stacked cells for its output at steps that are masked, and finds it
+    in lists of states alone.
+    """
 
     @functools.wraps(original)
     def get_initial_state(self: Any, batch_size: Any) -> Any:
+        if isinstance(self.cell, keras.layers.StackedRNNCells):
+            return [each if keras.tree.is_nested(each) else [each] for each in original(self, batch_size)]
         if not _has_shapes(self) or hasattr(self.cell, "get_initial_state"):
             return original(self, batch_size)
         shapes = [(batch_size, *_sizes(each)) for each in self.state_size]
