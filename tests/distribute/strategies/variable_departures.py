@@ -224,7 +224,7 @@ VARIABLES = (
         _simply,
     ),
     Rule(
-        _variable("created_inside_run_eager"),
+        _variable("created_inside_run_eager", count=several),
         "Variables are not made by each call, and their values do not differ.",
         says("RuntimeError", "the variable 'variable_inside'"),
     ),

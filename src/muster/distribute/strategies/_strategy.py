@@ -33,6 +33,7 @@ from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.strategies._extended import StrategyExtended
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.gradients import is_tape_open
+from muster.program.trace import Mending
 from muster.program.variables import ByIdentity, Storage, current_scope, variables_owned_by
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
@@ -348,10 +349,12 @@ def _run_outermost(
     """Call a function on each replica, compiled if that is possible."""
     run = _run_of(strategy, fn)
     if run is not None:
-        errors = strategy.uncompiled_after if strategy.num_replicas_in_sync == 1 else ()
-        try:
+        if strategy.num_replicas_in_sync > 1 or not strategy.uncompiled_after:
             return run(args, kwargs)
-        except errors:
+        try:
+            with Mending.left_out():
+                return run(args, kwargs)
+        except strategy.uncompiled_after:
             target, method = (fn.__self__, fn.__func__) if inspect.ismethod(fn) else (fn, None)
             _RUNS.get(target, {})[strategy, method] = None
     with strategy.entered(ReplicaContext(strategy, None)):

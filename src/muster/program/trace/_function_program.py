@@ -1,6 +1,8 @@
 """Trace a function of variables that live outside of it into a pure step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar, Generic, TypeVar
 
 import jax
@@ -35,6 +37,22 @@ class Mending:
     """
 
     mend: ClassVar[Callable[[Exception], bool] | None] = None
+    _left_out: ClassVar[ContextVar[bool]] = ContextVar("left_out", default=False)
+
+    @classmethod
+    @contextmanager
+    def left_out(cls) -> Iterator[None]:
+        """Mend nothing in a ``with`` block: its code runs uncompiled if it cannot be traced."""
+        token = cls._left_out.set(True)
+        try:
+            yield
+        finally:
+            cls._left_out.reset(token)
+
+    @classmethod
+    def mends(cls, error: Exception) -> bool:
+        """Mend what an error comes from; return whether another run may succeed."""
+        return cls.mend is not None and not cls._left_out.get() and cls.mend(error)
 
 
 class FunctionProgram(Generic[Static]):
@@ -103,7 +121,7 @@ class FunctionProgram(Generic[Static]):
             try:
                 return self._recorded(args, may_create=True, gathers=gathers, given=given)
             except Exception as exc:
-                if Mending.mend is None or not Mending.mend(exc):
+                if not Mending.mends(exc):
                     raise
         return self._recorded(args, may_create=True, gathers=gathers, given=given)
 
