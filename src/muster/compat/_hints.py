@@ -181,7 +181,7 @@ INSTEAD = {
     "tf.python.*": "It is private to TensorFlow, and muster knows only what programs use most: look for the "
     "public name.",
     "tf.pywrap_tensorflow": "Use tf.train.load_checkpoint.",
-    "tf.quantization": "Use Keras' quantization: model.quantize.",
+    "tf.quantization.*": "Use Keras' quantization: model.quantize.",
     "tf.quantize": "Use Keras' quantization: model.quantize.",
     "tf.queue": _QUEUES,
     "tf.random.*": _GENERATOR,

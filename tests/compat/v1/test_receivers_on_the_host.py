@@ -85,7 +85,7 @@ def test_words_are_looked_up_and_padded(estimator, tmp_path):
         serialized = tf.placeholder(tf.string, [None], name="examples")
         spec = {"text": tf.io.FixedLenFeature([1], tf.string), "more": tf.io.VarLenFeature(tf.int64)}
         parsed = tf.io.parse_example(serialized, spec)
-        words = tf.strings.split(tf.strings.lower(tf.squeeze(parsed["text"], axis=1)))
+        words = tf2.strings.split(tf.strings.lower(tf.squeeze(parsed["text"], axis=1)))
         numbers = table.lookup(words).to_tensor()
         more = tf.sparse.to_dense(parsed["more"])[:, :1]
         return tf.estimator.export.ServingInputReceiver(

@@ -147,3 +147,10 @@ def test_a_dataset_looks_up_what_a_table_has():
     table.insert(["a"], [3])
     found = tf.data.Dataset.from_tensor_slices(["a", "b"]).map(table.lookup)
     assert [int(each) for each in found] == [3, 0]
+
+
+def test_sparse_keys_are_looked_up():
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["no", "yes"], [3, 5]), 0)
+    found = table.lookup(tf.sparse.SparseTensor([[0, 0], [1, 2]], ["yes", "x"], [2, 3]))
+    assert tf.sparse.to_dense(found).numpy().tolist() == [[5, 0, 0], [0, 0, 0]]
+    assert found.indices.numpy().tolist() == [[0, 0], [1, 2]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from muster.compat.ops._eager_values import shown
 from muster.compat.v2._host_layer import require_host_values
-from muster.data import Placeholder, RaggedTensor, compute_on_host
+from muster.data import Placeholder, RaggedTensor, SparseTensor, compute_on_host
 from muster.estimator import Words
 from muster.feature_column import buckets
 
@@ -142,6 +142,8 @@ class StaticHashTable:
         require_host_values(self, keys)
         if isinstance(keys, RaggedTensor):
             return keys.with_flat_values(self.lookup(keys.plain_values))
+        if isinstance(keys, SparseTensor):
+            return keys.with_values(self.lookup(keys.plain_values))
         array = _array(keys, None)
         values = [self._value(key) for key in array.ravel().tolist()]
         return np.array(values, None if self.value_dtype.kind == "U" else self.value_dtype).reshape(
