@@ -6,7 +6,7 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
-from muster import distribute, feature_column, optimizers
+from muster import distribute, feature_column
 from muster._keras import keras
 from muster.compat._names import PACKAGE, importable_as, missing, passed_on
 from muster.compat.ops._numpy_random import enable_numpy_behavior
@@ -16,6 +16,7 @@ from muster.compat.v1._metrics_at import streaming_confusion_matrix
 from muster.compat.v1.estimator import _private
 from muster.compat.v2 import _monitoring, _tables
 from muster.compat.v2 import gfile as files
+from muster.compat.v2._nest import is_nested
 
 _V1 = "compat.v1"
 _ESTIMATOR = f"{_V1}.estimator"
@@ -257,10 +258,10 @@ _OWN: dict[str, dict[str, Any]] = {
     },
     "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
     "keras.engine.network": {"Network": keras.Model},
-    "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": optimizers.Optimizer},
+    "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": keras.optimizers.Optimizer},
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},
     "util.function_utils": {"fn_args": _private.fn_args},
-    "util.nest": {"is_sequence": keras.tree.is_nested},
+    "util.nest": {"is_sequence": is_nested},
 }
 
 
