@@ -100,5 +100,13 @@ def test_a_constant_does_not_change_with_the_array_it_was_made_of() -> None:
     assert float(tf.reduce_sum(constant)) == 0
 
 
+def test_a_single_array_is_not_concatenated() -> None:
+    array = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    for axis in (0, 1):
+        assert tf.concat(array, axis).numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert tf.concat(np.ones((2, 1, 3)), 0).shape == (2, 1, 3)
+    assert tf.concat([tf.constant(5.0)], axis=1).shape == ()
+
+
 def test_arrays_of_several_dtypes_are_concatenated_as_jax_does() -> None:
     assert tf.concat([tf.constant([1]), tf.constant([1.5])], 0).dtype == np.float32

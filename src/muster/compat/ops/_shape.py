@@ -243,8 +243,17 @@ def transpose(
 
 
 @operation
-def concat(values: Sequence[ArrayLike], axis: int, name: str = "concat") -> Array:
-    """Concatenate arrays along an axis."""
+def concat(values: Sequence[ArrayLike] | ArrayLike, axis: int, name: str = "concat") -> Array:
+    """Concatenate arrays along an axis.
+
+    One array, in a list or by itself, is returned as it is, whatever the axis.
+
+    Source: tensorflow/python/ops/array_ops.py, ``concat``.
+    """
+    if not isinstance(values, list | tuple):
+        return as_array(values)
+    if len(values) == 1:
+        return as_array(values[0])
     if (on_cpu := eager_on_cpu(*values)) is not None:
         return np.concatenate(on_cpu, axis=axis)
     return array_module(*values).concatenate(as_arrays(*values), axis=axis)
