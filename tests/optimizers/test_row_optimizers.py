@@ -1,6 +1,7 @@
 """Optimizers change the rows that a step looked up, and their slots, as TensorFlow's do."""
 
 import contextlib
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -95,3 +96,17 @@ def test_rows_change_as_in_tensorflow(updated: list[dict[str, Any]], case: dict[
     assert [each["indices"] for each in given["gradients"]] == [ids.tolist() for ids, _ in GRADIENTS]
     for values, weights in zip(updated, case["expect"]["weights_after_step"], strict=True):
         np.testing.assert_allclose(values[name], weights, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["RMSPropOptimizer", "AdagradOptimizer"])
+def test_optimizers_are_saved_with_a_model(tmp_path: pathlib.Path, name: str) -> None:
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile(getattr(train, name)(0.1), "mse")
+    x, y = np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)
+    model.fit(x, y, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for each in (model, loaded):
+        each.fit(x, y, verbose=0)
+    for expected, found in zip(model.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)

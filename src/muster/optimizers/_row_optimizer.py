@@ -1,15 +1,18 @@
 """An optimizer of Keras' that updates the rows of a table that were looked up."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import jax
 
 from muster._keras import keras
+from muster.optimizers import _update_rules
 from muster.program import update_rows
 from muster.program.gradients import in_this_step
 
 
+@keras.saving.register_keras_serializable("muster")
 class RowOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras is untyped
     """Updates variables by a rule; rows of tables that were not looked up stay as they are, with their slots.
 
@@ -76,3 +79,26 @@ class RowOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras i
     ) -> Sequence[jax.Array]:
         """Return the new weights and slots of a variable."""
         return update_rows(self._rule, gradient, values, numbers)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments, as Keras does; a rule of muster's is a name and its own arguments."""
+        rule = self._rule if isinstance(self._rule, partial) else partial(self._rule)
+        name = rule.func.__name__
+        ours = getattr(_update_rules, name, None) is rule.func
+        config: dict[str, Any] = super().get_config()
+        return config | {
+            "rule": name if ours else rule.func,
+            "rule_arguments": dict(rule.keywords),
+            "slots": dict(self._initial),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Self:
+        config = dict(config)
+        if "rule_arguments" in config:
+            rule, arguments = config["rule"], config.pop("rule_arguments")
+            if isinstance(rule, str):
+                rule = getattr(_update_rules, rule)
+            config["rule"] = partial(rule, **arguments)
+        made: Self = super().from_config(config, custom_objects)
+        return made

@@ -257,6 +257,15 @@ def test_loss_scaling_is_kept(tmp_path: pathlib.Path) -> None:
     check_evaluation(estimator, model)
 
 
+def test_an_optimizer_of_tensorflow_1_is_kept(tmp_path: pathlib.Path) -> None:
+    model = small_model(optimizer=tf.compat.v1.train.RMSPropOptimizer(0.01, momentum=0.5))
+    fit(model)
+    estimator = model_to_estimator(model, model_dir=tmp_path)
+    estimator.train(batches())
+    fit(model)
+    check_evaluation(estimator, model)
+
+
 @pytest.mark.parametrize("loss", [keras.losses.MeanSquaredError(), keras.losses.MeanSquaredError("sum")])
 def test_replicas_compute_the_same(tmp_path: pathlib.Path, loss: Any) -> None:
     model = small_model(
