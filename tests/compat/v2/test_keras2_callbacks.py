@@ -73,3 +73,34 @@ def test_a_history_has_the_rates_as_lr(tmp_path):
     assert "lr" in trained(1, tf.keras.callbacks.ReduceLROnPlateau("loss")).history
     with pytest.raises(KeyError, match="learning_rate"):
         _ = trained(1).history["learning_rate"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "monitor", "rises"),
+    [
+        ("EarlyStopping", "val_out_accuracy", True),
+        ("EarlyStopping", "val_score", False),
+        ("EarlyStopping", "val_other_auc", True),
+        ("ModelCheckpoint", "val_out_accuracy", True),
+        ("ModelCheckpoint", "val_score", False),
+        ("ReduceLROnPlateau", "val_out_accuracy", True),
+        ("ReduceLROnPlateau", "val_other_auc", False),
+    ],
+)
+def test_the_direction_of_an_unknown_metric_is_that_of_its_name(kind, monitor, rises):
+    arguments = ["model.keras"] if kind == "ModelCheckpoint" else []
+    callback = getattr(tf.keras.callbacks, kind)(*arguments, monitor=monitor)
+    callback._set_monitor_op()
+    assert callback._is_improvement(2.0, 1.0) == rises
+    assert callback._is_improvement(1.0, 2.0) != rises
+
+
+def test_a_function_among_the_metrics_may_be_monitored():
+    def score(y_true, y_pred):
+        return tf.reduce_mean(tf.abs(y_true - y_pred))
+
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[score])
+    stopping = tf.keras.callbacks.EarlyStopping(monitor="score", patience=1)
+    model.fit(X, X[:, :1], epochs=3, verbose=0, callbacks=[stopping])
+    assert stopping.best == pytest.approx(min(model.history.history["score"]))

@@ -40,6 +40,7 @@ from muster.compat.v2.keras2 import (
     _own_variables,
     _partial_weights,
     _ragged_models,
+    _results,
     _sequential,
     _several_outputs,
     _sizes,
@@ -94,6 +95,7 @@ _PARTS = (
     _attention,
     _fixed_seeds,
     _several_outputs,
+    _results,
     _image_nets,
     _variable_names,
 )

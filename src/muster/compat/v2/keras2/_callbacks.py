@@ -16,6 +16,13 @@ from muster._keras import keras
 _RATE = "learning_rate"
 _log = logging.getLogger(__name__)
 
+# Which names each callback takes as those of what is to rise.
+_RISES: dict[str, Callable[[str], bool]] = {
+    "EarlyStopping": lambda name: name.endswith(("acc", "accuracy", "auc")),
+    "ModelCheckpoint": lambda name: "acc" in name or name.startswith("fmeasure"),
+    "ReduceLROnPlateau": lambda name: "acc" in name,
+}
+
 # What TensorBoard took in TensorFlow 1, and TensorFlow 2 leaves out with a warning.
 _UNUSED = (
     *("write_grads", "batch_size", "embeddings_layer_names", "embeddings_data", "histogram_batch_size"),
@@ -109,6 +116,24 @@ def _logging_lr(original: Callable[..., None]) -> Callable[..., None]:
     return on_epoch_end
 
 
+def _finding_direction(original: Callable[..., None], rises: Callable[[str], bool]) -> Callable[..., None]:
+    """Wrap ``_set_monitor_op``: Keras 2 knows by a name whether more is better, Keras 3 by the metric alone.
+
+    So Keras 3 refuses functions and what has the name of an output in its name, such as ``val_out_accuracy``.
+    """
+
+    @functools.wraps(original)
+    def set_monitor_op(self: Any) -> None:
+        try:
+            original(self)
+        except ValueError:  # the only reason: no metric has the name and a direction
+            self.monitor_op = keras.ops.greater if rises(self.monitor) else keras.ops.less
+            if not rises(self.monitor):
+                self.min_delta *= -1
+
+    return set_monitor_op
+
+
 class _Epochs(dict[str, list[Any]]):
     """What `fit` has logged in each epoch; of ``lr`` also by Keras 3's name."""
 
@@ -149,4 +174,7 @@ def patch() -> None:
     bar.__init__ = _without(bar.__init__, "count_mode", "stateful_metrics")
     for rates in (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau):
         rates.on_epoch_end = _logging_lr(rates.on_epoch_end)
+    for kind, rises in _RISES.items():
+        callback = getattr(keras.callbacks, kind)
+        callback._set_monitor_op = _finding_direction(callback._set_monitor_op, rises)
     keras.callbacks.History.on_train_begin = _keeping(keras.callbacks.History.on_train_begin)

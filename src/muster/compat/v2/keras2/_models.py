@@ -16,6 +16,7 @@ import numpy as np
 from muster._keras import keras
 from muster.compat.v2._model_signatures import input_structure
 from muster.compat.v2.keras2._compiled import CompiledLoss, CompiledMetrics
+from muster.compat.v2.keras2._results import result_names
 from muster.compat.v2.saved_model import archive_in
 from muster.compat.v2.saved_model import save as export_model
 
@@ -126,12 +127,7 @@ class _Methods:
     @property
     def metrics_names(self: Any) -> list[str]:
         """The names of what ``evaluate`` returns, in its order."""
-        own = [metric.name for metric in self.metrics]
-        try:
-            found = self.get_metrics_result()
-        except ValueError:  # compiled metrics are built by the first batch
-            return [name for name in own if name != "compile_metrics"]
-        return [*(name for name in own if name in found), *sorted(found.keys() - set(own))]
+        return result_names(self)
 
 
 _FIT_GENERATOR = (
