@@ -257,5 +257,6 @@ def test_names_of_keras_2_are_there() -> None:
     generator = tf.keras.preprocessing.image.ImageDataGenerator(rescale=0.5)
     images, labels = next(generator.flow(np.ones((4, 2, 2, 3)), np.arange(4), batch_size=4))
     assert images.max() == 0.5
+    assert generator.flow(np.ones((4, 2, 2, 3)), np.arange(4), batch_size=2).next()[0].shape == (2, 2, 2, 3)
     assert sorted(labels) == list(range(4))
     assert tf.keras.preprocessing.sequence.pad_sequences([[1], [2, 3]]).tolist() == [[0, 1], [2, 3]]

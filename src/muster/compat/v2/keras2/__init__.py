@@ -24,6 +24,7 @@ from muster.compat.v2.keras2 import (
     _feature_space,
     _fixed_seeds,
     _folders_of_models,
+    _image_batches,
     _image_nets,
     _input_shapes,
     _kernels,
@@ -96,6 +97,7 @@ _PARTS = (
     _fixed_seeds,
     _several_outputs,
     _results,
+    _image_batches,
     _image_nets,
     _variable_names,
 )
