@@ -181,6 +181,20 @@ def test_those_of_contrib_hold_its_names(path, public):
         assert getattr(importlib.import_module(f"{tensorflow}.contrib.{module}"), name) is public
 
 
+@pytest.mark.parametrize(
+    ("path", "public"),
+    [
+        ("example.example_pb2.Example", tf.train.Example),
+        ("example.feature_pb2.BytesList", tf.train.BytesList),
+        ("framework.summary_pb2.Summary", v1.Summary),
+        ("protobuf.config_pb2.ConfigProto", v1.ConfigProto),
+    ],
+)
+def test_those_of_messages_hold_their_classes(path: str, public: Any) -> None:
+    module, _, name = path.rpartition(".")
+    assert getattr(importlib.import_module(f"muster.compat.tensorflow.core.{module}"), name) is public
+
+
 def test_files_are_written_and_read_by_file_io(tmp_path):
     from muster.compat.tensorflow.python.lib.io import file_io
 

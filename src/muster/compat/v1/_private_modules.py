@@ -144,6 +144,14 @@ _SOURCES_OF_CONTRIB: dict[str, tuple[str, ...]] = {
     "contrib.training.python.training.hparam": ("contrib.training",),
 }
 
+# Likewise for those of messages, below ``tensorflow``, too.
+_SOURCES_OF_MESSAGES: dict[str, tuple[str, ...]] = {
+    "core.example.example_pb2": ("train",),
+    "core.example.feature_pb2": ("train",),
+    "core.framework.summary_pb2": (_V1,),
+    "core.protobuf.config_pb2": (_V1,),
+}
+
 # Likewise for those of ``tensorflow.python.keras``; its others are those of ``tf.keras``.
 _SOURCES_OF_KERAS: dict[str, tuple[str, ...]] = {
     "engine.base_layer": ("keras.layers",),
@@ -294,7 +302,8 @@ def provide_private_modules(tf: ModuleType) -> None:
         tf: The package, whose public modules are loaded.
     """
     of_python = [path for path in (*_SOURCES, *_OWN) if not path.startswith("keras.")]
-    sources = {f"python.{path}": _SOURCES.get(path, ()) for path in of_python} | _SOURCES_OF_CONTRIB
+    sources = {f"python.{path}": _SOURCES.get(path, ()) for path in of_python}
+    sources |= _SOURCES_OF_CONTRIB | _SOURCES_OF_MESSAGES
     around = {path.rsplit(".", count)[0] for path in sources for count in range(1, path.count(".") + 1)}
     for path in sorted({*sources, *around}):
         if (name := f"{PACKAGE}.{path}") not in sys.modules:
