@@ -14,8 +14,9 @@ from muster.compat.ops._eager_values import as_host_tensor, host_value, shown_re
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
 from muster.compat.ops._shape import stack
-from muster.compat.ops._value_names import unnamed
+from muster.compat.ops._ways import looped, scanned, taken
 from muster.data import Placeholder, RaggedTensor, SparseTensor, compute_on_host
+from muster.program import TrainOp
 from muster.program.gradients import is_tracing
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
@@ -56,7 +57,7 @@ def cond(
     Args:
         pred: A boolean of shape ().
         true_fn: Called if it is True. If the step computes it, both are traced: they return arrays of the
-            same shapes and dtypes, and assign to no variables.
+            same shapes.
         false_fn: Called if it is False.
         name: Unused.
 
@@ -64,8 +65,7 @@ def cond(
     """
     if not isinstance(pred, jax.core.Tracer):
         return true_fn() if bool(as_array(pred)) else false_fn()
-    with unnamed():
-        return jax.lax.cond(pred, lambda: _as_jax(true_fn()), lambda: _as_jax(false_fn()))
+    return taken(pred, lambda: _as_results(true_fn()), lambda: _as_results(false_fn()))
 
 
 @operation
@@ -108,15 +108,19 @@ def while_loop(
         made = body(*values)
         return done + 1, _as_arrays(made if isinstance(made, list | tuple) else [made], values)
 
-    first = (np.int32(0), [jax.tree.map(as_array, each) for each in loop_vars])
-    if is_traced(*jax.tree.leaves(first)):
-        with unnamed():
-            last = jax.lax.while_loop(goes_on, step, _as_jax(first))
+    state = (np.int32(0), [jax.tree.map(as_array, each) for each in loop_vars])
+
+    def go_on(after: tuple[Any, ...]) -> None:
+        nonlocal state
+        state = (after[0], after[1])
+
+    if is_traced(*jax.tree.leaves(state)):
+        state = _as_jax(state)
+        looped(lambda: goes_on(state), lambda: go_on(step(state)), lambda: state, go_on)
     else:
-        last = first
-        while goes_on(last):
-            last = step(last)
-    return last[1]
+        while goes_on(state):
+            state = step(state)
+    return state[1]
 
 
 def _as_arrays(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
@@ -162,8 +166,7 @@ def map_fn(
     arrays = jax.tree.map(as_array, elems)
     leaves = jax.tree.leaves(arrays)
     if is_traced(*leaves):
-        with unnamed():
-            return jax.lax.map(lambda element: _as_jax(fn(element)), _as_jax(arrays))
+        return scanned(lambda _, element: (None, _as_jax(fn(element))), None, _as_jax(arrays))[1]
     if not leaves or len(leaves[0]) == 0:
         raise ValueError("tf.map_fn needs at least one element, to know what the function returns.")
     results = [fn(jax.tree.map(lambda leaf, i=i: leaf[i], arrays)) for i in range(len(leaves[0]))]
@@ -237,6 +240,11 @@ def _typed(result: Any, dtype: Any) -> Any:
 
 def _as_jax(values: Any) -> Any:
     return jax.tree.map(lambda value: jnp.asarray(as_array(value)), values)
+
+
+def _as_results(values: Any) -> Any:
+    """Return what a way returns as arrays: of operations for their effects, nothing."""
+    return _as_jax(jax.tree.map(lambda value: None if isinstance(value, TrainOp) else value, values))
 
 
 def executing_eagerly_outside_functions() -> bool:

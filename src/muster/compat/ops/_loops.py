@@ -10,6 +10,7 @@ import numpy as np
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_dtype, is_traced
 from muster.compat.ops._control import cond
 from muster.compat.ops._operation import operation
+from muster.compat.ops._ways import scanned
 from muster.program.gradients import BatchedGradientError, with_gradients
 
 
@@ -38,9 +39,9 @@ def switch_case(
     number = as_array(branch_index)
     if not isinstance(number, jax.core.Tracer):
         return functions.get(int(number), last)()
-    keys = jnp.asarray(list(functions))
-    found = jnp.where((keys == number).any(), jnp.argmax(keys == number), len(keys))
-    return jax.lax.switch(found, [_in_jax(each) for each in (*functions.values(), last)])
+    if default is None:
+        del functions[max(functions)]
+    return case([(number == key, each) for key, each in functions.items()], last)
 
 
 @operation
@@ -64,10 +65,6 @@ def case(
 
 def _either(condition: Any, function: Callable[[], Any], other: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: cond(condition, function, other)
-
-
-def _in_jax(function: Callable[[], Any]) -> Callable[[], Any]:
-    return lambda: jax.tree.map(lambda value: jnp.asarray(as_array(value)), function())
 
 
 @operation
@@ -110,7 +107,7 @@ def scan(
         )
         return made, made
 
-    results = jax.lax.scan(step, start, values, reverse=reverse)[1]
+    results = scanned(step, start, values, reverse=reverse)[1]
     if initializer is not None:
         return results
 
