@@ -8,6 +8,8 @@ from muster.compat.v2._multi_worker import collective_hints as _collective_hints
 from muster.compat.v2._preemption import PreemptionCheckpointHandler as _PreemptionCheckpointHandler
 from muster.compat.v2._preemption import TerminationConfig as _TerminationConfig
 from muster.compat.v2._run_options import RunOptions as RunOptions
+from muster.compat.v2._soft_placement import MirroredStrategy as MirroredStrategy
+from muster.compat.v2._soft_placement import OneDeviceStrategy as OneDeviceStrategy
 from muster.distribute import CrossDeviceOps as CrossDeviceOps
 from muster.distribute import DistributedDataset as DistributedDataset
 from muster.distribute import DistributedIterator as DistributedIterator
@@ -15,10 +17,8 @@ from muster.distribute import HierarchicalCopyAllReduce as HierarchicalCopyAllRe
 from muster.distribute import InputContext as InputContext
 from muster.distribute import InputOptions as InputOptions
 from muster.distribute import InputReplicationMode as InputReplicationMode
-from muster.distribute import MirroredStrategy as MirroredStrategy
 from muster.distribute import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
 from muster.distribute import NcclAllReduce as NcclAllReduce
-from muster.distribute import OneDeviceStrategy as OneDeviceStrategy
 from muster.distribute import ParameterServerStrategy as ParameterServerStrategy
 from muster.distribute import ReduceOp as ReduceOp
 from muster.distribute import ReductionToOneDevice as ReductionToOneDevice

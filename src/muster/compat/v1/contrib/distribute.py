@@ -6,11 +6,12 @@ from typing import Any
 import jax
 
 from muster import distribute
+from muster.compat.v2 import _soft_placement
 
 _log = logging.getLogger(__name__)
 
 
-class MirroredStrategy(distribute.MirroredStrategy):
+class MirroredStrategy(_soft_placement.MirroredStrategy):
     """A `muster.distribute.MirroredStrategy`, for some of the GPUs of this machine.
 
     Args:
@@ -62,7 +63,7 @@ class AllReduceCrossDeviceOps(distribute.NcclAllReduce):
         super().__init__(num_packs)
 
 
-class OneDeviceStrategy(distribute.OneDeviceStrategy):
+class OneDeviceStrategy(_soft_placement.OneDeviceStrategy):
     """A `muster.distribute.OneDeviceStrategy`; ``prefetch_on_device`` is unused."""
 
     def __init__(self, device: Any, prefetch_on_device: bool | None = None) -> None:
