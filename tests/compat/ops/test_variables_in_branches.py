@@ -133,3 +133,17 @@ def test_a_step_of_fit_applies_gradients_every_other_time():
         wanted -= 0.1 * sum(x[each].T @ (x[each] @ wanted - y[each]) for each in parts)
     np.testing.assert_allclose(model.dense.kernel.numpy(), wanted, rtol=1e-5)
     assert int(model.optimizer.iterations) == 3
+
+
+def test_each_value_of_a_vectorized_map_has_its_own_random_numbers():
+    dropout = tf.keras.layers.Dropout(0.5)
+
+    def noisy(x):
+        return x + tf.random.uniform([]), tf.reduce_sum(dropout(tf.ones(64), training=True))
+
+    def called(x):
+        return tf.vectorized_map(noisy, x)
+
+    for function in (called, tf.function(called)):
+        for found in function(tf.zeros(6)):
+            assert len(set(np.asarray(found).tolist())) > 2

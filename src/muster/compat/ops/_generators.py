@@ -1,7 +1,9 @@
 """Draw random numbers: by NumPy outside of compiled steps, and in them from a state that steps change."""
 
 import contextlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -31,6 +33,7 @@ _OF_FUNCTIONS: "WeakKeyDictionary[Strategy, dict[int | None, keras.random.SeedGe
 # The generators of layers; one in a model serves all of it.
 _OF_LAYERS: "WeakKeyDictionary[Any, keras.random.SeedGenerator]" = WeakKeyDictionary()
 _OF_NUMPY: dict[int, np.random.RandomState] = {}
+_DRAWS: ContextVar[list[str] | None] = ContextVar("muster_draws", default=None)
 
 
 def set_seed(seed: int) -> None:
@@ -39,8 +42,26 @@ def set_seed(seed: int) -> None:
     keras.utils.set_random_seed(seed)
 
 
+@contextlib.contextmanager
+def noting_draws() -> Iterator[list[str]]:
+    """Note in a ``with`` block what draws random numbers: it yields a list that is longer after each draw."""
+    made: list[str] = []
+    token = _DRAWS.set(made)
+    try:
+        yield made
+    finally:
+        _DRAWS.reset(token)
+
+
+def note_draw(what: str) -> None:
+    """Note that something draws random numbers."""
+    if (noted := _DRAWS.get()) is not None:
+        noted.append(what)
+
+
 def numpy_generator(seed: int | None) -> Any:
     """Return NumPy's functions for random numbers, outside of steps: the process' own, or those of a seed."""
+    note_draw("numpy")
     if (fixed := fixed_seed()) is not None:
         return np.random.RandomState(fixed)
     return np.random if seed is None else _OF_NUMPY.setdefault(int(seed), np.random.RandomState(int(seed)))
@@ -65,6 +86,7 @@ def step_generator(function: str, seed: float | None) -> keras.random.SeedGenera
     Raises:
         TraceError: Nothing would keep the state.
     """
+    note_draw(function)
     scope, layer = current_scope(), layer_being_called()
     seed = None if seed is None else int(seed)
     if isinstance(scope, FunctionScope):

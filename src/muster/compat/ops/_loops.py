@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_dtype, is_traced
-from muster.compat.ops._control import cond
+from muster.compat.ops._control import cond, map_fn
+from muster.compat.ops._generators import noting_draws
 from muster.compat.ops._operation import operation
 from muster.compat.ops._ways import scanned
 from muster.program.gradients import BatchedGradientError, with_gradients
@@ -145,17 +146,20 @@ def vectorized_map(
 ) -> Any:
     """Call a function for all values along the first axis at once, and stack the results.
 
-    It may ask a tape for gradients, those of each value alone.
+    It may ask a tape for gradients, those of each value alone. One that draws random numbers is called for
+    one value after the other, so that each has its own.
     """
     values = jax.tree.map(lambda each: jnp.asarray(as_array(each)), elems)
 
     def call(each: Any) -> Any:
         return jax.tree.map(lambda made: jnp.asarray(as_array(made)), fn(each))
 
-    try:
-        return jax.vmap(call)(values)
-    except BatchedGradientError:  # in a step, whose gradients are found once it is traced: so are these
-        return jax.vmap(with_gradients(call, jax.tree.map(lambda each: each[0], values)))(values)
+    with noting_draws() as draws:
+        try:
+            made = jax.vmap(call)(values)
+        except BatchedGradientError:  # in a step, whose gradients are found once it is traced: so are these
+            made = jax.vmap(with_gradients(call, jax.tree.map(lambda each: each[0], values)))(values)
+    return map_fn(fn, values) if draws else made
 
 
 @jax.tree_util.register_pytree_node_class

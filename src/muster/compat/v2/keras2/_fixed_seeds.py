@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat.ops._fixed_seeds import fixed_seed
+from muster.compat.ops._generators import note_draw
 
 
 def _drawing(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -19,6 +20,7 @@ def _drawing(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     @functools.wraps(original)
     def draw_seed(seed: Any) -> Any:
+        note_draw("keras")
         fixed = fixed_seed()
         return original(seed) if fixed is None else jnp.array(fixed, jnp.uint32)
 
