@@ -181,6 +181,38 @@ def test_signatures_are_for_all_loaders(tmp_path):
     np.testing.assert_array_equal(alone(x=[1.0, 2.0])["output_0"], [1, 2])
 
 
+def test_a_signature_branches_and_loops_on_tensors(tmp_path):
+    @tf.function(input_signature=[tf.TensorSpec([None]), tf.TensorSpec([], tf.bool)])
+    def grown(x, noisy):
+        rounds = tf.constant(0)
+        while tf.reduce_sum(x) < 10.0:
+            x = x * 2.0
+            rounds = rounds + 1
+        if noisy:
+            x = x + tf.random.uniform([])
+        return {"x": x, "rounds": rounds}
+
+    serve = saved(tf.Module(), tmp_path / "grown", signatures=grown).signatures["serving_default"]
+    found = serve(tf.constant([1.0, 2.0]), tf.constant(False))
+    assert (found["x"].numpy().tolist(), int(found["rounds"])) == ([4.0, 8.0], 2)
+    found = serve(x=tf.constant([20.0]), noisy=tf.constant(True))
+    assert 20.0 < float(found["x"][0]) < 21.0
+    assert int(found["rounds"]) == 0
+
+
+def test_loaded_functions_have_concrete_functions(tmp_path):
+    module = Scale()
+    module(tf.constant([1.0, 2.0]))
+    loaded = saved(module, tmp_path / "scale")
+    call = loaded.__call__.get_concrete_function(x=tf.TensorSpec([2]))
+    assert call(tf.constant([3.0, 4.0])).numpy().tolist() == [3, 4]
+    assert call.structured_outputs == tf.TensorSpec([2], tf.float32)
+    structured = loaded.structured.get_concrete_function({"a": tf.ones([5, 2]), "b": tf.constant([1, 1])})
+    assert float(structured({"a": tf.ones([5, 2]), "b": tf.constant([1, 1])})["sum"]) == 10
+    with pytest.raises(ValueError, match="Could not find a matching function"):
+        loaded.__call__.get_concrete_function(tf.TensorSpec([3]))(tf.ones(3))
+
+
 def test_a_function_that_takes_only_some_sizes_is_kept_as_python_code(tmp_path, caplog):
     class Shift(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None, None])])

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from muster._keras import keras
+from muster.compat.v2._function import with_branches
 from muster.data import TensorSpec
 from muster.distribute.functions import ConcreteFunction, Function
 from muster.program.trace import FunctionProgram
@@ -23,6 +24,8 @@ from muster.saved_model import (
 )
 
 DEFAULT = "serving_default"
+# How many functions are rewritten for one signature.
+_MOST_REWRITTEN = 20
 
 
 def signatures_of(model: keras.Model, functions: Any) -> dict[str, SignatureToSave]:
@@ -82,10 +85,10 @@ def _of_function(name: str, model: keras.Model, function: Any) -> SignatureToSav
             f"The signature {name!r} does not say what it takes. Give its tf.function an "
             "input_signature=[tf.TensorSpec(...)], or save what its get_concrete_function returned."
         )
-    python = functools.partial(function.python_function, *bound)
-    names = [each for each in inspect.signature(python).parameters if each not in named]
+    called = functools.partial(function, *bound)  # which may branch on tensors
+    names = [each for each in inspect.signature(called).parameters if each not in named]
     return _signature(
-        name, model, lambda *args, **kwargs: _named(python(*args, **kwargs)), specs, named, names
+        name, model, lambda *args, **kwargs: _named(called(*args, **kwargs)), specs, named, names
     )
 
 
@@ -117,8 +120,7 @@ def _signature(
         return function(*args, **kwargs), None
 
     shapes = symbolic_arguments(inputs, (), None)
-    with any_number_of_rows():
-        program = FunctionProgram(body, shapes)
+    program = _program(body, shapes)
     computation = trace(
         lambda weights, given: program.step(dict(weights), given)[1],
         {spec.path: variable.value for spec, variable in program.used},
@@ -131,6 +133,19 @@ def _signature(
         computation=computation,
         features={key: Feature(key) for key in inputs},
     )
+
+
+def _program(body: Callable[..., Any], shapes: Mapping[str, Any]) -> FunctionProgram[None]:
+    """Trace a function; those in it that branch on tensors, as the program's, are rewritten."""
+    for _ in range(_MOST_REWRITTEN):
+        try:
+            with any_number_of_rows():
+                return FunctionProgram(body, shapes)
+        except Exception as exc:
+            if not with_branches(exc, always=True):
+                raise
+    with any_number_of_rows():
+        return FunctionProgram(body, shapes)
 
 
 def _name_of(path: Sequence[Any], positions: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from muster._errors import SavedModelError
 from muster._keras import keras
 from muster.compat.v2._function import needed_value
 from muster.data import RaggedTensor, SparseTensor, TensorSpec
+from muster.distribute.functions import ConcreteFunction, as_spec
 from muster.program.trace import FunctionProgram
 from muster.saved_model import PLATFORMS, any_number_of_rows, symbolic_arguments
 
@@ -192,7 +193,12 @@ class LoadedFunction:
     ) -> None:
         self._name, self._records, self._used = name, records, used
         self._calls = [jax.jit(jax.export.deserialize(bytearray(each)).call) for each in modules]
-        self._signature = inspect.Signature([_parameter(*each) for each in records[0]["parameters"]])
+        self.__signature__ = inspect.Signature([_parameter(*each) for each in records[0]["parameters"]])
+
+    def get_concrete_function(self, *specs: Any, **named: Any) -> ConcreteFunction:
+        """Return the function with `TensorSpec` s of its arguments, or arrays that stand for them."""
+        by_name = {name: as_spec(each) for name, each in named.items()}
+        return ConcreteFunction(self, tuple(map(as_spec, specs)), by_name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function.
@@ -201,7 +207,7 @@ class LoadedFunction:
             TypeError: There is no such argument.
             ValueError: It was not saved for such arguments.
         """
-        bound = self._signature.bind(*args, **kwargs)
+        bound = self.__signature__.bind(*args, **kwargs)
         bound.apply_defaults()
         for record, call, used in zip(self._records, self._calls, self._used, strict=True):
             arrays: dict[str, Any] = {}

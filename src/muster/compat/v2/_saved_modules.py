@@ -105,14 +105,14 @@ def read_module(read: Callable[[str], bytes]) -> "LoadedModule":
         for name, concrete in record["functions"].items():
             used = [[variables[number] for number in one["used"]] for one in concrete]
             data = [read(_file(one["module"])) for one in concrete]
-            vars(each)["_called" if name == "__call__" else name] = LoadedFunction(name, concrete, data, used)
+            vars(each)[name] = LoadedFunction(name, concrete, data, used)
     of_python = {
         number: record["python"] for number, record in enumerate(stored["objects"]) if record.get("python")
     }
     if of_python:
         for each, (number, names) in zip(_unpickled(read, variables), of_python.items(), strict=True):
             for name in names:
-                vars(objects[number])["_called" if name == "__call__" else name] = getattr(each, name)
+                vars(objects[number])[name] = getattr(each, name)
     return objects[0]
 
 
@@ -153,7 +153,7 @@ class LoadedModule(OwnModule):
         Raises:
             TypeError: It was not saved.
         """
-        called = vars(self).get("_called")
+        called = vars(self).get("__call__")
         if called is None:
             raise TypeError(
                 "The saved module cannot be called: its __call__ was no tf.function, or one without an "
