@@ -21,7 +21,8 @@ DIFFERENCES = {
     "tf.boolean_mask": "a step has fixed shapes: in a model_fn single values and rows, sums, means, losses "
     "and metrics may be computed of it; a tf.function with it runs uncompiled",
     "tf.cast": "the compat function keeps NumPy arrays, with 64-bit types",
-    "tf.cond": "of a value that a step computes: both functions are traced, and assign to no variables",
+    "tf.cond": "of a value that a step computes: both functions are traced, and one computes and assigns to "
+    "variables; likewise tf.case, tf.switch_case",
     "tf.config.experimental.set_memory_growth": "no effect, and a warning",
     "tf.config.list_logical_devices": "the CPU may be several",
     "tf.config.list_physical_devices": "the CPU is one physical device",
@@ -60,19 +61,22 @@ DIFFERENCES = {
     "tf.debugging.set_log_device_placement": "no effect, and a warning",
     "tf.device": "for eager computations; NumPy values stay on the host",
     "tf.disable_tensor_equality": "no effect: == compares values",
-    "tf.distribute.DistributedDataset": "a batch that cannot be split equally gives the first replicas a row"
-    " more; fewer rows than replicas are given to each, and count once",
+    "tf.distribute.DistributedDataset": "a batch that cannot be split equally gives the first replicas a "
+    "row more; fewer rows than replicas are given to each, and count once",
     "tf.distribute.DistributedDataset.element_spec": "plain TensorSpecs of one replica's batch",
     "tf.distribute.DistributedIterator": "a tf.function takes it, and calls next or get_next_as_optional, "
     "without a loop over it",
     "tf.distribute.DistributedValues": "with one replica, values are plain arrays",
-    "tf.distribute.MirroredStrategy": "for Estimators: each replica takes a batch of the input_fn in each "
-    "step; a batch that cannot be split equally, as at the end of the data, gives the first replicas a "
-    "row more, and means count replicas by their rows",
+    "tf.distribute.MirroredStrategy": "in the place of GPUs, where there are none, it takes as many CPUs, "
+    "if there are, with a warning; for Estimators: each replica takes a batch of the input_fn in each step; "
+    "a batch that cannot be split equally, as at the end of the data, gives the first replicas a row more, "
+    "and means count replicas by their rows",
     "tf.distribute.MultiWorkerMirroredStrategy": "for Estimators; tasks start in any order; uneven data is "
     "counted exactly; if a worker is lost, the others end with an error that names it",
     "tf.distribute.NcclAllReduce": "XLA does the all-reduce; num_packs has an effect, see Choosing a "
     "strategy",
+    "tf.distribute.OneDeviceStrategy": "takes the CPU in the place of a GPU where there is none, with a "
+    "warning",
     "tf.distribute.ParameterServerStrategy": "max_staleness is muster's; variables go to the server that "
     "holds the fewest bytes, slots where their weight is; weights of layers whose rows lie on several "
     "servers are one variable, tf.Variable gives a ShardedVariable",
@@ -81,8 +85,8 @@ DIFFERENCES = {
     "tf.distribute.Server": "serves variables to Estimators, see Parameter servers; runs no graphs; join "
     "returns when the job has ended",
     "tf.distribute.TPUStrategy": "the TPUs of one host; tested only on virtual devices",
-    "tf.distribute.cluster_resolver.ClusterResolver": "num_accelerators returns the resolver's argument: JAX"
-    " knows the devices",
+    "tf.distribute.cluster_resolver.ClusterResolver": "num_accelerators returns the resolver's argument: "
+    "JAX knows the devices",
     "tf.distribute.cluster_resolver.GCEClusterResolver": "asks Google's HTTP API itself: takes no service",
     "tf.distribute.cluster_resolver.KubernetesClusterResolver": "takes the addresses of pods rather than "
     "nodes; finds the pod that it runs in",
@@ -93,16 +97,16 @@ DIFFERENCES = {
     "nothing",
     "tf.distribute.cluster_resolver.UnionResolver": "equal addresses are the same task",
     "tf.distribute.coordinator.RemoteValue": "it survives the worker that computed it",
-    "tf.distribute.coordinator.experimental_get_current_worker_index": "an array, which the program takes as"
-    " an input",
+    "tf.distribute.coordinator.experimental_get_current_worker_index": "an array, which the program takes "
+    "as an input",
     "tf.distribute.experimental.CentralStorageStrategy": "variables stay in the host's memory",
     "tf.distribute.experimental.MultiWorkerMirroredStrategy": "takes communication first, like TensorFlow "
     "2.3",
     "tf.distribute.experimental.ParameterServerStrategy": "variable_partitioner and max_staleness are "
     "muster's; in a cluster with ps, for Estimators only",
     "tf.distribute.experimental.PreemptionCheckpointHandler": "all workers save at the same step, before it "
-    "rather than after it; save_checkpoint_if_preempted counts the step before it; no defaults for "
-    "Google's machines. Custom training loops",
+    "rather than after it; save_checkpoint_if_preempted counts the step before it; no defaults for Google's "
+    "machines. Custom training loops",
     "tf.distribute.experimental.partitioners.FixedShardsPartitioner": "numbers below 1 are refused",
     "tf.distributions": "validate_args checks parameters whose values are known",
     "tf.dtypes.int64": "types are NumPy's",
@@ -118,8 +122,8 @@ DIFFERENCES = {
     "tf.estimator.Estimator": "training resumes with the very next example; variables have Keras' names",
     "tf.estimator.Estimator.export_saved_model": "what it writes is muster.saved_model's, for JAX alone; to "
     "evaluate and to train, it answers for a batch, and changes nothing; a receiver's features are "
-    "placeholders, or what operations compute of these: of numbers in the step, of text and images on the"
-    " host, by Python code that is kept with the model",
+    "placeholders, or what operations compute of these: of numbers in the step, of text and images on the "
+    "host, by Python code that is kept with the model",
     "tf.estimator.EstimatorSpec": "an unknown mode is refused; metrics may be Keras metrics",
     "tf.estimator.GlobalStepWaiterHook": "does not wait where no other worker advances the step",
     "tf.estimator.LatestExporter": "never deletes what it has just written",
@@ -147,10 +151,10 @@ DIFFERENCES = {
     "tf.fixed_size_partitioner": "only for the variables of parameter servers",
     "tf.flags": "absl's, which Keras brings along",
     "tf.function": "everything is compiled; traced for each structure, shape, dtype, and value of other "
-    "arguments than arrays. Code with if or while on a tensor, which TensorFlow rewrites, runs "
-    "uncompiled, and a warning names the line; an if in a function that another one calls, and in a "
-    "schedule, becomes a branch if it only computes; in what strategy.run calls, and in layers and a "
-    "model's own train_step, if and while become those of the program",
+    "arguments than arrays. Code with if or while on a tensor, which TensorFlow rewrites, runs uncompiled, "
+    "and a warning names the line; an if in a function that another one calls, and in a schedule, becomes a "
+    "branch if it only computes; in what strategy.run calls, and in layers and a model's own train_step, if "
+    "and while become those of the program",
     "tf.get_collection": "in a model_fn: variables, losses, and what the program adds; UPDATE_OPS has the "
     "updates of tf.layers' batch normalization",
     "tf.get_variable": "in a model_fn; its path begins with the names of tf.name_scope, too",
@@ -178,14 +182,14 @@ DIFFERENCES = {
     "tf.keras.utils.SidecarEvaluator": "ends by itself when training has ended: Model.fit",
     "tf.keras.utils.experimental.DatasetCreator": "a validation begins anew each time, rather than going on "
     "where the last one ended",
-    "tf.keras.utils.get_file": "unpacks an archive beside itself, as Keras does before 3.5, rather than into"
-    " a folder of its own",
+    "tf.keras.utils.get_file": "unpacks an archive beside itself, as Keras does before 3.5, rather than "
+    "into a folder of its own",
     "tf.keras.utils.track_tf1_style_variables": "names are TensorFlow's, such as scope/dense/kernel:0; "
     "layers without a name outside of any scope are found again, too",
     "tf.layers": "Keras' layers with TensorFlow 1's arguments; reuse finds layers that have a name, in the "
     "same model_fn",
-    "tf.losses.get_regularization_loss": "the penalties so far of trainable variables, and of the outputs of"
-    " tf.compat.v1.layers",
+    "tf.losses.get_regularization_loss": "the penalties so far of trainable variables, and of the outputs "
+    "of tf.compat.v1.layers",
     "tf.make_template": "its scope lies in the one around its first call",
     "tf.name_scope": "names variables, and values that have a name; entered again by the same name, a scope "
     "has a number in names of values alone",
@@ -202,11 +206,12 @@ DIFFERENCES = {
     "tf.random.set_seed": "before functions are called for the first time",
     "tf.random.uniform": "outside of functions and layers, NumPy draws; numbers are not TensorFlow's",
     "tf.reset_default_graph": "does nothing: there is no graph",
-    "tf.saved_model.load": "loads what tf.saved_model.save, export_saved_model or model.save has written, as"
-    " functions",
+    "tf.saved_model.load": "loads what tf.saved_model.save, export_saved_model or model.save has written, "
+    "as functions",
     "tf.saved_model.save": "Keras models and modules, with signatures; a directory of muster.saved_model, "
     "which TensorFlow cannot read; functions of a module that cannot be compiled, of text or for some "
-    "sizes, are kept as Python code, which load runs: load only what you trust",
+    "sizes, are kept as Python code, which load runs: load only what you trust; signatures with branches "
+    "and loops on tensors are compiled",
     "tf.sequence_mask": "in a step it needs maxlen, but for the lengths of its own batch in a model_fn",
     "tf.strings": "on the host: in Dataset.map, in eager code, and in models that begin with text; text is "
     "str, and regular expressions are Python's",
@@ -216,15 +221,15 @@ DIFFERENCES = {
     "tf.summary.trace_on": "profiles with profiler=True, for trace_export to write; there are no graphs",
     "tf.test.TestCase": "there are no sessions: self.session() and its kin run a block as it is, and "
     "self.evaluate returns values",
-    "tf.train.Checkpoint": "takes models, optimizers, metrics and variables that exist, also in lists, dicts"
-    " and other Checkpoints",
+    "tf.train.Checkpoint": "takes models, optimizers, metrics and variables that exist, also in lists, "
+    "dicts and other Checkpoints",
     "tf.train.CheckpointOptions": "accepted without effect",
     "tf.train.Example": "immutable; SerializeToString, FromString",
     "tf.train.ExponentialMovingAverage": "in a model_fn; averages start from their variables' first values",
     "tf.train.Optimizer": "subclasses define apply_gradients, or _apply_dense and its kin; gradients are "
     "dense, so that _apply_sparse is not called",
-    "tf.train.Saver": "for a Scaffold: max_to_keep, and restore in its init_fn; in eager code for variables,"
-    " with sess=None",
+    "tf.train.Saver": "for a Scaffold: max_to_keep, and restore in its init_fn; in eager code for "
+    "variables, with sess=None",
     "tf.train.Scaffold": "init_fn gets initial values to change; what sets up a graph is ignored, with one "
     "warning",
     "tf.train.SyncReplicasOptimizer": "all replicas of the strategy are in step, whatever "
