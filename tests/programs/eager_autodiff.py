@@ -47,7 +47,7 @@ with tf.GradientTape() as tape:
 watched = [var.name for var in tape.watched_variables()]
 grads = tape.gradient(y, [x0, x1, x2, x3])
 assert [None if g is None else g.numpy() for g in grads] == [6.0, None, None, None]
-assert watched == ["x0"], watched
+assert watched == ["x0:0"], watched
 
 x = tf.constant(3.0)
 with tf.GradientTape(watch_accessed_variables=False) as tape:
