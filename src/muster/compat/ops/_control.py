@@ -13,8 +13,10 @@ from muster.compat.ops._arrays import ArrayLike, Tensor, array_module, as_array,
 from muster.compat.ops._eager_values import as_host_tensor, host_value, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
+from muster.compat.ops._rounds import note_loop, rounds_of
 from muster.compat.ops._shape import stack
-from muster.compat.ops._ways import looped, scanned, taken
+from muster.compat.ops._tensor_array import TensorArray
+from muster.compat.ops._ways import aside, looped, scanned, taken
 from muster.data import Placeholder, RaggedTensor, SparseTensor, compute_on_host
 from muster.program import TrainOp
 from muster.program.gradients import is_tracing
@@ -82,13 +84,14 @@ def while_loop(
 ) -> Any:
     """Call ``body`` as long as ``cond`` says so, and return the last values; in a step, in the program.
 
-    JAX gives no gradients of such a loop.
+    JAX gives gradients of a loop only if it counts how often it goes round by numbers that are known when it
+    is traced; ``tf.function`` runs uncompiled otherwise.
 
     Args:
         cond: Takes the values, returns a boolean of shape ().
         body: Takes the values, returns the next ones, of the same shapes and dtypes.
         loop_vars: The first values.
-        shape_invariants: Unused: shapes stay.
+        shape_invariants: Unused: shapes stay, or ``tf.function`` runs uncompiled.
         parallel_iterations: Unused.
         back_prop: Unused.
         swap_memory: Unused.
@@ -115,12 +118,34 @@ def while_loop(
         state = (after[0], after[1])
 
     if is_traced(*jax.tree.leaves(state)):
+        state = _with_elements(state, step)
+        rounds = rounds_of(goes_on, step, state)
         state = _as_jax(state)
+        if rounds is not None:
+            return scanned(lambda before, _: (_as_jax(step(before)), None), state, None, length=rounds)[0][1]
+        note_loop("tf.while_loop")
         looped(lambda: goes_on(state), lambda: go_on(step(state)), lambda: state, go_on)
     else:
         while goes_on(state):
             state = step(state)
     return state[1]
+
+
+def _with_elements(state: Any, step: Callable[[Any], Any]) -> Any:
+    """Give each array of elements in a loop's values that has none yet zeros, of the shape that it gets."""
+
+    def waits(leaf: object) -> bool:
+        return isinstance(leaf, TensorArray) and leaf.element_shape is None
+
+    if not any(map(waits, jax.tree.leaves(state, is_leaf=waits))):
+        return state
+    with aside():
+        after = jax.eval_shape(lambda: step(_as_jax(state)))
+    return jax.tree.map(
+        lambda one, other: one.with_zeros(other.element_shape) if waits(one) else one,
+        *(state, after),
+        is_leaf=lambda leaf: isinstance(leaf, TensorArray),
+    )
 
 
 def _as_arrays(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:

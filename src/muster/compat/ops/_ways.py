@@ -84,7 +84,11 @@ def looped(test: Callable[[], Any], body: Callable[[], None], get: Get, put: Put
 
 
 def scanned(
-    step: Callable[[Any, Any], tuple[Any, Any]], first: Any, elements: Any, reverse: bool = False
+    step: Callable[[Any, Any], tuple[Any, Any]],
+    first: Any,
+    elements: Any,
+    reverse: bool = False,
+    length: int | None = None,
 ) -> tuple[Any, Any]:
     """Do as ``jax.lax.scan``; what the step assigns to variables, each call finds.
 
@@ -93,7 +97,10 @@ def scanned(
         first: The former for the first call.
         elements: The elements along the first axis.
         reverse: Whether to begin with the last one.
+        length: How many there are, where that is not known from them.
     """
+    if length == 0:
+        return first, elements
     once = _traced(
         lambda: step(first, jax.tree.map(lambda each: each[0], elements)), (), tuple, lambda _: None
     )
@@ -102,7 +109,7 @@ def scanned(
 
     def call(carried: tuple[Any, list[Any]], element: Any) -> tuple[tuple[Any, list[Any]], Any]:
         before, values = carried
-        with _aside() as branch:
+        with aside() as branch:
             scope.state_mapping.update(
                 {id(each): value for each, value in zip(variables, values, strict=True)}
             )
@@ -112,7 +119,7 @@ def scanned(
 
     values = [scope.get_current_value(each) for each in variables]
     with unnamed():
-        (last, values), made = jax.lax.scan(call, (first, values), elements, reverse=reverse)
+        (last, values), made = jax.lax.scan(call, (first, values), elements, length, reverse)
     for variable, value in zip(variables, values, strict=True):
         scope.assign_chosen(variable, value, [once.branch])
     return last, made
@@ -196,7 +203,8 @@ def _scope() -> Any:
 
 
 @contextmanager
-def _aside() -> Iterator[Branch]:
+def aside() -> Iterator[Branch]:
+    """Trace code in a ``with`` block that leaves the variables as they are; it yields what it assigns."""
     with unnamed(), _scope().branch() as branch:
         yield branch
 
@@ -215,7 +223,7 @@ def _traced(way: Callable[[], Any], before: Locals, get: Get, put: Put) -> _Way:
             return _Result(len(results) - 1, tuple(leaf.shape), leaf.dtype)
 
         put(before)
-        with _aside() as made.branch:
+        with aside() as made.branch:
             returned, after = way(), get()
         made.values = (
             _map(kept, returned),
@@ -332,12 +340,12 @@ class _Loop:
             scope.assign_chosen(variable, value, [self._once.branch])
 
     def _goes_on(self, arrays: list[jax.Array]) -> jax.Array:
-        with _aside():
+        with aside():
             self._begin(arrays)
             return jnp.asarray(truth(self._test()))
 
     def _step(self, arrays: list[jax.Array]) -> list[jax.Array]:
-        with _aside() as branch:
+        with aside() as branch:
             variables = self._begin(arrays)
             self._body()
             after = self._get()

@@ -51,7 +51,6 @@ from muster.compat.ops._gradients import gradients as gradients
 from muster.compat.ops._linalg import einsum as einsum
 from muster.compat.ops._linalg import tensordot as tensordot
 from muster.compat.ops._linalg_solvers import sqrtm as matrix_square_root
-from muster.compat.ops._loops import TensorArray as TensorArray
 from muster.compat.ops._loops import case as case
 from muster.compat.ops._loops import foldl as foldl
 from muster.compat.ops._loops import foldr as foldr
@@ -187,6 +186,7 @@ from muster.compat.ops._special import bitcast as bitcast
 from muster.compat.ops._special import complex as complex
 from muster.compat.ops._special import scalar_mul as scalar_mul
 from muster.compat.ops._strings import as_string as as_string
+from muster.compat.ops._tensor_array import TensorArray as TensorArray
 from muster.compat.ops._tensor_shape import TensorShape as TensorShape
 from muster.compat.ops._value_names import name_results as _name_results
 from muster.compat.tensorflow import audio as audio

@@ -20,6 +20,7 @@ from muster.compat.ops._eager_values import HostText, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._patched_classes import NoNumbersError
 from muster.compat.ops._rewritten_branches import rewrite
+from muster.compat.ops._rounds import noting_loops
 from muster.compat.v2._dataset_loops import LongLoopError, long_loops_refused
 from muster.compat.v2._deferred import is_waiting
 from muster.compat.v2._extension_type import ExtensionType
@@ -27,7 +28,7 @@ from muster.data import DatasetIterator, GetNext, TensorSpec
 from muster.distribute import Strategy
 from muster.distribute.functions import Function as CompiledFunction
 from muster.distribute.functions import as_traced, fitted
-from muster.program.variables import current_scope
+from muster.program.variables import current_scope, is_stateless
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +54,10 @@ _IN_A_BRANCH = (
 _IN_A_LOOP = (
     "because of the loop over a dataset in %s. Put the body of the loop into a tf.function of its own, which "
     "is compiled, and leave the decorator out here."
+)
+_IN_A_WHILE_LOOP = (
+    "because of a tf.while_loop that values of the function end: JAX has no gradients of it, and its shapes "
+    "stay. Let it count by numbers that are known before. It failed in %s."
 )
 _LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, keras, muster))
 # What calls code that cannot run uncompiled.
@@ -103,7 +108,13 @@ class Function(CompiledFunction):
             args = (*before, *_fitting(args[len(before) :], self.input_signature))
         uncompiled = self._uncompiled or is_waiting() or any(map(_runs_uncompiled, (*args, *kwargs.values())))
         if current_scope() is not None or not uncompiled:
-            so_far = assigned()
+            return self._call_compiled(args, kwargs)
+        return self._run_uncompiled(args, kwargs)
+
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        so_far = assigned()
+        failed: Exception | None = None
+        with noting_loops() as loops:
             try:
                 with long_loops_refused():
                     return super().__call__(*args, **kwargs)
@@ -115,12 +126,20 @@ class Function(CompiledFunction):
                     return both_ways(self.python_function, args, kwargs, exc, so_far)
                 why = _IN_A_LOOP if isinstance(exc, LongLoopError) else _IN_A_BRANCH
                 place = place_of(exc)
+            except (TypeError, ValueError) as exc:
+                if current_scope() is not None or is_stateless() or not loops:
+                    raise
+                failed, why, place = exc, _IN_A_WHILE_LOOP, place_of(exc)
+        try:
             results = self._run_uncompiled(args, kwargs)
-            self._uncompiled = True
-            name = getattr(self.python_function, "__qualname__", self.python_function)
-            _log.warning(f"%s runs uncompiled, and slower, {why}", name, place)
-            return results
-        return self._run_uncompiled(args, kwargs)
+        except Exception:
+            if failed is not None:
+                raise failed from None
+            raise
+        self._uncompiled = True
+        name = getattr(self.python_function, "__qualname__", self.python_function)
+        _log.warning(f"%s runs uncompiled, and slower, {why}", name, place)
+        return results
 
     def _kind_of(self, leaf: Any) -> Any:
         if isinstance(leaf, Iterator) and not isinstance(leaf, GetNext):

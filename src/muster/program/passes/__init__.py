@@ -3,6 +3,8 @@
 from muster.program.passes._by_rows import CoupledRowsError as CoupledRowsError
 from muster.program.passes._by_rows import by_rows as by_rows
 from muster.program.passes._found_tables import find_lookups as find_lookups
+from muster.program.passes._jaxprs import function_of as function_of
+from muster.program.passes._jaxprs import needed_equations as needed_equations
 from muster.program.passes._lookups import LookupStep as LookupStep
 from muster.program.passes._parts import Part as Part
 from muster.program.passes._parts import all_reduce_on_host as all_reduce_on_host
