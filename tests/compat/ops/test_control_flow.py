@@ -47,6 +47,23 @@ def test_functions_of_each_element() -> None:
         tf.map_fn(lambda v: v, np.zeros((0, 2)))
 
 
+def test_results_of_different_lengths_are_rows_of_a_ragged_tensor() -> None:
+    spec = tf.RaggedTensorSpec([None], tf.int32)
+
+    def ranges(lengths: Any) -> Any:
+        return tf.map_fn(tf.range, lengths, fn_output_signature=spec)
+
+    for function in (ranges, tf.function(ranges)):
+        assert function(tf.constant([2, 0, 3])).to_list() == [[0, 1], [], [0, 1, 2]]
+    rows, lengths = tf.map_fn(
+        lambda n: (tf.range(n), n), tf.constant([1, 2]), fn_output_signature=(spec, tf.int32)
+    )
+    assert (rows.to_list(), lengths.numpy().tolist()) == ([[0], [0, 1]], [1, 2])
+    nested = tf.ragged.constant([[[1], []], [[2, 3]]])
+    spec = tf.RaggedTensorSpec([None, None], tf.int32)
+    assert tf.map_fn(lambda row: row + 1, nested, fn_output_signature=spec).to_list() == [[[2], []], [[3, 4]]]
+
+
 def test_python_functions_run_in_the_map_of_a_dataset() -> None:
     def lengths(text: str, number: Any) -> Any:
         return tf.numpy_function(lambda t, n: [len(t), n.item() / 2], [text, number], [tf.int64, tf.float32])

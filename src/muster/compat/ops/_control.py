@@ -13,11 +13,12 @@ from muster.compat.ops._arrays import ArrayLike, Tensor, array_module, as_array,
 from muster.compat.ops._eager_values import as_host_tensor, host_value, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
+from muster.compat.ops._ragged_values import stack_rows
 from muster.compat.ops._rounds import note_loop, rounds_of
 from muster.compat.ops._shape import stack
 from muster.compat.ops._tensor_array import TensorArray
 from muster.compat.ops._ways import aside, looped, scanned, taken
-from muster.data import Placeholder, RaggedTensor, SparseTensor, compute_on_host
+from muster.data import Placeholder, RaggedTensor, RaggedTensorSpec, SparseTensor, compute_on_host
 from muster.program import TrainOp
 from muster.program.gradients import is_tracing
 from muster.program.trace import FunctionScope
@@ -173,29 +174,49 @@ def map_fn(
     """Call a function for each value along the first axis, and stack the results.
 
     Args:
-        fn: Takes an element, and returns an array or a structure of arrays, of one shape for all.
+        fn: Takes an element, and returns an array or a structure of arrays, of one shape for all but those
+            that the signature says are rows of ragged tensors.
         elems: An array, or a structure of arrays of equal length.
-        dtype: Unused: the results say it.
+        dtype: Another name of ``fn_output_signature``.
         parallel_iterations: Unused.
         back_prop: Unused.
         swap_memory: Unused.
         infer_shape: Unused.
         name: Unused.
-        fn_output_signature: Unused.
+        fn_output_signature: A `RaggedTensorSpec` in the place of each result whose shape differs. Of others
+            the results say the dtype.
 
     Raises:
         ValueError: There are no elements, and nothing is being traced.
+        TraceError: Results are rows of ragged tensors, and something is being traced; ``tf.function`` runs
+            uncompiled then.
 
     Source: tensorflow/python/ops/map_fn.py, ``map_fn_v2``.
     """
     arrays = jax.tree.map(as_array, elems)
     leaves = jax.tree.leaves(arrays)
+    signature = dtype if fn_output_signature is None else fn_output_signature
+    ragged = any(isinstance(each, RaggedTensorSpec) for each in jax.tree.leaves(signature))
     if is_traced(*leaves):
+        if ragged:
+            raise NeedsValuesError(
+                "tf.map_fn makes a ragged tensor, whose row lengths are fixed when a function is traced. Do "
+                "it in the input function."
+            )
         return scanned(lambda _, element: (None, _as_jax(fn(element))), None, _as_jax(arrays))[1]
     if not leaves or len(leaves[0]) == 0:
         raise ValueError("tf.map_fn needs at least one element, to know what the function returns.")
     results = [fn(jax.tree.map(lambda leaf, i=i: leaf[i], arrays)) for i in range(len(leaves[0]))]
+    if ragged:
+        return jax.tree.map(_stacked, signature, *results)
     return jax.tree.map(lambda *parts: stack(parts), *results)
+
+
+def _stacked(spec: Any, *parts: Any) -> Any:
+    """Stack results as a spec says: as rows of a ragged tensor, or as an array."""
+    if not isinstance(spec, RaggedTensorSpec):
+        return stack(parts)
+    return stack_rows([RaggedTensor.from_tensor(each) if np.ndim(each) > 1 else each for each in parts])
 
 
 def numpy_function(
