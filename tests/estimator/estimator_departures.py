@@ -7,7 +7,7 @@ from typing import Any
 
 from departures import NOTHING, Departure, Json, error, named
 
-_NUMBERS = "A count is an integer, and a time a number: not True, a fraction, or NaN."
+_NUMBERS = "A count is an integer, and a time a number: not True or NaN; fractions of steps are rounded up."
 
 # What is left out of what TensorFlow did, whatever the case.
 LEFT_OUT = {
@@ -19,7 +19,7 @@ LEFT_OUT = {
 
 
 def _is_fraction(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value) and not value.is_integer()
+    return isinstance(value, float) and not value.is_integer()
 
 
 def _numbers_of(asked: Json) -> Json:
@@ -64,6 +64,8 @@ def _fields(asked: Json, expect: Json) -> Json | None:
         if name == "experimental_max_worker_delay_secs" and isinstance(value, bool):
             return error("ValueError", "experimental_max_worker_delay_secs must be an integer if set")
         if name in _COUNTS and _is_fraction(value):
+            if name != "keep_checkpoint_max":
+                return {"value": {name: math.ceil(value)}, "partial": True}
             return error("ValueError", f"{name} must be an integer, given: {value}")
         if name in (*_COUNTS, *_SECONDS) and isinstance(value, bool):
             return error("TypeError", f"{name} must be a number, given: {value}")
@@ -215,16 +217,9 @@ def _unfit(asked: Json) -> Json | None:
             return error("TypeError", f"{name} must be a number, given: {value}")
         if isinstance(value, int | float) and not (value > 0 if is_count else value >= 0):
             return error("ValueError", f"Must specify {name} >{'' if is_count else '='} 0")
+        if is_count and _is_fraction(value):
+            return {"value": {name: math.ceil(value)}, "partial": True}
     return None
-
-
-def _rounded_up(asked: Json, expect: Json) -> Json | None:
-    counts = {
-        name: math.ceil(value)
-        for name, value in _numbers_of(asked).items()
-        if name in ("steps", "max_steps") and _is_fraction(value)
-    }
-    return expect | {"value": expect["value"] | counts} if counts and "value" in expect else None
 
 
 def _specs_numbers(asked: Json, expect: Json) -> Json | None:
@@ -265,7 +260,6 @@ def _fresh_metric(asked: Json, expect: Json) -> Json | None:
 
 SPECS = (
     Departure(_NUMBERS, _specs_numbers),
-    Departure("A fraction of steps is kept as the number at which it is reached.", _rounded_up),
     Departure("A copy made by _replace is checked as the original was.", _replaced),
     Departure("Validation must not lose the exporters.", _used_up),
     Departure("A misspelt attribute must not be set in silence.", _new_attribute),

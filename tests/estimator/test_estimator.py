@@ -127,6 +127,8 @@ def test_steps_add_up_and_max_steps_is_absolute(tmp_path, caplog):
     assert est.evaluate(dataset)["global_step"] == 12
     est.train(train_input, max_steps=12)
     assert "Skipping training since max_steps has already saved." in caplog.messages
+    est.train(train_input, max_steps=13.25).train(train_input, steps=1.5)  # as of examples / batch_size
+    assert est.evaluate(dataset, steps=0.5)["global_step"] == 16
 
 
 def test_a_strategy_of_ones_own(tmp_path):

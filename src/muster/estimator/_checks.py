@@ -46,17 +46,26 @@ def check_number(
 def check_steps(name: str, value: object) -> int | None:
     """Return a number of steps after a check that it is positive; None stays None.
 
-    A fraction, as in ``examples / batch_size * epochs``, is rounded up: training stops once it is reached.
-
     Raises:
         TypeError: It is not a number.
         ValueError: It is not positive, or infinite.
     """
     if value is None:
         return None
-    steps = check_number(name, value, f"Must specify {name} > 0, given: {value}", positive=True)
+    message = f"Must specify {name} > 0, given: {value}"
+    return whole_steps(name, check_number(name, value, message, positive=True))
+
+
+def whole_steps(name: str, steps: float) -> int:
+    """Return a number of steps that may be a fraction, as ``examples / batch_size`` is, rounded up.
+
+    TensorFlow compares steps with the fraction, and so takes the first step that is not before it.
+
+    Raises:
+        ValueError: It is infinite.
+    """
     if math.isinf(steps):
-        raise ValueError(f"{name} must be finite, given: {value!r}. For no limit, give None.")
+        raise ValueError(f"{name} must be finite, given: {steps!r}. For no limit, give None.")
     return math.ceil(steps)
 
 

@@ -12,13 +12,15 @@ from typing import Any
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskContext, TaskType, TFConfig, task_context
 from muster.distribute import ParameterServerStrategy, ParameterServerStrategyV1, Strategy
-from muster.estimator._checks import check_number, check_steps
+from muster.estimator._checks import check_number, check_steps, whole_steps
 
 _log = logging.getLogger(__name__)
 
 # Stands for "neither was given", which None does not: None turns checkpoints off.
 _UNSET: Any = object()
 _DEFAULT_CHECKPOINT_SECS = 600
+# Numbers of steps, of which fractions are rounded up.
+_STEPS = ("save_summary_steps", "save_checkpoints_steps", "log_step_count_steps")
 # Fields that TensorFlow's RunConfig does not have.
 _MUSTER_FIELDS = ("steps_per_execution", "profile_dir", "snapshot_secs", "snapshot_updates", "max_staleness")
 
@@ -239,19 +241,19 @@ class RunConfig:
             object.__setattr__(self, name, value)
 
     def _check_fields(self) -> None:
-        """Check all fields, and convert integers such as 1e6 to int."""
+        """Check all fields, convert integers such as 1e6 to int, and round fractions of steps up."""
         if self.model_dir == "":
             raise ValueError("model_dir should be non-empty.")
         for name in ("model_dir", "profile_dir"):
             if not isinstance(getattr(self, name), str | bytes | os.PathLike | None):
                 raise TypeError(f"{name} must be a path, given: {getattr(self, name)!r}.")
         for name, positive, integer in (
-            ("save_summary_steps", False, True),
-            ("save_checkpoints_steps", False, True),
+            ("save_summary_steps", False, False),
+            ("save_checkpoints_steps", False, False),
             ("save_checkpoints_secs", False, False),
             ("keep_checkpoint_max", False, True),
             ("keep_checkpoint_every_n_hours", True, False),
-            ("log_step_count_steps", True, True),
+            ("log_step_count_steps", True, False),
             ("session_creation_timeout_secs", True, False),
             ("steps_per_execution", True, True),
             ("snapshot_secs", True, False),
@@ -261,7 +263,8 @@ class RunConfig:
             value = getattr(self, name)
             if value is not None:
                 message = f"{name} should be {'>' if positive else '>='} 0, given: {value!r}."
-                self._set(**{name: check_number(name, value, message, positive=positive, integer=integer)})
+                number = check_number(name, value, message, positive=positive, integer=integer)
+                self._set(**{name: whole_steps(name, number) if name in _STEPS else number})
         if not _is_integer_or_none(self.tf_random_seed):
             raise ValueError(f"tf_random_seed must be integer. Given: {self.tf_random_seed!r}")
         if not _is_integer_or_none(self.experimental_max_worker_delay_secs):
