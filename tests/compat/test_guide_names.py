@@ -278,9 +278,9 @@ def test_what_is_not_there_is_on_the_page() -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("tf.compat.v1.Session", "tf.Session"),
-        ("tf.compat.v1.Session.run", "tf.Session"),
-        ("tf.compat.v2.Session", "tf.Session"),
+        ("tf.compat.v1.get_default_session", "tf.get_default_session"),
+        ("tf.compat.v1.get_default_session.run", "tf.get_default_session"),
+        ("tf.compat.v2.get_default_session", "tf.get_default_session"),
         ("tf.compat.v1.image.resize_bicubic", "tf.image.resize_bicubic"),
         ("tf.image.generate_bounding_box_proposals", "tf.image.*"),
         ("tf.contrib.layers.maxout", "tf.contrib.layers.*"),

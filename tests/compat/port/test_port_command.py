@@ -105,7 +105,7 @@ def test_names_are_followed_through_imports(
 
 
 def test_imports_of_missing_names_and_modules(tmp_path: Path, capsys: Captured) -> None:
-    source = """from tensorflow import Session, constant
+    source = """from tensorflow import get_default_session, constant
 from tensorflow.contrib import ffmpeg, slim
 import tensorflow.contrib.slim.nets as nets
 from tensorflow.python.compiler import tensorrt
@@ -115,7 +115,7 @@ from tensorflow.keras.models import *
 from .tensorflow import other
 """
     assert problems(source, tmp_path, capsys) == [
-        "1: tf.Session",
+        "1: tf.get_default_session",
         "2: tf.contrib.ffmpeg",
         "3: tf.contrib.slim.nets",
         "4: tf.python.compiler",
@@ -180,7 +180,7 @@ def f(x):
         ("tf.metrics.accuracy", True),
         ("tf.metrics.Mean", False),
         ("tf.metrics.Mean, tf.keras, tf.to_float, tf.losses.MeanSquaredError", False),
-        ("tf.Session, tf.constant", False),
+        ("tf.get_default_session, tf.constant", False),
         ("tf.compat.v1.layers.dense", False),
         ("tf.estimator.DNNClassifier\ntf.estimator.inputs.pandas_input_fn", True),
         ("tf.estimator.RunConfig\ntf.contrib.predictor.from_estimator", True),

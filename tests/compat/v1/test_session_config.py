@@ -26,3 +26,15 @@ def test_others_are_refused():
         tf.ConfigProto(gpu_option=tf.GPUOptions())
     with pytest.raises(AttributeError, match="alow_growth"):
         tf.ConfigProto().gpu_options.alow_growth = True
+
+
+def test_a_session_with_options_initializes_and_trains_nothing():
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+        tf.keras.backend.set_session(session)
+        assert session.run([tf.global_variables_initializer(), tf.tables_initializer()]) is None
+        for fetched in (tf.constant(1.0), tf.no_op(), [tf.global_variables_initializer(), tf.constant(1)]):
+            with pytest.raises(NotImplementedError, match="There is no session: an Estimator's model_fn"):
+                session.run(fetched)
+    tf.InteractiveSession().close()
+    with pytest.raises(TypeError, match="must be a tf.ConfigProto"):
+        tf.Session(config={})

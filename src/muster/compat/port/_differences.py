@@ -10,6 +10,8 @@ DIFFERENCES = {
     "tf.Print": "prints in each step, to standard error",
     "tf.RaggedTensor": "row_splits are int64 and known when a function is traced; models with "
     "Input(ragged=True) get padded rows with a mask",
+    "tf.Session": "takes options without effect, as tf.keras.backend.set_session does; run takes "
+    "initializers only",
     "tf.SparseTensor": "indices are sorted, and known when a function is traced, but not in a model_fn; "
     "Keras' layers take arrays",
     "tf.Tensor": "or a NumPy array with 64 bits or text; both have numpy()",

@@ -234,12 +234,16 @@ def do_nothing() -> None:
     """
 
 
-def initializer_op(var_list: object = None, name: str = "init") -> program.TrainOp:
+class InitializerOp(program.TrainOp):
+    """An operation that does nothing, since variables have values from the start."""
+
+
+def initializer_op(var_list: object = None, name: str = "init") -> InitializerOp:
     """Return an operation that does nothing: variables have values from the start.
 
     ``global_variables_initializer``, ``local_variables_initializer``, ``tables_initializer`` and others.
     """
-    return program.TrainOp(name)
+    return InitializerOp(name)
 
 
 def print_(

@@ -1,9 +1,9 @@
 """Hooks that stop training after a number of steps, or evaluation after a number of batches."""
 
 import logging
+import math
 
 from muster._errors import TraceError
-from muster.estimator._checks import whole_steps
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session._session import Coordinator, Session
 
@@ -37,8 +37,8 @@ class StopAtStepHook(SessionRunHook):
                 "Only one of num_steps or last_step can be specified. "
                 f"Got {num_steps=} and {last_step=}: leave one of them None."
             )
-        self._num_steps = None if num_steps is None else whole_steps("num_steps", num_steps)
-        self._last_step = None if last_step is None else whole_steps("last_step", last_step)
+        self._num_steps = None if num_steps is None else math.ceil(num_steps)
+        self._last_step = None if last_step is None else math.ceil(last_step)
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Count from the step that the session starts at."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v1._session import set_session as set_session
 from muster.compat.v1._step import name_scope as name_scope
 from muster.compat.v2._backend import SAME as _SAME
 from muster.compat.v2._backend import argmax as argmax

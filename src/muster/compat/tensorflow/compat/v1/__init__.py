@@ -304,6 +304,8 @@ from muster.compat.v1._queues import ReaderBase as ReaderBase
 from muster.compat.v1._queues import TextLineReader as TextLineReader
 from muster.compat.v1._queues import TFRecordReader as TFRecordReader
 from muster.compat.v1._queues import WholeFileReader as WholeFileReader
+from muster.compat.v1._session import Session as InteractiveSession
+from muster.compat.v1._session import Session as Session
 from muster.compat.v1._session_config import ConfigProto as ConfigProto
 from muster.compat.v1._session_config import GPUOptions as GPUOptions
 from muster.compat.v1._session_config import GraphOptions as GraphOptions
