@@ -366,8 +366,7 @@ class Estimator:
             The path of the new folder.
 
         Raises:
-            ValueError: There is no checkpoint, no such mode, features or labels do not fit the model, or it
-                has no signature that fits the receiver.
+            ValueError: There is no checkpoint, no such mode, or features or labels do not fit the model.
             SavedModelError: The model cannot be exported, or not be written; nothing is left then.
             CheckpointError: The checkpoint cannot be read, or is of another model.
 

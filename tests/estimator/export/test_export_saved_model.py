@@ -376,6 +376,21 @@ def test_outputs_of_a_model_fn(custom, tmp_path):
     np.testing.assert_array_equal(loaded.signatures["scores"](x=FEATURES["x"])["output"], got["scores"])
 
 
+def test_a_model_whose_outputs_fit_no_receiver_is_exported_without_signatures(tmp_path, caplog):
+    def only_value(features, labels, mode):
+        spec = model_fn(features, labels, mode)
+        if mode != muster.estimator.ModeKeys.PREDICT:
+            return spec
+        return EstimatorSpec(mode, spec.predictions, export_outputs={"value": spec.export_outputs["value"]})
+
+    estimator = Estimator(only_value, tmp_path / "model").train(
+        lambda: Dataset.from_tensors(({"x": FEATURES["x"]}, LABELS)), steps=1
+    )
+    path = estimator.export_saved_model(tmp_path / "exports", raw_fn(["x"]))
+    assert "no signature, so that it cannot answer: Regression input must be a single string" in caplog.text
+    assert not muster.saved_model.load(path).signatures
+
+
 def test_receivers_may_have_alternatives(custom, tmp_path):
     def receiver_fn():
         examples = Placeholder(str, [None])

@@ -65,7 +65,7 @@ def export(
 
     Raises:
         TypeError: A function returns something else than a receiver.
-        ValueError: The features do not fit the model, there is no signature, or two of one name.
+        ValueError: The features do not fit the model, or there are two signatures of one name.
         SavedModelError: The model cannot be exported, or not be written.
     """
     signatures: dict[str, SignatureToSave] = {}

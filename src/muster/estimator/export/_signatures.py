@@ -84,8 +84,7 @@ def plan_signatures(
         receiver: What a request fills, by name.
         alternatives: Other ways to ask, by name, which begin the names of their signatures.
 
-    Raises:
-        ValueError: None of the outputs fits a receiver.
+    Outputs that fit no receiver are left out, all of them if need be, as TensorFlow does.
 
     Source: ``build_all_signature_defs`` (tensorflow/python/saved_model/model_utils/export_utils.py).
     """
@@ -104,8 +103,10 @@ def plan_signatures(
     for name, reason in unfit.items():
         _log.info("Signature %r is left out of the export: %s", name, reason)
     if not plans:
-        raise ValueError(
-            f"The model has no signature to export: {'; '.join(unfit.values()) or 'no outputs'}."
+        _log.warning(
+            "The export has no signature, so that it cannot answer: %s. Export a PredictOutput, which takes "
+            "any receiver.",
+            "; ".join(dict.fromkeys(unfit.values())) or "no outputs",
         )
     return plans
 
