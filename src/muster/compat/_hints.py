@@ -168,8 +168,6 @@ INSTEAD = {
     "tf.nn.fractional_max_pool": "Use tf.nn.max_pool, or tf.image.resize for sizes that do not divide.",
     "tf.nn.raw_rnn": _RNN,
     "tf.nn.rnn_cell.*": _RNN,
-    "tf.placeholder_with_default": "A step reads its batch: put the value into the dataset, or give the "
-    "model_fn params.",
     "tf.plugins": _WRITER,
     "tf.profiler.*": "Use tf.profiler.experimental, or tf.estimator.ProfilerHook.",
     "tf.profiler.experimental.*": "Use jax.profiler, whose profiles TensorBoard shows, too.",

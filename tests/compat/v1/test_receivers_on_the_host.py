@@ -44,6 +44,17 @@ def exported(estimator, receiver_fn, folder):
     return saved_model.load(path).signatures["serving_default"]
 
 
+def test_a_placeholder_with_a_default_is_given_by_requests(estimator, tmp_path):
+    def receiver():
+        x = tf.placeholder_with_default(tf.constant([[1.0, 2.0, 3.0]]), [None, 3])
+        key = tf.placeholder_with_default(tf.constant(["nokey"]), [None])
+        assert (key.shape, key.dtype) == ((None,), tf.string)
+        return tf.estimator.export.ServingInputReceiver({"x": x}, {"x": x, "key": key})
+
+    found = exported(estimator, receiver, tmp_path)(x=np.ones((2, 3), np.float32), key=["a", "b"])
+    assert found["means"].tolist() == [1, 1]
+
+
 def test_a_batch_of_images_is_decoded_and_scaled(estimator, tmp_path):
     def decoded(image):
         image = tf.image.decode_jpeg(image, channels=3)

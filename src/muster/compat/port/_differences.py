@@ -193,6 +193,8 @@ DIFFERENCES = {
     "tf.losses.get_regularization_loss": "the penalties so far of trainable variables, and of the outputs "
     "of tf.compat.v1.layers",
     "tf.make_template": "its scope lies in the one around its first call",
+    "tf.map_fn": "results of different shapes need a tf.RaggedTensorSpec in fn_output_signature; a "
+    "tf.function with that runs uncompiled",
     "tf.name_scope": "names variables, and values that have a name; entered again by the same name, a scope "
     "has a number in names of values alone",
     "tf.nn.dynamic_rnn": "with the cells of tf.compat.v1.nn.rnn_cell and TensorFlow's variables; no "
@@ -202,6 +204,8 @@ DIFFERENCES = {
     "tf.nn.nce_loss": "partition_strategy is unused: weights are one table",
     "tf.numpy_function": "for Dataset.map, not in steps; text is str",
     "tf.placeholder": "for ServingInputReceiver and for datasets that a hook feeds: a step reads its batch",
+    "tf.placeholder_with_default": "for ServingInputReceiver: requests give the values, and the default is "
+    "unused",
     "tf.print": "each replica prints",
     "tf.py_func": "for Dataset.map, not in steps; text is str",
     "tf.py_function": "for Dataset.map, not in steps; values are NumPy's",
@@ -252,5 +256,7 @@ DIFFERENCES = {
     "tf.unique": "in input functions: a step has fixed shapes",
     "tf.variable_scope": "in a model_fn; a scope is entered again only inside of the scopes around it",
     "tf.version.VERSION": "2.15.1, the TensorFlow whose names these are; likewise tf.__version__",
-    "tf.while_loop": "shapes stay; JAX gives no gradients of it",
+    "tf.while_loop": "shapes stay; JAX gives gradients of it if it counts by numbers that are known when it "
+    "is traced; a tf.function with another one runs uncompiled where it needs gradients or shapes that "
+    "change",
 }

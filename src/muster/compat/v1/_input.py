@@ -4,7 +4,7 @@ Source: tensorflow/python/data/experimental/ops/, and tensorflow/python/lib/io/.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from muster.data import (
     AUTOTUNE,
     Dataset,
     OneShotIterator,
+    Placeholder,
     TFRecordDataset,
     TFRecordOptions,
     TFRecordWriter,
@@ -20,6 +21,23 @@ from muster.data import (
 )
 
 Transformation = Callable[[Dataset], Dataset]
+
+
+def placeholder_with_default(
+    input: Any, shape: Iterable[int | None] | int | None, name: str | None = None
+) -> Placeholder:
+    """Return a placeholder for values of a default's dtype, as a ``ServingInputReceiver`` has.
+
+    Each request gives the values: the default itself is unused.
+
+    Args:
+        input: The default.
+        shape: As for `Placeholder`.
+        name: A name for people to read.
+
+    Source: tensorflow/python/ops/array_ops.py, ``placeholder_with_default``.
+    """
+    return Placeholder(np.asarray(input).dtype, shape, name)
 
 
 def transformation(method: str) -> Callable[..., Transformation]:

@@ -216,6 +216,7 @@ from muster.compat.v1._initializers import (
 )
 from muster.compat.v1._initializers import variance_scaling_initializer as variance_scaling_initializer
 from muster.compat.v1._initializers import zeros_initializer as zeros_initializer
+from muster.compat.v1._input import placeholder_with_default as placeholder_with_default
 from muster.compat.v1._input import read_file as read_file
 from muster.compat.v1._input import write_file as write_file
 from muster.compat.v1._old_arguments import argmax as argmax
