@@ -169,6 +169,19 @@ def test_what_is_not_added_up_by_row(size, shape, function):
     assert ours.count("stablehlo.add") == theirs.count("stablehlo.add")
 
 
+@pytest.mark.parametrize(("strides", "padding"), [((2, 2), "SAME"), ((3, 2), "VALID")], ids=str)
+def test_the_gradient_of_a_transposed_kernel_has_no_dilated_input(strides, padding):
+    def gradient(x, k):
+        return jax.grad(lambda k: jnp.sum(lax.conv_transpose(x, k, strides, padding) ** 2))(k)
+
+    x, k = images(3, size=7), kernel(4, 3, 3, 8)
+    ours, theirs = both_ways(gradient, x, k)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    dilated = f"lhs_dilate = [{strides[0]}, {strides[1]}]"
+    ours, theirs = (text.count(dilated) for text in lowered_text(gradient, x, k))
+    assert (ours, theirs) == (1, 2)  # one is the transposed convolution itself
+
+
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.int32])
 def test_other_types_are_left_alone(dtype):
     ours, theirs = lowered_text(conv(), images(1, dtype=dtype), kernel(3, 3, 1, 8, dtype=dtype))

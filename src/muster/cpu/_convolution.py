@@ -139,6 +139,9 @@ def convolution(
     if any(d > 1 for d in lhs_dilation):
         if math.prod(window) == 1 and all(s == 1 for s in window_strides):
             return partial(_dilated_input, conv, tuple(lhs_dilation))
+        undilated = all(by == 1 for by in (*window_strides, *rhs_dilation))
+        if undilated and math.prod(window) > math.prod(conv.positions):
+            return partial(_exchanged, conv, tuple(lhs_dilation))
         return None
     batch, inputs = (lhs.shape[dim] for dim in lhs_spec[:2])
     products, outputs = inputs * math.prod(window), rhs.shape[rhs_spec[0]]
@@ -171,6 +174,28 @@ def _dilated_input(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax
     found = _dot(conv, lhs, rhs)
     around = [(low, high, d - 1) for (low, high), d in zip(conv.padding, dilation, strict=True)]
     return conv.result(lax.pad(found, jnp.zeros((), found.dtype), [(0, 0, 0), (0, 0, 0), *around]))
+
+
+def _exchanged(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+    """Compute the gradient of a transposed convolution's kernel like that of a convolution with strides.
+
+    Images and the gradient of the result change places, so that the window is dilated, not the input, for
+    which XLA has no library. Each position is found at the other end of its dimension.
+    """
+    images = [lhs.shape[dim] for dim in conv.lhs_spec[2:]]
+    padding = []
+    for size, count, last, (low, _), by in zip(
+        conv.window, conv.positions, images, conv.padding, dilation, strict=True
+    ):
+        before = count - 1 - low
+        padding.append((before, count - before - size + (last - 1) * by))
+    batch, feature, *spatial = conv.out_spec
+    found = lax.conv_general_dilated(
+        rhs, lhs, window_strides=conv.strides, padding=padding, rhs_dilation=dilation,
+        dimension_numbers=lax.ConvDimensionNumbers(conv.rhs_spec, conv.lhs_spec, (feature, batch, *spatial)),
+        precision=conv.precision[::-1] if isinstance(conv.precision, tuple) else conv.precision,
+    )  # fmt: skip
+    return lax.rev(found, spatial)
 
 
 def _dot(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
