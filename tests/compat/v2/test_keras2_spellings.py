@@ -320,6 +320,13 @@ def test_states_of_a_model_are_reset():
     assert np.abs(states[0]).sum() == 0
 
 
+def test_to_compile_a_model_prepares_the_processor(monkeypatch):
+    prepared = []
+    monkeypatch.setattr("muster.cpu.prepare", lambda: prepared.append(True))
+    keras.Sequential([keras.layers.Dense(1)]).compile("sgd", "mse")
+    assert prepared
+
+
 @pytest.mark.parametrize(
     ("name", "instead"),
     [("predict_classes", "np.argmax"), ("predict_proba", "Use predict"), ("to_yaml", "Use to_json")],

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
+from muster import cpu
 from muster._keras import keras
 from muster.compat.v2._model_signatures import input_structure
 from muster.compat.v2.keras2._compiled import CompiledLoss, CompiledMetrics
@@ -349,6 +350,8 @@ def _of_fewer_axes(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
 def _of_metrics(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``compile``: metrics may be a single one, and are the third argument where it names some.
 
+    Steps of no strategy, which Keras compiles, have the lowerings for CPU, too.
+
     Source: keras/engine/training.py of TensorFlow 2.15, ``Model.compile``.
     """
 
@@ -360,6 +363,7 @@ def _of_metrics(original: Callable[..., Any]) -> Callable[..., Any]:
         for name in ("metrics", "weighted_metrics"):
             if _is_metric(kwargs.get(name)):
                 kwargs[name] = [kwargs[name]]
+        cpu.prepare()
         return original(self, optimizer, loss, *args, **kwargs)
 
     return compiling
