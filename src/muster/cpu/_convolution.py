@@ -193,7 +193,7 @@ def _exchanged(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Arr
     found = lax.conv_general_dilated(
         rhs, lhs, window_strides=conv.strides, padding=padding, rhs_dilation=dilation,
         dimension_numbers=lax.ConvDimensionNumbers(conv.rhs_spec, conv.lhs_spec, (feature, batch, *spatial)),
-        precision=conv.precision[::-1] if isinstance(conv.precision, tuple) else conv.precision,
+        precision=conv.precision,
     )  # fmt: skip
     return lax.rev(found, spatial)
 
