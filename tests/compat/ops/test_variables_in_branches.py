@@ -52,13 +52,14 @@ def test_each_round_of_a_loop_finds_what_the_one_before_assigned():
 def test_each_element_finds_what_the_one_before_assigned(reverse):
     total = tf.Variable(0.0)
 
-    @tf.function
     def scanned(x):
         return tf.scan(lambda before, each: total.assign_add(each) + 0 * before, x, 0.0, reverse=reverse)
 
-    found = scanned(tf.constant([1.0, 2.0, 3.0])).numpy().tolist()
-    assert found == ([6.0, 5.0, 3.0] if reverse else [1.0, 3.0, 6.0])
-    assert float(total) == 6.0
+    for function in (scanned, tf.function(scanned)):
+        total.assign(0.0)
+        found = function(tf.constant([1.0, 2.0, 3.0])).numpy().tolist()
+        assert found == ([6.0, 5.0, 3.0] if reverse else [1.0, 3.0, 6.0])
+        assert float(total) == 6.0
     added = tf.function(lambda x: tf.map_fn(lambda each: total.assign_add(each) * 1.0, x))
     assert added(tf.constant([1.0, 1.0])).numpy().tolist() == [7.0, 8.0]
     assert float(total) == 8.0
@@ -137,6 +138,8 @@ def test_a_step_of_fit_applies_gradients_every_other_time():
 
 def test_each_value_of_a_vectorized_map_has_its_own_random_numbers():
     dropout = tf.keras.layers.Dropout(0.5)
+
+    assert len(set(tf.scan(lambda _, x: x + tf.random.uniform([]), tf.zeros(6)).numpy().tolist())) > 2
 
     def noisy(x):
         return x + tf.random.uniform([]), tf.reduce_sum(dropout(tf.ones(64), training=True))

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.compat.ops._arrays import ArrayLike, as_array, is_traced
 from muster.compat.ops._control import cond, map_fn
 from muster.compat.ops._generators import noting_draws
 from muster.compat.ops._operation import operation
@@ -99,7 +99,7 @@ def scan(
     if initializer is None:
         first = jax.tree.map(lambda each: each[-1 if reverse else 0], values)
         values = jax.tree.map(lambda each: each[:-1] if reverse else each[1:], values)
-    start = jax.tree.map(lambda each: jnp.asarray(as_array(each)), first)
+    begin = start = jax.tree.map(lambda each: jnp.asarray(as_array(each)), first)
 
     def step(carried: Any, element: Any) -> tuple[Any, Any]:
         made = jax.tree.map(
@@ -107,14 +107,23 @@ def scan(
         )
         return made, made
 
-    results = scanned(step, start, values, reverse=reverse)[1]
+    count = len(jax.tree.leaves(values)[0])
+    if is_traced(*jax.tree.leaves((start, values))) or not count:
+        results = scanned(step, start, values, reverse=reverse)[1]
+    else:  # eager code stays eager: it may draw random numbers, and assign to variables
+        made = []
+        for place in reversed(range(count)) if reverse else range(count):
+            start = step(start, jax.tree.map(lambda each, place=place: each[place], values))[0]
+            made.append(start)
+        made = made[::-1] if reverse else made
+        results = jax.tree.map(lambda *parts: jnp.stack(parts), *made)
     if initializer is not None:
         return results
 
     def joined(one: Any, many: Any) -> Any:
         return jnp.concatenate([many, one[None]] if reverse else [one[None], many])
 
-    return jax.tree.map(joined, start, results)
+    return jax.tree.map(joined, begin, results)
 
 
 def _fold(name: str, reverse: bool, what: str) -> Callable[..., Any]:
