@@ -1,6 +1,7 @@
 """The private modules of TensorFlow that programs import."""
 
 import importlib
+import operator
 import subprocess
 import sys
 from typing import Any
@@ -83,6 +84,25 @@ def test_they_hold_the_public_names(path, public):
     for tensorflow in ("muster.compat.tensorflow", "muster.compat.tensorflow.compat.v1"):
         found = importlib.import_module(f"{tensorflow}.python.{module}")
         assert getattr(found, name) == public
+
+
+@pytest.mark.parametrize(
+    ("path", "public"),
+    [
+        ("engine.Layer", tf.keras.layers.Layer),
+        ("engine.topology.InputSpec", tf.keras.layers.InputSpec),
+        ("layers.advanced_activations.LeakyReLU", tf.keras.layers.LeakyReLU),
+        ("layers.convolutional.Conv2DTranspose", tf.keras.layers.Conv2DTranspose),
+        ("layers.core.Dense", tf.keras.layers.Dense),
+        ("utils.generic_utils.Progbar", tf.keras.utils.Progbar),
+        ("utils.np_utils.to_categorical", tf.keras.utils.to_categorical),
+        ("utils.vis_utils.plot_model", tf.keras.utils.plot_model),
+    ],
+)
+def test_modules_of_keras_2_hold_its_public_names(path, public):
+    module, _, name = path.rpartition(".")
+    assert getattr(importlib.import_module(f"muster.compat.tensorflow.keras.{module}"), name) == public
+    assert operator.attrgetter(path)(tf.keras) == public
 
 
 def test_imports_of_all_kinds():

@@ -410,11 +410,9 @@ def test_save_model_takes_the_names_that_save_takes(save_format, tmp_path):
     assert (tmp_path / "model.keras").is_file()
 
 
-def test_wrappers_for_scikit_learn_and_np_utils_say_what_to_use():
+def test_wrappers_for_scikit_learn_say_what_to_use():
     with pytest.raises(AttributeError, match=r"KerasClassifier\. Use keras\.wrappers\.SKLearnClassifier"):
         operator.attrgetter("KerasClassifier")(tf.keras.wrappers.scikit_learn)
-    with pytest.raises(AttributeError, match="to_categorical"):
-        operator.attrgetter("np_utils")(tf.keras.utils)
     assert tf.keras.wrappers.SKLearnClassifier is keras.wrappers.SKLearnClassifier
 
 

@@ -152,19 +152,23 @@ _SOURCES_OF_MESSAGES: dict[str, tuple[str, ...]] = {
     "core.protobuf.config_pb2": (_V1,),
 }
 
-# Likewise for those of ``tensorflow.python.keras``; its others are those of ``tf.keras``.
+# Likewise for those of ``tensorflow.python.keras``, whose others are those of ``tf.keras``, and of the
+# package ``keras`` before Keras 3, which programs import as ``keras``.
 _SOURCES_OF_KERAS: dict[str, tuple[str, ...]] = {
+    "engine": ("keras.layers", "keras"),
     "engine.base_layer": ("keras.layers",),
     "engine.input_layer": ("keras.layers", "keras"),
     "engine.input_spec": ("keras.layers",),
     "engine.network": ("keras",),
     "engine.sequential": ("keras",),
+    "engine.topology": ("keras.layers", "keras"),
     "engine.training": ("keras",),
     **{
         f"layers.{name}": ("keras.layers",)
         for name in (
-            *("advanced_activations", "convolutional", "core", "dense_attention", "embeddings", "merge"),
-            *("noise", "normalization", "pooling", "recurrent", "recurrent_v2", "wrappers"),
+            *("advanced_activations", "convolutional", "convolutional_recurrent", "core", "dense_attention"),
+            *("embeddings", "local", "merge", "noise", "normalization", "pooling", "recurrent"),
+            *("recurrent_v2", "wrappers"),
         )
     },
     **{
@@ -313,10 +317,12 @@ def provide_private_modules(tf: ModuleType) -> None:
     keras_in_python = f"{PACKAGE}.python.keras"
     tf.python.keras = sys.modules[keras_in_python] = tf.keras
     importable_as(keras_in_python, tf.keras)
-    for path, asked in _SOURCES_OF_KERAS.items():
-        room, _, last = path.rpartition(".")
-        if f"{keras_in_python}.{room}" not in sys.modules:
-            _Passing(f"python.keras.{room}", (), {})
-        module = _Passing(f"python.keras.{path}", asked, _OWN.get(f"keras.{path}", {}))
-        if isinstance(within := sys.modules[f"{keras_in_python}.{room}"], _Passing):
-            setattr(within, last, module)
+    for package in ("keras", "python.keras"):
+        for path, asked in _SOURCES_OF_KERAS.items():
+            room, _, last = f"{package}.{path}".rpartition(".")
+            if f"{PACKAGE}.{room}" not in sys.modules:
+                _Passing(room, (), {})
+            module = _Passing(f"{room}.{last}", asked, _OWN.get(f"keras.{path}", {}))
+            within = sys.modules[f"{PACKAGE}.{room}"]
+            if package == "keras" or isinstance(within, _Passing):
+                setattr(within, last, module)
