@@ -22,6 +22,10 @@ _TEXT = "Text is Python's str: use its methods in input functions."
 _COLLECTIONS = "There are no collections: keep what belongs together in a list of your own."
 _TPU = "Use tf.estimator.Estimator with RunConfig(train_distribute=tf.distribute.TPUStrategy(…))."
 _TREES = "Use a library for boosted trees, such as XGBoost or LightGBM: muster trains networks."
+_LAYOUTS = (
+    "Lay arrays out by jax.sharding: Mesh, NamedSharding and PartitionSpec; replicas of a model are "
+    "tf.distribute.MirroredStrategy's."
+)
 _KERAS_OPS = "Use keras.ops, which has the operation for arrays and Keras' tensors."
 _TESTED = "Use unittest or pytest, and numpy.testing."
 _LAYERS = "Use Keras' layers, tf.keras.layers, or those of tf.compat.v1.layers."
@@ -122,6 +126,7 @@ INSTEAD = {
     "tf.estimator.FeedFnHook": "Values come from the input_fn alone: put them into the dataset.",
     "tf.estimator.experimental.KMeans": "Use a library for clustering, such as scikit-learn.",
     "tf.estimator.experimental.LinearSDCA": "Use an optimizer, such as Ftrl.",
+    "tf.experimental.dtensor": _LAYOUTS,
     "tf.fake_quant_with_min_max_args": "Use Keras' quantization: model.quantize.",
     "tf.get_default_session": _SESSION,
     "tf.get_session_handle": _SESSION,
@@ -138,6 +143,7 @@ INSTEAD = {
     "tf.keras.backend.gradients": "Use tf.GradientTape, or tf.gradients in a model_fn.",
     "tf.keras.backend.manual_variable_initialization": "Variables have values from the start.",
     "tf.keras.callbacks.BaseLogger": "Leave it out: what callbacks get are means already.",
+    "tf.keras.dtensor": _LAYOUTS,
     "tf.keras.experimental.*": "Look for it in keras or keras.layers.",
     "tf.keras.layers.experimental.*": "Look for it in keras.layers.",
     "tf.keras.models.model_from_yaml": "Use tf.keras.models.model_from_json.",
