@@ -1,6 +1,7 @@
 """Functions for one kind of arguments: what they take and return, as in TensorFlow 2.15."""
 
 import jax
+import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
@@ -73,6 +74,24 @@ def test_what_it_takes_and_returns_is_a_signature():
     scaled = tf.function(lambda x, n=2: {"y": x * n}).get_concrete_function(tf.constant(1.0))
     assert "x: TensorSpec(shape=(), dtype=float32), n: Literal[2]" in str(scaled.function_type)
     assert scaled.function_type.return_annotation == {"y": tf.TensorSpec([], tf.float32)}
+
+
+def test_outputs_whose_free_size_can_be_but_one():
+    class Dense(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(tf.ones([5, 3]))
+
+        @tf.function
+        def run(self, x):
+            return x @ self.w
+
+    dense = Dense()
+    of_rows = dense.run.get_concrete_function(tf.TensorSpec([None, None]))
+    assert of_rows.structured_outputs == tf.TensorSpec([None, 3], tf.float32)
+    np.testing.assert_array_equal(of_rows(tf.ones([4, 5])), np.full([4, 3], 5))
+    with pytest.raises(TypeError, match="contract"):
+        _ = dense.run.get_concrete_function(tf.TensorSpec([None, 4])).structured_outputs
 
 
 def test_there_is_no_graph():

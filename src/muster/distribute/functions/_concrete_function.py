@@ -54,7 +54,8 @@ class ConcreteFunction:
     def structured_outputs(self) -> Any:
         """The `TensorSpec` s of what it returns, in its structure.
 
-        It is traced for them; with text, which is not traced, it is called on empty text and zeros.
+        It is traced for them; with text, which is not traced, it is called on empty text and zeros. Where
+        free sizes cannot be any, those behind the first are one that a variable of the method's object has.
         """
         specs, structure = jax.tree.flatten((self.specs, dict(self.named)))
 
@@ -64,9 +65,16 @@ class ConcreteFunction:
             args, kwargs = jax.tree.unflatten(structure, filled)
             return self.function(*args, **kwargs), None
 
-        def shapes(size: int) -> Any:
+        def shapes(size: int, other: int) -> Any:
+            free = [
+                size,
+                *[other] * max([len(spec.shape or ()) for spec in specs if is_spec(spec)], default=0),
+            ]
             sizes = [
-                ([size if each is None else each for each in spec.shape or ()], spec.dtype)
+                (
+                    [free[axis] if each is None else each for axis, each in enumerate(spec.shape or ())],
+                    spec.dtype,
+                )
                 for spec in specs
                 if is_spec(spec)
             ]
@@ -77,13 +85,33 @@ class ConcreteFunction:
             ]
             return FunctionProgram(body, *arrays).outputs
 
+        def outputs(*sizes: tuple[int, int]) -> Any:
+            return [shapes(*each) for each in sizes]
+
+        try:
+            pair = outputs((2, 2), (3, 3))
+        except Exception as exc:
+            if not any(None in (spec.shape or ())[1:] for spec in specs if is_spec(spec)):
+                raise
+            pair = self._outputs_of_a_size(outputs, exc)
         # What differs for other sizes follows from those that are None.
         return jax.tree.map(
             lambda one, other: TensorSpec(
                 [a if a == b else None for a, b in zip(one.shape, other.shape, strict=True)], one.dtype
             ),
-            *(shapes(size) for size in (2, 3)),
+            *pair,
         )
+
+    def _outputs_of_a_size(self, outputs: Callable[..., Any], error: Exception) -> Any:
+        """Return the outputs for a size that a variable has; raise the error if there is none for it."""
+        instance = next(iter(getattr(self.function, "args", ())), None)
+        variables = getattr(instance, "variables", None) or ()
+        for size in sorted({size for each in variables for size in each.shape}):
+            try:
+                return outputs((2, size), (3, size))
+            except Exception:  # whatever the code raises for a size that does not fit
+                continue
+        raise error
 
     @property
     def function_type(self) -> inspect.Signature:
