@@ -344,7 +344,8 @@ def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[jax.Array, j
     if labels.shape != predictions.shape:
         # Broadcasting (batch,) against (batch, 1) would compare every example with every other.
         raise ValueError(
-            f"Labels and predictions must have one shape, got {labels.shape} and {predictions.shape}."
+            f"Labels and predictions must have one shape, got {labels.shape} and {predictions.shape}. "
+            "Reshape one of them in the model_fn, as by tf.reshape(labels, predictions.shape)."
         )
     return labels, predictions
 
