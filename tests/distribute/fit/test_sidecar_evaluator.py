@@ -152,4 +152,4 @@ def test_a_model_that_is_not_compiled_is_refused(tmp_path):
 
 def test_names_of_tensorflow():
     assert tf.keras.utils.SidecarEvaluator is tf.keras.experimental.SidecarEvaluator is SidecarEvaluator
-    assert tf.keras.utils.to_categorical is keras.utils.to_categorical
+    assert tf.keras.utils.set_random_seed is keras.utils.set_random_seed
