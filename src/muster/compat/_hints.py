@@ -151,7 +151,6 @@ INSTEAD = {
     "tf.keras.utils.multi_gpu_model": "Use tf.distribute.MirroredStrategy.",
     "tf.keras.utils.OrderedEnqueuer": "Use keras.utils.PyDataset(workers=…), which reads ahead by itself.",
     "tf.keras.utils.SequenceEnqueuer": "Use keras.utils.PyDataset(workers=…), which reads ahead by itself.",
-    "tf.keras.wrappers.scikit_learn.*": "Use keras.wrappers.SKLearnClassifier, or SKLearnRegressor.",
     "tf.layers.experimental": _LAYERS,
     "tf.linalg.*": "Use keras.ops.linalg, or jax.numpy.linalg and jax.scipy.linalg.",
     "tf.lite": _LITE,

@@ -1,12 +1,16 @@
-"""``tf.keras.wrappers``: Keras 3's; names of ``scikit_learn`` say what to use."""
+"""``tf.keras.wrappers``: Keras 3's, and Keras 2's ``scikit_learn``."""
 
 from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import Names as _Names
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._scikit_learn import KerasClassifier as _KerasClassifier
+from muster.compat.v2._scikit_learn import KerasRegressor as _KerasRegressor
 
-scikit_learn = _Names("tf.keras.wrappers.scikit_learn")
+scikit_learn = _Names(
+    "tf.keras.wrappers.scikit_learn", KerasClassifier=_KerasClassifier, KerasRegressor=_KerasRegressor
+)
 
 
 def __getattr__(name: str) -> Any:
