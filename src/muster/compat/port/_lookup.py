@@ -33,7 +33,7 @@ OTHERS = {
 
 # Methods of TensorFlow's layers and models that are not there.
 _MISSING = {
-    "predict_classes": "Use np.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5.",
+    "to_yaml": "Use to_json.",
 }
 # What TensorFlow 2 has in tf.train too; all else there is TensorFlow 1's.
 _TRAIN_2 = {

@@ -63,6 +63,20 @@ class Gone:
         raise AttributeError(f"Models have no {self._name} since Keras 2.6. {self._instead}", name=self._name)
 
 
+class _Sequential:
+    """Methods for `keras.Sequential`, which Keras had up to 2.5."""
+
+    def predict_classes(self: Any, x: Any, batch_size: int = 32, verbose: Any = 0) -> np.ndarray:
+        """Return the most probable class of each row; of one probability, whether it is above a half."""
+        found = self.predict_proba(x, batch_size, verbose)
+        classes: np.ndarray = found.argmax(-1) if found.shape[-1] > 1 else (found > 0.5).astype("int32")
+        return classes
+
+    def predict_proba(self: Any, x: Any, batch_size: int = 32, verbose: Any = 0) -> np.ndarray:
+        """Return what `predict` does."""
+        return np.asarray(self.predict(x, batch_size=batch_size, verbose=verbose))
+
+
 class _Methods:
     """Methods for `keras.Model`."""
 
@@ -385,6 +399,8 @@ def patch() -> None:
     for name, method in vars(_Methods).items():
         if not name.startswith("__"):
             setattr(_defining(name), name, method)
+    for name in ("predict_classes", "predict_proba"):
+        setattr(keras.Sequential, name, vars(_Sequential)[name])
     for name in ("fit", "evaluate", "predict"):
         setattr(_defining(name), name, _of_steps(_without(getattr(keras.Model, name), *_READING)))
     compiling = _without(keras.Model.compile, "experimental_run_tf_function")
