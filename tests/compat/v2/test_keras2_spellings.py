@@ -258,9 +258,9 @@ def test_weights_of_layers_are_named_first():
     layer = Scale()
     assert layer(np.ones((1, 3), "float32")).numpy().tolist() == [[3.0, 3.0]]
     assert [(each.name, each.shape) for each in (layer.kernel, layer.bias, layer.plain)] == [
-        ("kernel", (3, 2)),
-        ("bias", (2,)),
-        ("plain", (2,)),
+        ("scale/kernel:0", (3, 2)),
+        ("scale/bias:0", (2,)),
+        ("scale/plain:0", (2,)),
     ]
     assert layer.third.shape == (3,)
     assert [each.shape for each in layer.vector] == [(4,), (4,)]
