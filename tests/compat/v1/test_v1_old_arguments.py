@@ -67,7 +67,7 @@ def test_a_distance_needs_an_axis() -> None:
 
 def test_values_are_printed_and_returned(capfd: pytest.CaptureFixture[str]) -> None:
     assert float(outputs_of(lambda x: {"x": tf.Print(x, [x], "the value is")})["x"]) == 1.0
-    assert "the value is 1." in capfd.readouterr().err
+    assert "the value is 1\n" in capfd.readouterr().err
     with pytest.raises(ValueError, match="takes no first_n, got 3"):
         tf.Print(jnp.ones(1), [], first_n=3)
 
@@ -169,7 +169,7 @@ def test_calls_without_effect() -> None:
     tf.enable_eager_execution()
     tf.reset_default_graph()
     tf.enable_v2_behavior()
-    assert tf.global_variables_initializer() == tf.no_op("init")
+    assert tf.global_variables_initializer().name == "init"
     assert (tf.VERSION, tf.__version__, tf.version.VERSION) == ("2.15.1",) * 3
     assert tf.test.is_gpu_available() is bool(tf.test.gpu_device_name())
 

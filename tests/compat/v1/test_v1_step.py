@@ -113,7 +113,7 @@ def test_zeros_and_ones_initialize() -> None:
 def test_a_name_that_is_not_there_leads_to_the_page_about_it(module: Any, name: str) -> None:
     with pytest.raises(AttributeError, match=f'muster has no {name}. The page "Coming from TensorFlow"'):
         _ = module.Sesion
-    assert not hasattr(module, "Session")
+    assert not hasattr(module, "get_default_session")
 
 
 def test_collections_hold_what_a_model_fn_adds() -> None:

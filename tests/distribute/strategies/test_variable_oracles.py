@@ -150,7 +150,8 @@ def result_of(name: str, family: str, what: str) -> dict[str, Any]:
 def alone(strategy: Strategy, name: str, count: int, family: str, asked: dict[str, Any]) -> Any:
     """What is done to one variable by itself."""
     if family == "created_inside_run_eager":
-        return strategy.run(lambda: keras.Variable(10.0 + number(), name="variable_inside") + 0)
+        made = strategy.run(lambda: keras.Variable(10.0 + number(), name="variable_inside") + 0)
+        return {"replica_reads": made}
     if family == "variable_created_outside_scope_updated_in_run":
         one = keras.Variable(asked["initial"], trainable=False)
         strategy.run(lambda: one.assign_add(1.0))
