@@ -113,3 +113,15 @@ def test_sizes_that_a_layer_returns_are_arguments_of_another():
     model.compile("sgd", "mse")
     model.fit(np.ones((4, 8, 6, 3)), np.ones((4, 12, 3)), verbose=0)
     assert model.predict(np.ones((2, 8, 6, 3)), verbose=0).shape == (2, 12, 3)
+
+
+def test_a_functional_model_takes_a_number():
+    x = tf.keras.Input(shape=())
+    model = tf.keras.Model(x, 2 * x + 1)
+    assert [float(model(2.0)), float(model(1))] == [5, 3]
+
+
+def test_category_encoding_takes_the_older_name_of_its_size():
+    layer = tf.keras.layers.CategoryEncoding(max_tokens=3, output_mode="one_hot")
+    assert layer(tf.constant([2, 0])).numpy().tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert layer.get_config()["num_tokens"] == 3

@@ -88,6 +88,8 @@ def _arguments(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     first, *others = args
     if isinstance(first, SparseTensor) and type(layer).__module__.startswith("keras."):
         first = jnp.asarray(first.to_dense())  # Keras' layers take arrays; others may multiply it
+    if isinstance(first, _NUMBERS) and isinstance(layer, keras.src.models.Functional):
+        first = jnp.asarray(np.asarray(first))
     if isinstance(first, _NUMBERS | list | tuple) and not layer._allow_non_tensor_positional_args:
         first = keras.tree.map_structure(
             lambda each: jnp.asarray(np.asarray(each)) if isinstance(each, _NUMBERS) else each, first

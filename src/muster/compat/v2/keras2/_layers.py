@@ -121,6 +121,18 @@ def _of_any_number(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _of_most_tokens(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``CategoryEncoding.__init__``: ``max_tokens`` is an older name of ``num_tokens``."""
+
+    @functools.wraps(original)
+    def init(
+        self: Any, num_tokens: Any = None, output_mode: str = "multi_hot", sparse: bool = False, **kwargs: Any
+    ) -> None:
+        original(self, kwargs.pop("max_tokens", num_tokens), output_mode=output_mode, sparse=sparse, **kwargs)
+
+    return init
+
+
 def _integer(value: Any) -> Any:
     if isinstance(value, jax.core.Tracer):
         return value
@@ -301,6 +313,7 @@ def patch() -> None:
     keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)
     keras.layers.GaussianNoise.__init__ = _of_any_deviation(keras.layers.GaussianNoise.__init__)
     keras.layers.Dense.__init__ = _of_any_number(keras.layers.Dense.__init__)
+    keras.layers.CategoryEncoding.__init__ = _of_most_tokens(keras.layers.CategoryEncoding.__init__)
     for name in ("AveragePooling1D", "AveragePooling2D", "AveragePooling3D"):
         averaging = getattr(keras.layers, name)
         averaging.__init__ = _of_size_two(averaging.__init__)
