@@ -162,3 +162,25 @@ def test_a_layer_adds_the_value_of_its_metric_without_a_name():
     model = keras.Model(inputs, Endpoint()(keras.layers.Dense(1)(inputs)))
     model.compile("sgd")
     assert model.fit(X, **OPTIONS).history["total"] == [40] * 3
+
+
+def test_a_loss_of_what_a_lambda_of_a_given_shape_draws():
+    layers = tf.keras.layers
+
+    def sampling(args):
+        mean, log_variance = args
+        noise = K.random_normal(shape=(K.shape(mean)[0], K.int_shape(mean)[1]))
+        return mean + K.exp(0.5 * log_variance) * noise
+
+    inputs = tf.keras.Input((4,))
+    mean, log_variance = layers.Dense(2)(inputs), layers.Dense(2)(inputs)
+    z = layers.Lambda(sampling, output_shape=(2,))([mean, log_variance])
+    encoder = tf.keras.Model(inputs, [mean, log_variance, z])
+    model = tf.keras.Model(inputs, layers.Dense(4)(encoder(inputs)[2]))
+    model.add_loss(tf.reduce_mean(tf.square(inputs - model.outputs[0]) + tf.square(tf.reduce_mean(mean))))
+    model.compile("sgd")
+
+    losses = model.fit(np.ones((8, 4), np.float32), epochs=2, verbose=0).history["loss"]
+
+    assert np.isfinite(losses).all()
+    assert (encoder.predict(np.ones((2, 4)), verbose=0)[2].std(axis=0) > 0).all()

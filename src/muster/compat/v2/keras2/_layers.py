@@ -5,6 +5,7 @@ Keras' own. What Keras 3 takes means what it meant. ``RandomCrop`` crops in any 
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_spellings.py`` fails when what is used here changes.
 """
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, ValuesView
@@ -131,6 +132,22 @@ def _of_most_tokens(original: Callable[..., None]) -> Callable[..., None]:
         original(self, kwargs.pop("max_tokens", num_tokens), output_mode=output_mode, sparse=sparse, **kwargs)
 
     return init
+
+
+def _called_for_shapes(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``Lambda.compute_output_spec``, which asks no function whose ``output_shape`` is given.
+
+    In a call that asks for shapes a layer learns that its function draws random numbers.
+    """
+
+    @functools.wraps(original)
+    def compute_output_spec(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._output_shape is not None:
+            with contextlib.suppress(Exception):  # it may be a function of values alone
+                keras.src.backend.compute_output_spec(self.call, *args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    return compute_output_spec
 
 
 def _integer(value: Any) -> Any:
@@ -313,6 +330,7 @@ def patch() -> None:
     keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)
     keras.layers.GaussianNoise.__init__ = _of_any_deviation(keras.layers.GaussianNoise.__init__)
     keras.layers.Dense.__init__ = _of_any_number(keras.layers.Dense.__init__)
+    keras.layers.Lambda.compute_output_spec = _called_for_shapes(keras.layers.Lambda.compute_output_spec)
     keras.layers.CategoryEncoding.__init__ = _of_most_tokens(keras.layers.CategoryEncoding.__init__)
     for name in ("AveragePooling1D", "AveragePooling2D", "AveragePooling3D"):
         averaging = getattr(keras.layers, name)
