@@ -42,7 +42,7 @@ def mixed_rows(strategy, options):
     history = model.fit(X, Y, epochs=2, shuffle=False, validation_data=(X, Y), **rows).history
     return {
         "history": history,
-        "evaluated": model.evaluate(X, Y, **rows),
+        "evaluated": model.evaluate(X, Y, return_dict=True, **rows),
         "predicted": model.predict(X, **rows).tolist(),
     }
 
@@ -107,7 +107,7 @@ def dataset_creator(strategy, options):
         model = built("functional")
     data = DatasetCreator(dataset_fn)
     history = model.fit(data, epochs=2, steps_per_epoch=4, verbose=0).history
-    return {"history": history, "evaluated": model.evaluate(data, steps=4, verbose=0)}
+    return {"history": history, "evaluated": model.evaluate(data, steps=4, verbose=0, return_dict=True)}
 
 
 def pools_as_jax_does():
