@@ -303,7 +303,7 @@ class _Choice:
 
 
 class _Loop:
-    """A loop whose test is a value of the step; arguments as for `repeated`."""
+    """A loop whose test is a value of the step; arguments as for `looped`."""
 
     def __init__(self, test: Callable[[], Any], body: Callable[[], None], get: Get, put: Put) -> None:
         self._test, self._body, self._get, self._put = test, body, get, put

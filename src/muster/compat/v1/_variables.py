@@ -17,7 +17,7 @@ from muster._keras import keras
 from muster.compat.ops._arrays import DTypeLike, as_array
 from muster.compat.ops._value_names import entered
 from muster.compat.v2._variable import scopes_of
-from muster.program.variables import current_scope, rename
+from muster.program.variables import current_scope, own_name, rename
 
 Getter = Callable[..., Any]
 """Returns what code gets as a variable: ``(getter, name, shape=…, dtype=…, …)``, where getter makes it."""
@@ -460,7 +460,7 @@ def name_weights(layer: keras.Layer, name: str) -> None:
     _settings().opened.add(name)
     for variable in layer.weights:
         if not variable.name.startswith(f"{_path(name)}/"):
-            rename(variable, f"{_path(name)}/{variable.path.rpartition('/')[2]}:0")
+            rename(variable, f"{_path(name)}/{own_name(variable)}:0")
 
 
 def snake_case(name: str) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.compat.v2._module import OwnModule, tell_of_attributes
+from muster.program.variables import own_name
 
 Values = dict[str, Callable[[], np.ndarray[Any, Any]]]
 
@@ -49,7 +50,7 @@ def _reached(path: str, each: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         own = [*each._trainable_variables, *each._non_trainable_variables]
         public = {name: value for name, value in vars(each).items() if not name.startswith("_")}
         children = {
-            **{variable.path.rpartition("/")[2]: variable for variable in own},
+            **{own_name(variable): variable for variable in own},
             **public,
             "_layers": each._layers,
         }

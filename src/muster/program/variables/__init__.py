@@ -30,6 +30,7 @@ from muster.program.variables._keras_internals import only_shapes_are_asked as o
 from muster.program.variables._keras_internals import outside_of_shapes as outside_of_shapes
 from muster.program.variables._keras_internals import own_generator as own_generator
 from muster.program.variables._keras_internals import own_metric as own_metric
+from muster.program.variables._keras_internals import own_name as own_name
 from muster.program.variables._keras_internals import predictions as predictions
 from muster.program.variables._keras_internals import rename as rename
 from muster.program.variables._keras_internals import replace_build as replace_build

@@ -254,6 +254,11 @@ def rename(variable: Any, name: str) -> None:
     variable._name = name
 
 
+def own_name(variable: Any) -> str:
+    """Return the last part of a variable's path, such as ``kernel``, whatever ``variable.name`` returns."""
+    return str(variable.path).rpartition("/")[2]
+
+
 def setting_of_every_step(optimizer: Any, variable: Any) -> str | None:
     """Return the setting by which an optimizer changes a variable, or an average of it, at every step.
 

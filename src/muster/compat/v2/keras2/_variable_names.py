@@ -14,12 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from muster._keras import keras
-from muster.program.variables import rename
-
-
-def _own_name(variable: keras.Variable) -> str:
-    """Return the last part of a variable's path, such as ``kernel``."""
-    return str(variable.path).rpartition("/")[2]
+from muster.program.variables import own_name, rename
 
 
 def _scope() -> str:
@@ -46,7 +41,7 @@ def _named(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def add_weight(self: Any, *args: Any, **kwargs: Any) -> Any:
         variable = original(self, *args, **kwargs)
-        rename(variable, f"{_scope()}{_own_name(variable)}:0")
+        rename(variable, f"{_scope()}{own_name(variable)}:0")
         return variable
 
     return add_weight
@@ -56,7 +51,7 @@ def _named(original: Callable[..., Any]) -> Callable[..., Any]:
 def _own_names(variables: Iterable[Any]) -> Iterator[None]:
     names = [(each, each.name) for each in variables]
     for each, _ in names:
-        rename(each, _own_name(each))
+        rename(each, own_name(each))
     try:
         yield
     finally:
