@@ -255,7 +255,7 @@ def test_weights_of_layers_are_named_first():
         def call(self, x):
             return x @ self.kernel + self.bias
 
-    layer = Scale()
+    layer = Scale(name="scale")
     assert layer(np.ones((1, 3), "float32")).numpy().tolist() == [[3.0, 3.0]]
     assert [(each.name, each.shape) for each in (layer.kernel, layer.bias, layer.plain)] == [
         ("scale/kernel:0", (3, 2)),
