@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -197,10 +198,12 @@ def compilations() -> Iterator[list[str]]:
 
 
 @pytest.fixture(autouse=True)
-def _draws_from_a_seed() -> None:
-    """Let a test that draws without a seed, initial weights above all, draw the same numbers each time."""
+def _is_the_same_in_every_order() -> None:
+    """Let a test draw the same numbers, and its layers get the same names, whatever ran before it."""
     random.seed(0)
     np.random.seed(0)
+    if keras := sys.modules.get("keras"):
+        keras.backend.clear_session(free_memory=False)
 
 
 @pytest.fixture(autouse=True)
