@@ -146,7 +146,6 @@ INSTEAD = {
     "tf.keras.dtensor": _LAYOUTS,
     "tf.keras.experimental.*": "Look for it in keras or keras.layers.",
     "tf.keras.layers.experimental.*": "Look for it in keras.layers.",
-    "tf.keras.models.model_from_yaml": "Use tf.keras.models.model_from_json.",
     "tf.keras.premade": "Write the model with keras.Model, or use tf.estimator.LinearRegressor and others.",
     "tf.keras.utils.multi_gpu_model": "Use tf.distribute.MirroredStrategy.",
     "tf.keras.utils.OrderedEnqueuer": "Use keras.utils.PyDataset(workers=…), which reads ahead by itself.",

@@ -336,14 +336,30 @@ def test_a_sequential_model_predicts_classes():
     np.testing.assert_array_equal(one.predict_classes(np.array([[-1.0], [1.0]])), [[0], [1]])
 
 
+class Twice(tf.keras.layers.Layer):
+    def call(self, x):
+        return 2 * x
+
+
 @pytest.mark.parametrize(
     ("name", "instead"),
-    [("predict_classes", "np.argmax"), ("predict_proba", "Use predict"), ("to_yaml", "Use to_json")],
+    [("predict_classes", "np.argmax"), ("predict_proba", "Use predict")],
 )
 def test_methods_that_are_gone_say_what_to_use(name, instead):
     with pytest.raises(AttributeError, match=rf"no {name} since .*{instead}"):
         getattr(keras.Model(x := keras.Input((2,)), x), name)
     assert not hasattr(tf.keras.Model, name)
+
+
+def test_models_are_written_as_yaml_and_made_of_it():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, name="three"), Twice(name="twice")])
+    text = model.to_yaml(indent=4)
+    assert "class_name: Sequential" in text
+    again = tf.keras.models.model_from_yaml(text, custom_objects={"Twice": Twice})
+    assert [each.name for each in again.layers] == ["three", "twice"]
+    assert again.to_json() == model.to_json()
+    with pytest.raises(ValueError, match="could not determine a constructor"):
+        tf.keras.models.model_from_yaml("!!python/object/apply:os.getcwd []")
 
 
 def test_a_model_is_exported(tmp_path):

@@ -31,10 +31,6 @@ OTHERS = {
     "tf_slim": "It needs TensorFlow: use Keras' layers.",
 }
 
-# Methods of TensorFlow's layers and models that are not there.
-_MISSING = {
-    "to_yaml": "Use to_json.",
-}
 # What TensorFlow 2 has in tf.train too; all else there is TensorFlow 1's.
 _TRAIN_2 = {
     *(
@@ -99,7 +95,7 @@ def look_up_method(method: Method) -> Answer:
     if method.name == DTYPE_IS_STRING:
         differs = "NumPy's dtype of text has another name, so write dtype == tf.string"
         return Answer(differs=differs, about=DTYPE_IS_STRING)
-    return Answer(instead=_MISSING.get(method.name))
+    return Answer()
 
 
 def module_of(path: str, one: bool) -> str | None:

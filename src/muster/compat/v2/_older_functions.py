@@ -24,6 +24,27 @@ def model_from_config(config: dict[str, Any], custom_objects: dict[str, Any] | N
     return keras.saving.deserialize_keras_object(config, custom_objects)
 
 
+def model_from_yaml(yaml_string: str, custom_objects: dict[str, Any] | None = None) -> Any:
+    """Make a model of what ``model.to_yaml`` returns.
+
+    Args:
+        yaml_string: That text. What in it is more than numbers, text, lists and dicts is refused.
+        custom_objects: Classes and functions by the names in it.
+
+    Raises:
+        ValueError: The text is no YAML, or has objects of Python in it.
+
+    Source: tensorflow/python/keras/saving/model_config.py of TensorFlow 2.5.
+    """
+    import yaml
+
+    try:
+        config = yaml.safe_load(yaml_string)
+    except yaml.YAMLError as error:
+        raise ValueError(f"model_from_yaml takes what model.to_yaml returns. {error}") from error
+    return model_from_config(config, custom_objects)
+
+
 def to_ordinal(y: Any, num_classes: int | None = None, dtype: str = "float32") -> Any:
     """Return, for each class, a 1 for every class below it, among ``num_classes - 1`` columns.
 

@@ -6,6 +6,7 @@ Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_spellings.py`` fails when w
 """
 
 import functools
+import json
 import math
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -87,7 +88,19 @@ class _Methods:
         "Use np.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5 for one output."
     )
     predict_proba = Gone("Use predict.")
-    to_yaml = Gone("Use to_json.")
+
+    def to_yaml(self: Any, **options: Any) -> str:
+        """Return what ``to_json`` does, as YAML.
+
+        Args:
+            options: Further arguments of ``yaml.safe_dump``.
+
+        Source: tensorflow/python/keras/engine/training.py of TensorFlow 2.5, ``Model.to_yaml``.
+        """
+        import yaml
+
+        text: str = yaml.safe_dump(json.loads(self.to_json()), **options)
+        return text
 
     def fit_generator(self: Any, generator: Any, *args: Any, **kwargs: Any) -> Any:
         """Train by batches of a generator: ``fit``, with Keras 2's order of arguments."""
