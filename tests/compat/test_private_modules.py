@@ -19,6 +19,7 @@ v1 = tf.compat.v1
 @pytest.mark.parametrize(
     ("path", "public"),
     [
+        ("data.Dataset", tf.data.Dataset),
         ("data.ops.dataset_ops.Dataset", tf.data.Dataset),
         ("distribute.cluster_resolver.TFConfigClusterResolver", TFConfigClusterResolver),
         ("distribute.cluster_resolver.tpu_cluster_resolver.TPUClusterResolver", TPUClusterResolver),
@@ -103,6 +104,24 @@ def test_modules_of_keras_2_hold_its_public_names(path, public):
     module, _, name = path.rpartition(".")
     assert getattr(importlib.import_module(f"muster.compat.tensorflow.keras.{module}"), name) == public
     assert operator.attrgetter(path)(tf.keras) == public
+
+
+@pytest.mark.parametrize(
+    ("path", "public"),
+    [
+        ("v1.keras.models.Sequential", tf.keras.Sequential),
+        ("v2.config.experimental.list_physical_devices", tf.config.experimental.list_physical_devices),
+        ("v2.compat.v1.ConfigProto", v1.ConfigProto),
+        ("v2.compat.v1.train.AdamOptimizer", v1.train.AdamOptimizer),
+        ("v2.compat.v2.function", tf.function),
+        ("v2.data.Dataset", tf.data.Dataset),
+        ("v2.v2.keras.layers.Dense", tf.keras.layers.Dense),
+    ],
+)
+def test_modules_that_editors_import(path, public):
+    module, _, name = path.rpartition(".")
+    assert getattr(importlib.import_module(f"muster.compat.tensorflow._api.{module}"), name) == public
+    assert operator.attrgetter(path)(tf._api) == public
 
 
 def test_imports_of_all_kinds():

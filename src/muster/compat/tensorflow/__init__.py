@@ -254,6 +254,7 @@ from muster.compat.tensorflow.dtypes import uint64 as uint64
 from muster.compat.v1._initializers import constant_initializer as constant_initializer
 from muster.compat.v1._initializers import ones_initializer as ones_initializer
 from muster.compat.v1._initializers import zeros_initializer as zeros_initializer
+from muster.compat.v1._private_modules import provide_api as _provide_api
 from muster.compat.v1._private_modules import provide_private_modules as _provide_private_modules
 from muster.compat.v1._step import control_dependencies as control_dependencies
 from muster.compat.v1._step import group as group
@@ -310,3 +311,4 @@ _importable_as(f"{__name__}.keras", _keras.keras)
 _provide_private_modules(_sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v2", _sys.modules[__name__])
+_provide_api(_sys.modules[__name__])

@@ -24,6 +24,7 @@ _TRAIN = f"{_V1}.train"
 
 # For each module of ``tensorflow.python`` those of ``tf`` that are asked for a name, in this order.
 _SOURCES: dict[str, tuple[str, ...]] = {
+    "data": ("data",),
     "data.ops.dataset_ops": ("data",),
     "data.ops.readers": ("data",),
     **{
@@ -326,3 +327,24 @@ def provide_private_modules(tf: ModuleType) -> None:
             within = sys.modules[f"{PACKAGE}.{room}"]
             if package == "keras" or isinstance(within, _Passing):
                 setattr(within, last, module)
+
+
+def provide_api(tf: ModuleType) -> None:
+    """Provide ``tensorflow._api``, from which editors import: ``v1`` is TensorFlow 1, ``v2`` TensorFlow 2.
+
+    Args:
+        tf: The package that programs import as ``tf``, whose other modules can all be imported.
+    """
+    second = _Passing("_api.v2", ("compat.v2",), {"compat": tf.compat, "v2": tf})
+    api = _Passing("_api", (), {"v1": tf.compat.v1, "v2": second})
+    vars(tf)["_api"] = api
+    importable_as(second.__name__, tf)
+    for path, module in {
+        "v1": tf.compat.v1,
+        "v2.compat": tf.compat,
+        "v2.compat.v1": tf.compat.v1,
+        "v2.compat.v2": tf.compat.v2,
+        "v2.v2": tf,
+    }.items():
+        sys.modules[name := f"{PACKAGE}._api.{path}"] = module
+        importable_as(name, module)
