@@ -248,7 +248,8 @@ def test_weights_of_layers_are_named_first():
         def build(self, shape):
             self.kernel = self.add_weight("kernel", shape=[shape[-1], 2], initializer="ones")
             self.bias = self.add_weight("bias", (2,), None, "zeros", trainable=False)
-            self.plain = self.add_weight(shape=(2,), name="plain")
+            self.plain = self.add_weight(shape=(2,), name="plain", use_resource=True, partitioner=None)
+            self.exact = self.add_weight("exact", [2], experimental_autocast=False, caching_device=None)
             self.third = self.add_weight((3,), "ones")
             self.vector = self.add_weight(shape=(4), initializer="ones"), self.add_weight(4)
 

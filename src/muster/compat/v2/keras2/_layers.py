@@ -22,6 +22,16 @@ from muster.compat.v2._tensor_kinds import get_current_name_scope
 _LAYER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
 _METRIC = ("name", "shape", "aggregation", "synchronization", "initializer", "dtype")
 
+# Arguments of Keras 2's ``add_weight`` that say how a graph or a runtime holds the variable.
+_WITHOUT_MEANING = (
+    "synchronization",
+    "use_resource",
+    "partitioner",
+    "collections",
+    "caching_device",
+    "layout",
+)
+
 
 def _named_first(original: Callable[..., Any], order: tuple[str, ...], *unused: str) -> Callable[..., Any]:
     """Wrap ``add_weight``, so that it takes arguments in Keras 2's order, where the name is the first.
@@ -41,6 +51,8 @@ def _named_first(original: Callable[..., Any], order: tuple[str, ...], *unused: 
             args = ()
         for name in unused:
             kwargs.pop(name, None)
+        if (autocast := kwargs.pop("experimental_autocast", None)) is not None:
+            kwargs["autocast"] = autocast
         if args and isinstance(args[0], int):
             args = ((args[0],), *args[1:])
         elif isinstance(kwargs.get("shape"), int):
@@ -351,7 +363,7 @@ def patch() -> None:
     layer.get_updates_for = _no_updates
     pooling = keras.layers.MaxPooling1D.__mro__[1]  # what AveragePooling2D and others derive from
     pooling.__init__ = _in_small_letters(pooling.__init__)
-    layer.add_weight = _named_first(layer.add_weight, _LAYER, "synchronization")
+    layer.add_weight = _named_first(layer.add_weight, _LAYER, *_WITHOUT_MEANING)
     layer.add_variable = _as_add_weight(layer.add_variable)
     layer.build_from_config = _from_tensor_shapes(layer.build_from_config)
     of_layers = keras.src.layers.layer
