@@ -144,6 +144,17 @@ def test_heads_take_an_optimizer_around_another(tmp_path: Path) -> None:
     assert estimator.get_variable_value("global_step") == 1
 
 
+def test_canned_estimators_take_an_optimizer_around_another(tmp_path: Path) -> None:
+    column = tf.feature_column.numeric_column("x")
+    optimizer = tf.contrib.estimator.clip_gradients_by_norm(tf.train.GradientDescentOptimizer(1.0), 0.5)
+    assert isinstance(optimizer, tf.train.Optimizer)
+    estimator = tf.estimator.LinearRegressor([column], tmp_path, optimizer=optimizer)
+    estimator.train(lambda: tf.data.Dataset.from_tensors(({"x": np.float32([[3]])}, np.float32([[4]]))))
+    names = [name for name in estimator.get_variable_names() if "weights" in name]
+    moved = {name: float(np.ravel(estimator.get_variable_value(name))[0]) for name in names}
+    assert sorted(moved.values()) == pytest.approx([0.5 / 10**0.5, 1.5 / 10**0.5], rel=1e-5), moved
+
+
 def test_all_reduce_of_contrib_names_an_algorithm() -> None:
     strategy = tf.contrib.distribute.MirroredStrategy(
         cross_device_ops=tf.contrib.distribute.AllReduceCrossDeviceOps("nccl", num_packs=2)

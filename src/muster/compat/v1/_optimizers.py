@@ -62,7 +62,15 @@ class KerasBacked(Optimizer):
     def copy(self) -> Self:
         """Return a new optimizer with the same arguments: each trace of a model_fn needs its own."""
         args, kwargs = self._arguments
-        return type(self)(*args, **kwargs)
+        made = type(self)(*args, **kwargs)
+        made._keras_optimizer.global_clipnorm = self._keras_optimizer.global_clipnorm
+        return made
+
+    def clipped(self, norm: float) -> Self:
+        """Return a new optimizer with the same arguments that limits the norm of all gradients together."""
+        made = self.copy()
+        made._keras_optimizer.global_clipnorm = norm
+        return made
 
     def minimize(
         self,

@@ -139,7 +139,7 @@ def _made(optimizer: Any, rate: Any) -> Any:
 
 
 class _Clipped:
-    """An optimizer that limits the norm of all gradients together."""
+    """An optimizer of a program's own that limits the norm of all gradients together."""
 
     def __init__(self, optimizer: Any, clip_norm: float) -> None:
         self._optimizer = optimizer
@@ -166,8 +166,11 @@ class _Clipped:
 
 
 def clip_gradients_by_norm(optimizer: Any, clip_norm: float) -> Any:
-    """Return an optimizer that limits the norm of all gradients together.
+    """Return an optimizer that limits the norm of all gradients together: of their mean over the replicas.
 
-    Source: tensorflow/contrib/estimator/python/estimator/extenders.py, ``clip_gradients_by_norm``.
+    Source: tensorflow/contrib/estimator/python/estimator/extenders.py, ``clip_gradients_by_norm``, which
+    limits those of each replica.
     """
+    if isinstance(optimizer, _optimizers.KerasBacked):
+        return optimizer.clipped(clip_norm)
     return _Clipped(optimizer, clip_norm)

@@ -209,13 +209,8 @@ def clipped(optimizer: Any, norm: float | None, default: str, rate: float) -> An
         return chosen
 
     def made() -> KerasBacked:
-        new: KerasBacked
-        if isinstance(chosen, str):
-            new = OPTIMIZERS[chosen](rate)
-        else:
-            new = chosen.copy() if isinstance(chosen, KerasBacked) else chosen()
-        new.keras_optimizer.global_clipnorm = norm
-        return new
+        new = OPTIMIZERS[chosen](rate) if isinstance(chosen, str) else chosen
+        return (new if isinstance(new, KerasBacked) else new()).clipped(norm)
 
     return made
 
