@@ -4,6 +4,7 @@ import pickle
 
 from absl import flags
 
+from muster.compat.v1.flags import FlagValues
 from muster.distribute.coordinator._pickling import pickled
 
 FLAGS = flags.FlagValues()
@@ -15,3 +16,9 @@ def test_workers_have_the_values_of_flags():
     flag_values = FLAGS
     made = pickle.loads(pickled(lambda: [flag_values.rows]))
     assert made() == [5]
+
+
+def test_workers_have_the_values_of_flags_of_tensorflow_1():
+    FLAGS(["program", "--rows=7"])
+    flag_values = FlagValues(FLAGS)
+    assert pickle.loads(pickled(lambda: [flag_values.rows]))() == [7]

@@ -22,10 +22,18 @@ class FlagValues:
         vars(self)["_flags"] = flags
 
     def __getattr__(self, name: str) -> Any:
+        return getattr(self._parsed(name), name)
+
+    def __reduce__(self) -> Any:
+        """Let who unpickles it, as a worker that makes a dataset, have absl's flags."""
+        return _itself, (self._parsed(),)
+
+    def _parsed(self, name: str | None = None) -> Any:
+        """Return absl's flags, parsed unless they have no flag of this name."""
         flags = vars(self)["_flags"]
-        if name in flags and not flags.is_parsed():
+        if (name is None or name in flags) and not flags.is_parsed():
             flags(sys.argv)
-        return getattr(flags, name)
+        return flags
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(vars(self)["_flags"], name, value)
@@ -47,6 +55,10 @@ class FlagValues:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return vars(self)["_flags"](*args, **kwargs)
+
+
+def _itself(flags: Any) -> Any:
+    return flags
 
 
 _flag_values = functools.cache(FlagValues)
