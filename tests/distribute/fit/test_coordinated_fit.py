@@ -1,5 +1,6 @@
 """`fit`, `evaluate` and `predict` under ParameterServerStrategy; servers and workers are threads here."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -133,6 +134,22 @@ def test_scaled_losses(strategy):
     for each in (one, model):
         each.fit(**DATA, shuffle=False, verbose=0)
     same(values(model), values(one))
+
+
+def test_compiled_outside_of_the_scope(strategy):
+    def compiled_later(scope):
+        with scope:
+            keras.utils.set_random_seed(7)
+            model = keras.Sequential([keras.Input((6,)), layers.Dense(3)])
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss, metrics=["accuracy"])
+        return model
+
+    one, model = compiled_later(contextlib.nullcontext()), compiled_later(strategy.scope())
+    histories = [each.fit(**DATA, shuffle=False, epochs=2, verbose=0).history for each in (one, model)]
+    close(histories[1], histories[0])
+    same(values(model), values(one))
+    assert int(model.optimizer.iterations) == 2 * STEPS
 
 
 INPUTS = {

@@ -91,8 +91,9 @@ def takes_own_step(model: Any) -> bool:
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _trainer_of(self)
-        return original(self, *args, **kwargs)
+        trainer = _trainer_of(self)
+        with contextlib.nullcontext() if trainer is None else trainer.compiling():
+            return original(self, *args, **kwargs)
 
     return compile
 
@@ -141,7 +142,7 @@ def _defining(name: str) -> Any:
 
 
 wrap_in_scopes(keras.Model, "__init__", _adopting)
-wrap_in_scopes(_defining("compile"), "compile", _compiling)
+_defining("compile").compile = _compiling(keras.Model.compile)
 # Every model is wrapped, so that without a strategy, too, it takes data that Keras does not know, and may
 # have its own steps.
 for _name in FUNCTIONS:

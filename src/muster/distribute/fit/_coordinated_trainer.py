@@ -6,8 +6,9 @@ state and metrics. The train function returns before the step is taken, with the
 arrived. Before anybody looks at the model, all steps that were scheduled have ended.
 """
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from muster.cluster import TaskType
@@ -32,7 +33,7 @@ from muster.distribute.fit._fit_callback_list import EpochCallbacks
 from muster.distribute.fit._fit_input import StepBatches
 from muster.distribute.fit._step_signature import FUNCTIONS
 from muster.distribute.input._dataset_creator import DatasetCreator
-from muster.program.variables import keep_no_state, like_value_of, note_synced, together
+from muster.program.variables import give_to_owner, keep_no_state, like_value_of, note_synced, together
 
 # The methods of a model that read or assign all of its variables, and those of its metrics.
 _ALL_VALUES = ("export", "get_weights", "load_weights", "save", "save_weights", "set_weights")
@@ -64,6 +65,17 @@ class CoordinatedTrainer(DistributedTrainer):
             for name in names:
                 method = functools.partial(self._together, variables, name)
                 setattr(model, name, functools.wraps(getattr(type(model), name))(method))
+
+    @contextlib.contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Compile in the strategy's scope; servers get the variables of an optimizer made outside of it, too.
+
+        Source: keras/src/engine/training.py of Keras 2.15, ``Model.compile``.
+        """
+        with self.strategy.scope():
+            yield
+            for variable in self._model.optimizer.variables:
+                give_to_owner(variable)
 
     def _metrics(self) -> list[Any]:
         return list(self._model.metrics_variables)

@@ -106,6 +106,10 @@ class DistributedTrainer:
         model.jax_state_sync = self._sync
         self.own.attach()
 
+    def compiling(self) -> contextlib.AbstractContextManager[None]:
+        """Return the context in which Keras compiles the model."""
+        return contextlib.nullcontext()
+
     def run(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run Keras' own ``fit``, ``evaluate`` or ``predict``, with data and callbacks for this strategy."""
         arguments = inspect.signature(method).bind(self._model, *args, **kwargs)

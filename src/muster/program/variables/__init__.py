@@ -42,6 +42,7 @@ from muster.program.variables._keras_internals import value_of as value_of
 from muster.program.variables._keras_internals import values_of as values_of
 from muster.program.variables._origins import SEED_STATE as SEED_STATE
 from muster.program.variables._origins import VariableKind as VariableKind
+from muster.program.variables._origins import give_to_owner as give_to_owner
 from muster.program.variables._origins import is_per_replica as is_per_replica
 from muster.program.variables._origins import kept_whole as kept_whole
 from muster.program.variables._origins import may_be_split as may_be_split

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from muster._keras import keras
 from muster.program.variables._by_identity import ByIdentity
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
-from muster.program.variables._remote_variables import Storage
+from muster.program.variables._remote_variables import Storage, move_elsewhere, storage_of
 
 T = TypeVar("T")
 
@@ -102,6 +102,14 @@ def storage_for(variable: Any, name: str | None) -> Storage | None:
     """
     owner = origin_of(variable).owner
     return None if owner is None or name == SEED_STATE else owner.storage
+
+
+def give_to_owner(variable: Any) -> None:
+    """Let the owner of new variables have one that was created before, and its value where theirs are."""
+    note_origin(variable)
+    storage = storage_for(variable, variable.name)
+    if storage is not None and storage_of(variable) is None:
+        move_elsewhere(variable, storage)
 
 
 def check_new(variable: Any) -> None:

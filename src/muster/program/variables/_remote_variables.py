@@ -71,6 +71,13 @@ def create_elsewhere(variable: Any, initial: Any = None) -> None:
         del variable._waiting
 
 
+def move_elsewhere(variable: Any, storage: Storage) -> None:
+    """Let a storage have the value of a variable that has had it itself."""
+    value = vars(variable).pop("_value")
+    keep_elsewhere(variable, storage)
+    create_elsewhere(variable, value)
+
+
 def storage_of(variable: Any) -> Storage | None:
     """Return what holds the value of a variable; None if the variable does itself."""
     return variable._storage if isinstance(variable, _Remote) else None
