@@ -61,11 +61,12 @@ def test_splits_are_cut_and_joined(data_dir: str) -> None:
     assert len(train) == 6
 
 
-def test_arrays_and_builders(data_dir: str) -> None:
+def test_tensors_and_builders(data_dir: str) -> None:
     whole = tfds.load("mnist", split="train", batch_size=-1, data_dir=data_dir)
     assert tfds.as_numpy(whole)["image"].shape == (6, 28, 28, 1)
-    images, _ = tfds.load("mnist", split="test", batch_size=-1, as_supervised=True, data_dir=data_dir)
+    images, labels = tfds.load("mnist", split="test", batch_size=-1, as_supervised=True, data_dir=data_dir)
     assert images.dtype == np.uint8
+    assert labels.numpy().tolist() == [0, 1, 2]
     builder = tfds.builder("mnist:3.*.*", data_dir=data_dir)
     builder.download_and_prepare()
     data = tfds.as_numpy(builder.as_dataset(split="test", as_supervised=True))

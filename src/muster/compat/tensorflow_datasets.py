@@ -14,6 +14,7 @@ from muster._keras import keras
 from muster.compat._names import missing
 from muster.compat._subword_encoder import SubwordTextEncoder
 from muster.compat._text_encoders import ByteTextEncoder, TextEncoder, Tokenizer, TokenTextEncoder
+from muster.compat.ops._eager_values import shown_result
 from muster.data import Dataset, TensorSpec, load_mnist
 
 _DIGITS = tuple(map(str, range(10)))
@@ -162,7 +163,7 @@ class DatasetBuilder:
         images, labels = self._rows(str(split))
         data: Any = (images, labels) if as_supervised else {"image": images, "label": labels}
         if batch_size == -1:
-            return data
+            return shown_result(data)
         dataset = Dataset.from_tensor_slices(data)
         return dataset if batch_size is None else dataset.batch(batch_size)
 
@@ -263,7 +264,7 @@ def load(
         split: ``"train"``, ``"test"``, ``"all"``, a slice such as ``"train[:80%]"``, several with ``+`` in
             between; a list or dict of them; None for a dict of both.
         data_dir: The directory of the files of MNIST; None takes the default of `muster.data.load_mnist`.
-        batch_size: The number of examples in a batch; None for single examples; -1 for arrays of all.
+        batch_size: The number of examples in a batch; None for single examples; -1 for tensors of all.
         shuffle_files: Unused, since there is one file.
         download: Unused; missing files are always downloaded.
         as_supervised: Whether an example is a pair ``(image, label)`` rather than a dict.
