@@ -89,10 +89,25 @@ def test_whether_code_runs_eagerly() -> None:
     assert seen[0] is False
 
 
-def test_what_is_an_array() -> None:
-    values = [np.zeros(2), jnp.zeros(2), tf.Variable(1), tf.ragged.constant([[1], [2, 3]])]
-    assert all(tf.is_tensor(value) for value in values)
-    assert not any(tf.is_tensor(value) for value in (1, [1], "a", None))
+def test_what_is_a_tensor() -> None:
+    tensors = [jnp.zeros(2), tf.constant([2**40]), tf.constant("a"), tf.constant(["a"])]
+    assert all(tf.is_tensor(value) and isinstance(value, tf.Tensor) for value in tensors)
+    for value in (tf.Variable(1), tf.ragged.constant([[1], [2, 3]])):
+        assert (tf.is_tensor(value), isinstance(value, tf.Tensor)) == (True, False)
+    for value in (np.zeros(2), np.float32(1), 1, [1], "a", b"a", None):
+        assert (tf.is_tensor(value), isinstance(value, tf.Tensor)) == (False, False)
+    with pytest.raises(TypeError, match=r"call tf\.constant"):
+        tf.Tensor([1])
+
+
+def test_what_functions_of_datasets_work_on_are_tensors() -> None:
+    seen = []
+    elements = {"row": np.zeros((2, 3)), "number": np.arange(2), "text": ["a", "b"]}
+    data = tf.data.Dataset.from_tensor_slices(elements)
+    list(data.map(lambda x: seen.extend(isinstance(each, tf.Tensor) for each in x.values()) or x))
+    assert seen == [True] * len(seen)
+    tf.function(lambda x: seen.append(isinstance(x, tf.Tensor)))(np.zeros(2))
+    assert seen[-1]
 
 
 def test_structures_have_leaves_of_none() -> None:

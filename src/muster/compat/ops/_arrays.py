@@ -21,8 +21,6 @@ from muster.program.gradients import is_tape_open, is_tracing
 
 Array: TypeAlias = np.ndarray[Any, Any] | jax.Array
 """A NumPy array, or a JAX array, which may be traced."""
-Tensor = np.ndarray | jax.Array
-"""The same for ``isinstance``, as TensorFlow programs use ``tf.Tensor``."""
 ArrayLike: TypeAlias = Array | keras.Variable | ShardedVariable | bool | float | Sequence["ArrayLike"]
 DTypeLike: TypeAlias = np.typing.DTypeLike | None
 Axis: TypeAlias = int | Sequence[int] | None

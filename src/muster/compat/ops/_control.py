@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
-from muster.compat.ops._arrays import ArrayLike, Tensor, array_module, as_array, is_traced
+from muster.compat.ops._arrays import ArrayLike, array_module, as_array, is_traced
 from muster.compat.ops._eager_values import as_host_tensor, host_value, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
@@ -18,7 +17,7 @@ from muster.compat.ops._rounds import note_loop, rounds_of
 from muster.compat.ops._shape import stack
 from muster.compat.ops._tensor_array import TensorArray
 from muster.compat.ops._ways import aside, looped, scanned, taken
-from muster.data import Placeholder, RaggedTensor, RaggedTensorSpec, SparseTensor, compute_on_host
+from muster.data import Placeholder, RaggedTensor, RaggedTensorSpec, compute_on_host
 from muster.program import TrainOp
 from muster.program.gradients import is_tracing
 from muster.program.trace import FunctionScope
@@ -44,11 +43,6 @@ def init_scope() -> Iterator[None]:
         # A model_fn makes its variables in every step: there they stay the step's.
         with scope.aside() if isinstance(scope, FunctionScope) else nullcontext():
             yield
-
-
-def is_tensor(x: object) -> bool:
-    """Return whether operations take a value as an array: arrays, variables, sparse and ragged tensors."""
-    return isinstance(x, (*Tensor.__args__, keras.Variable, SparseTensor, RaggedTensor))
 
 
 @operation

@@ -81,7 +81,7 @@ class HostTensor(np.ndarray[Any, Any]):
             return found
         if isinstance(found, str | bytes):
             return _as_text(found)
-        if _is_inside() and not in_dataset_function():
+        if is_inside() and not in_dataset_function():
             return found  # such as a size in a step, of which Keras would make an array
         return np.array(found, super().dtype).view(HostTensor)
 
@@ -251,7 +251,7 @@ def _is_number(dtype: Any) -> bool:
 
 def shown_elements(elements: list[Any]) -> list[Any]:
     """Return elements of datasets as eager code sees them."""
-    return elements if _is_inside() else [_mapped(element) for element in elements]
+    return elements if is_inside() else [_mapped(element) for element in elements]
 
 
 def shown_argument(element: Any) -> Any:
@@ -334,7 +334,7 @@ def shown_result(result: Any) -> Any:
     """Return a result as eager code sees it."""
     if isinstance(result, jax.Array):
         return result
-    if not _is_inside():
+    if not is_inside():
         return _mapped(result)
     return _mapped(result, _as_text if in_dataset_function() else _as_constant)
 
@@ -360,9 +360,9 @@ def shown_count(original: Callable[[Any], int]) -> Callable[[Any], Any]:
 
 def shown_part(value: Any) -> Any:
     """Return a part of a ragged or sparse tensor as eager code sees it."""
-    return value if _is_inside() else as_tensor(value)
+    return value if is_inside() else as_tensor(value)
 
 
-def _is_inside() -> bool:
+def is_inside() -> bool:
     """Return whether this is the code of a step, or of a dataset's function, rather than eager code."""
     return in_dataset_function() or current_scope() is not None or is_tracing()

@@ -10,7 +10,6 @@ from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.compat._names import Names as _Names
 from muster.compat._names import importable_as as _importable_as
 from muster.compat._names import report_missing as _report_missing
-from muster.compat.ops._arrays import Tensor as Tensor
 from muster.compat.ops._asserts import Assert as Assert
 from muster.compat.ops._asserts import assert_equal as assert_equal
 from muster.compat.ops._asserts import assert_greater as assert_greater
@@ -30,7 +29,6 @@ from muster.compat.ops._blocks import unravel_index as unravel_index
 from muster.compat.ops._control import cond as cond
 from muster.compat.ops._control import executing_eagerly as executing_eagerly
 from muster.compat.ops._control import init_scope as init_scope
-from muster.compat.ops._control import is_tensor as is_tensor
 from muster.compat.ops._control import map_fn as map_fn
 from muster.compat.ops._control import numpy_function as numpy_function
 from muster.compat.ops._control import py_function as py_function
@@ -186,6 +184,8 @@ from muster.compat.ops._special import bitcast as bitcast
 from muster.compat.ops._special import complex as complex
 from muster.compat.ops._special import scalar_mul as scalar_mul
 from muster.compat.ops._strings import as_string as as_string
+from muster.compat.ops._tensor import Tensor as Tensor
+from muster.compat.ops._tensor import is_tensor as is_tensor
 from muster.compat.ops._tensor_array import TensorArray as TensorArray
 from muster.compat.ops._tensor_shape import TensorShape as TensorShape
 from muster.compat.ops._value_names import name_results as _name_results

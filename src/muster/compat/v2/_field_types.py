@@ -18,6 +18,7 @@ from muster._keras import keras
 from muster.compat.ops._array_shape import ArrayShape
 from muster.compat.ops._eager_values import shown_result
 from muster.compat.ops._shape import convert_to_tensor
+from muster.compat.ops._tensor import Tensor
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.data import RaggedTensor, SparseTensor, TensorSpec, spec_of
 from muster.distribute.functions import as_spec
@@ -25,7 +26,6 @@ from muster.program import HostValue
 
 NO_DEFAULT = object()
 _FIELDS = "_fields_of_its_annotations"
-_TENSOR = (np.ndarray, jax.Array)  # what `tf.Tensor` is, a union
 _COMPOSITES = (RaggedTensor, SparseTensor)
 _PLAIN = (int, float, bool, str, bytes, type(None), np.dtype, ArrayShape, TensorShape)
 
@@ -127,7 +127,7 @@ def converted(value: Any, type_: Any, name: str, *, in_spec: bool = False) -> An
                 return converted(value, option, name, in_spec=in_spec)
             except TypeError:
                 continue
-    elif options[0] is _TENSOR:
+    elif options[0] is Tensor:
         return _spec(value, name) if in_spec else _tensor(value, name)
     elif options[0] in _COMPOSITES or _is_extension(options[0]):
         wanted = _spec_class(options[0]) if in_spec else options[0]
@@ -186,13 +186,10 @@ def _spec_class(type_: Any) -> Any:
 
 
 def _options(type_: Any) -> list[Any]:
-    """Return the members of a union, ``_TENSOR`` for those of `tf.Tensor`; another type alone."""
+    """Return the members of a union; another type alone."""
     if typing.get_origin(type_) not in (typing.Union, types.UnionType):
         return [type_]
-    args = [type(None) if each is None else each for each in typing.get_args(type_)]
-    if not set(_TENSOR) <= set(args):
-        return args
-    return [_TENSOR if each is _TENSOR[0] else each for each in args if each is not _TENSOR[1]]
+    return [type(None) if each is None else each for each in typing.get_args(type_)]
 
 
 def _is_extension(type_: Any) -> bool:
@@ -201,7 +198,7 @@ def _is_extension(type_: Any) -> bool:
 
 def _may_hold_tensors(type_: Any) -> bool:
     return any(
-        each is _TENSOR
+        each is Tensor
         or each in _COMPOSITES
         or _is_extension(each)
         or any(_may_hold_tensors(arg) for arg in typing.get_args(each) if arg is not ...)
@@ -216,7 +213,7 @@ def _check(type_: Any, name: str) -> None:
             for arg in args:
                 if arg is not ...:
                     _check(arg, name)
-        elif not (each is _TENSOR or each in (*_COMPOSITES, *_PLAIN) or _is_extension(each)):
+        elif not (each is Tensor or each in (*_COMPOSITES, *_PLAIN) or _is_extension(each)):
             raise TypeError(
                 f"The field {name} cannot have the type {_named(each)}: use tensors, other extension types, "
                 "Python's numbers, text, tf.DType, tf.TensorShape, and Tuple, Mapping or Union of these."

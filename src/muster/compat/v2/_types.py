@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from muster.compat.ops._arrays import Tensor
+from muster.compat.ops._tensor import Tensor
 
 TensorLike = Tensor | bool | int | float | complex | str | bytes | Sequence[Any] | np.generic
 

@@ -1,9 +1,9 @@
 """``tf.contrib.framework``."""
 
 from muster.compat._names import Names as _Names
-from muster.compat.ops._control import is_tensor as is_tensor
 from muster.compat.ops._select import argsort as argsort
 from muster.compat.ops._select import sort as sort
+from muster.compat.ops._tensor import is_tensor as is_tensor
 from muster.compat.tensorflow import nest as _nest
 from muster.compat.v1._init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
 from muster.compat.v1._step import get_global_step as get_global_step
