@@ -223,3 +223,17 @@ def test_a_function_that_each_call_makes_anew_stays_compiled(strategy, caplog):
     np.testing.assert_allclose(model.get_weights()[0], [[0.5], [0.5]], atol=1e-3)
     assert int(optimizer.iterations) == 1
     assert not caplog.records
+
+
+@pytest.mark.parametrize("made", [lambda function: function, tf.function])
+@pytest.mark.parametrize("output_shape", [None, ()])
+def test_the_function_of_a_lambda_layer_may_branch(made, output_shape):
+    def halvings(x):
+        number = tf.zeros_like(x[:, 0])
+        while tf.reduce_sum(x) > 1.0:
+            x = x / 2.0
+            number += 1.0
+        return number
+
+    model = keras.Sequential([keras.layers.Lambda(made(halvings), output_shape=output_shape)])
+    assert model.predict(np.ones((3, 2), np.float32), verbose=0).tolist() == [3.0] * 3

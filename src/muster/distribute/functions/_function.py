@@ -1,6 +1,8 @@
 """`muster.function`: compiles user code for each kind of its arguments."""
 
+import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,6 +78,9 @@ class Function:
         # The iterators from which the code draws, although they are none of its arguments.
         self._captured: tuple[DistributedIterator, ...] = ()
         functools.update_wrapper(self, python_function)
+        with contextlib.suppress(TypeError, ValueError):  # functions of C have none
+            # For inspect.getfullargspec, which does not follow `__wrapped__`: Keras asks by it in Lambda.
+            self.__signature__ = inspect.signature(python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled function; the Python function if another one is traced, or a tape is open.

@@ -14,22 +14,23 @@ from muster.compat.v2._function import with_branches
 _MOST = 20
 
 
-def _rewriting(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``Layer.compute_output_spec``, by which Keras tries a layer on symbolic tensors."""
+def rewriting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``compute_output_spec``, by which Keras tries a layer or a function on symbolic tensors."""
 
     @functools.wraps(original)
-    def compute_output_spec(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def compute_output_spec(*args: Any, **kwargs: Any) -> Any:
         for _ in range(_MOST):
             try:
-                return original(self, *args, **kwargs)
+                return original(*args, **kwargs)
             except Exception as exc:
                 if not with_branches(exc, always=True):
                     raise
-        return original(self, *args, **kwargs)
+        return original(*args, **kwargs)
 
     return compute_output_spec
 
 
 def patch() -> None:
     """Let layers branch on tensors."""
-    keras.layers.Layer.compute_output_spec = _rewriting(keras.layers.Layer.compute_output_spec)
+    for kind in (keras.layers.Layer, keras.layers.Lambda):
+        kind.compute_output_spec = rewriting(kind.compute_output_spec)

@@ -17,6 +17,7 @@ import numpy as np
 from muster._keras import keras
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.v2._tensor_kinds import get_current_name_scope
+from muster.compat.v2.keras2._branches import rewriting
 
 # Keras 2's order of arguments.
 _LAYER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
@@ -156,7 +157,7 @@ def _called_for_shapes(original: Callable[..., Any]) -> Callable[..., Any]:
     def compute_output_spec(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self._output_shape is not None:
             with contextlib.suppress(Exception):  # it may be a function of values alone
-                keras.src.backend.compute_output_spec(self.call, *args, **kwargs)
+                rewriting(keras.src.backend.compute_output_spec)(self.call, *args, **kwargs)
         return original(self, *args, **kwargs)
 
     return compute_output_spec
