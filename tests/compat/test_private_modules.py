@@ -19,7 +19,14 @@ v1 = tf.compat.v1
 @pytest.mark.parametrize(
     ("path", "public"),
     [
+        ("autograph.impl.api.do_not_convert", tf.autograph.experimental.do_not_convert),
+        ("checkpoint.checkpoint.Checkpoint", v1.train.Checkpoint),
+        ("client.session.Session", v1.Session),
         ("data.Dataset", tf.data.Dataset),
+        (
+            "data.experimental.ops.interleave_ops.parallel_interleave",
+            v1.data.experimental.parallel_interleave,
+        ),
         ("data.ops.dataset_ops.Dataset", tf.data.Dataset),
         ("distribute.cluster_resolver.TFConfigClusterResolver", TFConfigClusterResolver),
         ("distribute.cluster_resolver.tpu_cluster_resolver.TPUClusterResolver", TPUClusterResolver),
@@ -57,25 +64,41 @@ v1 = tf.compat.v1
         ("keras.optimizer_v2.optimizer_v2.OptimizerV2", tf.keras.optimizers.legacy.Optimizer),
         ("keras.utils.np_utils.to_categorical", tf.keras.utils.to_categorical),
         ("keras.estimator.model_to_estimator", tf.keras.estimator.model_to_estimator),
+        ("framework.config.list_physical_devices", tf.config.list_physical_devices),
+        ("framework.config.set_memory_growth", tf.config.experimental.set_memory_growth),
+        ("framework.tensor_spec.TensorSpec", tf.TensorSpec),
         ("layers.core.dense", v1.layers.dense),
         ("ops.array_ops.expand_dims", v1.expand_dims),
+        ("ops.ctc_ops.ctc_loss", v1.nn.ctc_loss),
+        ("ops.data_flow_ops.dynamic_partition", tf.dynamic_partition),
+        ("ops.distributions.normal.Normal", v1.distributions.Normal),
+        ("ops.image_ops_impl.resize_images", v1.image.resize_images),
         ("ops.init_ops.Zeros", v1.zeros_initializer),
         ("ops.init_ops_v2.glorot_normal", v1.glorot_normal_initializer),
         ("ops.lookup_ops.index_table_from_file", v1.contrib.lookup.index_table_from_file),
         ("ops.lookup_ops.StaticHashTable", tf.lookup.StaticHashTable),
+        ("ops.linalg.linalg_impl.expm", tf.linalg.expm),
         ("ops.losses.losses.Reduction", v1.losses.Reduction),
         ("ops.math_ops.reduce_sum", v1.reduce_sum),
         ("ops.math_ops.polyval", tf.math.polyval),
         ("ops.metrics.accuracy", v1.metrics.accuracy),
         ("ops.nn_ops.bias_add", v1.nn.bias_add),
         ("ops.rnn_cell.LSTMCell", v1.nn.rnn_cell.LSTMCell),
+        ("ops.ragged.ragged_tensor.RaggedTensor", tf.RaggedTensor),
+        ("ops.script_ops.py_func", v1.py_func),
+        ("ops.sparse_ops.sparse_tensor_to_dense", v1.sparse_tensor_to_dense),
+        ("ops.sparse_ops.from_dense", tf.sparse.from_dense),
         ("platform.gfile.Exists", v1.gfile.Exists),
         ("platform.tf_logging.info", v1.logging.info),
         (
             "saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY",
             v1.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY,
         ),
+        ("summary.writer.writer.FileWriter", v1.summary.FileWriter),
+        ("training.coordinator.Coordinator", tf.train.Coordinator),
+        ("training.input.batch", v1.train.batch),
         ("training.training.AdamOptimizer", v1.train.AdamOptimizer),
+        ("util.compat.as_bytes", tf.compat.as_bytes),
         ("util.nest.flatten", tf.nest.flatten),
         ("util.nest.is_sequence", tf.nest.is_nested),
     ],
@@ -104,6 +127,39 @@ def test_modules_of_keras_2_hold_its_public_names(path, public):
     module, _, name = path.rpartition(".")
     assert getattr(importlib.import_module(f"muster.compat.tensorflow.keras.{module}"), name) == public
     assert operator.attrgetter(path)(tf.keras) == public
+
+
+@pytest.mark.parametrize("room", ["keras", "python.keras"])
+def test_sizes_of_convolutions(room):
+    utils = importlib.import_module(f"muster.compat.tensorflow.{room}.utils.conv_utils")
+    assert utils.normalize_tuple(2, 2, "strides") == utils.normalize_tuple([2, 2], 2, "strides") == (2, 2)
+    assert utils.normalize_data_format(None) == "channels_last"
+    assert (utils.normalize_padding("SAME"), utils.normalize_padding((1, 1))) == ("same", (1, 1))
+    paddings = ("same", "valid", "full")
+    assert [utils.conv_output_length(8, 3, each, 2, 2) for each in paddings] == [4, 2, 6]
+    assert [utils.conv_input_length(4, 3, each, 2) for each in paddings] == [7, 9, 5]
+    assert [utils.deconv_output_length(5, 3, each, stride=2) for each in paddings] == [10, 11, 7]
+    assert [utils.deconv_output_length(5, 3, each, 1, 2, 2) for each in paddings] == [10, 14, 6]
+    assert utils.conv_output_length(None, 3, "same", 2) is None
+    for wrong in (0, (1,), "ab", None, 2.5):
+        with pytest.raises(ValueError, match=r"strides takes a positive int, or a tuple of 2 of them, got"):
+            utils.normalize_tuple(wrong, 2, "strides")
+    with pytest.raises(ValueError, match="padding is one of valid, same, causal, got 'full'"):
+        utils.normalize_padding("full")
+
+
+def test_functions_of_private_modules():
+    from muster.compat.tensorflow.python.keras.utils import tf_utils
+    from muster.compat.tensorflow.python.util.tf_export import keras_export
+
+    @keras_export("keras.layers.Own", v1=[])
+    class Own(tf.keras.layers.Layer):
+        @tf_utils.shape_type_conversion
+        def compute_output_shape(self, input_shape):
+            return input_shape[0], 7
+
+    assert Own().compute_output_shape((3, 2)) == (3, 7)
+    assert tf_utils.smart_cond(True, lambda: 1, lambda: 2) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """``tensorflow.python`` and others: private modules that programs import; they hold public names."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
@@ -13,176 +13,12 @@ from muster.compat.ops._numpy_random import enable_numpy_behavior
 from muster.compat.v1 import _initializers
 from muster.compat.v1 import gfile as v1_files
 from muster.compat.v1._metrics_at import streaming_confusion_matrix
+from muster.compat.v1._old_arguments import cond
+from muster.compat.v1._private_sources import OF_CONTRIB, OF_KERAS, OF_MESSAGES, OF_PYTHON
 from muster.compat.v1.estimator import _private
-from muster.compat.v2 import _monitoring, _tables
+from muster.compat.v2 import _conv_utils, _monitoring, _tables
 from muster.compat.v2 import gfile as files
 from muster.compat.v2._nest import is_nested
-
-_V1 = "compat.v1"
-_ESTIMATOR = f"{_V1}.estimator"
-_TRAIN = f"{_V1}.train"
-
-# For each module of ``tensorflow.python`` those of ``tf`` that are asked for a name, in this order.
-_SOURCES: dict[str, tuple[str, ...]] = {
-    "data": ("data",),
-    "data.ops.dataset_ops": ("data",),
-    "data.ops.readers": ("data",),
-    **{
-        f"distribute.{name}": ("distribute", _V1)
-        for name in (
-            *("central_storage_strategy", "collective_all_reduce_strategy", "cross_device_ops"),
-            *("distribute_lib", "distribution_strategy_context", "input_lib", "mirrored_strategy"),
-            *("one_device_strategy", "parameter_server_strategy", "reduce_util"),
-            *("sharded_variable", "tpu_strategy", "values"),
-        )
-    },
-    "distribute.coordinator.cluster_coordinator": ("distribute.coordinator",),
-    **{
-        f"distribute.cluster_resolver.{name}": ("distribute.cluster_resolver",)
-        for name in (
-            *("cluster_resolver", "kubernetes_cluster_resolver", "slurm_cluster_resolver"),
-            *("tfconfig_cluster_resolver", "tpu_cluster_resolver"),
-        )
-    },
-    "distribute.cluster_resolver": ("distribute.cluster_resolver",),
-    "debug": (),  # programs import it, and use it when they look for an error
-    "eager.context": (_V1,),
-    "eager.backprop": (_V1,),
-    "eager.def_function": (_V1,),
-    **{
-        f"estimator.{name}": (_ESTIMATOR,)
-        for name in (
-            *("estimator", "exporter", "model_fn", "run_config", "training", "mode_keys"),
-            *("canned.baseline", "canned.dnn", "canned.dnn_linear_combined", "canned.linear"),
-        )
-    },
-    "estimator.export.export": (f"{_ESTIMATOR}.export",),
-    "estimator.export.export_output": (f"{_ESTIMATOR}.export",),
-    "estimator.inputs.inputs": (f"{_ESTIMATOR}.inputs",),
-    "estimator.inputs.numpy_io": (f"{_ESTIMATOR}.inputs",),
-    "estimator.inputs.pandas_io": (f"{_ESTIMATOR}.inputs",),
-    "feature_column.feature_column": (f"{_V1}.feature_column",),
-    "feature_column.feature_column_lib": (f"{_V1}.feature_column",),
-    "feature_column.feature_column_v2": (f"{_V1}.feature_column",),
-    **{
-        f"framework.{name}": (_V1,)
-        for name in (
-            *("constant_op", "dtypes", "ops", "random_seed", "sparse_tensor", "tensor_shape", "tensor_util"),
-        )
-    },
-    "framework.errors": ("errors",),
-    "framework.errors_impl": ("errors",),
-    **{
-        f"layers.{name}": (f"{_V1}.layers",)
-        for name in ("convolutional", "core", "layers", "normalization", "pooling")
-    },
-    "lib.io.tf_record": (f"{_V1}.python_io",),
-    **{
-        f"ops.{name}": (_V1,)
-        for name in (
-            *("array_ops", "check_ops", "clip_ops", "control_flow_ops", "embedding_ops", "gradients"),
-            *("gradients_impl", "init_ops", "io_ops", "linalg_ops", "parsing_ops", "partitioned_variables"),
-            *("random_ops", "special_math_ops", "standard_ops", "state_ops", "string_ops"),
-            *("tensor_array_ops", "variable_scope", "variables"),
-        )
-    },
-    "ops.math_ops": (_V1, "math"),
-    **{f"ops.{name}": (f"{_V1}.nn", _V1) for name in ("nn", "nn_impl", "nn_ops", "rnn")},
-    "ops.image_ops": ("image",),
-    "ops.lookup_ops": ("lookup",),
-    "ops.losses.losses": (f"{_V1}.losses",),
-    "ops.losses.losses_impl": (f"{_V1}.losses",),
-    "ops.metrics": (f"{_V1}.metrics",),
-    "ops.metrics_impl": (f"{_V1}.metrics",),
-    "ops.rnn_cell": (f"{_V1}.nn.rnn_cell",),
-    "ops.rnn_cell_impl": (f"{_V1}.nn.rnn_cell",),
-    "platform.app": (f"{_V1}.app",),
-    "platform.flags": (f"{_V1}.flags",),
-    "platform.gfile": (f"{_V1}.gfile",),
-    "platform.test": ("test",),
-    "platform.tf_logging": (f"{_V1}.logging",),
-    "saved_model.signature_constants": (f"{_V1}.saved_model.signature_constants",),
-    "saved_model.tag_constants": (f"{_V1}.saved_model.tag_constants",),
-    "summary.summary": (f"{_V1}.summary",),
-    **{
-        f"training.{name}": (_TRAIN,)
-        for name in (
-            *("adadelta", "adagrad", "adam", "basic_session_run_hooks", "checkpoint_utils", "ftrl"),
-            *("gradient_descent", "learning_rate_decay", "momentum", "moving_averages", "optimizer"),
-            *("rmsprop", "saver", "server_lib", "session_run_hook", "training", "training_util"),
-        )
-    },
-    "util.nest": ("nest",),
-}
-
-# Likewise for those below ``tensorflow``.
-_SOURCES_OF_CONTRIB: dict[str, tuple[str, ...]] = {
-    "contrib.crf.python.ops.crf": ("contrib.crf",),
-    **{
-        f"contrib.data.python.ops.{name}": ("contrib.data",)
-        for name in ("batching", "interleave_ops", "shuffle_ops")
-    },
-    **{f"contrib.framework.python.ops.{name}": ("contrib.framework",) for name in ("arg_scope", "variables")},
-    **{
-        f"contrib.layers.python.layers.{name}": ("contrib.layers",)
-        for name in ("initializers", "layers", "optimizers", "regularizers")
-    },
-    "contrib.learn.python.learn": ("contrib.learn",),
-    "contrib.learn.python.learn.learn_runner": ("contrib.learn.learn_runner",),
-    **{
-        f"contrib.learn.python.learn.{name}": ("contrib.learn",)
-        for name in ("experiment", "metric_spec", "estimators.estimator", "estimators.model_fn")
-    },
-    **{
-        f"contrib.learn.python.learn.utils.{name}": (f"contrib.learn.utils.{name}",)
-        for name in ("input_fn_utils", "saved_model_export_utils")
-    },
-    **{f"contrib.rnn.python.ops.{name}": ("contrib.rnn",) for name in ("core_rnn_cell", "rnn", "rnn_cell")},
-    **{
-        f"contrib.tpu.python.tpu.{name}": ("contrib.tpu",)
-        for name in ("tpu_config", "tpu_estimator", "tpu_optimizer", "tpu_function")
-    },
-    "contrib.training.python.training.hparam": ("contrib.training",),
-}
-
-# Likewise for those of messages, below ``tensorflow``, too.
-_SOURCES_OF_MESSAGES: dict[str, tuple[str, ...]] = {
-    "core.example.example_pb2": ("train",),
-    "core.example.feature_pb2": ("train",),
-    "core.framework.summary_pb2": (_V1,),
-    "core.protobuf.config_pb2": (_V1,),
-}
-
-# Likewise for those of ``tensorflow.python.keras``, whose others are those of ``tf.keras``, and of the
-# package ``keras`` before Keras 3, which programs import as ``keras``.
-_SOURCES_OF_KERAS: dict[str, tuple[str, ...]] = {
-    "engine": ("keras.layers", "keras"),
-    "engine.base_layer": ("keras.layers",),
-    "engine.input_layer": ("keras.layers", "keras"),
-    "engine.input_spec": ("keras.layers",),
-    "engine.network": ("keras",),
-    "engine.sequential": ("keras",),
-    "engine.topology": ("keras.layers", "keras"),
-    "engine.training": ("keras",),
-    **{
-        f"layers.{name}": ("keras.layers",)
-        for name in (
-            *("advanced_activations", "convolutional", "convolutional_recurrent", "core", "dense_attention"),
-            *("embeddings", "local", "merge", "noise", "normalization", "pooling", "recurrent"),
-            *("recurrent_v2", "wrappers"),
-        )
-    },
-    **{
-        f"optimizer_v2.{name}": ("keras.optimizers.legacy",)
-        for name in ("adadelta", "adagrad", "adam", "adamax", "ftrl", "gradient_descent", "nadam", "rmsprop")
-    },
-    "optimizer_v2.learning_rate_schedule": ("keras.optimizers.schedules",),
-    "optimizer_v2.optimizer_v2": ("keras.optimizers.legacy",),
-    **{
-        f"utils.{name}": ("keras.utils",)
-        for name in ("data_utils", "generic_utils", "layer_utils", "np_utils", "vis_utils")
-    },
-}
 
 _COLUMNS = (
     feature_column.BucketizedColumn,
@@ -212,6 +48,17 @@ _INITIALIZERS = {
     "glorot_normal": _initializers.glorot_normal_initializer,
     "glorot_uniform": _initializers.glorot_uniform_initializer,
 }
+
+
+def _unchanged(function: Any) -> Any:
+    """Decorate a function that takes shapes as tuples: all shapes are."""
+    return function
+
+
+def _exported(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
+    """Return a decorator that leaves a function or class as it is: it has no public names by this."""
+    return _unchanged
+
 
 # Names that are private themselves.
 _OWN: dict[str, dict[str, Any]] = {
@@ -269,12 +116,23 @@ _OWN: dict[str, dict[str, Any]] = {
         "index_to_string_table_from_file": _tables.index_to_string_table_from_file,
         "index_to_string_table_from_tensor": _tables.index_to_string_table_from_tensor,
     },
-    "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
     "keras.engine.network": {"Network": keras.Model},
     "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": keras.optimizers.Optimizer},
+    "keras.utils.conv_utils": {
+        "conv_input_length": _conv_utils.conv_input_length,
+        "conv_output_length": _conv_utils.conv_output_length,
+        "deconv_output_length": _conv_utils.deconv_output_length,
+        "normalize_data_format": _conv_utils.normalize_data_format,
+        "normalize_padding": _conv_utils.normalize_padding,
+        "normalize_tuple": _conv_utils.normalize_tuple,
+    },
+    "keras.utils.tf_utils": {"shape_type_conversion": _unchanged, "smart_cond": cond},
+    "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},
+    "framework.smart_cond": {"smart_cond": cond},
     "util.function_utils": {"fn_args": _private.fn_args},
     "util.nest": {"is_sequence": is_nested},
+    "util.tf_export": {"keras_export": _exported, "tf_export": _exported},
 }
 
 
@@ -306,9 +164,9 @@ def provide_private_modules(tf: ModuleType) -> None:
     Args:
         tf: The package, whose public modules are loaded.
     """
-    of_python = [path for path in (*_SOURCES, *_OWN) if not path.startswith("keras.")]
-    sources = {f"python.{path}": _SOURCES.get(path, ()) for path in of_python}
-    sources |= _SOURCES_OF_CONTRIB | _SOURCES_OF_MESSAGES
+    of_python = [path for path in (*OF_PYTHON, *_OWN) if not path.startswith("keras.")]
+    sources = {f"python.{path}": OF_PYTHON.get(path, ()) for path in of_python}
+    sources |= OF_CONTRIB | OF_MESSAGES
     around = {path.rsplit(".", count)[0] for path in sources for count in range(1, path.count(".") + 1)}
     for path in sorted({*sources, *around}):
         if (name := f"{PACKAGE}.{path}") not in sys.modules:
@@ -319,7 +177,7 @@ def provide_private_modules(tf: ModuleType) -> None:
     tf.python.keras = sys.modules[keras_in_python] = tf.keras
     importable_as(keras_in_python, tf.keras)
     for package in ("keras", "python.keras"):
-        for path, asked in _SOURCES_OF_KERAS.items():
+        for path, asked in OF_KERAS.items():
             room, _, last = f"{package}.{path}".rpartition(".")
             if f"{PACKAGE}.{room}" not in sys.modules:
                 _Passing(room, (), {})
