@@ -20,6 +20,7 @@ from muster.compat.ops._arrays import (
     as_dtype,
     has_sizes,
 )
+from muster.compat.ops._logits import SIGMOID, note_logits
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation as as_operation
 
@@ -189,7 +190,10 @@ def rsqrt(x: ArrayLike, name: str | None = None) -> Array:
 @as_operation
 def sigmoid(x: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``1 / (1 + exp(-x))``."""
-    return jax.nn.sigmoid(as_array(x))
+    logits = as_array(x)
+    output = jax.nn.sigmoid(logits)
+    note_logits(output, logits, SIGMOID)
+    return output
 
 
 @as_operation

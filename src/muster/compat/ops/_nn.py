@@ -8,6 +8,7 @@ import numpy as np
 
 from muster._row_ids import NO_ROW
 from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array, as_axis
+from muster.compat.ops._logits import SOFTMAX, note_logits
 from muster.compat.ops._operation import operation
 from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
@@ -78,7 +79,10 @@ def softplus(features: ArrayLike, name: str | None = None) -> jax.Array:
 @operation
 def softmax(logits: ArrayLike, axis: int | None = None, name: str | None = None) -> jax.Array:
     """Return probabilities: ``exp(x)`` divided by its sum along the axis, the last one by default."""
-    return jax.nn.softmax(as_array(logits), -1 if axis is None else axis)
+    logits = as_array(logits)
+    output = jax.nn.softmax(logits, -1 if axis is None else axis)
+    note_logits(output, logits, SOFTMAX)
+    return output
 
 
 @operation
