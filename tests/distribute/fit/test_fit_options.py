@@ -5,6 +5,7 @@ import gc
 import threading
 import warnings
 import weakref
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -17,6 +18,7 @@ from muster._keras import keras
 from muster.checkpoint import write_checkpoint
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy, get_strategy
+from muster.distribute.fit._fit_backup import backup_of
 
 layers = keras.layers
 STEPS = -(-ROWS // BATCH)
@@ -287,6 +289,15 @@ def test_a_checkpoint_that_is_no_backup(strategy, tmp_path):
         CheckpointError, match=r"its metadata has \['epoch', 'global_step'\], .* Delete the dir"
     ):
         build(strategy).fit(X, Y, batch_size=BATCH, verbose=0, callbacks=[backup])
+
+
+@pytest.mark.parametrize(("name", "left"), [("workertemp_1", False), ("workertemp_0", True)])
+def test_a_worker_removes_its_temporary_directory(tmp_path, name, left):
+    folder = tmp_path / name
+    folder.mkdir()
+    worker = SimpleNamespace(is_chief=False, name="worker 1", on=lambda *values: [[None]])
+    backup_of(keras.callbacks.BackupAndRestore(folder), worker, None, None).on_train_end()
+    assert folder.exists() == left
 
 
 def test_nothing_is_compiled_anew(strategy):

@@ -21,6 +21,7 @@ class Agreement:
     Attributes:
         single: Whether there is only one worker.
         is_chief: Whether this is the worker that writes, and whose random numbers the others take.
+        name: The name of this worker, such as ``worker 1``.
     """
 
     def __init__(self, workers: Workers, model: Any) -> None:
@@ -28,6 +29,7 @@ class Agreement:
         self._model = model
         self.single = workers.size == 1
         self.is_chief = workers.is_chief
+        self.name = workers.names[workers.rank]
         self._stopped = False  # whether the workers have agreed to stop
 
     def on(self, activity: str, *values: Any) -> list[list[Any]]:

@@ -1,6 +1,7 @@
 """Keras' BackupAndRestore, made exact: training continues with the very next batch."""
 
 import dataclasses
+import os
 import shutil
 from collections.abc import Callable
 from itertools import chain
@@ -88,7 +89,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         CheckpointError: The directory cannot be written, or its checkpoints are damaged or others'.
 
     Source: keras/src/callbacks/backup_and_restore.py, ``BackupAndRestore``, which continues at the start of
-    an epoch.
+    an epoch; keras/src/distribute/distributed_file_utils.py of Keras 2.15, ``remove_temp_dirpath``: a worker
+    that is not the chief removes its directory, too, if it has the name of a temporary one, and programs
+    that write models make it again.
     """
 
     def __init__(
@@ -106,7 +109,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._advice = f"Delete the directory {self._directory} to start anew, or choose another one."
         self._freq = callback.save_freq
         self._keep = 2 if callback.double_checkpoint else 1
-        self._delete = callback.delete_checkpoint
+        temporary = f"workertemp_{agreement.name.split()[-1]}"
+        is_own = self._is_chief or os.path.basename(os.path.normpath(self._directory)) == temporary
+        self._delete = callback.delete_checkpoint and is_own
         self._epoch = self._saves = self._since = 0
         self._writer: Checkpointer | None = None
         self._found = (
@@ -153,7 +158,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_end(self, logs: Any = None) -> None:
         self.close()
-        if self._writer is not None and self._delete:
+        if self._delete:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def close(self) -> None:
