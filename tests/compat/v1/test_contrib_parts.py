@@ -6,9 +6,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from v1_steps import outputs_of
 
 import muster.compat.tensorflow.compat.v1 as tf
+from muster.compat.v1.contrib.training import OPTIMIZER_SUMMARIES
 
 layers, slim = tf.contrib.layers, tf.contrib.slim
 X = np.float32([[1, -2], [3, 4]])
@@ -265,3 +267,25 @@ def test_variables_start_from_a_checkpoint_that_may_lack_some(tmp_path: Path, ca
     assert "Variable added missing in checkpoint" in caplog.text
     with pytest.raises(ValueError, match="added is not found"):
         trained("third", source=first.latest_checkpoint(), ignore=False)
+
+
+def test_optimize_loss_writes_gradients(tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features, 1, name="d"))
+        train_op = layers.optimize_loss(
+            loss, None, 0.1, "SGD", clip_gradients=2.0, summaries=OPTIMIZER_SUMMARIES
+        )
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = tf.estimator.Estimator(model_fn, tmp_path)
+    estimator.train(lambda: tf.data.Dataset.from_tensors((np.zeros((1, 2), "float32"), np.float32([[3]]))))
+    found = EventAccumulator(str(tmp_path)).Reload()
+    values = {tag: found.Scalars(tag)[0].value for tag in found.Tags()["scalars"]}
+    expected = {
+        **{"global_norm/gradient_norm": 6, "global_norm/clipped_gradient_norm": 2},
+        **{"gradient_norm/d/kernel": 0, "gradient_norm/d/bias": 2},
+    }
+    assert {tag: values[tag] for tag in expected} == pytest.approx(expected)
+    assert {"gradients/d/kernel", "gradients/d/bias"} <= {*found.Tags()["tensors"]}
+    with pytest.raises(ValueError, match="Summaries should be one of"):
+        layers.optimize_loss(None, None, 0.1, "SGD", summaries=["weights"])

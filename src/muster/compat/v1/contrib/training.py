@@ -6,9 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster.compat.ops._math import clip_by_global_norm
+from muster.compat.ops._math import clip_by_global_norm, global_norm
 from muster.compat.v1 import _optimizers
 from muster.compat.v1._own_optimizers import Optimizer
+from muster.compat.v1._summary import histogram as summary_histogram
 from muster.compat.v1._summary import scalar as summary_scalar
 from muster.program import get_or_create_global_step, held_updates, run_updates
 
@@ -21,6 +22,9 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "SGD": _optimizers.GradientDescentOptimizer,
 }
 """The optimizers that `optimize_loss` knows by a name."""
+
+OPTIMIZER_SUMMARIES = ("learning_rate", "loss", "gradients", "gradient_norm", "global_gradient_norm")
+"""What `optimize_loss` writes if it is asked."""
 
 _GLOBAL_STEP = object()
 
@@ -55,12 +59,13 @@ def optimize_loss(
         update_ops: The updates to run before the step; None takes all of ``UPDATE_OPS``.
         variables: The variables to train; None takes all.
         name: Unused.
-        summaries: What to write; None for ``loss`` and ``learning_rate``.
+        summaries: What to write, of `OPTIMIZER_SUMMARIES`; None for ``loss``, ``learning_rate`` and
+            ``global_gradient_norm``.
         colocate_gradients_with_ops: Unused.
         increment_global_step: Whether to count the step.
 
     Raises:
-        ValueError: There is no such optimizer, or gradients are to be multiplied or noisy.
+        ValueError: There is no such optimizer or summary, or gradients are to be multiplied or noisy.
 
     Source: tensorflow/contrib/layers/python/layers/optimizers.py, ``optimize_loss``.
     """
@@ -68,21 +73,35 @@ def optimize_loss(
         raise ValueError(
             "optimize_loss takes no gradient_noise_scale and no gradient_multipliers: leave them out."
         )
+    written = ("loss", "learning_rate", "global_gradient_norm") if summaries is None else tuple(summaries)
+    if unknown := [each for each in written if each not in OPTIMIZER_SUMMARIES]:
+        raise ValueError(
+            f"Summaries should be one of [{', '.join(OPTIMIZER_SUMMARIES)}], you provided {unknown[0]}."
+        )
     run_updates(held_updates() if update_ops is None else update_ops)
     step = get_or_create_global_step() if global_step is None else global_step
     rate = learning_rate
     if rate is not None and learning_rate_decay_fn is not None:
         rate = learning_rate_decay_fn(rate, step)
     made = _made(optimizer, rate)
-    written = ("loss", "learning_rate") if summaries is None else tuple(summaries)
     if "learning_rate" in written and rate is not None and not callable(rate):
         summary_scalar("learning_rate", rate)
     if "loss" in written:
         summary_scalar("loss", loss)
     pairs = made.compute_gradients(loss, variables)
+    norms = "gradient_norm" in written or "global_gradient_norm" in written
+    if norms:
+        summary_scalar("global_norm/gradient_norm", global_norm([gradient for gradient, _ in pairs]))
     if clip_gradients is not None:
-        clipped, _ = clip_by_global_norm([gradient for gradient, _ in pairs], clip_gradients)
+        clipped, norm = clip_by_global_norm([gradient for gradient, _ in pairs], clip_gradients)
         pairs = list(zip(clipped, [variable for _, variable in pairs], strict=True))
+        if norms:
+            summary_scalar("global_norm/clipped_gradient_norm", jnp.minimum(norm, clip_gradients))
+    for gradient, variable in pairs:
+        if gradient is not None and "gradients" in written:
+            summary_histogram(f"gradients/{variable.path}", gradient)
+        if gradient is not None and "gradient_norm" in written:
+            summary_scalar(f"gradient_norm/{variable.path}", global_norm([gradient]))
     made.apply_gradients(pairs, step if increment_global_step else None)
     return jnp.asarray(loss)
 
