@@ -492,6 +492,18 @@ def test_a_model_of_an_h5_file_has_its_loss(loss, tmp_path):
     tf.keras.models.load_model(tmp_path / "again.keras").evaluate(x, y, verbose=0)
 
 
+def test_a_model_of_an_h5_file_has_the_state_of_its_optimizer(tmp_path, caplog):
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    model.compile("rmsprop", "mse")
+    model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+    model.save(tmp_path / "model.h5")
+    again = tf.keras.models.load_model(tmp_path / "model.h5")
+    for one, other in zip(again.optimizer.get_weights(), model.optimizer.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(again.optimizer.variables) == 4
+    assert "optimizer" not in caplog.text
+
+
 def test_a_layer_has_the_shapes_of_its_input_and_output():
     inputs = tf.keras.Input((3,))
     dense = tf.keras.layers.Dense(2)

@@ -290,35 +290,28 @@ def _saving(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``load_model``: it takes ``options``, which say which device reads, and folders of `export_model`.
-
-    On JAX, Keras builds the optimizer of a functional model in an h5 file for no variables.
-    """
+    """Wrap ``load_model``: it takes ``options``, and folders of `export_model`."""
 
     @functools.wraps(original)
     def load_model(filepath: Any, *args: Any, options: object = None, **kwargs: Any) -> Any:
-        model = original(archive_in(filepath) or filepath, *args, **kwargs)
-        if str(filepath).endswith((".h5", ".hdf5")) and getattr(model, "optimizer", None) is not None:
-            _build_optimizer(model, filepath)
-        return model
+        return original(archive_in(filepath) or filepath, *args, **kwargs)
 
     return load_model
 
 
-def _build_optimizer(model: Any, path: Any) -> None:
-    """Build the optimizer of a model from an h5 file, with the values that are there, if they fit."""
-    import h5py  # type: ignore[import-untyped]  # Keras has just read the file by it
+def _readying(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Wrap what builds the metrics of a model from an h5 file: it builds the optimizer, too.
 
-    with h5py.File(path) as file:
-        saved = file.get("optimizer_weights")
-        values = [] if saved is None else [saved[name][()] for name in saved.attrs["weight_names"]]
-    optimizer = model.optimizer
-    optimizer.built = False
-    optimizer.build(model.trainable_variables)
-    variables = optimizer.variables
-    if [tuple(each.shape) for each in variables] == [each.shape for each in values]:
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
+    On JAX, Keras builds that of a functional model for no variables, and loses its state.
+    """
+
+    @functools.wraps(original)
+    def build(model: Any) -> None:
+        original(model)
+        if model.built and model.optimizer is not None:
+            model.optimizer.build(model.trainable_variables)
+
+    return build
 
 
 def _saying_inputs(original: Callable[..., None]) -> Callable[..., None]:
@@ -409,6 +402,8 @@ def patch() -> None:
     keras.Model.__init__ = _saying_inputs(keras.Model.__init__)
     keras.models.save_model = keras.saving.save_model = _saving(keras.saving.save_model)
     keras.models.load_model = keras.saving.load_model = _loading(keras.saving.load_model)
+    in_h5_files = keras.src.legacy.saving.saving_utils
+    in_h5_files.try_build_compiled_arguments = _readying(in_h5_files.try_build_compiled_arguments)
     for name, method in vars(_Methods).items():
         if not name.startswith("__"):
             setattr(_defining(name), name, method)
