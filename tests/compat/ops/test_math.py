@@ -68,3 +68,13 @@ def test_map_respects_the_dtypes_asked_for() -> None:
     assert (scaled.dtype, labels.dtype) == (np.float32, np.int64)
     assert (scaled == 1).all()
     assert (images == 255).all()
+
+
+@pytest.mark.parametrize("number", [41, 47, 1000])
+@pytest.mark.parametrize("call", [lambda function: function, tf.function])
+def test_the_mean_of_all_values_is_exact(call, number: int) -> None:
+    mean = call(tf.reduce_mean)
+    assert float(mean(tf.ones(number))) == 1.0
+    assert float(mean(tf.ones([2, number]), [0, 1])) == 1.0
+    assert np.isnan(mean(tf.ones(0)))
+    assert mean(tf.constant([1, 2, 4])).numpy() == 2
