@@ -7,6 +7,7 @@ fails when a new version of Keras is otherwise.
 
 from muster._keras import keras
 from muster.compat.v2.keras2 import (
+    _activations,
     _adapt,
     _attention,
     _branches,
@@ -102,6 +103,7 @@ _PARTS = (
     _image_batches,
     _image_nets,
     _variable_names,
+    _activations,
 )
 
 
