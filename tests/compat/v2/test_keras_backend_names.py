@@ -132,9 +132,10 @@ def test_short_names_of_losses():
 def test_layers_that_were_experimental():
     preprocessing = tf.keras.layers.experimental.preprocessing
     assert preprocessing.Rescaling is tf.keras.layers.Rescaling
+    assert tf.keras.layers.experimental.EinsumDense is tf.keras.layers.EinsumDense
     assert tf.keras.layers.experimental.SyncBatchNormalization is tf.keras.layers.BatchNormalization
     with pytest.raises(AttributeError, match=r"Look for it in keras\.layers"):
-        _ = tf.keras.layers.experimental.RandomFourierFeatures
+        _ = preprocessing.PreprocessingLayer
 
 
 # The sums, weighted by the places of the numbers, are those of TensorFlow 2.15.

@@ -154,3 +154,37 @@ def test_helpers_of_image_networks():
     assert helpers.obtain_input_shape(None, 224, 32, "channels_last", True, None) == (224, 224, 3)
     with pytest.raises(ValueError, match="softmax"):
         helpers.validate_activation("relu", "imagenet")
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "Laplacian"])
+def test_random_features_come_near_to_a_kernel(kernel):
+    keras.utils.set_random_seed(0)
+    x = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    layer = keras.layers.experimental.RandomFourierFeatures(20000, kernel, scale=2.0)
+    assert layer.compute_output_shape((None, 3)) == (None, 20000)
+    features = np.asarray(layer(x))
+    apart = x[:, None] - x[None]
+    squares, sums = (apart**2).sum(-1) / (2 * 2.0**2), np.abs(apart).sum(-1) / 2.0
+    expected = np.exp(-squares if kernel == "gaussian" else -sums)
+    np.testing.assert_allclose(features @ features.T * 2 / 20000, expected, atol=0.04)
+
+
+def test_the_scale_of_random_features():
+    features = keras.layers.experimental.RandomFourierFeatures
+    fixed, trained = features(4), features(4, "laplacian", trainable=True)
+    for layer in (fixed, trained):
+        layer.build((None, 8))
+    assert (fixed.scale, trained.scale) == (2.0, 1.0)
+    assert fixed.trainable_weights == []
+    assert trained.trainable_weights == [trained.kernel_scale]
+    assert [each.shape for each in fixed.weights] == [(1,), (8, 4), (4,)]
+    again = features.from_config(features(4, keras.initializers.Ones(), 3.0).get_config())
+    np.testing.assert_allclose(
+        again(np.ones((2, 3))), np.cos(np.asarray(again.bias) + [[1.0], [1.0]]), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("arguments", [{"output_dim": 0}, {"kernel_initializer": "linear"}, {"scale": 0.0}])
+def test_random_features_that_are_none(arguments):
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} is"):
+        keras.layers.experimental.RandomFourierFeatures(**{"output_dim": 4, **arguments})

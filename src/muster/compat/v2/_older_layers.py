@@ -1,7 +1,7 @@
 """Layers of Keras 2 that Keras 3 does not have, a constraint, and the base of cells.
 
-Source: keras/src/layers/locally_connected/, activation/thresholded_relu.py, rnn/abstract_rnn_cell.py,
-rnn/cudnn_lstm.py, rnn/cudnn_gru.py and keras/src/constraints.py of Keras 2.15.
+Source: keras/src/layers/locally_connected/, activation/thresholded_relu.py, kernelized.py,
+rnn/abstract_rnn_cell.py, rnn/cudnn_lstm.py, rnn/cudnn_gru.py and keras/src/constraints.py of Keras 2.15.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,13 @@ _KINDS = {
     "regularizer": keras.regularizers,
     "constraint": keras.constraints,
 }
+
+
+def _cauchy(shape: Sequence[int], dtype: Any = None) -> Any:
+    return keras.ops.tan(np.pi * keras.initializers.RandomUniform(-0.5, 0.5)(shape, dtype))
+
+
+_FEATURES = {"gaussian": keras.initializers.RandomNormal(stddev=1.0), "laplacian": _cauchy}
 
 
 class _LocallyConnected(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
@@ -204,6 +211,99 @@ class ThresholdedReLU(keras.layers.Layer):  # type: ignore[misc]  # keras is unt
     def get_config(self) -> dict[str, Any]:
         """Return the arguments."""
         return {**super().get_config(), "theta": self.theta}
+
+
+@_serializable
+class RandomFourierFeatures(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
+    """Random features whose inner products come near to a kernel of two examples.
+
+    Args:
+        output_dim: The number of features.
+        kernel_initializer: ``gaussian`` or ``laplacian``; or an initializer of what features weigh.
+        scale: How wide the kernel is; None is the root of half the inputs' size for ``gaussian``, else 1.
+        trainable: Whether the scale is trained.
+        name: The name of the layer.
+        **kwargs: As of ``keras.layers.Layer``.
+
+    Raises:
+        ValueError: There are no features, there is no such kernel, or the scale is not above 0.
+    """
+
+    def __init__(
+        self,
+        output_dim: int,
+        kernel_initializer: Any = "gaussian",
+        scale: float | None = None,
+        trainable: bool = False,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if output_dim <= 0:
+            raise ValueError(f"output_dim is a number of at least 1, got {output_dim!r}.")
+        if isinstance(kernel_initializer, str) and kernel_initializer.lower() not in _FEATURES:
+            raise ValueError(f"kernel_initializer is one of {[*_FEATURES]}, got {kernel_initializer!r}.")
+        if scale is not None and scale <= 0:
+            raise ValueError(f"scale is a number above 0, or None: got {scale!r}.")
+        super().__init__(trainable=trainable, name=name, **kwargs)
+        self.output_dim = output_dim
+        if not isinstance(kernel_initializer, str):
+            kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.kernel_initializer = kernel_initializer
+        self.scale = scale
+
+    def build(self, input_shape: Sequence[Any]) -> None:
+        """Make the variables.
+
+        Raises:
+            ValueError: Inputs are not vectors of a known size.
+        """
+        if len(input_shape) != 2 or input_shape[-1] is None:
+            raise ValueError(
+                f"{self.name} needs inputs of a shape (batch, size), size known: got {tuple(input_shape)}."
+            )
+        size = input_shape[-1]
+        self.input_spec = keras.layers.InputSpec(ndim=2, axes={1: size})
+        known = self.kernel_initializer.lower() if isinstance(self.kernel_initializer, str) else None
+        self.unscaled_kernel = self.add_weight(
+            shape=(size, self.output_dim),
+            dtype="float32",
+            initializer=_FEATURES[known] if known else self.kernel_initializer,
+            trainable=False,
+            name="unscaled_kernel",
+        )
+        self.bias = self.add_weight(
+            shape=(self.output_dim,),
+            dtype="float32",
+            initializer=keras.initializers.RandomUniform(0.0, 2 * np.pi),
+            trainable=False,
+            name="bias",
+        )
+        if self.scale is None:
+            self.scale = float(np.sqrt(size / 2)) if known == "gaussian" else 1.0
+        self.kernel_scale = self.add_weight(
+            shape=(1,),
+            dtype="float32",
+            initializer=keras.initializers.Constant(self.scale),
+            constraint="non_neg",
+            name="kernel_scale",
+        )
+
+    def call(self, inputs: Any) -> Any:
+        """Return the features, of type float32."""
+        kernel = self.unscaled_kernel / self.kernel_scale
+        return keras.ops.cos(keras.ops.matmul(keras.ops.cast(inputs, "float32"), kernel) + self.bias)
+
+    def compute_output_shape(self, input_shape: Sequence[int | None]) -> tuple[int | None, ...]:
+        """Return the shape of the features."""
+        return (input_shape[0], self.output_dim)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments."""
+        kernel = self.kernel_initializer
+        if not isinstance(kernel, str):
+            kernel = keras.initializers.serialize(kernel)
+        own = {"output_dim": self.output_dim, "kernel_initializer": kernel, "scale": self.scale}
+        return {**super().get_config(), **own}
 
 
 class AbstractRNNCell(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped

@@ -12,6 +12,7 @@ from muster.compat.v2._lookups import StringLookup as StringLookup
 from muster.compat.v2._older_layers import AbstractRNNCell as AbstractRNNCell
 from muster.compat.v2._older_layers import LocallyConnected1D as LocallyConnected1D
 from muster.compat.v2._older_layers import LocallyConnected2D as LocallyConnected2D
+from muster.compat.v2._older_layers import RandomFourierFeatures as _RandomFourierFeatures
 from muster.compat.v2._older_layers import ThresholdedReLU as ThresholdedReLU
 from muster.compat.v2._random_sizes import RandomHeight as RandomHeight
 from muster.compat.v2._random_sizes import RandomWidth as RandomWidth
@@ -26,6 +27,8 @@ _PREPROCESSING = (
 )
 experimental = _Names(
     "tf.keras.layers.experimental",
+    EinsumDense=keras.layers.EinsumDense,
+    RandomFourierFeatures=_RandomFourierFeatures,
     SyncBatchNormalization=keras.layers.BatchNormalization,  # fit sees all rows anyway
     preprocessing=_Names(
         "tf.keras.layers.experimental.preprocessing",
