@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 
 import muster.compat.tensorflow as tf
 
@@ -44,6 +45,17 @@ def test_the_only_state_of_a_stacked_cell_is_no_list() -> None:
     assert (first.shape, [each.shape for each in second]) == ((4, 2), [(4, 3), (4, 3)])
     _, (first, second) = stacked(np.ones((4, 1), np.float32), [first, second])
     assert (first.shape, [each.shape for each in second]) == ((4, 2), [(4, 3), (4, 3)])
+
+
+@pytest.mark.parametrize("name", ["GRUCell", "SimpleRNNCell"])
+def test_the_only_state_of_a_cell_is_no_list(name: str) -> None:
+    cell = getattr(tf.keras.layers, name)(3)
+    state = cell.get_initial_state(batch_size=2, dtype="float16")
+    assert (state.shape, str(state.dtype)) == ((2, 3), "float16")
+    output, [after] = cell(np.ones((2, 4), np.float32), [cell.get_initial_state(batch_size=2)])
+    np.testing.assert_array_equal(output, after)
+    _, after = cell(np.ones((2, 4), np.float32), cell.get_initial_state(batch_size=2))
+    np.testing.assert_array_equal(output, after)
 
 
 def test_stacked_cells_keep_their_output_at_steps_that_are_masked() -> None:

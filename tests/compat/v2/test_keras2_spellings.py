@@ -565,7 +565,9 @@ def test_the_first_state_of_a_recurrent_layer_is_that_of_its_input(name):
     assert [state.shape for state in first] == [(5, 3)] * len(first)
     assert layer(inputs, initial_state=first).shape == (5, 3)
     for arguments in ({"inputs": inputs}, {"batch_size": 5, "dtype": "float32"}):
-        assert len(cell.get_initial_state(**arguments)) == len(first)
+        states = cell.get_initial_state(**arguments)
+        assert [each.shape for each in tf.nest.flatten(states)] == [(5, 3)] * len(first)
+        assert isinstance(states, list) == (name == "LSTM")
     assert layer.get_initial_state(5)[0].shape == (5, 3)  # as in Keras 3
 
 

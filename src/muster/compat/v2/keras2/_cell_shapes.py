@@ -72,6 +72,20 @@ def _bare(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     return get_initial_state
 
 
+def _single(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``get_initial_state`` of a cell with one state: it is the state, and no list of it.
+
+    Source: keras/src/layers/rnn/rnn_utils.py of Keras 2.15, ``generate_zero_filled_state``.
+    """
+
+    @functools.wraps(original)
+    def get_initial_state(self: Any, inputs: Any = None, batch_size: Any = None, dtype: object = None) -> Any:
+        (state,) = original(self, inputs, batch_size, dtype)
+        return state if dtype is None else keras.ops.cast(state, keras.backend.standardize_dtype(dtype))
+
+    return get_initial_state
+
+
 def _shaping(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``RNN.compute_output_shape``."""
 
@@ -114,4 +128,6 @@ def patch() -> None:
     layer.reset_states = _reset_states
     stacked = keras.layers.StackedRNNCells
     stacked.get_initial_state = _bare(stacked.get_initial_state)
+    for cell in (keras.layers.GRUCell, keras.layers.SimpleRNNCell):
+        cell.get_initial_state = _single(cell.get_initial_state)
     layer.compute_output_shape = _shaping(layer.compute_output_shape)
