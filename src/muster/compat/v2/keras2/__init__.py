@@ -10,6 +10,7 @@ from muster.compat.v2.keras2 import (
     _activations,
     _adapt,
     _attention,
+    _batch_axes,
     _branches,
     _builds,
     _callbacks,
@@ -104,6 +105,7 @@ _PARTS = (
     _image_nets,
     _variable_names,
     _activations,
+    _batch_axes,
 )
 
 
