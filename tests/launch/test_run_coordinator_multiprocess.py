@@ -137,7 +137,7 @@ def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(count,
 
 
 def test_workers_and_servers_serve_until_the_coordinator_has_saved(count):
-    job = count(workers=1)
+    job = count("--grace-secs", "30", workers=1)
     until_round(job, lambda found: True)
     job.process.send_signal(signal.SIGINT)
     assert job.end(DEADLINE) == 128 + signal.SIGINT, job.text

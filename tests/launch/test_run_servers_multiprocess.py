@@ -90,13 +90,13 @@ def test_a_server_that_is_killed_comes_back_at_its_address(train, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_servers_serve_until_the_chief_has_saved(train, tmp_path, number):
-    job = train()
+    job = train("--grace-secs", "30")
     job.read_until("chief 0  | step", "worker 0 | step")
     job.process.send_signal(number)
     assert job.end(DEADLINE) == 128 + number, job.text
     steps = steps_of(job, "chief 0") + steps_of(job, "worker 0")
     assert last_step(tmp_path) >= steps_of(job, "chief 0")[-1]
     assert last_step(tmp_path) <= max(steps) + 1 < STEPS
-    assert "Killing" not in job.text
+    assert "Killing" not in job.text, job.text
     for server in ("ps 0", "ps 1"):
         assert f"{server} serves until the workers have gone" in job.text
