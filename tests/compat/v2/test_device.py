@@ -13,7 +13,7 @@ def test_device_says_where_jax_computes():
         variable = keras.Variable(np.ones(2, np.float32))
         assert [device.id for device in jnp.ones(2).devices()] == [1]
         assert [device.id for device in variable.value.devices()] == [1]
-        with tf.device(None):
+        with tf.device(None), tf.device(lambda operation: "/device:CPU:0"):
             assert [device.id for device in jnp.ones(2).devices()] == [1]
     assert [device.id for device in jnp.ones(2).devices()] == [0]
     with pytest.raises(RuntimeError, match=r"no device '/cpu:17' here.*/cpu:0"):

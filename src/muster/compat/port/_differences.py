@@ -61,7 +61,7 @@ DIFFERENCES = {
     "tf.data.make_one_shot_iterator": "get_next() stands for all elements, for an input_fn to return, and "
     "for operations",
     "tf.debugging.set_log_device_placement": "no effect, and a warning",
-    "tf.device": "for eager computations; NumPy values stay on the host",
+    "tf.device": "for eager computations; NumPy values stay on the host; a function has no effect",
     "tf.disable_tensor_equality": "no effect: == compares values",
     "tf.distribute.DistributedDataset": "a batch that cannot be split equally gives the first replicas a "
     "row more; fewer rows than replicas are given to each, and count once",

@@ -3,6 +3,8 @@
 import contextlib
 import logging
 import re
+from collections.abc import Callable
+from typing import Any
 
 import jax
 
@@ -13,7 +15,9 @@ _log = logging.getLogger(__name__)
 _ONLY_A_TASK = re.compile(r"(/?(job:\w+|replica:\d+|task:\d+))+")
 
 
-def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextManager[object]:
+def device(
+    device_name: str | jax.Device | Callable[[Any], Any] | None,
+) -> contextlib.AbstractContextManager[object]:
     """Make a device the default in a ``with`` block, for JAX's computations and Keras' variables.
 
     A compiled function runs where its strategy says. NumPy values stay on the host.
@@ -21,14 +25,15 @@ def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextMa
     Args:
         device_name: A TensorFlow device string such as ``"/GPU:0"``, or a ``jax.Device``; None changes
             nothing, and nor does a task without a device, since each task of a job runs the program, or a GPU
-            where there are none, as with TensorFlow's soft placement.
+            where there are none, as with TensorFlow's soft placement. So does a function, by which
+            TensorFlow 1 places the operations of a graph: strategies say which devices compute steps.
 
     Raises:
         RuntimeError: There is no such device.
 
     Source: tensorflow/python/framework/ops.py, ``device_v2``.
     """
-    if device_name is None:
+    if device_name is None or callable(device_name):
         return contextlib.nullcontext()
     text = getattr(device_name, "name", device_name)
     if isinstance(text, str) and _ONLY_A_TASK.fullmatch(text):
