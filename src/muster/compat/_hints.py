@@ -42,7 +42,6 @@ _CONTRIB = "tf.contrib went with TensorFlow 1: look for the name without contrib
 
 INSTEAD = {
     "tf.AggregationMethod": "Leave it out: XLA adds gradients as it likes best.",
-    "tf.DeviceSpec": "Strategies say which devices compute: tf.distribute.",
     "tf.FIFOQueue": _QUEUES,
     "tf.GraphDef": _GRAPH_DATA,
     "tf.NoGradient": _DIFFERENTIATED,

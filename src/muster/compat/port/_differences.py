@@ -4,6 +4,7 @@ Names are without ``compat.v1``; the line for a module or class is for what is i
 """
 
 DIFFERENCES = {
+    "tf.DeviceSpec": "for tf.device; that of tf.compat.v1 never changes, neither",
     "tf.Dimension": "sizes of shapes are Python's int, with value; an unknown one is None",
     "tf.GradientTape": "in a step zeros instead of None if the target does not depend on a source",
     "tf.Graph": "stands for nothing; get_tensor_by_name gives hooks a handle",
@@ -14,7 +15,8 @@ DIFFERENCES = {
     "initializers only",
     "tf.SparseTensor": "indices are sorted, and known when a function is traced, but not in a model_fn; "
     "Keras' layers take arrays",
-    "tf.Tensor": "or a NumPy array with 64 bits or text; both have numpy()",
+    "tf.Tensor": "or a NumPy array with 64 bits or text; both have numpy(); plain NumPy arrays are tensors "
+    "in functions of datasets and in steps",
     "tf.TensorShape": "a tuple; None if the rank is unknown",
     "tf.app.run": "parses flags, if absl is installed",
     "tf.assert_equal": "checks what is known while code is traced; likewise tf.compat.v1.Assert and the "

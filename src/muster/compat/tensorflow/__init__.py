@@ -263,6 +263,7 @@ from muster.compat.v1._step import no_op as no_op
 from muster.compat.v1.logging import get_logger as get_logger
 from muster.compat.v2._dataset_loops import refusing as _refusing_long_loops
 from muster.compat.v2._device import device as device
+from muster.compat.v2._device_spec import DeviceSpec as DeviceSpec
 from muster.compat.v2._function import function as function
 from muster.compat.v2._function import with_branches as _with_branches
 from muster.compat.v2._initializers import random_normal_initializer as random_normal_initializer

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from muster.compat.v2._device_spec import DeviceSpec
 from muster.distribute.strategies import device_of
 
 _log = logging.getLogger(__name__)
@@ -16,7 +17,7 @@ _ONLY_A_TASK = re.compile(r"(/?(job:\w+|replica:\d+|task:\d+))+")
 
 
 def device(
-    device_name: str | jax.Device | Callable[[Any], Any] | None,
+    device_name: str | DeviceSpec | jax.Device | Callable[[Any], Any] | None,
 ) -> contextlib.AbstractContextManager[object]:
     """Make a device the default in a ``with`` block, for JAX's computations and Keras' variables.
 
@@ -33,7 +34,9 @@ def device(
 
     Source: tensorflow/python/framework/ops.py, ``device_v2``.
     """
-    if device_name is None or callable(device_name):
+    if isinstance(device_name, DeviceSpec):
+        device_name = device_name.to_string()
+    if not device_name or callable(device_name):
         return contextlib.nullcontext()
     text = getattr(device_name, "name", device_name)
     if isinstance(text, str) and _ONLY_A_TASK.fullmatch(text):
