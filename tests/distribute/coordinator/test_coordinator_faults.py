@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import threading
+import time
 import traceback
 
 import jax
@@ -424,6 +425,17 @@ def test_all_hear_of_the_end_though_a_function_runs_and_no_variable_was_created(
     assert not any(thread.is_alive() for thread in threads)
     with pytest.raises(CancelledError, match="its coordinator was closed"):
         value.fetch()
+
+
+def test_a_worker_that_ends_waits_for_what_its_datasets_compute():
+    def slow(x):
+        time.sleep(0.3)
+        return x
+
+    with coordinated(workers=1) as coordinator:
+        dataset = coordinator.create_per_worker_dataset(lambda: Dataset.range(100).map(slow))
+        coordinator.schedule(function(lambda it: next(it)), args=(iter(dataset),)).fetch()
+    assert not [thread for thread in threading.enumerate() if thread.name == "muster-draws"]
 
 
 def test_a_worker_that_cannot_be_reached_is_not_called_without_a_pause():

@@ -28,6 +28,8 @@ from muster.ps import Array
 
 # The longest text and the longest trace of an error that are sent, in characters.
 _MAX_TEXT, _MAX_TRACE = 2000, 8000
+# How long a session that ends waits for elements that datasets are at, in seconds: one may never come.
+_JOIN_SECS = 5.0
 
 
 class Wait(Protocol):
@@ -124,8 +126,15 @@ class Session:
                 drawing.close()
 
     def close(self) -> None:
-        """Let go of all iterators, and of the parameter servers."""
+        """Let go of all iterators, and of the parameter servers.
+
+        A dataset's thread that computes by JAX while Python ends would abort the process: it is waited for.
+        """
+        drawings = list(self._drawings.values())
         self.forget(list(self._drawings))
+        deadline = time.monotonic() + _JOIN_SECS
+        for drawing in drawings:
+            drawing.join(max(0.0, deadline - time.monotonic()))
         if self._store is not None:
             self._store.close()
 
