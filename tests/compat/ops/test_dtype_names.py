@@ -39,3 +39,14 @@ def test_those_of_values_have_them_too() -> None:
         getattr(tf.Variable(1.0).dtype, "no" + "_such")
     with pytest.raises(AttributeError, match="no_such"):
         getattr(tf.float32, "no" + "_such")
+
+
+def test_text_has_the_dtype_of_the_name_string() -> None:
+    data = tf.data.Dataset.from_tensor_slices(["a", "bcd"])
+    kinds = []
+    for each in (data, data.batch(2)):
+        list(each.map(lambda x: kinds.append(x.dtype) or x))
+    kinds += [tf.string, tf.constant("a").dtype, tf.constant(["bcd"]).dtype, data.element_spec.dtype]
+    assert len(kinds) > 6
+    assert all(kind == "string" and kind != "float32" for kind in kinds)
+    assert tf.constant(1.0).dtype != "string"

@@ -73,7 +73,11 @@ DTYPE_ATTRIBUTES = frozenset((*_ATTRIBUTES, "is_compatible_with"))
 
 
 def patch_dtypes() -> None:
-    """Give the attributes to NumPy's class of dtypes, unless it has them."""
+    """Give the attributes to NumPy's class of dtypes, unless it has them, and text TensorFlow's name.
+
+    ``x.dtype == "string"`` asks NumPy for the dtype of that name, and is False if it knows none.
+    """
+    np.sctypeDict["string"] = np.str_
     if hasattr(np.dtype, "is_floating"):
         return
     (names,) = (each for each in gc.get_referents(np.dtype.__dict__) if isinstance(each, dict))
