@@ -196,3 +196,17 @@ def test_a_column_of_lists_is_ragged() -> None:
     column = np.empty(3, object)
     column[:] = [["a", "b"], ["c"], []]
     assert tf.ragged.constant(column).to_list() == [[b"a", b"b"], [b"c"], []]
+
+
+def test_rows_are_crossed_as_in_tensorflow():
+    made = tf.ragged.constant
+    three = [made([["a"], ["b", "c"]]), made([["d"], ["e"]]), made([["f"], ["g"]])]
+    assert tf.ragged.cross(three).to_list() == [[b"a_X_d_X_f"], [b"b_X_e_X_g", b"c_X_e_X_g"]]
+    numbers = [tf.constant([[1, 2], [3, 4]]), made([["d"], []])]
+    assert tf.ragged.cross(numbers).to_list() == [[b"1_X_d", b"2_X_d"], []]
+    sparse = tf.sparse.from_dense([["p", ""], ["q", "s"]])
+    assert tf.ragged.cross([sparse, [["d"], ["e"]]]).to_list() == [[b"p_X_d"], [b"q_X_e", b"s_X_e"]]
+    with pytest.raises(ValueError, match=r"inputs\[1\] must be rows of text or integers"):
+        tf.ragged.cross([sparse, tf.constant([[1.5]])])
+    with pytest.raises(ValueError, match="same number of rows"):
+        tf.ragged.cross([sparse, [["d"]]])

@@ -103,6 +103,37 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     return _ragged_shape.stack(tensors, axis)
 
 
+@operation
+def cross(inputs: Sequence[Any], name: str | None = None) -> RaggedTensor:
+    """Return for each row each combination of values of several inputs, as text with ``_X_`` in between.
+
+    Args:
+        inputs: Ragged and sparse tensors and arrays of shape (rows, values), of text or integers.
+        name: Unused.
+
+    Raises:
+        ValueError: An input has other values, or another number of rows or of axes.
+
+    Source: tensorflow/python/ops/ragged/ragged_array_ops.py, ``cross``.
+    """
+    given = []
+    for number, each in enumerate(inputs):
+        rows = RaggedTensor.from_sparse(each) if isinstance(each, SparseTensor) else each
+        rows = rows if isinstance(rows, RaggedTensor) else as_array(rows)
+        if rows.ndim != 2 or rows.dtype.kind not in "iuSUO":
+            raise ValueError(f"inputs[{number}] must be rows of text or integers, got {each!r}.")
+        given.append(_ragged_shape.as_ragged(rows).lists())
+    if len({*map(len, given)}) > 1:
+        raise ValueError(f"The inputs must have the same number of rows, got {[*map(len, given)]}.")
+    found = [list(itertools.product(*rows)) for rows in zip(*given, strict=True)]
+    texts = ["_X_".join(map(_as_text, values)) for values in itertools.chain.from_iterable(found)]
+    return RaggedTensor.from_row_lengths(as_array(texts, np.str_), list(map(len, found)))
+
+
+def _as_text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function with the flat values of ragged tensors among its arguments.
 

@@ -2,6 +2,7 @@
 
 from muster.compat.ops._ragged import boolean_mask as boolean_mask
 from muster.compat.ops._ragged import constant as constant
+from muster.compat.ops._ragged import cross as cross
 from muster.compat.ops._ragged import map_flat_values as map_flat_values
 from muster.compat.ops._ragged import range_ as range
 from muster.compat.ops._ragged import row_splits_to_segment_ids as row_splits_to_segment_ids
