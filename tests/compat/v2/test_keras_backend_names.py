@@ -1,5 +1,6 @@
 """Names of Keras 2 that Keras 3 has elsewhere."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -44,6 +45,11 @@ X = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]], np.float32)
 )
 def test_functions_of_the_backend(name, arguments, expected):
     np.testing.assert_allclose(np.asarray(getattr(K, name)(*arguments)), expected, rtol=1e-6)
+
+
+def test_the_backend_is_the_one_that_programs_ask_for():
+    assert tf.keras.backend.backend() == "tensorflow"
+    assert tf.keras.config.backend() == keras.backend.backend() == "jax"
 
 
 def test_variables_of_the_backend():

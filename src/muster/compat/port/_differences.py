@@ -171,6 +171,7 @@ DIFFERENCES = {
     "tf.keras.Sequential": "tf.keras is Keras 3",
     "tf.keras.activations.hard_sigmoid": "Keras 2's, of slope 0.2, also by name and as the default of "
     "ConvLSTM layers; keras.activations.hard_sigmoid is of slope 1/6",
+    "tf.keras.backend.backend": "tensorflow, for programs that ask; keras.config.backend says jax",
     "tf.keras.callbacks.BackupAndRestore": "under a strategy resumes at the exact batch",
     "tf.keras.callbacks.TensorBoard": "without TensorFlow; no graphs but the model's layers, no embeddings",
     "tf.keras.estimator.model_to_estimator": "optimizers keep their state, and subclassed models their "

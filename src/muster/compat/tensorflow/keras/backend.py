@@ -94,6 +94,7 @@ from muster.compat.v2._backend_steps import foldl as foldl
 from muster.compat.v2._backend_steps import foldr as foldr
 from muster.compat.v2._backend_steps import map_fn as map_fn
 from muster.compat.v2._backend_steps import rnn as rnn
+from muster.compat.v2._backend_values import backend as backend
 from muster.compat.v2._backend_values import binary_focal_crossentropy as binary_focal_crossentropy
 from muster.compat.v2._backend_values import categorical_focal_crossentropy as categorical_focal_crossentropy
 from muster.compat.v2._backend_values import ctc_label_dense_to_sparse as ctc_label_dense_to_sparse
