@@ -429,7 +429,7 @@ def test_all_hear_of_the_end_though_a_function_runs_and_no_variable_was_created(
 
 def test_a_worker_that_ends_waits_for_what_its_datasets_compute():
     def slow(x):
-        time.sleep(0.3)
+        time.sleep(1.5 if x else 0.0)
         return x
 
     with coordinated(workers=1) as coordinator:
