@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import muster.compat.tensorflow as tf
 from muster.__main__ import main
 
 Captured = pytest.CaptureFixture[str]
@@ -45,22 +44,6 @@ model = tf.TypeSpec()
         "5: tf.TypeSpec is missing. Use tf.TensorSpec.",
         " names: 3, of TensorFlow 2 (muster.compat.tensorflow); uses of missing ones: 1; differences: 1.",
     ]
-
-
-def test_a_dtype_that_is_compared_with_string_is_listed(tmp_path: Path, capsys: Captured) -> None:
-    source = """import tensorflow as tf
-def convert(x, kind):
-    if kind == "string" or x.dtype == "float32":
-        return x
-    return x if "string" != x.dtype else tf.string == "string"
-"""
-    code, lines = ported(source, tmp_path, capsys)
-    assert code == 0
-    (line,) = [each for each in lines if "differs" in each]
-    assert line.startswith('5: .dtype == "string" differs: ')
-    assert "dtype == tf.string" in line
-    assert tf.constant(["a"]).dtype == tf.string
-    assert tf.constant(["a"]).dtype != "string"
 
 
 def test_all_is_well(tmp_path: Path, capsys: Captured) -> None:

@@ -69,13 +69,12 @@ def _port_file(path: str, write: bool) -> int:
 
 def _report(shown: str, program: "Program", one: bool) -> int:
     """Print what becomes of the names of a program, and return how many places use missing ones."""
-    from muster.compat.port._lookup import OTHERS, look_up, look_up_method
+    from muster.compat.port._lookup import OTHERS, look_up
 
     lines: list[tuple[int, str]] = []
     missing, told = 0, set()
-    answers = [(use.line, use.path, look_up(use, one)) for use in program.uses]
-    answers += [(each.line, f".{each.name}", look_up_method(each)) for each in program.methods]
-    for line, name, answer in sorted(answers, key=lambda each: each[:2]):
+    for use in program.uses:
+        line, name, answer = use.line, use.path, look_up(use, one)
         if answer.instead is not None:
             missing += 1
             lines.append((line, f"{name} is missing. {answer.instead}"))

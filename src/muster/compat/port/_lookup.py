@@ -12,7 +12,7 @@ import muster.compat.tensorflow_datasets as tfds
 from muster.compat import tensorboard
 from muster.compat._names import PACKAGE, what_instead
 from muster.compat.port._differences import DIFFERENCES
-from muster.compat.port._program import DTYPE_IS_STRING, Method, Use
+from muster.compat.port._program import Use
 
 DATASETS = "muster.compat.tensorflow_datasets"
 _PLUGINS = "muster.compat.tensorboard.plugins"
@@ -87,14 +87,6 @@ def look_up(use: Use, one: bool) -> Answer:
         if name in DIFFERENCES:
             return Answer(differs=DIFFERENCES[name], about=name)
         name = name.rpartition(".")[0]
-    return Answer()
-
-
-def look_up_method(method: Method) -> Answer:
-    """Say what becomes of an attribute of a value, if only values of TensorFlow have it."""
-    if method.name == DTYPE_IS_STRING:
-        differs = "NumPy's dtype of text has another name, so write dtype == tf.string"
-        return Answer(differs=differs, about=DTYPE_IS_STRING)
     return Answer()
 
 

@@ -16,9 +16,6 @@ _ROOTS = {
     "muster.compat.tensorflow": "tf",
     "muster.compat.tensorflow_datasets": "tfds",
 }
-# How a comparison of a dtype with the name of text is listed.
-DTYPE_IS_STRING = 'dtype == "string"'
-_STRINGS = ("tf.string", "tf.dtypes.string")
 Bindings = dict[str, str | None]
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -39,19 +36,6 @@ class Use:
     is_module: bool = False
 
 
-@dataclass(frozen=True)
-class Method:
-    """A place at which a program uses an attribute of a value.
-
-    Attributes:
-        line: The number of the line.
-        name: The attribute, such as ``get_shape``, or `DTYPE_IS_STRING`.
-    """
-
-    line: int
-    name: str
-
-
 @dataclass
 class Program:
     """The names of TensorFlow that a program uses.
@@ -59,14 +43,12 @@ class Program:
     Attributes:
         tree: The syntax tree.
         uses: The places at which it uses names, as if ``import tensorflow`` were that of TensorFlow 2.
-        methods: The attributes of values that it uses, but for those that it defines.
         others: The line and the name of each package around TensorFlow that it imports.
         imports: The statements that import modules of TensorFlow and Keras.
     """
 
     tree: ast.Module
     uses: list[Use] = field(default_factory=list)
-    methods: list[Method] = field(default_factory=list)
     others: list[tuple[int, str]] = field(default_factory=list)
     imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
 
@@ -86,8 +68,6 @@ def read_program(source: str, is_namespace: Callable[[str], bool], others: set[s
     reader = _Reader(program, is_namespace, others)
     reader.visit(program.tree)
     program.uses = sorted(set(program.uses))
-    defined = {node.name for node in ast.walk(program.tree) if isinstance(node, ast.FunctionDef)}
-    program.methods = [each for each in program.methods if each.name not in defined]
     return program
 
 
@@ -159,7 +139,6 @@ class _Reader(ast.NodeVisitor):
         if path is not None:
             self._program.uses.append(Use(node.lineno, path))
             return
-        self._program.methods.append(Method(node.lineno, node.attr))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
@@ -169,17 +148,6 @@ class _Reader(ast.NodeVisitor):
                 if path is not None:
                     self._program.uses.append(Use(node.lineno, f"{path}.{name}"))
         self.generic_visit(node)
-
-    def visit_Compare(self, node: ast.Compare) -> None:
-        sides = [node.left, *node.comparators]
-        if any(isinstance(each, ast.Constant) and each.value == "string" for each in sides) and any(
-            self._is_dtype(each) for each in sides
-        ):
-            self._program.methods.append(Method(node.lineno, DTYPE_IS_STRING))
-        self.generic_visit(node)
-
-    def _is_dtype(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Attribute) and (node.attr == "dtype" or self._path(node) in _STRINGS)
 
     def _visit_all(self, nodes: list[ast.AST]) -> None:
         for node in nodes:
