@@ -1,4 +1,4 @@
-"""What outputs of softmax and sigmoid were computed of: cross entropies take it, as Keras 2's do."""
+"""Remember the logits of softmax and sigmoid outputs: cross entropies compute with them, as in Keras 2."""
 
 from typing import Any
 

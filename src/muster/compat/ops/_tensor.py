@@ -23,7 +23,7 @@ class _Tensors(type):
 
 
 class Tensor(metaclass=_Tensors):
-    """What operations return, for ``isinstance`` and annotations.
+    """Stand for all tensors in ``isinstance`` and annotations.
 
     A plain NumPy array is none in eager code, as in TensorFlow. Functions of datasets and steps, where
     operations on NumPy values are NumPy's, work on plain arrays: there each is one.

@@ -1,4 +1,4 @@
-"""Where private modules of TensorFlow that programs import find their names: public modules of ``tf``.
+"""List the public modules of ``tf`` in which each private module of TensorFlow finds its names.
 
 A module of ``tensorflow.python`` asks those that export what it defines, TensorFlow 1's first, whose names it
 has: those of TensorFlow 2 end in ``_v2`` there.

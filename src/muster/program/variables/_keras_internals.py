@@ -1,6 +1,6 @@
-"""Use private parts of Keras; only ``_remote_variables.py`` does, too. Tried on keras 3.15.1.
+"""Use private parts of Keras, for the whole library but ``compat`` and ``_remote_variables.py``.
 
-``tests/program/variables/test_keras_internals.py`` fails when this changes.
+Tried on keras 3.15.1: ``tests/program/variables/test_keras_internals.py`` fails when this changes.
 
 The counters behind automatic names: a model_fn builds its model anew at every call, so ``dense`` would
 become ``dense_1`` at the second. Keras offers ``clear_session``, which also forgets what the user built

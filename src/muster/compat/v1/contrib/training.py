@@ -24,7 +24,7 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
 """The optimizers that `optimize_loss` knows by a name."""
 
 OPTIMIZER_SUMMARIES = ("learning_rate", "loss", "gradients", "gradient_norm", "global_gradient_norm")
-"""What `optimize_loss` writes if it is asked."""
+"""The summaries that `optimize_loss` can write."""
 
 _GLOBAL_STEP = object()
 
