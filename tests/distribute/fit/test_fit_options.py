@@ -58,6 +58,27 @@ def test_without_compiling(strategy):
     same(train(run_eagerly=True), train())
 
 
+def test_a_step_costs_keras_no_search_of_its_values(strategy, monkeypatch):
+    tracked = []
+    track = keras.src.utils.tracking.Tracker.track
+
+    def counted(self, attr):
+        tracked.append(attr)
+        return track(self, attr)
+
+    def values_of_steps(layer_count):
+        with strategy.scope():
+            model = keras.Sequential([keras.layers.Dense(1) for _ in range(layer_count)])
+            model.compile("adam", "mse")
+        model.fit(X, Y, batch_size=BATCH, verbose=0)
+        tracked.clear()
+        model.fit(X, Y, batch_size=BATCH, epochs=3, verbose=0)
+        return len(tracked)
+
+    monkeypatch.setattr(keras.src.utils.tracking.Tracker, "track", counted)
+    assert values_of_steps(2) == values_of_steps(6) > 0
+
+
 def test_several_steps_in_one_call_of_data_of_unknown_length(strategy):
     dataset = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: y < 3).batch(64)
     model = build(strategy, steps_per_execution=2)

@@ -115,6 +115,7 @@ class KerasFunction(StepFunction):
         self._unchecked: list[tuple[Any, Any]] = []
         self._taken: list[Any] = []
         self._last: State = None
+        self._shown: tuple[_Values, ...] | None = None
         self._failed = self._others_lag = False
         self._store: StateStore = ArrayStore(None)
 
@@ -159,10 +160,12 @@ class KerasFunction(StepFunction):
             self._explain(self._last, checked[first][0])
 
     def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
+        if state is self._shown:
+            state = self._last
         if self.skips(iterator):
             if state is not self._last:
                 state = self._take(self._place(state))
-            return self.skipped_logs, state
+            return self.skipped_logs, self._show()
         self._failed = False
         results: list[Any] = []
         try:
@@ -184,8 +187,8 @@ class KerasFunction(StepFunction):
             if self._after is not None:
                 self._after(len(results), results[-1])
             if self._concatenates and len(results) > 1:
-                return jax.tree.map(lambda *each: jnp.concatenate(each), *results), state
-            return results[-1], state
+                return jax.tree.map(lambda *each: jnp.concatenate(each), *results), self._show()
+            return results[-1], self._show()
         except StopIteration:
             raise
         except BaseException:
@@ -200,11 +203,32 @@ class KerasFunction(StepFunction):
         self._store = self._placement.store(ArrayStore(state, [*map(id, self._taken)]))
         return state
 
+    def _show(self) -> tuple["_Values", ...]:
+        """Return the last state as Keras is to keep it, until it assigns it to variables."""
+        self._shown = tuple(map(_Values, self._last))
+        return self._shown
+
     def _take_step(self, batch: Any) -> tuple[State, Any]:
         state, result = self._step(*self._store.take(), batch)
         self._store.give(state)
         self._last = state = self._store.peek()
         return state, result
+
+
+class _Values:
+    """The values of variables, which Keras keeps as an attribute of the model after each step.
+
+    It would search a list for layers and variables, which takes 2 µs for each of its arrays.
+    """
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 def _is_nan(loss: Any) -> bool:
