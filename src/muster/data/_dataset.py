@@ -138,8 +138,9 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         trace it (text, Python objects, NumPy functions, ``if`` on values, random numbers of Python or NumPy),
         it is called with the NumPy values of one element at a time. The log says which.
 
-        It should depend only on its arguments: it is not called for skipped elements, and other values that
-        it reads may be fixed at its first call, as in TensorFlow.
+        It should depend only on its arguments: it is not called for skipped elements. Names outside of it
+        stand for what they stand for now, as in TensorFlow, which traces it now; what they are may be fixed
+        at its first call.
 
         Args:
             map_func: Takes an element, returns an element. The items of a tuple are its arguments.
