@@ -90,6 +90,23 @@ def test_characters() -> None:
     assert tf.strings.unicode_encode(np.array([[72, 105]]), "UTF-8").tolist() == ["Hi"]
 
 
+def test_parts_have_an_axis_more_than_the_texts():
+    text = tf.constant("1 20")
+    assert tf.strings.to_number(tf.strings.split(text)).numpy().tolist() == [1, 20]
+    assert tf.strings.bytes_split(text).shape == (4,)
+    assert tf.strings.ngrams(tf.strings.split(text), 2).numpy().tolist() == [b"1 20"]
+    assert tf.compat.v1.strings.split(text).dense_shape.numpy().tolist() == [1, 2]
+    table = tf.constant([["a b", "c"], ["d", "e f g"]])
+    words = [[[b"a", b"b"], [b"c"]], [[b"d"], [b"e", b"f", b"g"]]]
+    assert tf.strings.split(table).shape == (2, 2, None)
+    assert tf.strings.split(table).to_list() == words
+    assert tf.strings.ngrams(tf.strings.split(table), 2).to_list() == [[[b"a b"], []], [[], [b"e f", b"f g"]]]
+    ragged = tf.ragged.constant([["a b", "c"], ["d"]])
+    assert tf.strings.split(ragged).to_list() == [[[b"a", b"b"], [b"c"]], [[b"d"]]]
+    assert tf.strings.unicode_decode(ragged, "UTF-8").to_list() == [[[97, 32, 98], [99]], [[100]]]
+    assert tf.strings.split(tf.constant([""])).to_list() == [[]]
+
+
 def test_texts_of_rows() -> None:
     words = tf.strings.split(["The cat", "sat"])
     assert tf.strings.lower(words).to_list() == [[b"the", b"cat"], [b"sat"]]

@@ -218,23 +218,36 @@ def split(input: Text, sep: Text | None = None, maxsplit: int = -1, name: str | 
         The parts of one text as an array; those of several texts as a `RaggedTensor`.
     """
     separator = None if sep is None else _single(sep) or None
-    if isinstance(input, str | bytes):
-        return np.array(_decoded(input).split(separator, maxsplit), dtype=str)
-    texts = np.asarray(input).ravel().tolist()
-    return RaggedTensor.from_rows([_decoded(text).split(separator, maxsplit) for text in texts])
+    return parts_of(lambda text: np.array(_decoded(text).split(separator, maxsplit), str), input)
 
 
-def _parts(function: Callable[[str], list[Any]], input: Any) -> Any:
-    """Return the parts of one text as an array; those of several texts as a `RaggedTensor`."""
-    if isinstance(input, str | bytes):
-        return np.array(function(_decoded(input)))
-    return RaggedTensor.from_rows([function(_decoded(text)) for text in np.asarray(input).ravel().tolist()])
+def parts_of(function: Callable[[Any], np.ndarray[Any, Any]], texts: Any) -> Any:
+    """Call a function that returns the parts of a text as a vector.
+
+    Args:
+        function: Takes one text, as it is given: ``str`` or ``bytes``.
+        texts: One text, or an array or ragged tensor of them.
+
+    Returns:
+        The parts of one text, as they are; those of several as a ragged tensor, which has an axis more.
+    """
+    if isinstance(texts, RaggedTensor):
+        return texts.with_flat_values(parts_of(function, texts.plain_values))
+    array = np.asarray(texts, object)
+    if not array.ndim:
+        return function(array.item())
+    rows = [function(text) for text in array.ravel().tolist()]
+    kind = (rows[0] if rows else function("")).dtype
+    ragged = RaggedTensor.from_rows([each.tolist() for each in rows], str if kind.kind == "U" else kind)
+    for size in reversed(array.shape[1:]):
+        ragged = RaggedTensor.from_uniform_row_length(ragged, size)
+    return ragged
 
 
 @operation
 def bytes_split(input: Text, name: str | None = None) -> Any:
     """Split texts into characters: what are bytes in TensorFlow are characters here."""
-    return _parts(list, input)
+    return parts_of(lambda text: np.array(list(_decoded(text)), str), input)
 
 
 @operation
@@ -351,6 +364,10 @@ def ngrams(
         return found
 
     if isinstance(data, RaggedTensor):
+        if data.ragged_rank > 1:
+            return data.with_values(
+                ngrams(data.values, widths, separator, pad_values, padding_width, preserve_short_sequences)
+            )
         return RaggedTensor.from_rows([joined(list(map(_decoded, row))) for row in data.lists()], str)
     texts = np.asarray(_each(str, data))
     if texts.ndim == 1:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from muster.compat.ops._operation import operation
-from muster.compat.ops._strings import Text, _each
+from muster.compat.ops._strings import Text, _each, parts_of
 from muster.data import RaggedTensor
 
 _OUTPUT = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
@@ -63,7 +63,7 @@ def unicode_split(
 ) -> Any:
     """Split texts into characters, ragged for several texts; they are bytes in other encodings than UTF-8."""
     read, write = _reader(input_encoding, errors, replacement_char), _writer(input_encoding)
-    return _parts(lambda text: _array([write(each) for each in read(text)]), input)
+    return parts_of(lambda text: _array([write(each) for each in read(text)]), input)
 
 
 @operation
@@ -77,7 +77,7 @@ def unicode_decode(
 ) -> Any:
     """Return the code points of the characters of texts: int32, ragged for several texts."""
     read = _reader(input_encoding, errors, replacement_char, replace_control_characters)
-    return _parts(lambda text: np.array(list(map(ord, read(text))), np.int32), input)
+    return parts_of(lambda text: np.array(list(map(ord, read(text))), np.int32), input)
 
 
 @operation
@@ -224,14 +224,6 @@ def _array(texts: list[Any]) -> Any:
     return np.array(texts, object if any(isinstance(each, bytes) for each in texts) else str)
 
 
-def _parts(function: Callable[[str | bytes], Any], input: Any) -> Any:
-    """Return the parts of one text as an array; those of several texts as a `RaggedTensor`."""
-    texts = np.asarray(input, object)
-    if not texts.ndim:
-        return function(texts.item())
-    return RaggedTensor.from_rows([function(text) for text in texts.ravel().tolist()])
-
-
 def _offsets(input: Any, encoding: str) -> Any:
     codec = _codec(encoding)
 
@@ -241,4 +233,4 @@ def _offsets(input: Any, encoding: str) -> Any:
         sizes = [len(each.encode(codec)) for each in read]
         return np.cumsum([0, *sizes[:-1]], dtype=np.int64)[: len(sizes)]
 
-    return _parts(begins, input)
+    return parts_of(begins, input)

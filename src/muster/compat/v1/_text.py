@@ -81,6 +81,8 @@ def split(
     Source: tensorflow/python/ops/ragged/ragged_string_ops.py, ``strings_split_v1``.
     """
     texts = source if input is None else input
-    rows: Any = _strings.split([texts] if np.ndim(texts) == 0 else texts, sep, maxsplit)
+    rows: Any = _strings.split(
+        np.asarray(texts, object).reshape(1) if np.ndim(texts) == 0 else texts, sep, maxsplit
+    )
     found: SparseTensor | RaggedTensor = rows.to_sparse() if result_type == "SparseTensor" else rows
     return found
