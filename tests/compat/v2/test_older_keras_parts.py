@@ -92,6 +92,34 @@ def test_recurrent_layers_of_cudnn():
         np.testing.assert_allclose(one(X), other(X))
 
 
+def test_recurrent_layers_of_tensorflow_1():
+    """Their gates are hard sigmoids; a GRU's reset gate is applied before the multiplication."""
+    layers = tf.compat.v1.keras.layers
+    for name in ("LSTM", "GRU", "LSTMCell", "GRUCell"):
+        older = getattr(layers, name)
+        assert isinstance(older(3), getattr(keras.layers, name)), name
+        assert older(3).get_config()["recurrent_activation"] == "hard_sigmoid", name
+        assert older.from_config(older(3).get_config()).get_config()["recurrent_activation"] == "hard_sigmoid"
+        assert older(3, "relu", "sigmoid").get_config()["activation"] == "relu", name
+    assert keras.Sequential([layers.GRU(4, input_shape=(None, 3))]).count_params() == 96
+    cell = layers.LSTM(1, kernel_initializer="ones", recurrent_initializer="zeros", unit_forget_bias=False)
+    # Of 2: the gates are 0.2 * 2 + 0.5, the new value is tanh(2).
+    np.testing.assert_allclose(cell(np.array([[[2.0]]])), [[0.9 * np.tanh(0.9 * np.tanh(2))]], rtol=1e-6)
+
+
+def test_layers_of_keras_2_configurations():
+    dense = keras.layers.deserialize({"class_name": "Dense", "config": {"units": 3, "name": "of_text"}})
+    assert (dense.units, dense.name) == (3, "of_text")
+    assert keras.layers.deserialize(keras.layers.serialize(dense)).name == "of_text"
+
+    class Mine(keras.layers.Layer):
+        pass
+
+    for custom in ("Mine", "Dense"):
+        made = keras.layers.deserialize({"class_name": custom, "config": {}}, {custom: Mine})
+        assert type(made) is Mine
+
+
 def test_means_of_arrays():
     metric = keras.metrics.MeanTensor()
     with pytest.raises(ValueError, match="no array yet"):

@@ -375,3 +375,19 @@ class RadialConstraint(keras.constraints.Constraint):  # type: ignore[misc]  # k
         rings = np.maximum(away[:, None], away).astype(int)  # 0 in the middle
         places = np.array([half - 1, *range(half if size % 2 else half + 1, 2 * half)])
         return keras.ops.convert_to_tensor(w)[places, places][rings]
+
+
+def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+    """Make a layer of its configuration, of which Keras 2 needs no more than class name and arguments.
+
+    Args:
+        config: ``{"class_name": ..., "config": ...}``, or what ``tf.keras.layers.serialize`` returned.
+        custom_objects: Classes and functions by the names that the configuration has for them.
+
+    Source: keras/layers/serialization.py of Keras 2.15, ``deserialize``.
+    """
+    name = config.get("class_name")
+    if "module" not in config and isinstance(name, str) and hasattr(keras.layers, name):
+        if keras.saving.get_registered_object(name, custom_objects) is None:
+            config = {"module": "keras.layers", "registered_name": None, **config}
+    return keras.layers.deserialize(config, custom_objects)

@@ -14,6 +14,7 @@ from muster.compat.v2._older_layers import LocallyConnected1D as LocallyConnecte
 from muster.compat.v2._older_layers import LocallyConnected2D as LocallyConnected2D
 from muster.compat.v2._older_layers import RandomFourierFeatures as _RandomFourierFeatures
 from muster.compat.v2._older_layers import ThresholdedReLU as ThresholdedReLU
+from muster.compat.v2._older_layers import deserialize as deserialize
 from muster.compat.v2._random_sizes import RandomHeight as RandomHeight
 from muster.compat.v2._random_sizes import RandomWidth as RandomWidth
 from muster.compat.v2._saved_layer import TFSMLayer as TFSMLayer

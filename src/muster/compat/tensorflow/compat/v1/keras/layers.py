@@ -1,9 +1,13 @@
-"""``tf.compat.v1.keras.layers``: the names of ``tf.keras.layers``, and layers by cuDNN."""
+"""``tf.compat.v1.keras.layers``: the names of ``tf.keras.layers``, and recurrent layers of TensorFlow 1."""
 
 from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.tensorflow.keras import layers as _layers
+from muster.compat.v1._keras_recurrent import GRU as GRU
+from muster.compat.v1._keras_recurrent import LSTM as LSTM
+from muster.compat.v1._keras_recurrent import GRUCell as GRUCell
+from muster.compat.v1._keras_recurrent import LSTMCell as LSTMCell
 from muster.compat.v2._older_layers import CuDNNGRU as CuDNNGRU
 from muster.compat.v2._older_layers import CuDNNLSTM as CuDNNLSTM
 
