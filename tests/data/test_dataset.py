@@ -132,3 +132,13 @@ def test_importing_does_not_import_jax() -> None:
         "list(Dataset.range(5).shuffle(5).batch(2).repeat(2).prefetch(1)); assert 'jax' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_which_datasets_are_the_same_in_each_pass():
+    data = Dataset.range(6)
+    same = [data, data.map(lambda x: x + 1).batch(2), data.filter(lambda x: x > 2), data.concatenate(data)]
+    others = [
+        *(data.shuffle(6), data.map(str), data.filter(lambda x: bool(x > 2)), data.window(2)),
+        *(data.flat_map(lambda x: data), Dataset.from_generator(lambda: [1], output_types=np.int64)),
+    ]
+    assert [each.is_constant for each in (*same, *others)] == [True] * len(same) + [False] * len(others)

@@ -395,6 +395,14 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         return self._node.element_spec
 
     @property
+    def is_constant(self) -> bool:
+        """Whether every pass has the same elements in the same order, as far as muster can know.
+
+        False if they are shuffled, come from a generator, or are made by a function that runs in Python.
+        """
+        return self._node.is_constant
+
+    @property
     def output_types(self) -> Any:
         """Structure of the dtypes of one element, as TensorFlow 1 names it."""
         return map_leaves(lambda spec: spec.dtype, self.element_spec)

@@ -243,6 +243,54 @@ def test_a_long_loop_over_a_dataset_runs_on_values(caplog):
     assert "because of the loop over a dataset in `for x in dataset:`" in record.message
 
 
+def test_a_loop_over_a_dataset_reads_it_in_every_call():
+    data = {
+        "shuffled": tf.data.Dataset.range(6).shuffle(6, seed=3),
+        "drawn": tf.data.Dataset.range(6).map(lambda x: x + tf.random.uniform((), 0, 1 << 20, tf.int64)),
+        "generated": tf.data.Dataset.from_generator(
+            lambda: iter(np.random.default_rng().random(6)), output_signature=tf.TensorSpec((), tf.float64)
+        ),
+        "the same": tf.data.Dataset.range(6).map(lambda x: x + 1).batch(2),
+    }
+    for name, dataset in data.items():
+
+        @tf.function
+        def first(dataset=dataset):
+            seen = [x for x in dataset]
+            return tf.stack(seen)
+
+        found = {first().numpy().tobytes() for _ in range(8)}
+        assert (len(found) == 1) == (name == "the same"), name
+        assert first.has_run_uncompiled == (name != "the same"), name
+
+
+def test_a_loop_over_a_distributed_dataset_of_elsewhere(caplog):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    numbers = tf.data.Dataset.range(8).map(lambda x: tf.cast(x, tf.float32)).batch(4)
+    dataset = strategy.experimental_distribute_dataset(numbers)
+    with strategy.scope():
+        total = tf.Variable(0.0, aggregation=tf.VariableAggregation.SUM)
+
+    @tf.function
+    def epoch():
+        steps = 0
+        for x in dataset:
+            strategy.run(lambda part: total.assign_add(tf.reduce_sum(part)), args=(x,))
+            steps += 1
+        return steps
+
+    @tf.function
+    def two_epochs():
+        return epoch() + epoch()
+
+    with caplog.at_level(logging.WARNING, "muster"):
+        assert int(epoch()) == 2
+        assert total.numpy() == 28
+        assert int(two_epochs()) == 4
+    assert total.numpy() == 84
+    assert not caplog.records
+
+
 def test_the_next_element_of_a_plain_dataset():
     @tf.function
     def double(iterator):

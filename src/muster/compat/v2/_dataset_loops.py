@@ -1,7 +1,8 @@
 """Loops over a dataset in the code of a ``tf.function``, as in ``for batch in dataset``.
 
-TensorFlow compiles the loop's body once. Here a trace goes through the elements one by one, which is well
-for a few, and never ends for those of an epoch: for these the function runs uncompiled, on values.
+TensorFlow compiles the loop's body once, and reads the dataset anew in every call. Here a trace goes through
+the elements one by one, and they become constants of the program. That is well for a few that are always the
+same. If they are many, or shuffled, the function runs uncompiled, on values.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ _IN_FUNCTION: ContextVar[bool] = ContextVar("muster_tensorflow_function_is_trace
 
 
 class LongLoopError(NeedsValuesError):
-    """A loop over a dataset is too long to be traced element by element."""
+    """A loop over a dataset cannot be traced element by element: it is too long, or differs in each pass."""
 
 
 @contextlib.contextmanager
@@ -38,7 +39,8 @@ def refusing(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Wrap ``Dataset.__iter__``.
 
     Raises:
-        LongLoopError: A function is traced, and the dataset has too many elements, or nobody knows how many.
+        LongLoopError: A function is traced, and the dataset has too many elements, nobody knows how many,
+            or others in the next pass.
     """
 
     @functools.wraps(original)
@@ -49,6 +51,10 @@ def refusing(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if not _is_short(self):
             raise LongLoopError(f"A loop over more than {_MOST} elements of a dataset cannot be compiled.")
         with jax.ensure_compile_time_eval():  # what the dataset computes is no part of the function
+            if not self.is_constant:
+                raise LongLoopError(
+                    "A loop over a dataset with other elements in each pass cannot be compiled."
+                )
             return iter(list(original(self)))
 
     return iterate

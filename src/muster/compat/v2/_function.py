@@ -26,8 +26,8 @@ from muster.compat.v2._deferred import is_waiting
 from muster.compat.v2._extension_type import ExtensionType
 from muster.data import DatasetIterator, GetNext, TensorSpec
 from muster.distribute import Strategy
+from muster.distribute.functions import CapturedDatasetError, as_traced, fitted
 from muster.distribute.functions import Function as CompiledFunction
-from muster.distribute.functions import as_traced, fitted
 from muster.program.variables import current_scope, is_stateless
 
 _log = logging.getLogger(__name__)
@@ -78,11 +78,11 @@ class Function(CompiledFunction):
     """A `muster.function` that also takes code with Python's ``if`` and ``while`` on tensors.
 
     TensorFlow rewrites such code (AutoGraph), and muster does not. Once a call finds that Python needs the
-    value of a tensor, or comes to a long loop over a dataset, it and all further calls run the code
-    uncompiled, on values. The results are the same, but it takes longer, so a warning names the line. One
-    that another function calls becomes a branch of the program, if all that it does is to compute. Calls
-    with text always run uncompiled, and so do those with an iterator over a plain dataset, where it is better
-    to pass its batches.
+    value of a tensor, or comes to a loop over a dataset that is long or differs in each pass, it and all
+    further calls run the code uncompiled, on values. The results are the same, but it takes longer, so a
+    warning names the line. One that another function calls becomes a branch of the program, if all that it
+    does is to compute. Calls with text always run uncompiled, and so do those with an iterator over a plain
+    dataset, where it is better to pass its batches.
 
     Source: tensorflow/python/eager/polymorphic_function/polymorphic_function.py, ``Function``.
     """
@@ -118,6 +118,13 @@ class Function(CompiledFunction):
             try:
                 with long_loops_refused():
                     return super().__call__(*args, **kwargs)
+            except CapturedDatasetError:
+                if current_scope() is not None:
+                    raise
+                self._uncompiled = (
+                    True  # strategy.run in the loop compiles, as where a dataset is an argument
+                )
+                return self._run_uncompiled(args, kwargs)
             except _PYTHON_NEEDS_A_VALUE as exc:
                 if current_scope() is not None:
                     if isinstance(exc, LongLoopError):

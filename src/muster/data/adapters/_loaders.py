@@ -167,6 +167,8 @@ class LoadedBatches(Node):
         source: What the user gave, for messages; its length is taken as the number of batches.
     """
 
+    is_constant = False
+
     def __init__(self, open_pass: Callable[[], Iterable[Any]], source: Any) -> None:
         self._name = "a function" if callable(source) else type(source).__name__
         super().__init__(label=f"from_loader({self._name})")

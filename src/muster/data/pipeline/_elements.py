@@ -49,6 +49,10 @@ class Map(Ordering):
         return self.source.uniform and self._traced_spec is not None
 
     @cached_property
+    def is_constant(self) -> bool:
+        return super().is_constant and self._traced_spec is not None
+
+    @cached_property
     def element_spec(self) -> Any:
         """Structure of `TensorSpec` of a result.
 
@@ -118,6 +122,10 @@ class Filter(_Chosen):
     def __init__(self, source: Node, predicate: Callable[..., Any]):
         super().__init__(source)
         self._predicate = MapFunction(predicate, "filter")
+
+    @cached_property
+    def is_constant(self) -> bool:
+        return super().is_constant and self._predicate.output_spec(self.element_spec) is not None
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return _FilterStream(self.inputs[0], self._predicate, run, epoch)

@@ -41,6 +41,8 @@ class Interleave(Node):
         block_length: The number of elements of a turn.
     """
 
+    is_constant = False
+
     def __init__(self, source: Node, function: Callable[..., Node], cycle_length: int, block_length: int):
         label = "flat_map()" if cycle_length == 1 else f"interleave({cycle_length}, {block_length})"
         super().__init__(source, label=label)

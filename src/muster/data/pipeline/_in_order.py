@@ -36,6 +36,8 @@ class InOrder(Node):
         order: Seeds the random numbers.
     """
 
+    is_constant = False
+
     def __init__(
         self,
         label: str,

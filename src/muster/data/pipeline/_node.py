@@ -174,6 +174,11 @@ class Node(ABC):
         return list(found)
 
     @cached_property
+    def is_constant(self) -> bool:
+        """Whether all passes have the same elements: nothing is random, and no function runs in Python."""
+        return not self.random_orders and all(node.is_constant for node in self.inputs)
+
+    @cached_property
     def ahead(self) -> int:
         """The number of elements to compute ahead of the reader."""
         return max((node.ahead for node in self.inputs), default=0)

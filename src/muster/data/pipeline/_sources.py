@@ -173,6 +173,7 @@ class GeneratorSource(Node):
     """The elements of a Python generator, which is called again for each pass."""
 
     cardinality = UNKNOWN
+    is_constant = False
 
     def __init__(self, function: Callable[..., Iterable[Any]], args: tuple[Any, ...], spec: Any):
         """Check the arguments.

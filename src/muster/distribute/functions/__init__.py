@@ -6,3 +6,4 @@ from muster.distribute.functions._concrete_function import as_spec as as_spec
 from muster.distribute.functions._concrete_function import fitted as fitted
 from muster.distribute.functions._function import Function as Function
 from muster.distribute.functions._function import as_traced as as_traced
+from muster.distribute.input._distributed_dataset import CapturedDatasetError as CapturedDatasetError

@@ -30,6 +30,10 @@ class CapturedIteratorError(TraceError):
         self.iterator = iterator
 
 
+class CapturedDatasetError(TraceError):
+    """A function that is being traced goes through a dataset that is none of its arguments."""
+
+
 class DistributedDataset:
     """A dataset whose batches are divided among a strategy's replicas; every iteration is a new pass.
 
@@ -72,7 +76,10 @@ class DistributedDataset:
         Args:
             seed: The seed of shuffles without one, the same on all workers; None for a new one each time.
         """
-        refuse_in_program("A loop over a dataset", "Give the function the dataset as an argument")
+        try:
+            refuse_in_program("A loop over a dataset", "Give the function the dataset as an argument")
+        except TraceError as exc:
+            raise CapturedDatasetError(str(exc)) from None
         return DistributedIterator(self._batches, self._batches.steps(seed))
 
     def worker_batches(self, seed: int) -> "DistributedIterator":
