@@ -27,6 +27,7 @@ def no_flags():
     yield
     for name in set(flags.FLAGS) - set(saved[0]):
         delattr(flags.FLAGS, name)
+    flags.FLAGS.__dict__["__flags"].update(saved[0])
     if saved[1]:
         flags.FLAGS.mark_as_parsed()
 
@@ -47,6 +48,15 @@ def test_a_flag_that_is_read_before_parses_the_command_line(monkeypatch, no_flag
     assert "early_steps" not in list(FLAGS)
     with pytest.raises(AttributeError, match="early_steps"):
         getattr(FLAGS, "early_steps")  # noqa: B009
+
+
+def test_a_program_defines_a_flag_that_absl_has_for_its_log(monkeypatch, no_flags):
+    monkeypatch.setattr(sys, "argv", ["program"])
+    tf1.flags.DEFINE_string("log_dir", "summaries", "Where summaries go.")
+    assert tf1.flags.FLAGS.log_dir == "summaries"
+    tf1.flags.DEFINE_string("mine", "once", "Mine.")
+    with pytest.raises(flags.DuplicateFlagError):
+        tf1.flags.DEFINE_string("mine", "twice", "Mine.")
 
 
 def test_looking_for_a_flag_that_nobody_defined_parses_nothing(monkeypatch, no_flags):

@@ -1,5 +1,6 @@
 """``tf.function`` of code that branches on tensors."""
 
+import functools
 import logging
 
 import jax
@@ -9,6 +10,7 @@ import pytest
 import muster
 import muster.compat.tensorflow as tf
 from muster import keras
+from muster.compat.v2._dataset_loops import DatasetLoopError
 
 
 def test_code_without_branches_is_compiled(caplog):
@@ -262,6 +264,27 @@ def test_a_loop_over_a_dataset_reads_it_in_every_call():
         found = {first().numpy().tobytes() for _ in range(8)}
         assert (len(found) == 1) == (name == "the same"), name
         assert first.has_run_uncompiled == (name != "the same"), name
+
+
+def test_code_of_replicas_reads_a_dataset_in_every_call():
+    dataset = tf.data.Dataset.range(1000).shuffle(1000).batch(2)
+
+    def draw():
+        return next(iter(dataset))
+
+    @tf.function
+    def drawn():
+        return tf.distribute.get_strategy().run(draw)
+
+    with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
+        for call in (drawn, functools.partial(tf.distribute.get_strategy().run, draw)):
+            assert len({call().numpy().tobytes() for _ in range(4)}) > 1
+    # More replicas run compiled, and would have the same elements each time.
+    two = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    with pytest.raises(DatasetLoopError, match="Read the dataset outside"):
+        two.run(draw)
+    same = tf.data.Dataset.range(2)
+    assert two.experimental_local_results(two.run(lambda: next(iter(same)) + 1))[1] == 1
 
 
 def test_a_loop_over_a_distributed_dataset_of_elsewhere(caplog):

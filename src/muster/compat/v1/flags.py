@@ -86,6 +86,12 @@ def flag(name: str) -> Any:
 def _renaming(define: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(define)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return define(*args, **{_NEW_NAMES.get(key, key): value for key, value in kwargs.items()})
+        options = {_NEW_NAMES.get(key, key): value for key, value in kwargs.items()}
+        known = importlib.import_module("absl.flags").FLAGS
+        name = args[0] if args else options.get("name")
+        if name in known and known[name] in known.flags_by_module_dict().get("absl.logging", ()):
+            # Such as `log_dir`, which programs define that are older than absl's.
+            options.setdefault("allow_override", True)
+        return define(*args, **options)
 
     return call

@@ -1,59 +1,45 @@
-"""Loops over a dataset in the code of a ``tf.function``, as in ``for batch in dataset``.
+"""Loops over a dataset, ``for batch in dataset``, in the code of a ``tf.function`` or of ``strategy.run``.
 
 TensorFlow compiles the loop's body once, and reads the dataset anew in every call. Here a trace goes through
 the elements one by one, and they become constants of the program. That is well for a few that are always the
-same. If they are many, or shuffled, the function runs uncompiled, on values.
+same. If they are many, or shuffled, the code runs uncompiled, on values, or cannot run.
 """
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 import jax
 
 from muster.compat.ops._needs_values import NeedsValuesError
+from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
 
 _MOST = 16  # elements that a trace goes through
 
-_IN_FUNCTION: ContextVar[bool] = ContextVar("muster_tensorflow_function_is_traced", default=False)
 
-
-class LongLoopError(NeedsValuesError):
+class DatasetLoopError(NeedsValuesError):
     """A loop over a dataset cannot be traced element by element: it is too long, or differs in each pass."""
-
-
-@contextlib.contextmanager
-def long_loops_refused() -> Iterator[None]:
-    """Refuse long loops over datasets in what is traced meanwhile; not in code of replicas."""
-    token = _IN_FUNCTION.set(True)
-    try:
-        yield
-    finally:
-        _IN_FUNCTION.reset(token)
 
 
 def refusing(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Wrap ``Dataset.__iter__``.
 
     Raises:
-        LongLoopError: A function is traced, and the dataset has too many elements, nobody knows how many,
+        DatasetLoopError: A function is traced, and the dataset has too many elements, nobody knows how many,
             or others in the next pass.
     """
 
     @functools.wraps(original)
     def iterate(self: Any) -> Any:
-        scope = current_scope() if _IN_FUNCTION.get() else None
-        if scope is None or scope.replicas is not None:
+        if type(current_scope()) is not FunctionScope:  # nothing is traced, or a model_fn
             return original(self)
-        if not _is_short(self):
-            raise LongLoopError(f"A loop over more than {_MOST} elements of a dataset cannot be compiled.")
         with jax.ensure_compile_time_eval():  # what the dataset computes is no part of the function
-            if not self.is_constant:
-                raise LongLoopError(
-                    "A loop over a dataset with other elements in each pass cannot be compiled."
+            if not _is_short(self) or not self.is_constant:
+                raise DatasetLoopError(
+                    f"A loop over a dataset is compiled for up to {_MOST} elements that are the same in each "
+                    "pass; it would give the same ones in every call. Read the dataset outside of the "
+                    "compiled code, and pass it the batches."
                 )
             return iter(list(original(self)))
 

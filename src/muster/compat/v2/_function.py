@@ -21,7 +21,7 @@ from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._patched_classes import NoNumbersError
 from muster.compat.ops._rewritten_branches import rewrite
 from muster.compat.ops._rounds import noting_loops
-from muster.compat.v2._dataset_loops import LongLoopError, long_loops_refused
+from muster.compat.v2._dataset_loops import DatasetLoopError
 from muster.compat.v2._deferred import is_waiting
 from muster.compat.v2._extension_type import ExtensionType
 from muster.data import DatasetIterator, GetNext, TensorSpec
@@ -116,8 +116,7 @@ class Function(CompiledFunction):
         failed: Exception | None = None
         with noting_loops() as loops:
             try:
-                with long_loops_refused():
-                    return super().__call__(*args, **kwargs)
+                return super().__call__(*args, **kwargs)
             except CapturedDatasetError:
                 if current_scope() is not None:
                     raise
@@ -127,11 +126,11 @@ class Function(CompiledFunction):
                 return self._run_uncompiled(args, kwargs)
             except _PYTHON_NEEDS_A_VALUE as exc:
                 if current_scope() is not None:
-                    if isinstance(exc, LongLoopError):
+                    if isinstance(exc, DatasetLoopError):
                         raise
                     # If it raises, the outermost function runs on values, and calls this one again.
                     return both_ways(self.python_function, args, kwargs, exc, so_far)
-                why = _IN_A_LOOP if isinstance(exc, LongLoopError) else _IN_A_BRANCH
+                why = _IN_A_LOOP if isinstance(exc, DatasetLoopError) else _IN_A_BRANCH
                 place = place_of(exc)
             except (TypeError, ValueError) as exc:
                 if current_scope() is not None or is_stateless() or not loops:
