@@ -27,6 +27,9 @@ demo: $(VENV)/run.stamp  ## train on real data and print the accuracy reached
 # Several at a time, but for those that are marked "alone".
 SEVERAL := --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
+# Tests start thousands of processes, each of which would compile the sources where no bytecode is kept.
+test test-fast soak: export PYTHONDONTWRITEBYTECODE :=
+
 test: test-fast  ## run all tests
 	$(BIN)/pytest -m 'processes and not soak and not alone' $(SEVERAL)
 	$(BIN)/pytest -m 'alone and not soak'
