@@ -63,3 +63,13 @@ def test_weights_of_a_model_that_was_not_called_are_none(tmp_path: Path) -> None
     model = _Plain()
     model.save_weights(tmp_path / "easy")
     assert not model.built
+
+
+def test_operations_of_a_model_in_an_h5_file(tmp_path: Path) -> None:
+    inputs = [tf.keras.Input((3,)), tf.keras.Input((3,))]
+    x = tf.keras.layers.Dense(3)(inputs[0] + inputs[1])
+    model = tf.keras.Model(inputs, tf.nn.relu(x * 2.0 - inputs[1]) / tf.reduce_max(inputs[0]))
+    model.save(str(tmp_path / "model.h5"))
+    loaded = tf.keras.models.load_model(str(tmp_path / "model.h5"))
+    arrays = list(np.random.default_rng(0).random((2, 4, 3), np.float32))
+    np.testing.assert_array_equal(loaded.predict(arrays, verbose=0), model.predict(arrays, verbose=0))

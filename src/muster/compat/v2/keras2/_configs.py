@@ -2,7 +2,8 @@
 
 A class without a ``get_config`` of its own is made again with what its ``__init__`` takes: Keras 3 gives it
 ``trainable`` and ``dtype``, too. A layer whose ``build`` takes more than a shape finds the shape under
-``input_shape``, beside what Keras 3 notes.
+``input_shape``, beside what Keras 3 notes. An operation of a model, such as the ``Add`` of ``x + y``, is
+written into an h5 file with its module: Keras 3 takes it for a layer of the same name when it reads the file.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_configs.py`` fails when what is used here changes.
 """
 
@@ -55,9 +56,23 @@ def _by_shapes(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], Non
     return build_from_config
 
 
+def _with_modules_of_operations(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Wrap the ``serialize_keras_object`` of h5 files."""
+
+    @functools.wraps(original)
+    def serialize_keras_object(instance: Any) -> Any:
+        if isinstance(instance, keras.Operation) and not isinstance(instance, keras.Layer):
+            return keras.saving.serialize_keras_object(instance)
+        return original(instance)
+
+    return serialize_keras_object
+
+
 def patch() -> None:
     """Give Keras' layers these configs."""
     layer = keras.layers.Layer
     layer.get_config = _of_what_init_takes(layer.get_config)
     layer.get_build_config = _with_shape(layer.get_build_config)
     layer.build_from_config = _by_shapes(layer.build_from_config)
+    of_h5_files = keras.src.legacy.saving.serialization
+    of_h5_files.serialize_keras_object = _with_modules_of_operations(of_h5_files.serialize_keras_object)
