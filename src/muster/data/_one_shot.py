@@ -169,11 +169,15 @@ _DRAWN: ContextVar[dict[int, tuple[Any, Callable[[], NextValue]]] | None] = Cont
 
 
 @contextmanager
-def noting_draws() -> Iterator[None]:
-    """Let `as_dataset` know, in a ``with`` block, which arrays of an input_fn are random numbers."""
-    token = _DRAWN.set({})
+def noting_draws() -> Iterator[Mapping[int, Any]]:
+    """Let `as_dataset` know, in a ``with`` block, which arrays of an input_fn are random numbers.
+
+    It yields what is noted of them, by their ids: empty where nothing is drawn.
+    """
+    noted: dict[int, tuple[Any, Callable[[], NextValue]]] = {}
+    token = _DRAWN.set(noted)
     try:
-        yield
+        yield noted
     finally:
         _DRAWN.reset(token)
 

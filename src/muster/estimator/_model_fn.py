@@ -3,12 +3,22 @@
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
+
+import jax
 
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
-from muster.data import as_dataset, noting_draws
+from muster.data import (
+    Dataset,
+    NextValue,
+    TensorSpec,
+    as_arrays,
+    as_dataset,
+    dataset_of_batches,
+    noting_draws,
+)
 from muster.distribute import InputContext
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -155,11 +165,39 @@ def call_input_fn(
             f"input_fn ({input_fn}) has following not expected args: {unknown}. It is called with those of "
             f"{', '.join(given)} that it names. Bind others: lambda: input_fn(...)."
         )
-    with no_stop_iteration("The input_fn", DatasetError), noting_draws():
+
+    def call() -> Any:
         returned = input_fn(**{name: value for name, value in given.items() if name in names})
         while inspect.isroutine(returned):  # of programs that make input functions
             returned = returned()
+        return returned
+
+    with no_stop_iteration("The input_fn", DatasetError), noting_draws() as drawn:
+        returned = call()
+        if drawn and dataset_of_batches(returned) is None and not _of_iterators(returned):
+            return _called_for_each_batch(call, returned)
         return as_dataset(returned)
+
+
+def _of_iterators(returned: Any) -> bool:
+    """Return whether there are values of TensorFlow 1's iterators in what an input_fn returned."""
+    return any(isinstance(leaf, NextValue) for leaf in jax.tree.leaves(returned))
+
+
+def _called_for_each_batch(call: Callable[[], Any], first: Any) -> Dataset:
+    """Return a dataset that calls an input_fn for each batch: what it computes of random numbers is new.
+
+    TensorFlow runs a graph of the input_fn's operations in each step.
+    """
+
+    def batches() -> Iterator[Any]:
+        while True:
+            yield as_arrays(call())
+
+    def spec_of(leaf: Any) -> TensorSpec:
+        return TensorSpec(leaf.shape, leaf.dtype)
+
+    return Dataset.from_generator(batches, output_signature=jax.tree.map(spec_of, as_arrays(first)))
 
 
 def _required(function: Callable[..., Any]) -> list[str]:

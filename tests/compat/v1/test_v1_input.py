@@ -212,3 +212,13 @@ def test_random_numbers_of_an_input_fn_are_new_in_each_batch() -> None:
     assert first[0].tolist() != second[0].tolist()
     assert first[1].tolist() == second[1].tolist() == [1, 2]
     assert isinstance(batches(lambda: np.float32([1])), np.ndarray)
+
+    def computed() -> Any:
+        x = tf.random.uniform([3])
+        return {"x": tf.slice(x, [0], [2]), "parts": [x + 1, tf.constant([2])]}, x * 2
+
+    (one, twice), (other, _) = batches(computed).take(2)
+    assert one["x"].tolist() != other["x"].tolist()
+    np.testing.assert_allclose(twice[:2], one["x"] * 2)
+    np.testing.assert_allclose(one["parts"][0], twice / 2 + 1)
+    assert one["parts"][1].tolist() == [2]
