@@ -110,3 +110,17 @@ def test_a_single_array_is_not_concatenated() -> None:
 
 def test_arrays_of_several_dtypes_are_concatenated_as_jax_does() -> None:
     assert tf.concat([tf.constant([1]), tf.constant([1.5])], 0).dtype == np.float32
+
+
+def test_arrays_of_functions_of_datasets_that_run_in_python():
+    def checked(x):
+        x.shape.assert_is_compatible_with([None, 3])
+        assert x.get_shape().as_list() == [2, 3]
+        x += 1
+        return x
+
+    drawn = tf.data.Dataset.range(2).map(lambda x: tf.random.uniform((2, 3)) * 0 + tf.cast(x, tf.float32))
+    texts = tf.data.Dataset.from_tensors("a").map(lambda text: tf.constant([[len(text.numpy())] * 3] * 2))
+    (batch,) = drawn.map(lambda x: tf.random.uniform(()) * 0 + x).map(checked).batch(2)
+    assert batch[:, 0, 0].numpy().tolist() == [1, 2]
+    assert next(iter(texts.map(checked))).numpy().tolist() == [[2] * 3] * 2

@@ -85,3 +85,17 @@ def test_recurrent_layers_are_built_with_an_input_shape():
         layer.build(input_shape=(None, None, 5))
         assert layer.built
         assert layer.weights[0].shape[0] == 5
+
+
+def test_layers_take_weights():
+    kernel, bias = np.arange(6, dtype=np.float32).reshape(3, 2), np.ones(2, np.float32)
+    dense = tf.keras.layers.Dense(2, weights=[kernel, bias])
+    np.testing.assert_array_equal(dense(np.eye(3, dtype=np.float32)), kernel + 1)
+    first = tf.keras.layers.Conv2D(2, 1, input_shape=(4, 4, 3), weights=(kernel[None, None], bias))
+    model = tf.keras.Sequential([first, tf.keras.layers.Flatten()])
+    np.testing.assert_array_equal(model.get_weights()[0][0, 0], kernel)
+    copy = tf.keras.models.clone_model(model)
+    copy.set_weights([2 * each for each in model.get_weights()])
+    np.testing.assert_array_equal(copy.get_weights()[0][0, 0], 2 * kernel)
+    with pytest.raises(ValueError, match="weights"):
+        tf.keras.layers.Dense(3, weights=[kernel])(np.eye(3, dtype=np.float32))

@@ -229,9 +229,9 @@ def as_tensor(value: Any) -> Any:
 
 def as_host_tensor(value: Any) -> Any:
     """Return a NumPy array, or a text, with TensorFlow's methods; in the host's memory."""
-    if isinstance(value, np.ndarray | np.generic):
-        return np.asarray(value).view(HostTensor)
-    return as_tensor(value)
+    if isinstance(value, str | bytes):  # NumPy's are of its numbers' class
+        return _as_text(value)
+    return np.asarray(value).view(HostTensor) if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _mapped(value: Any, leaf: Callable[[Any], Any] = as_tensor) -> Any:
@@ -255,17 +255,8 @@ def shown_elements(elements: list[Any]) -> list[Any]:
 
 
 def shown_argument(element: Any) -> Any:
-    """Return an element as the function of a dataset sees it: text with TensorFlow's methods.
-
-    So are arrays that cannot be written to, such as batches, of which ``+=`` then makes another array.
-    """
-    return _mapped(element, _as_argument)
-
-
-def _as_argument(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.ndim and not value.flags.writeable:
-        return value.view(HostTensor)
-    return _as_text(value)
+    """Return an element as the function of a dataset sees it: text and arrays with TensorFlow's methods."""
+    return _mapped(element, as_host_tensor)
 
 
 def show_results(*modules: ModuleType) -> None:
@@ -278,10 +269,7 @@ def show_results(*modules: ModuleType) -> None:
 
 @functools.cache
 def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """Let an operation return what eager code sees: arrays and texts with TensorFlow's methods.
-
-    In functions of datasets its arrays have them if one that it takes has them.
-    """
+    """Let an operation return what eager code sees: arrays and texts with TensorFlow's methods."""
 
     # Those of TensorFlow 1 call others, which know what stands for a value of a step's batch.
     left = HostValue if operation.__module__ == _OF_VERSION_1 else ()
@@ -291,8 +279,7 @@ def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
         given = (*args, *options.values())
         if any(isinstance(value, NextValue) and not isinstance(value, left) for value in given):
             return compute_for_next(call, args, options)
-        result = operation(*args, **options)
-        result = _with_methods(result) if HostTensor in map(type, args) else shown_result(result)
+        result = shown_result(operation(*args, **options))
         if operation.__module__ == _DRAWING:
             note_draw(result, lambda: _drawn_anew(call, args, options))
         return result
@@ -321,13 +308,9 @@ def shown_decoded(operation: Callable[..., Any]) -> Callable[..., Any]:
             return compute_for_next(call, args, options)
         if operation not in _TAKE_PLACEHOLDERS and any(isinstance(value, Placeholder) for value in given):
             return operation(*args, **options) if left else compute_on_host(operation, args, options)
-        return _with_methods(operation(*args, **options))
+        return shown_result(operation(*args, **options))
 
     return call
-
-
-def _with_methods(result: Any) -> Any:
-    return _mapped(result, as_host_tensor) if in_dataset_function() else shown_result(result)
 
 
 def shown_result(result: Any) -> Any:
@@ -336,7 +319,7 @@ def shown_result(result: Any) -> Any:
         return result
     if not is_inside():
         return _mapped(result)
-    return _mapped(result, _as_text if in_dataset_function() else _as_constant)
+    return _mapped(result, as_host_tensor if in_dataset_function() else _as_constant)
 
 
 def _as_constant(value: Any) -> Any:

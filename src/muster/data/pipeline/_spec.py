@@ -205,7 +205,9 @@ def as_leaf(value: Any, copy: bool = True) -> Any:
         copy: Whether to copy an array: user code may reuse its buffer.
     """
     if isinstance(value, np.ndarray):
-        return value[()] if value.ndim == 0 else (value.copy() if copy else value)
+        if value.ndim == 0:
+            return np.asarray(value)[()]  # a single value of NumPy's own class
+        return value.copy() if copy else value
     if isinstance(value, str | bytes) and type(value) not in (np.str_, np.bytes_):
         return str(value) if isinstance(value, str) else bytes(value)
     if isinstance(value, np.generic):

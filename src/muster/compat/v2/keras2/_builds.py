@@ -5,6 +5,8 @@ create no `tf.Variable` of them. In Keras 2 it is code outside of the graph.
 
 ``build`` of recurrent layers takes ``input_shape`` by that name.
 
+A layer takes ``weights=``, which it has once it is built.
+
 A layer that has not called Keras' constructor is one that has not been built: it can be saved.
 
 `patch` is called when `muster.compat.tensorflow` is imported.
@@ -65,7 +67,29 @@ def _eagerly(build: Callable[..., None]) -> Callable[..., None]:
     return built
 
 
+def _with_weights(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Layer.__init__``."""
+
+    @functools.wraps(original)
+    def init(self: Any, *, weights: Any = None, **kwargs: Any) -> None:
+        original(self, **kwargs)
+        if weights is not None:
+            self.build = _then_setting(self, self.build, weights)
+
+    return init
+
+
+def _then_setting(layer: Any, build: Callable[..., None], weights: Any) -> Callable[..., None]:
+    @functools.wraps(build)
+    def built(*args: Any, **kwargs: Any) -> None:
+        build(*args, **kwargs)
+        layer.set_weights(weights)
+
+    return built
+
+
 def patch() -> None:
     """Let layers be built eagerly, and be saved and made again without Keras' constructor."""
     keras.Layer.__new__ = _creating(keras.Layer.__new__)
+    keras.Layer.__init__ = _with_weights(keras.Layer.__init__)
     keras.Layer.built, keras.Layer._build_shapes_dict = False, None
