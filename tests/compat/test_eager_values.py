@@ -118,6 +118,18 @@ def test_functions_of_datasets_compute_in_numpy():
     assert issubclass(seen[0][1], np.ndarray)
 
 
+def test_lists_beside_arrays_of_datasets_are_of_their_type():
+    def in_python(text, pixels, numbers):
+        assert pixels.shape.rank == 1
+        assert tf.cast(len(text.numpy()), tf.float32).shape.rank == 0
+        return pixels * [2, 2], [1, 1] + pixels, numbers * [0.5, 0.5], numbers - [1, 2], pixels / [2, 2]
+
+    parts = (["abc"], np.uint8([[3, 4]]), np.float32([[1, 2]]))
+    [element] = tf.data.Dataset.from_tensor_slices(parts).map(in_python)
+    assert [str(np.asarray(each).dtype) for each in element[:4]] == ["uint8", "uint8", "float32", "float32"]
+    assert np.asarray(element[1]).tolist() == [4, 5]
+
+
 def test_traced_values_have_shapes_and_no_numbers():
     shapes = []
 

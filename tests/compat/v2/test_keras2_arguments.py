@@ -125,3 +125,15 @@ def test_category_encoding_takes_the_older_name_of_its_size():
     layer = tf.keras.layers.CategoryEncoding(max_tokens=3, output_mode="one_hot")
     assert layer(tf.constant([2, 0])).numpy().tolist() == [[0, 0, 1], [1, 0, 0]]
     assert layer.get_config()["num_tokens"] == 3
+
+
+def test_constants_beside_traced_values():
+    a, b = tf.keras.Input((3,)), tf.keras.Input((3,))
+    net = tf.keras.Model([a, b], tf.keras.layers.Add()([a, b]))
+
+    @tf.function
+    def call(x):
+        constant = tf.ones((tf.shape(x)[0], 3))
+        return tf.keras.layers.Concatenate()([net([constant, x]), constant])
+
+    assert np.asarray(call(np.full((2, 3), 2, np.float32))).tolist() == [[3, 3, 3, 1, 1, 1]] * 2

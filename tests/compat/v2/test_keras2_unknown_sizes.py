@@ -112,3 +112,14 @@ def test_rows_become_groups_and_shapes_have_the_size_of_the_batch():
     model = tf.keras.Model([rows, labels, outputs], [groups, counted])
     found = model([np.ones((6, 4)), np.ones((6, 2)), np.ones((6, 5, 1))])
     assert [each.shape for each in found] == [(2, 3, 4), (6, 1)]
+
+
+def test_the_smaller_of_a_size_and_a_number():
+    images = tf.keras.Input((2, 2, 3))
+    count = tf.shape(images)[0]
+    groups = tf.reshape(images, [tf.minimum(4, count), -1, 2, 2, 3])
+    means = tf.reduce_mean(groups, axis=0)
+    model = tf.keras.Model(images, [means, tf.tile(means[:1], [tf.maximum(count, 5), 1, 1, 1])])
+    found = model.predict(np.arange(96, dtype=np.float32).reshape(8, 2, 2, 3), verbose=0)
+    assert [each.shape for each in found] == [(2, 2, 2, 3), (8, 2, 2, 3)]
+    assert found[0][0, 0, 0, 0] == 36

@@ -94,8 +94,25 @@ def _anew(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda self, other: operation(self, other)
 
 
+def _with_lists(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Let an operator take lists of numbers as numbers of the array's own type, as TensorFlow does."""
+
+    def operate(self: Any, other: Any) -> Any:
+        if isinstance(other, list | tuple):
+            other, own = np.asarray(other), np.asarray(self).dtype
+            if other.dtype.kind in "iuf" and np.can_cast(other.dtype, own, "same_kind"):
+                other = other.astype(own)
+            elif other.dtype.kind == "i" and own.kind in "uf":
+                other = other.astype(own)
+        return operation(self, other)
+
+    return operate
+
+
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
     setattr(HostTensor, f"__i{_name}__", _anew(getattr(operator, f"__{_name}__")))
+    for _side in ("", "r"):
+        setattr(HostTensor, f"__{_side}{_name}__", _with_lists(getattr(np.ndarray, f"__{_side}{_name}__")))
 
 
 _dtype_of_text = property(lambda self: _TEXT, doc="The type of text.")

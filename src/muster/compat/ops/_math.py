@@ -65,6 +65,15 @@ def _binary(function: str) -> Callable[..., Array]:
     return _named(operation, function)
 
 
+def _extreme(function: str, of_sizes: Callable[[Any, Any], Any]) -> Callable[..., Array]:
+    def operation(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
+        if is_size(x) or is_size(y):
+            return of_sizes(x, y)  # type: ignore[no-any-return]
+        return apply(function, *as_arrays(x, y))
+
+    return _named(operation, function)
+
+
 def _reduction(function: str, keep_dtype: bool = False) -> Callable[..., Array]:
     def operation(
         input_tensor: ArrayLike, axis: Axis = None, keepdims: bool | None = False, name: str | None = None
@@ -150,8 +159,8 @@ less_equal = _binary("less_equal")
 logical_and = _binary("logical_and")
 logical_or = _binary("logical_or")
 logical_xor = _binary("logical_xor")
-maximum = _binary("maximum")
-minimum = _binary("minimum")
+maximum = _extreme("maximum", jax.core.max_dim)
+minimum = _extreme("minimum", jax.core.min_dim)
 multiply = _binary("multiply")
 not_equal = _binary("not_equal")
 pow = _binary("power")

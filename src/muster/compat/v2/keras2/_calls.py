@@ -94,6 +94,8 @@ def _arguments(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
         first = keras.tree.map_structure(
             lambda each: jnp.asarray(np.asarray(each)) if isinstance(each, _NUMBERS) else each, first
         )
+    if isinstance(first, list | tuple | dict):
+        first = _of_one_kind(first)
     parameters = list(layer._call_signature.parameters.values())[1:]
     names = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     if len(others) > len(names):  # *args, or too many
@@ -107,6 +109,16 @@ def _arguments(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     if twice := sorted(named.keys() & kwargs.keys()):
         raise TypeError(f"{layer.name} got multiple values for argument {twice[0]!r}.")
     return (first, *others[:tensors]), {**named, **kwargs}
+
+
+def _of_one_kind(values: Any) -> Any:
+    """Return values with JAX's arrays for NumPy's, such as those that a step knows, if there are both."""
+    leaves = keras.tree.flatten(values)
+    if not any(isinstance(each, jax.Array) for each in leaves):
+        return values
+    return keras.tree.map_structure(
+        lambda each: jnp.asarray(each) if isinstance(each, np.ndarray) else each, values
+    )
 
 
 def _is_tensor(value: Any) -> bool:

@@ -219,6 +219,16 @@ def _of_views(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _of_one_axis(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Wrap ``KerasTensor.__getitem__``, which takes ``x[:1, :]`` and not ``x[:1]``."""
+
+    @functools.wraps(original)
+    def getitem(self: Any, key: Any) -> Any:
+        return original(self, key if isinstance(key, int | tuple | list) else (key,))
+
+    return getitem
+
+
 def _in_small_letters(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap ``__init__`` of pooling layers: ``padding`` may be ``"SAME"``, as in layers of convolutions."""
 
@@ -372,6 +382,8 @@ def patch() -> None:
     for name in ("RNN", "LSTMCell", "GRUCell", "SimpleRNNCell", "StackedRNNCells"):
         recurrent = getattr(keras.layers, name)
         recurrent.get_initial_state = _of_inputs(recurrent.get_initial_state)
+
+    keras.KerasTensor.__getitem__ = _of_one_axis(keras.KerasTensor.__getitem__)
 
     crop = keras.layers.RandomCrop
     crop.transform_images = _cropping(crop.transform_images)
