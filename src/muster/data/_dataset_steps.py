@@ -23,7 +23,7 @@ from muster.data.pipeline._in_order import (
     windows,
 )
 from muster.data.pipeline._map import spread
-from muster.data.pipeline._names_now import with_names_now
+from muster.data.pipeline._names_now import users_function
 from muster.data.pipeline._node import UNKNOWN, Node, RandomOrder
 from muster.data.pipeline._order import Counted
 from muster.data.pipeline._padding import RaggedRows
@@ -130,7 +130,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         Raises:
             TypeError: `predicate` is not callable.
         """
-        predicate = _function("take_while", predicate)
+        predicate = users_function("take_while", predicate)
 
         def kept(elements: Iterator[Any]) -> Iterator[Any]:
             for element in elements:
@@ -153,7 +153,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         Raises:
             TypeError: `scan_func` is not callable.
         """
-        scan_func = _function("scan", scan_func)
+        scan_func = users_function("scan", scan_func)
 
         def outputs(elements: Iterator[Any]) -> Iterator[Any]:
             state = as_element(initial_state)
@@ -205,7 +205,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         """
         if (window_size is None) == (window_size_func is None):
             raise ValueError("group_by_window needs window_size or window_size_func, one of them.")
-        key_func = _function("group_by_window", key_func)
+        key_func = users_function("group_by_window", key_func)
         fixed = None if window_size is None else integer("window_size", window_size, 1)
         node = self._node
 
@@ -302,7 +302,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         Raises:
             TypeError: `class_func` is not callable.
         """
-        class_func = _function("rejection_resample", class_func)
+        class_func = users_function("rejection_resample", class_func)
         target = np.asarray(target_dist, float)
         initial = None if initial_dist is None else np.asarray(initial_dist, float)
         return self._then(
@@ -349,7 +349,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         Raises:
             TypeError: `reduce_func` is not callable.
         """
-        reduce_func = _function("reduce", reduce_func)
+        reduce_func = users_function("reduce", reduce_func)
         state = as_element(initial_state)
         for element in self:
             state = as_element(reduce_func(state, element))
@@ -436,7 +436,7 @@ def node_maker(operation: str, map_func: Callable[..., Any]) -> Callable[..., No
     Raises:
         TypeError: It is not callable; later, it returned something else.
     """
-    function = _function(operation, map_func)
+    function = users_function(operation, map_func)
 
     def make(*element: Any) -> Node:
         made = function(*element)
@@ -445,17 +445,6 @@ def node_maker(operation: str, map_func: Callable[..., Any]) -> Callable[..., No
         return made._node
 
     return make
-
-
-def _function(operation: str, function: Any) -> Callable[..., Any]:
-    """Return a user's function with what its names stand for now.
-
-    Raises:
-        TypeError: It is not callable.
-    """
-    if not callable(function):
-        raise TypeError(f"{operation} needs a function, got {function!r}.")
-    return with_names_now(function)
 
 
 def _whole(function: Any, *arguments: Any) -> int:

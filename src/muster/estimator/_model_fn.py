@@ -138,7 +138,8 @@ def call_input_fn(
     """Call an input_fn with the arguments that it names, and return its result.
 
     What the iterators of TensorFlow 1 return for one element stands for their datasets, and random numbers
-    for new ones in each batch. A function that the input_fn returns is called, too.
+    for new ones in each batch: training calls an input_fn that draws them for each. A function that the
+    input_fn returns is called, too.
 
     Source: ``Estimator._call_input_fn`` (tensorflow_estimator/python/estimator/estimator.py).
 
@@ -174,7 +175,8 @@ def call_input_fn(
 
     with no_stop_iteration("The input_fn", DatasetError), noting_draws() as drawn:
         returned = call()
-        if drawn and dataset_of_batches(returned) is None and not _of_iterators(returned):
+        is_drawn = drawn and dataset_of_batches(returned) is None and not _of_iterators(returned)
+        if is_drawn and mode == ModeKeys.TRAIN:  # evaluation would not end
             return _called_for_each_batch(call, returned)
         return as_dataset(returned)
 

@@ -222,3 +222,5 @@ def test_random_numbers_of_an_input_fn_are_new_in_each_batch() -> None:
     np.testing.assert_allclose(twice[:2], one["x"] * 2)
     np.testing.assert_allclose(one["parts"][0], twice / 2 + 1)
     assert one["parts"][1].tolist() == [2]
+    evaluated = call_input_fn(computed, ModeKeys.EVAL, {}, RunConfig("unused"))
+    assert not isinstance(evaluated, tf.data.Dataset)  # it is one batch: evaluation ends

@@ -100,9 +100,7 @@ def _with_lists(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
     def operate(self: Any, other: Any) -> Any:
         if isinstance(other, list | tuple):
             other, own = np.asarray(other), np.asarray(self).dtype
-            if other.dtype.kind in "iuf" and np.can_cast(other.dtype, own, "same_kind"):
-                other = other.astype(own)
-            elif other.dtype.kind == "i" and own.kind in "uf":
+            if own.kind in {"i": "iufc", "f": "fc"}.get(other.dtype.kind, ""):
                 other = other.astype(own)
         return operation(self, other)
 
@@ -313,19 +311,16 @@ def _drawn_anew(operation: Callable[..., Any], args: Any, options: Any) -> NextV
 
 @functools.cache
 def shown_decoded(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """Do as `shown`; its arrays have TensorFlow's methods in functions of datasets, too."""
-
-    # Those of TensorFlow 1 call others, which know what stands for a value of a step's batch.
-    left = HostValue if operation.__module__ == _OF_VERSION_1 else ()
+    """Do as `shown`; of a placeholder, return what stands for what the host computes of its values."""
+    plain = shown(operation)
 
     @functools.wraps(operation)
     def call(*args: Any, **options: Any) -> Any:
         given = (*args, *options.values())
-        if any(isinstance(value, NextValue) and not isinstance(value, left) for value in given):
-            return compute_for_next(call, args, options)
         if operation not in _TAKE_PLACEHOLDERS and any(isinstance(value, Placeholder) for value in given):
-            return operation(*args, **options) if left else compute_on_host(operation, args, options)
-        return shown_result(operation(*args, **options))
+            of_version_1 = operation.__module__ == _OF_VERSION_1  # it calls others, which know what to return
+            return operation(*args, **options) if of_version_1 else compute_on_host(operation, args, options)
+        return plain(*args, **options)
 
     return call
 

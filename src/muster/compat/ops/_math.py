@@ -58,16 +58,9 @@ def _unary(function: str) -> Callable[..., Array]:
     return _named(operation, function)
 
 
-def _binary(function: str) -> Callable[..., Array]:
+def _binary(function: str, of_sizes: Callable[[Any, Any], Any] | None = None) -> Callable[..., Array]:
     def operation(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
-        return apply(function, *as_arrays(x, y))
-
-    return _named(operation, function)
-
-
-def _extreme(function: str, of_sizes: Callable[[Any, Any], Any]) -> Callable[..., Array]:
-    def operation(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
-        if is_size(x) or is_size(y):
+        if of_sizes is not None and (is_size(x) or is_size(y)):
             return of_sizes(x, y)  # type: ignore[no-any-return]
         return apply(function, *as_arrays(x, y))
 
@@ -159,8 +152,8 @@ less_equal = _binary("less_equal")
 logical_and = _binary("logical_and")
 logical_or = _binary("logical_or")
 logical_xor = _binary("logical_xor")
-maximum = _extreme("maximum", jax.core.max_dim)
-minimum = _extreme("minimum", jax.core.min_dim)
+maximum = _binary("maximum", jax.core.max_dim)
+minimum = _binary("minimum", jax.core.min_dim)
 multiply = _binary("multiply")
 not_equal = _binary("not_equal")
 pow = _binary("power")

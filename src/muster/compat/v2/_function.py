@@ -120,9 +120,8 @@ class Function(CompiledFunction):
             except CapturedDatasetError:
                 if current_scope() is not None:
                     raise
-                self._uncompiled = (
-                    True  # strategy.run in the loop compiles, as where a dataset is an argument
-                )
+                # What strategy.run calls in the loop is compiled, as where the dataset is an argument.
+                self._uncompiled = True
                 return self._run_uncompiled(args, kwargs)
             except _PYTHON_NEEDS_A_VALUE as exc:
                 if current_scope() is not None:

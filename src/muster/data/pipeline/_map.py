@@ -27,7 +27,7 @@ import numpy as np
 from muster._errors import DatasetError
 from muster._integers import first_out_of_range
 from muster.data.pipeline._handles import Loaded, Stacked, unstacked
-from muster.data.pipeline._names_now import with_names_now
+from muster.data.pipeline._names_now import users_function
 from muster.data.pipeline._spec import TensorSpec, as_element, common_spec, stack
 from muster.data.pipeline._structure import flatten, flatten_as, form, map_leaves, rebuild
 
@@ -141,9 +141,7 @@ class MapFunction:
         Raises:
             TypeError: `function` is not callable.
         """
-        if not callable(function):
-            raise TypeError(f"{operation} needs a function, got {function!r}.")
-        self._function = with_names_now(function)
+        self._function = users_function(operation, function)
         self._operation = operation
         self._name = f"{operation}({getattr(function, '__qualname__', type(function).__name__)})"
         self._traces: dict[Any, Trace] = {}

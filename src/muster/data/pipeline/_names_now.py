@@ -16,6 +16,17 @@ from typing import Any
 _STORES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"}
 
 
+def users_function(operation: str, function: Any) -> Callable[..., Any]:
+    """Return the function that a user gives an operation, as `with_names_now` does.
+
+    Raises:
+        TypeError: It is not callable.
+    """
+    if not callable(function):
+        raise TypeError(f"{operation} needs a function, got {function!r}.")
+    return with_names_now(function)
+
+
 def with_names_now(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that finds at every call what its names outside of it stand for now.
 
@@ -84,7 +95,4 @@ def _copied(cell: types.CellType) -> types.CellType:
 def _is_imported(function: types.FunctionType) -> bool:
     """Return whether another process can import a function."""
     module = sys.modules.get(function.__module__)
-    return (
-        function.__module__ != "__main__"
-        and getattr(module, function.__qualname__.partition(".")[0], None) is function
-    )
+    return function.__module__ != "__main__" and getattr(module, function.__name__, None) is function
