@@ -1,6 +1,7 @@
 """Check the private parts of Keras that muster depends on."""
 
 import random
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,6 +21,7 @@ from muster.program.variables._keras_internals import (
     predictions,
     replace_build,
     replace_results,
+    search_no_state,
     set_global_seed_state,
     set_values,
     setting_of_every_step,
@@ -95,6 +97,19 @@ def test_a_trainer_holds_its_last_state_until_it_is_told_to_forget_it():
     forget_state(model)
     assert not any(value is state for state in states for value in vars(model).values())
     model.train_on_batch(jnp.ones((4, 2)), jnp.ones((4, 1)))
+
+
+def test_no_layers_are_searched_for_in_the_state_of_a_trainer():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    search_no_state(model)
+    before = {**vars(model)}
+    model.train_on_batch(jnp.ones((4, 2)), jnp.ones((4, 1)))
+    new = [value for name, value in vars(model).items() if value is not before.get(name)]
+    states = [value for value in new if isinstance(value, Mapping) and "trainable_variables" in value]
+    assert [type(state["trainable_variables"]) for state in states] == [list]
+    model.jax_state_sync()
+    assert model.trainable_variables[0].value is states[0]["trainable_variables"][0]
 
 
 def test_a_trainer_without_a_state_leaves_values_where_they_are() -> None:

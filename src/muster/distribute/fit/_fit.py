@@ -47,7 +47,14 @@ from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy
 from muster.program import only_data_errors
-from muster.program.variables import forget_state, patched_keras, set_values, unshared_values, value_of
+from muster.program.variables import (
+    forget_state,
+    patched_keras,
+    search_no_state,
+    set_values,
+    unshared_values,
+    value_of,
+)
 
 TRAINS, TESTS, PREDICTS = "fit", "evaluate", "predict"
 
@@ -104,6 +111,7 @@ class DistributedTrainer:
             setattr(model, attribute, None)  # what Keras made before, for arrays, does not fit
             setattr(model, f"make_{attribute}", functools.partial(self._make_function, name))
         model.jax_state_sync = self._sync
+        search_no_state(model)
         self.own.attach()
 
     def compiling(self) -> contextlib.AbstractContextManager[None]:

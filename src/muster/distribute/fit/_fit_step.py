@@ -115,7 +115,7 @@ class KerasFunction(StepFunction):
         self._unchecked: list[tuple[Any, Any]] = []
         self._taken: list[Any] = []
         self._last: State = None
-        self._shown: tuple[_Values, ...] | None = None
+        self._shown: tuple[Any, ...] | None = None
         self._failed = self._others_lag = False
         self._store: StateStore = ArrayStore(None)
 
@@ -203,9 +203,9 @@ class KerasFunction(StepFunction):
         self._store = self._placement.store(ArrayStore(state, [*map(id, self._taken)]))
         return state
 
-    def _show(self) -> tuple["_Values", ...]:
+    def _show(self) -> tuple[Any, ...]:
         """Return the last state as Keras is to keep it, until it assigns it to variables."""
-        self._shown = tuple(map(_Values, self._last))
+        self._shown = tuple(self._last)
         return self._shown
 
     def _take_step(self, batch: Any) -> tuple[State, Any]:
@@ -213,22 +213,6 @@ class KerasFunction(StepFunction):
         self._store.give(state)
         self._last = state = self._store.peek()
         return state, result
-
-
-class _Values:
-    """The values of variables, which Keras keeps as an attribute of the model after each step.
-
-    It would search a list for layers and variables, which takes 2 µs for each of its arrays.
-    """
-
-    def __init__(self, values: list[Any]) -> None:
-        self._values = values
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
 
 
 def _is_nan(loss: Any) -> bool:

@@ -35,6 +35,7 @@ from muster.program.variables._keras_internals import predictions as predictions
 from muster.program.variables._keras_internals import rename as rename
 from muster.program.variables._keras_internals import replace_build as replace_build
 from muster.program.variables._keras_internals import replace_results as replace_results
+from muster.program.variables._keras_internals import search_no_state as search_no_state
 from muster.program.variables._keras_internals import set_global_seed_state as set_global_seed_state
 from muster.program.variables._keras_internals import set_values as set_values
 from muster.program.variables._keras_internals import track_variable as track_variable

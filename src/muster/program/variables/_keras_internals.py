@@ -11,6 +11,8 @@ process-wide random numbers, which belong to the user and to all threads, and of
 
 The state of a model's trainer: after ``train_on_batch`` Keras keeps references to the variables' arrays that
 it no longer needs, and offers no way to drop them. In ``fit`` it reads all variables, and sets them to None.
+Each step's state becomes an attribute of the model, in which Keras looks for layers and variables among all
+arrays, 2 µs for each; it does not look into mappings other than dictionaries.
 
 The backend's functions: losses call them, and Keras ignores labels that are no classes.
 
@@ -52,6 +54,7 @@ import collections
 import contextlib
 import functools
 import random
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -173,6 +176,15 @@ def set_values(variables: Sequence[Any], values: Sequence[jax.Array]) -> None:
 def forget_state(model: Any) -> None:
     """Drop the arrays that a model's trainer holds; its variables have them."""
     model._jax_state = None
+
+
+def search_no_state(model: Any) -> None:
+    """Let a model take the state of its trainer, after each step, without a search for layers in it."""
+    model._setattr_hook = _without_search
+
+
+def _without_search(name: str, value: Any) -> tuple[str, Any]:
+    return name, types.MappingProxyType(value) if name == "_jax_state" and value is not None else value
 
 
 def keep_no_state(model: Any) -> None:
