@@ -1,5 +1,6 @@
 """Server: a task of a job with parameter servers, as other tasks reach it."""
 
+import atexit
 import contextlib
 import functools
 import logging
@@ -130,6 +131,9 @@ class Server:
             connect = functools.partial(self.store, starts=False)
             self._closures = ClosureService(str(self._task), self._task.index, connect)
             handlers = {CLOSURES: self._closures.serve}
+            # A thread that computes by JAX while Python ends would abort the process. The coordinator may be
+            # part of the same program, and be made later: its connections end first.
+            atexit.register(self._closures.close)
         try:
             # Tasks of such a job do without each other: no roster watches another task.
             self._roster = Roster.from_environ(
@@ -254,6 +258,7 @@ class Server:
             self._service.close()
         if self._closures is not None:
             self._closures.close()
+            atexit.unregister(self._closures.close)
         for writer in self._part_writers:
             writer.close()
         if self._roster is not None:
