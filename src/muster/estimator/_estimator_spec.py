@@ -97,7 +97,8 @@ class EstimatorSpec(_Fields):
         loss: A float array of one element, per replica. Needed to train and to evaluate.
         train_op: What `minimize` returned. Needed to train.
         eval_metric_ops: By name, a ``keras.metrics.Metric`` that has been updated with this batch, or a pair
-            (value, update) as the functions of ``tf.metrics`` return.
+            (value, update) as the functions of ``tf.metrics`` return. A value may be a summary, too, such as
+            that of images of the last batch.
         export_outputs: By name of a signature, an `ExportOutput`. One must be called ``"serving_default"`` if
             there are several; by default it returns the predictions.
         training_chief_hooks: Hooks that run in training, on the chief.

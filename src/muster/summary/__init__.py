@@ -11,6 +11,7 @@ from muster.summary._hparams import RealInterval as RealInterval
 from muster.summary._messages import Event as Event
 from muster.summary._messages import SessionLog as SessionLog
 from muster.summary._messages import histogram_class as histogram_class
+from muster.summary._messages import images_summary as images_summary
 from muster.summary._messages import parse_message as parse_message
 from muster.summary._messages import summary_class as summary_class
 from muster.summary._summaries import histogram as histogram

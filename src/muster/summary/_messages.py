@@ -13,6 +13,7 @@ from typing import Any
 
 from muster._errors import SummaryError
 from muster._protobuf import message_class
+from muster.summary._images import encode_images
 
 _DT_FLOAT, _DT_DOUBLE, _DT_STRING = 1, 2, 7
 _DATA_TENSOR, _DATA_BLOBS = 2, 3  # how TensorBoard treats the values of a tag
@@ -241,6 +242,22 @@ def _message() -> Any:
 def summary_class() -> Any:
     """Return the message class of a summary, whose ``Value`` and ``Image`` are in it."""
     return type(_message()().summary)
+
+
+def images_summary(tag: str, images: Any) -> bytes:
+    """Return images as a ``Summary`` message, called ``tag/0``, ``tag/1``, …, as TensorFlow 1 writes them.
+
+    Args:
+        tag: The name of the images.
+        images: Shape (batch, height, width, channels) with 1 to 4 channels; uint8, or floating-point numbers
+            from 0 to 1.
+    """
+    width, height, files = encode_images(images, len(images))
+    size = {"height": height, "width": width, "colorspace": images.shape[3]}
+    summary = summary_class()()
+    for number, file in enumerate(files):
+        summary.value.add(tag=f"{tag}/{number}", image={**size, "encoded_image_string": file})
+    return _encoded(summary)
 
 
 @functools.cache

@@ -23,8 +23,9 @@ from muster.estimator.loop._progress_bar import metrics_line, progress_bar
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.loop._saving import require_same_checkpoint
 from muster.estimator.loop._setup import ModelSetup, log_restored
-from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS
-from muster.summary import EventFileWriter
+from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, summaries_among
+from muster.program import ImageOutput
+from muster.summary import EventFileWriter, images_summary
 
 _log = logging.getLogger(__name__)
 
@@ -81,6 +82,9 @@ def evaluate(
         _log.info("Finished evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         outputs = {**session.outputs[METRICS], LOSS: session.outputs[LOSS]}
         metrics = jax.tree.map(lambda value: np.array(value)[()], outputs)
+        for name, summary in summaries_among(program.static.eval_metric_ops).items():
+            value = session.run(summary)
+            metrics[name] = images_summary(name, value) if isinstance(summary, ImageOutput) else value
         evaluated = f"step {session.global_step}: {metrics_line(metrics)}"
         bar.conclude(f"Evaluated {evaluated}")
         if reported_by.workers.reporter is not None:
@@ -89,23 +93,26 @@ def evaluate(
 
 
 def write_metrics(writer: EventFileWriter, metrics: Mapping[str, Any], checkpoint: Checkpoint | None) -> None:
-    """Log the metrics, and write the numbers among them, and the path of the checkpoint, as summaries.
+    """Log the metrics, and write the numbers and images among them, and the checkpoint's path, as summaries.
 
     Args:
         writer: Takes the summaries, and is flushed.
-        metrics: Name -> number or array, with ``global_step``.
+        metrics: Name -> number, array, or images as a ``Summary`` message, with ``global_step``.
         checkpoint: The checkpoint that was evaluated; None for initial values.
 
     Source: ``_write_dict_to_summary`` (tensorflow_estimator/python/estimator/estimator.py).
     """
     step = int(metrics[GLOBAL_STEP])
-    line = ", ".join(f"{name} = {metrics[name]!s}" for name in sorted(metrics))
+    shown = {name: "images" if isinstance(value, bytes) else str(value) for name, value in metrics.items()}
+    line = ", ".join(f"{name} = {shown[name]}" for name in sorted(shown))
     _log.info("Saving dict for global step %d: %s", step, line)
     numbers = {}
     for name, value in metrics.items():
         if name == GLOBAL_STEP:
             continue
-        if np.ndim(value) == 0 and np.issubdtype(np.asarray(value).dtype, np.number):
+        if isinstance(value, bytes):
+            writer.add_summary(value, step)
+        elif np.ndim(value) == 0 and np.issubdtype(np.asarray(value).dtype, np.number):
             numbers[name] = float(value)
         else:
             _log.warning("The metric %r has the shape %s: no summary of it.", name, np.shape(value))

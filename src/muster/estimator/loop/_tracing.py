@@ -19,6 +19,7 @@ from muster.estimator.loop._batches import HasExample
 from muster.estimator.loop._host_part import HostPart
 from muster.estimator.session._fetches import result_of
 from muster.program import (
+    Output,
     common_value,
     get_or_create_global_step,
     offer_output,
@@ -94,7 +95,9 @@ def trace_model_fn(
                 mean = keras.metrics.Mean(name="mean_loss_of_batches", dtype="float32")
                 mean.update_state(spec.loss, sample_weight=replica_weight())
                 synchronize_metrics()
-                metrics = {name: metric_value(each) for name, each in spec.eval_metric_ops.items()}
+                summaries = summaries_among(spec.eval_metric_ops)
+                given = spec.eval_metric_ops.items()
+                metrics = {name: metric_value(each) for name, each in given if name not in summaries}
                 outputs = {LOSS: mean.result(), GLOBAL_STEP: before, METRICS: metrics}
             case ModeKeys.PREDICT:
                 outputs = {PREDICTIONS: spec.predictions, GLOBAL_STEP: before}
@@ -149,6 +152,12 @@ def _enclosed(hook: type) -> Iterator[tuple[str, Any]]:
             ):
                 with contextlib.suppress(ValueError):  # the model_fn has not set it
                     yield name, cell.cell_contents
+
+
+def summaries_among(metrics: Mapping[str, Any]) -> dict[str, Output]:
+    """Return the metrics whose value is a summary of the last batch, such as `summary_image` returns."""
+    values = {name: each[0] for name, each in metrics.items() if isinstance(each, tuple)}
+    return {name: value for name, value in values.items() if isinstance(value, Output)}
 
 
 def metric_value(metric: Any) -> Any:
