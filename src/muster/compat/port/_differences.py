@@ -210,6 +210,8 @@ DIFFERENCES = {
     "tf.placeholder_with_default": "for ServingInputReceiver: requests give the values, and the default is "
     "unused",
     "tf.print": "each replica prints",
+    "tf.profiler.profile": "in a model_fn, counts the parameters of what is built so far, as a tree; "
+    "operations, time and memory are 0, with a warning",
     "tf.py_func": "for Dataset.map, not in steps; text is str",
     "tf.py_function": "for Dataset.map, not in steps; values are NumPy's",
     "tf.random.set_seed": "before functions are called for the first time",

@@ -25,6 +25,7 @@ from muster.compat.tensorflow.contrib import seq2seq as seq2seq
 from muster.compat.tensorflow.contrib import slim as slim
 from muster.compat.tensorflow.contrib import tpu as tpu
 from muster.compat.tensorflow.contrib import training as training
+from muster.compat.v1 import _profiler
 from muster.compat.v1 import _summary as _v1_summary
 from muster.compat.v1._optimizers import AdamOptimizer as _AdamOptimizer
 from muster.compat.v1.contrib import lookup as _lookup
@@ -58,4 +59,13 @@ summary = _Names(
     record_summaries_every_n_global_steps=_v1_summary.record_summaries_every_n_global_steps,
     scalar=_v1_summary.of_contrib(_v1_summary.scalar),
     should_record_summaries=_summary.should_record_summaries,
+)
+tfprof = _Names(
+    "tf.contrib.tfprof",
+    model_analyzer=_Names(
+        "tf.contrib.tfprof.model_analyzer",
+        FLOAT_OPS_OPTIONS=_profiler.ProfileOptionBuilder.float_operation(),
+        TRAINABLE_VARS_PARAMS_STAT_OPTIONS=_profiler.ProfileOptionBuilder.trainable_variables_parameter(),
+        print_model_analysis=_profiler.print_model_analysis,
+    ),
 )

@@ -156,6 +156,7 @@ from muster.compat.tensorflow.compat.v1 import manip as manip
 from muster.compat.tensorflow.compat.v1 import math as math
 from muster.compat.tensorflow.compat.v1 import metrics as metrics
 from muster.compat.tensorflow.compat.v1 import nn as nn
+from muster.compat.tensorflow.compat.v1 import profiler as profiler
 from muster.compat.tensorflow.compat.v1 import python_io as python_io
 from muster.compat.tensorflow.compat.v1 import random as random
 from muster.compat.tensorflow.compat.v1 import sets as sets
