@@ -4,6 +4,7 @@ import importlib
 import operator
 import subprocess
 import sys
+import types
 from typing import Any
 
 import pytest
@@ -66,12 +67,17 @@ v1 = tf.compat.v1
         ("keras.estimator.model_to_estimator", tf.keras.estimator.model_to_estimator),
         ("framework.config.list_physical_devices", tf.config.list_physical_devices),
         ("framework.config.set_memory_growth", tf.config.experimental.set_memory_growth),
+        ("framework.device.DeviceSpec", tf.DeviceSpec),
         ("framework.tensor_spec.TensorSpec", tf.TensorSpec),
         ("layers.core.dense", v1.layers.dense),
         ("ops.array_ops.expand_dims", v1.expand_dims),
         ("ops.ctc_ops.ctc_loss", v1.nn.ctc_loss),
         ("ops.data_flow_ops.dynamic_partition", tf.dynamic_partition),
         ("ops.distributions.normal.Normal", v1.distributions.Normal),
+        ("ops.gen_array_ops.reshape", tf.reshape),
+        ("ops.gen_io_ops.read_file", tf.io.read_file),
+        ("ops.gen_math_ops.sin", tf.sin),
+        ("ops.gen_nn_ops.relu", tf.nn.relu),
         ("ops.image_ops_impl.resize_images", v1.image.resize_images),
         ("ops.init_ops.Zeros", v1.zeros_initializer),
         ("ops.init_ops_v2.glorot_normal", v1.glorot_normal_initializer),
@@ -146,6 +152,29 @@ def test_sizes_of_convolutions(room):
             utils.normalize_tuple(wrong, 2, "strides")
     with pytest.raises(ValueError, match="padding is one of valid, same, causal, got 'full'"):
         utils.normalize_padding("full")
+
+
+def test_functions_for_devices_are_made_and_not_asked():
+    """As the example of CIFAR-10 on several GPUs makes them."""
+    from muster.compat.tensorflow.core.framework import node_def_pb2
+    from muster.compat.tensorflow.python.training import device_setter
+
+    in_turn = device_setter._RoundRobinStrategy(2)
+    assert [in_turn(None) for _ in range(3)] == [0, 1, 0]
+    training = tf.contrib.training
+    sized = [types.SimpleNamespace(outputs=[tf.zeros((size,))]) for size in (5, 1, 1, 4)]
+    balanced = training.GreedyLoadBalancingStrategy(2, training.byte_size_load_fn)
+    assert [balanced(each) for each in sized] == [0, 1, 1, 1]
+    with pytest.raises(ValueError, match="must have a single output"):
+        training.byte_size_load_fn(types.SimpleNamespace(outputs=[]))
+
+    def chosen(op):
+        node_def = op if isinstance(op, node_def_pb2.NodeDef) else op.node_def
+        return f"/gpu:{in_turn(node_def)}"
+
+    with v1.device(chosen):
+        assert int(tf.add(1, 2)) == 3
+    assert in_turn(None) == 1
 
 
 def test_functions_of_private_modules():

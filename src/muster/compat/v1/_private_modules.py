@@ -10,7 +10,7 @@ from muster import distribute, feature_column
 from muster._keras import keras
 from muster.compat._names import PACKAGE, importable_as, missing, passed_on
 from muster.compat.ops._numpy_random import enable_numpy_behavior
-from muster.compat.v1 import _initializers
+from muster.compat.v1 import _device_setters, _initializers
 from muster.compat.v1 import gfile as v1_files
 from muster.compat.v1._metrics_at import streaming_confusion_matrix
 from muster.compat.v1._old_arguments import cond
@@ -62,6 +62,7 @@ def _exported(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
 
 # Names that are private themselves.
 _OWN: dict[str, dict[str, Any]] = {
+    "core.framework.node_def_pb2": {"NodeDef": _device_setters.NodeDef},
     "client.device_lib": {"list_local_devices": _private.list_local_devices},
     "distribute.collective_all_reduce_strategy": {
         "CollectiveAllReduceStrategy": distribute.MultiWorkerMirroredStrategy
@@ -127,6 +128,7 @@ _OWN: dict[str, dict[str, Any]] = {
         "normalize_tuple": _conv_utils.normalize_tuple,
     },
     "keras.utils.tf_utils": {"shape_type_conversion": _unchanged, "smart_cond": cond},
+    "training.device_setter": {"_RoundRobinStrategy": _device_setters.RoundRobinStrategy},
     "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},
     "framework.smart_cond": {"smart_cond": cond},
@@ -164,14 +166,14 @@ def provide_private_modules(tf: ModuleType) -> None:
     Args:
         tf: The package, whose public modules are loaded.
     """
-    of_python = [path for path in (*OF_PYTHON, *_OWN) if not path.startswith("keras.")]
+    of_python = [path for path in (*OF_PYTHON, *_OWN) if not path.startswith(("keras.", "core."))]
     sources = {f"python.{path}": OF_PYTHON.get(path, ()) for path in of_python}
     sources |= OF_CONTRIB | OF_MESSAGES
     around = {path.rsplit(".", count)[0] for path in sources for count in range(1, path.count(".") + 1)}
     for path in sorted({*sources, *around}):
         if (name := f"{PACKAGE}.{path}") not in sys.modules:
-            own = _OWN.get(path.removeprefix("python."), {}) if path.startswith("python.") else {}
             parent, _, last = name.rpartition(".")
+            own = _OWN.get(path.removeprefix("python."), {})
             setattr(sys.modules[parent], last, _Passing(path, sources.get(path, ()), own))
     keras_in_python = f"{PACKAGE}.python.keras"
     tf.python.keras = sys.modules[keras_in_python] = tf.keras

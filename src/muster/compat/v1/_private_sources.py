@@ -84,8 +84,8 @@ OF_PYTHON = _by_module(
             "sequence_feature_column"
         },
         "framework": {
-            _V1: "constant_op dtypes indexed_slices ops random_seed sparse_tensor tensor tensor_conversion "
-            "tensor_shape tensor_spec tensor_util type_spec",
+            _V1: "constant_op device device_spec dtypes indexed_slices ops random_seed sparse_tensor tensor "
+            "tensor_conversion tensor_shape tensor_spec tensor_util type_spec",
             f"config.experimental config.threading config {_V1}.config.optimizer": "config",
             "errors": "errors errors_impl",
             "experimental": "extension_type",
@@ -102,16 +102,23 @@ OF_PYTHON = _by_module(
             "parallel_for.control_flow_ops parsing_ops partitioned_variables random_ops "
             "resource_variable_ops script_ops sort_ops special_math_ops standard_ops state_ops string_ops "
             "template tensor_array_ops unconnected_gradients variable_scope variables while_loop",
+            # What TensorFlow generates of its operations, programs take for those of the same names.
+            f"{_V1} {_V1}.io": "gen_array_ops gen_control_flow_ops gen_data_flow_ops gen_io_ops "
+            "gen_logging_ops gen_parsing_ops gen_state_ops",
             f"{_V1} {_V1}.debugging": "numerics",
-            f"{_V1} math": "math_ops",
-            f"{_V1} sparse": "sparse_ops",
-            "bitwise": "bitwise_ops",
+            f"{_V1} math": "gen_math_ops math_ops",
+            f"{_V1} sparse": "gen_sparse_ops sparse_ops",
+            "bitwise": "bitwise_ops gen_bitwise_ops",
+            "image": "gen_image_ops",
+            "linalg": "gen_linalg_ops",
+            "random": "gen_random_ops",
+            "strings": "gen_string_ops",
             f"image {_V1}.image": "image_ops image_ops_impl random_crop_ops",
             f"{_V1}.io": "parsing_config",
             "lookup": "lookup_ops",
             f"{_V1}.losses": "losses.losses losses.losses_impl losses.util",
             f"{_V1}.metrics": "metrics metrics_impl",
-            f"{_V1}.nn {_V1}": "ctc_ops nn nn_impl nn_impl_distribute nn_ops rnn",
+            f"{_V1}.nn {_V1}": "ctc_ops gen_nn_ops nn nn_impl nn_impl_distribute nn_ops rnn",
             f"{_V1}.nn.rnn_cell": "rnn_cell rnn_cell_impl",
             "random random.experimental": "candidate_sampling_ops stateful_random_ops stateless_random_ops",
             "sets": "sets_impl",
@@ -162,8 +169,8 @@ OF_PYTHON = _by_module(
         "tpu": {f"{_V1}.tpu": "ops.tpu_ops tpu_optimizer"},
         "training": {
             f"{_V1}.train": "adadelta adagrad adam basic_session_run_hooks checkpoint_management "
-            "checkpoint_utils coordinator ftrl gradient_descent input learning_rate_decay momentum "
-            "monitored_session moving_averages optimizer proximal_adagrad proximal_gradient_descent "
+            "checkpoint_utils coordinator device_setter ftrl gradient_descent input learning_rate_decay "
+            "momentum monitored_session moving_averages optimizer proximal_adagrad proximal_gradient_descent "
             "py_checkpoint_reader rmsprop saver server_lib session_run_hook sync_replicas_optimizer "
             "training training_util warm_starting_util"
         },
@@ -199,7 +206,7 @@ OF_MESSAGES = _by_module(
     {
         "core": {
             "train": "example.example_pb2 example.feature_pb2",
-            _V1: "framework.summary_pb2 protobuf.config_pb2",
+            _V1: "framework.node_def_pb2 framework.summary_pb2 protobuf.config_pb2",
         }
     }
 )
