@@ -591,3 +591,25 @@ def test_a_tape_sees_the_kernel_of_a_transposed_convolution():
         return tape.gradient(y, kernel)
 
     np.testing.assert_allclose(gradient(), tf.function(gradient)())
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_batches_of_distributed_datasets(devices):
+    strategy = tf.distribute.MirroredStrategy([f"/cpu:{index}" for index in range(devices)])
+    numbers = np.arange(4, dtype=np.int64)
+    columns = {"x": numbers.astype(np.float32), "y": numbers, "name": ["a", "b", "c", "d"]}
+    dataset = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(columns).batch(4))
+    read = strategy.experimental_local_results
+
+    @tf.function
+    def total(x):
+        return strategy.run(tf.reduce_sum, args=(x,))
+
+    for batch in dataset:
+        parts = {name: [each.numpy() for each in read(values)] for name, values in batch.items()}
+        assert [len(each) for each in parts.values()] == [devices] * 3
+        assert np.concatenate(parts["x"]).tolist() == numbers.tolist()
+        assert np.concatenate(parts["y"]).dtype == np.int64
+        assert np.concatenate(parts["name"]).tolist() == [b"a", b"b", b"c", b"d"]
+        assert sum(float(each) for each in read(total(batch["x"]))) == 6
+        assert read(batch["x"])[0].shape.as_list() == [4 // devices]

@@ -5,6 +5,7 @@ What programs see outside of these are JAX's arrays where JAX has the dtype, as 
 NumPy arrays with ``numpy()``. Text has TensorFlow's methods in functions of datasets, too.
 """
 
+import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from muster.data import (
     note_draw,
     parse_example,
 )
+from muster.distribute import PerReplica
 from muster.program import HostValue
 from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
@@ -267,6 +269,17 @@ def _is_number(dtype: Any) -> bool:
 def shown_elements(elements: list[Any]) -> list[Any]:
     """Return elements of datasets as eager code sees them."""
     return elements if is_inside() else [_mapped(element) for element in elements]
+
+
+def shown_batch(batch: Any) -> Any:
+    """Return a batch of a distributed dataset as eager code sees it; its arrays stay in the host's memory."""
+    return batch if is_inside() else _mapped(batch, _of_replicas)
+
+
+def _of_replicas(value: Any) -> Any:
+    if isinstance(value, PerReplica):
+        return dataclasses.replace(value, data=as_host_tensor(value.data))
+    return as_host_tensor(value)
 
 
 def shown_argument(element: Any) -> Any:

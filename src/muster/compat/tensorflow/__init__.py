@@ -10,6 +10,7 @@ from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.compat._names import Names as _Names
 from muster.compat._names import importable_as as _importable_as
 from muster.compat._names import report_missing as _report_missing
+from muster.compat.ops import _eager_values
 from muster.compat.ops._asserts import Assert as Assert
 from muster.compat.ops._asserts import assert_equal as assert_equal
 from muster.compat.ops._asserts import assert_greater as assert_greater
@@ -285,6 +286,7 @@ from muster.data import RaggedTensorSpec as RaggedTensorSpec
 from muster.data import SparseTensor as SparseTensor
 from muster.data import SparseTensorSpec as SparseTensorSpec
 from muster.data import TensorSpec as TensorSpec
+from muster.distribute import DistributedIterator as _DistributedIterator
 from muster.distribute import IndexedSlices as IndexedSlices
 from muster.program import GradientTape as GradientTape
 from muster.program.trace import Mending as _Mending
@@ -306,6 +308,7 @@ _Dataset.shown = staticmethod(_shown_elements)
 _Dataset.__iter__ = _refusing_long_loops(_Dataset.__iter__)  # type: ignore[method-assign]
 _Dataset.as_numpy_iterator = _numpy_elements(_Dataset.as_numpy_iterator)  # type: ignore[method-assign,assignment]
 _Dataset.cardinality = _shown_count(_Dataset.cardinality)  # type: ignore[method-assign,assignment]
+_DistributedIterator.shown = staticmethod(_eager_values.shown_batch)
 _FunctionArguments.shown = staticmethod(_shown_argument)
 _Mending.mend = staticmethod(_with_branches)
 _importable_as(f"{__name__}.keras", _keras.keras)

@@ -3,7 +3,7 @@
 import itertools
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -103,12 +103,15 @@ class DistributedIterator(GetNext):
         steps: The pass.
 
     Attributes:
+        shown: What a program gets for a batch; None for the batch itself.
         input_wait_secs: The seconds that the loop has waited so far: for reading and computing batches, and
             for agreeing on them with other workers.
         steps_taken: The number of batches so far.
 
     Source: tensorflow/python/distribute/input_lib.py, ``DistributedIterator``.
     """
+
+    shown: Callable[[Any], Any] | None = None
 
     _END = object()
 
@@ -139,7 +142,7 @@ class DistributedIterator(GetNext):
             self._report(ended - self._began)
             raise StopIteration
         self.steps_taken += 1
-        return batch
+        return batch if self.shown is None else self.shown(batch)
 
     @property
     def element_spec(self) -> Any:
