@@ -82,6 +82,20 @@ def test_add_variable_is_add_weight():
     assert float(tf.keras.metrics.Mean()([2.0, 4.0])) == 3  # Keras 3's own calls
 
 
+def test_aggregations_of_variables_are_tensorflows():
+    class Own(tf.keras.layers.Layer):
+        def build(self, input_shape):
+            for each in tf.VariableAggregation:
+                self.add_weight(name=each.name, shape=(2,), aggregation=each, trainable=False)
+
+        def call(self, inputs):
+            return inputs
+
+    layer = Own()
+    layer(tf.ones([1, 2]))
+    assert [each.aggregation for each in layer.weights] == ["none", "sum", "mean", "only_first_replica"]
+
+
 def test_sizes_that_a_layer_returns_are_arguments_of_another():
     class Halved(tf.keras.layers.Layer):
         def __init__(self):

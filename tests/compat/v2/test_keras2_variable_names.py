@@ -56,6 +56,21 @@ def test_a_functional_or_sequential_model_is_no_part_of_names():
     assert names(norm) == ["n/gamma:0", "n/beta:0", "n/moving_mean:0", "n/moving_variance:0"]
 
 
+def test_a_functional_model_that_a_layer_makes_has_names_of_its_own():
+    class Wrapped(tf.keras.layers.Layer):
+        made = None
+
+        def call(self, x):
+            if self.made is None:
+                inputs = tf.keras.Input(shape=x.shape[1:])
+                self.made = tf.keras.Model(inputs, tf.keras.layers.Dense(4, name="dense")(inputs))
+            return self.made(x)
+
+    layer = Wrapped()
+    layer(X)
+    assert names(layer) == ["dense/kernel:0", "dense/bias:0"]
+
+
 def test_variables_of_init_have_no_layers_name_and_those_of_build_have():
     layer = Own()
     layer(X)

@@ -18,6 +18,7 @@ from muster._keras import keras
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.v2._tensor_kinds import get_current_name_scope
 from muster.compat.v2.keras2._branches import rewriting
+from muster.program import VariableAggregation
 
 # Keras 2's order of arguments.
 _LAYER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
@@ -54,6 +55,8 @@ def _named_first(original: Callable[..., Any], order: tuple[str, ...], *unused: 
             kwargs.pop(name, None)
         if (autocast := kwargs.pop("experimental_autocast", None)) is not None:
             kwargs["autocast"] = autocast
+        if isinstance(aggregation := kwargs.get("aggregation"), VariableAggregation):
+            kwargs["aggregation"] = aggregation.name.lower()
         if args and isinstance(args[0], int):
             args = ((args[0],), *args[1:])
         elif isinstance(kwargs.get("shape"), int):

@@ -70,8 +70,23 @@ def _built(original: Callable[[Any, list[Any]], None]) -> Callable[[Any, list[An
     return build
 
 
+def _in_own_graph(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Functional.__init__``: a layer that makes a model is no part of its variables' names."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if around := _scope():
+            for variable in self.variables:
+                rename(variable, variable.name.removeprefix(around))
+
+    return init
+
+
 def patch() -> None:
     """Name the variables of layers and metrics."""
+    functional = keras.src.models.Functional
+    functional.__init__ = _in_own_graph(functional.__init__)
     keras.Layer.add_weight = _named(keras.Layer.add_weight)
     keras.metrics.Metric.add_variable = _named(keras.metrics.Metric.add_variable)
     keras.optimizers.Adafactor.build = _built(keras.optimizers.Adafactor.build)
