@@ -17,8 +17,8 @@ import numpy as np
 from muster._keras import keras
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.compat.v2._tensor_kinds import get_current_name_scope
+from muster.compat.v2._variable import VariableAggregation
 from muster.compat.v2.keras2._branches import rewriting
-from muster.program import VariableAggregation
 
 # Keras 2's order of arguments.
 _LAYER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
