@@ -99,3 +99,39 @@ def test_layers_take_weights():
     np.testing.assert_array_equal(copy.get_weights()[0][0, 0], 2 * kernel)
     with pytest.raises(ValueError, match="weights"):
         tf.keras.layers.Dense(3, weights=[kernel])(np.eye(3, dtype=np.float32))
+
+
+class Pair(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.norm = tf.keras.layers.Dense(3), tf.keras.layers.BatchNormalization()
+
+    def call(self, inputs, training=None):
+        first, second = inputs.values() if isinstance(inputs, dict) else inputs
+        return self.norm(self.dense(first) + self.dense(second), training=training)
+
+
+@pytest.mark.parametrize(
+    "shapes", [[(None, 2), (None, 2)], [[4, 2], tf.TensorShape([4, 2])], {"a": (None, 2), "b": (None, 2)}]
+)
+def test_build_of_a_model_builds_its_layers(shapes):
+    model = Pair()
+    model.build(shapes)
+    assert model.built
+    assert [tuple(each.shape) for each in model.dense.weights] == [(2, 3), (3,)]
+    assert model.count_params() == 9 + 4 * 3
+    kernel = model.dense.kernel
+    model([tf.ones((1, 2))] * 2)
+    assert model.dense.kernel is kernel
+
+
+def test_build_of_a_model_tells_what_is_wrong():
+    with pytest.raises(ValueError, match="must be the shape of a batch, as a tuple, or a list or dict of"):
+        Pair().build(3)
+
+    class Failing(tf.keras.Model):
+        def call(self, inputs):
+            raise ValueError("Its own error.")
+
+    with pytest.raises(ValueError, match=r"Its own error\."):
+        Failing().build((None, 2))

@@ -60,6 +60,7 @@ def test_a_functional_model_that_a_layer_makes_has_names_of_its_own():
     class Wrapped(tf.keras.layers.Layer):
         made = None
 
+        @tf.compat.v1.keras.utils.track_tf1_style_variables
         def call(self, x):
             if self.made is None:
                 inputs = tf.keras.Input(shape=x.shape[1:])

@@ -5,6 +5,8 @@ create no `tf.Variable` of them. In Keras 2 it is code outside of the graph.
 
 ``build`` of recurrent layers takes ``input_shape`` by that name.
 
+``build`` of a model whose class has none calls the model on shapes, so that its layers are built, too.
+
 A layer takes ``weights=``, which it has once it is built.
 
 A layer that has not called Keras' constructor is one that has not been built: it can be saved.
@@ -20,8 +22,14 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster.compat.ops._tensor_shape import TensorShape
 from muster.program.gradients import computing
-from muster.program.variables import current_scope, only_shapes_are_asked, outside_of_shapes
+from muster.program.variables import (
+    current_scope,
+    layer_being_called,
+    only_shapes_are_asked,
+    outside_of_shapes,
+)
 
 
 def _creating(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,8 +96,39 @@ def _then_setting(layer: Any, build: Callable[..., None], weights: Any) -> Calla
     return built
 
 
+def _of_layers(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Model.build`` where it is the one that all layers have, and only notes that the model is built.
+
+    Source: keras/src/engine/training.py of Keras 2.15, ``Model.build``.
+    """
+
+    @functools.wraps(original)  # Keras marks it as no class' own
+    def build(self: Any, input_shape: Any = None) -> None:
+        if input_shape is not None and not self.built and layer_being_called() is None:
+            inputs = keras.tree.map_shape_structure(keras.KerasTensor, _shapes(input_shape))
+            keras.src.backend.compute_output_spec(self.call, inputs)
+        original(self, input_shape)
+
+    return build
+
+
+def _shapes(shape: Any) -> Any:
+    """Return shapes as tuples, in the structure that they are in."""
+    if isinstance(shape, dict):
+        return {name: _shapes(each) for name, each in shape.items()}
+    if not isinstance(shape, list | tuple | TensorShape):
+        raise ValueError(
+            "Specified input shape is not one of the valid types: it must be the shape of a batch, as a "
+            f"tuple, or a list or dict of shapes, got {shape!r}."
+        )
+    if all(isinstance(size, int | None) for size in shape):
+        return tuple(shape)
+    return [_shapes(each) for each in shape]
+
+
 def patch() -> None:
     """Let layers be built eagerly, and be saved and made again without Keras' constructor."""
     keras.Layer.__new__ = _creating(keras.Layer.__new__)
     keras.Layer.__init__ = _with_weights(keras.Layer.__init__)
+    keras.Model.build = _of_layers(keras.Layer.build)
     keras.Layer.built, keras.Layer._build_shapes_dict = False, None
