@@ -1,11 +1,14 @@
 """Check the private parts of Keras that muster depends on."""
 
+import operator
 import random
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
+import pytest
 
 from muster._keras import keras
 from muster.program.trace._program import Program
@@ -217,3 +220,16 @@ def test_the_generator_of_keras_random_goes_on_from_a_state() -> None:
     set_global_seed_state(state)
     assert [keras.random.uniform((3,)).tolist() for _ in range(2)] == drawn
     set_global_seed_state(before)
+
+
+@pytest.mark.parametrize(
+    "how", ["add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lt", "ge"]
+)
+def test_variables_leave_operators_to_symbolic_tensors(how):
+    operate = getattr(operator, how)
+    variable, x = keras.Variable(np.full((2, 2), 3.0, np.float32)), np.full((2, 2), 2.0, np.float32)
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, operate(variable, inputs))
+    np.testing.assert_allclose(model(x), operate(np.asarray(variable), x))
+    variable.assign(2 * variable)
+    np.testing.assert_allclose(model(x), operate(np.asarray(variable), x))

@@ -44,7 +44,8 @@ A variable's array, before it is cast for mixed precision: a tape needs the one 
 
 ``array * variable`` and ``array * tensor``: NumPy converts the right side to an array first, which fails in a
 step, and for the symbolic tensors of a functional model everywhere. A priority above its own makes it leave
-operators to Keras; functions such as ``numpy.multiply`` convert as before.
+operators to Keras; functions such as ``numpy.multiply`` convert as before. Keras fails at ``variable * tensor``,
+too, and not at ``tensor * variable``: variables leave operators to symbolic tensors.
 
 A variable's value: every call sets hundreds of variables to a step's results. Keras' own ``assign`` converts
 and checks each, which takes longer than a small step.
@@ -74,6 +75,19 @@ _GLOBAL_GENERATOR = "global_seed_generator"
 _STATELESS_SCOPE = "stateless_scope"
 
 keras.Variable.__array_priority__ = keras.KerasTensor.__array_priority__ = 1000
+
+
+def _left_to_tensors(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @functools.wraps(operator)
+    def operate(self: Any, other: Any) -> Any:
+        return NotImplemented if isinstance(other, keras.KerasTensor) else operator(self, other)
+
+    return operate
+
+
+for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge"):
+    _method = f"__{_name}__"
+    setattr(keras.Variable, _method, _left_to_tensors(getattr(keras.Variable, _method)))
 
 _SEEDS: ContextVar[random.Random | None] = ContextVar("muster_seeds", default=None)
 
