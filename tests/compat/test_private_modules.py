@@ -289,6 +289,7 @@ def test_small_helpers():
     ("path", "public"),
     [
         ("crf.python.ops.crf.crf_log_likelihood", v1.contrib.crf.crf_log_likelihood),
+        ("framework.python.ops.arg_scope", v1.contrib.framework.arg_scope),
         ("framework.python.ops.arg_scope.arg_scope", v1.contrib.framework.arg_scope),
         ("layers.python.layers.regularizers.l2_regularizer", v1.contrib.layers.l2_regularizer),
         ("learn.python.learn.learn_runner.run", v1.contrib.learn.learn_runner.run),

@@ -161,7 +161,10 @@ def test_no_gradients_at_all_are_refused(pairs: list[None], message: str) -> Non
 def test_minimize_trains_what_it_is_told_to() -> None:
     def step(x: Any) -> tuple[dict[str, Any], None]:
         a, b = tf.Variable(1.0, name="a"), tf.Variable(1.0, name="b")
-        train.AdamOptimizer(0.5).minimize(x * a * b, train.get_global_step(), var_list=[b])
+        adam = train.AdamOptimizer(0.5)
+        of_a_graph = {"gate_gradients": adam.GATE_NONE, "colocate_gradients_with_ops": True}
+        assert len(adam.compute_gradients(x * a * b, [b], **of_a_graph)) == 1
+        adam.minimize(x * a * b, train.get_global_step(), var_list=[b], **of_a_graph)
         assert train.AdamOptimizer().get_name() == "Adam"
         return {}, None
 

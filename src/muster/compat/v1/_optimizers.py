@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias
 import jax
 
 from muster._keras import keras
-from muster.compat.v1._own_optimizers import Optimizer
+from muster.compat.v1._own_optimizers import GATE_OP, Optimizer
 from muster.optimizers import RowOptimizer, rules
 from muster.program import GradientTape, TrainOp, apply_gradients, minimize, replica_weight
 from muster.program.trace import ProgramScope
@@ -77,6 +77,9 @@ class KerasBacked(Optimizer):
         loss: jax.Array,
         global_step: keras.Variable | None = None,
         var_list: Iterable[keras.Variable] | None = None,
+        gate_gradients: int = GATE_OP,
+        aggregation_method: int | None = None,
+        colocate_gradients_with_ops: bool = False,
         name: str | None = None,
     ) -> Any:
         """Take one step against the gradients of a loss, as `muster.minimize` does."""
@@ -85,13 +88,18 @@ class KerasBacked(Optimizer):
             KerasBacked.compute_gradients,
             KerasBacked.apply_gradients,
         ):
-            return super().minimize(loss, global_step, var_list, name)
+            return super().minimize(loss, global_step, var_list, name=name)
         if current_scope() is None:
             return self.apply_gradients(self.compute_gradients(loss, var_list), global_step, name)
         return minimize(self.keras_optimizer, loss, global_step, var_list)
 
     def compute_gradients(
-        self, loss: jax.Array, var_list: Iterable[keras.Variable] | None = None
+        self,
+        loss: jax.Array,
+        var_list: Iterable[keras.Variable] | None = None,
+        gate_gradients: int = GATE_OP,
+        aggregation_method: int | None = None,
+        colocate_gradients_with_ops: bool = False,
     ) -> list[tuple[jax.Array, keras.Variable]]:
         """Return the gradients of a loss; in a model_fn, those of replicas add up to that of their mean loss.
 
@@ -99,6 +107,9 @@ class KerasBacked(Optimizer):
             loss: A floating-point array of shape (), per replica; in eager code a function that returns it.
             var_list: The variables; None takes all trainable ones that were created so far, in eager code
                 those that the function uses.
+            gate_gradients: Accepted, as by `Optimizer.minimize`.
+            aggregation_method: Accepted.
+            colocate_gradients_with_ops: Accepted.
 
         Returns:
             Pairs of a gradient and its variable, as of `Optimizer.compute_gradients`.

@@ -13,6 +13,9 @@ from muster.distribute import get_replica_context
 from muster.program import TrainOp, gradients, replica_weight, trainable_variables
 from muster.program.variables import current_scope
 
+GATE_NONE, GATE_OP, GATE_GRAPH = range(3)
+"""What waits for what while a graph computes gradients."""
+
 
 class Optimizer:
     """Base class for optimizers of a program's own, which define ``apply_gradients``, or ``_apply_dense``.
@@ -31,6 +34,8 @@ class Optimizer:
     Source: tensorflow/python/training/optimizer.py, ``Optimizer``.
     """
 
+    GATE_NONE, GATE_OP, GATE_GRAPH = GATE_NONE, GATE_OP, GATE_GRAPH
+
     def __init__(self, use_locking: bool, name: str) -> None:
         if not name:
             raise ValueError("Must specify the optimizer name")
@@ -46,6 +51,9 @@ class Optimizer:
         loss: jax.Array,
         global_step: keras.Variable | None = None,
         var_list: Iterable[keras.Variable] | None = None,
+        gate_gradients: int = GATE_OP,
+        aggregation_method: int | None = None,
+        colocate_gradients_with_ops: bool = False,
         name: str | None = None,
     ) -> Any:
         """Take one step against the gradients of a loss.
@@ -54,19 +62,30 @@ class Optimizer:
             loss: A floating-point array of shape (), per replica.
             global_step: The variable to count up by one, or None.
             var_list: The variables to train; None takes all trainable ones that were created so far.
+            gate_gradients: Accepted, and so is how a graph adds gradients, and where: XLA decides.
+            aggregation_method: Accepted.
+            colocate_gradients_with_ops: Accepted.
             name: For ``apply_gradients``.
         """
         pairs = self.compute_gradients(loss, var_list=var_list)
         return self.apply_gradients(pairs, global_step=global_step, name=name)
 
     def compute_gradients(
-        self, loss: jax.Array, var_list: Iterable[keras.Variable] | None = None
+        self,
+        loss: jax.Array,
+        var_list: Iterable[keras.Variable] | None = None,
+        gate_gradients: int = GATE_OP,
+        aggregation_method: int | None = None,
+        colocate_gradients_with_ops: bool = False,
     ) -> list[tuple[jax.Array, keras.Variable]]:
         """Return the gradients of a loss.
 
         Args:
             loss: A floating-point array of shape (), per replica.
             var_list: The variables; None takes all trainable ones that were created so far.
+            gate_gradients: Accepted, as by `minimize`.
+            aggregation_method: Accepted.
+            colocate_gradients_with_ops: Accepted.
 
         Returns:
             Pairs of a gradient and its variable. A variable that the loss does not depend on has a gradient

@@ -60,6 +60,9 @@ def _exported(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
     return _unchanged
 
 
+# Has names that modules in it have, too: `arg_scope` is a function.
+_FRAMEWORK_OPS = "contrib.framework.python.ops"
+
 # Names that are private themselves.
 _OWN: dict[str, dict[str, Any]] = {
     "core.framework.node_def_pb2": {"NodeDef": _device_setters.NodeDef},
@@ -174,7 +177,9 @@ def provide_private_modules(tf: ModuleType) -> None:
         if (name := f"{PACKAGE}.{path}") not in sys.modules:
             parent, _, last = name.rpartition(".")
             own = _OWN.get(path.removeprefix("python."), {})
-            setattr(sys.modules[parent], last, _Passing(path, sources.get(path, ()), own))
+            module = _Passing(path, sources.get(path, ()), own)
+            if parent != f"{PACKAGE}.{_FRAMEWORK_OPS}":  # its own names come before the modules in it
+                setattr(sys.modules[parent], last, module)
     keras_in_python = f"{PACKAGE}.python.keras"
     tf.python.keras = sys.modules[keras_in_python] = tf.keras
     importable_as(keras_in_python, tf.keras)

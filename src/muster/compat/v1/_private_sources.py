@@ -185,7 +185,8 @@ OF_CONTRIB = _by_module(
             "contrib.crf": "crf.python.ops.crf",
             "contrib.data": "data.python.ops.batching data.python.ops.interleave_ops "
             "data.python.ops.shuffle_ops",
-            "contrib.framework": "framework.python.ops.arg_scope framework.python.ops.variables",
+            "contrib.framework": "framework.python.ops framework.python.ops.arg_scope "
+            "framework.python.ops.variables",
             "contrib.rnn": "rnn.python.ops.core_rnn_cell rnn.python.ops.rnn rnn.python.ops.rnn_cell",
             "contrib.training": "training.python.training.hparam",
         },

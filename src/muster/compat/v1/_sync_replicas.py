@@ -41,7 +41,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._replicas_to_aggregate = replicas_to_aggregate
 
     def compute_gradients(
-        self, loss: jax.Array, var_list: Iterable[keras.Variable] | None = None, **options: Any
+        self, loss: jax.Array, var_list: Iterable[keras.Variable] | None = None, *args: Any, **kwargs: Any
     ) -> list[tuple[jax.Array, keras.Variable]]:
         """Return the gradients of a loss, as the other optimizer does."""
         return self._within.compute_gradients(loss, var_list=var_list)

@@ -44,8 +44,8 @@ A variable's array, before it is cast for mixed precision: a tape needs the one 
 
 ``array * variable`` and ``array * tensor``: NumPy converts the right side to an array first, which fails in a
 step, and for the symbolic tensors of a functional model everywhere. A priority above its own makes it leave
-operators to Keras; functions such as ``numpy.multiply`` convert as before. Keras fails at ``variable * tensor``,
-too, and not at ``tensor * variable``: variables leave operators to symbolic tensors.
+operators to Keras; functions such as ``numpy.multiply`` convert as before. Keras converts in ``variable *
+tensor``, too, and not in ``tensor * variable``: variables leave operators to symbolic tensors.
 
 A variable's value: every call sets hundreds of variables to a step's results. Keras' own ``assign`` converts
 and checks each, which takes longer than a small step.
