@@ -31,8 +31,8 @@ DIFFERENCES = {
     "tf.config.list_logical_devices": "the CPU may be several",
     "tf.config.list_physical_devices": "the CPU is one physical device",
     "tf.config.set_logical_device_configuration": "only for the CPU, before anything is computed",
-    "tf.config.set_soft_device_placement": "no effect, and a warning: a device that does not exist is an "
-    "error",
+    "tf.config.set_soft_device_placement": "no effect, and a warning: the CPU takes the place of GPUs where "
+    "there are none, and any other device that does not exist is an error",
     "tf.config.set_visible_devices": "hides nothing; raises an error if a device would be hidden",
     "tf.contrib.crf": "all but CrfForwardRnnCell and its kin, and scores of several tags at once",
     "tf.contrib.distribute.MirroredStrategy": "num_gpus counts nothing where there are no GPUs",

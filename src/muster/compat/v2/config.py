@@ -151,7 +151,10 @@ def set_soft_device_placement(enabled: bool) -> None:
         enabled: Whether to replace a device that does not exist by another.
     """
     if enabled:
-        _log.warning("set_soft_device_placement has no effect: a device that does not exist is an error.")
+        _log.warning(
+            "set_soft_device_placement has no effect: the CPU takes the place of GPUs where there are none, "
+            "and any other device that does not exist is an error."
+        )
 
 
 def set_log_device_placement(enabled: bool) -> None:
