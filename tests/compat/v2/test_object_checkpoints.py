@@ -35,6 +35,15 @@ def test_weights_give_tensorflows_outputs(name: str) -> None:
     np.testing.assert_allclose(model(np.float32(said["inputs"])), said["outputs"], atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["keras_save_weights", "saved_model_variables"])
+def test_layers_that_draw_random_numbers_have_no_weights_there(name: str) -> None:
+    prefix, said = recorded(name)
+    first, *others = the_model().layers
+    model = keras.Sequential([first, keras.layers.Dropout(0.5), *others])
+    load_weights(model, str(prefix))
+    np.testing.assert_allclose(model(np.float32(said["inputs"])), said["outputs"], atol=1e-5)
+
+
 def test_a_checkpoint_of_objects_is_restored_into_them() -> None:
     prefix, said = recorded("object_based")
     model, optimizer, step = the_model(), keras.optimizers.Adam(), tf.Variable(0, dtype=tf.int32)

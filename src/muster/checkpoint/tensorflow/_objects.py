@@ -23,8 +23,10 @@ from muster.checkpoint.tensorflow._varints import FormatError
 
 _VALUE = "VARIABLE_VALUE"
 _LAYER = re.compile(r"layer_with_weights-([0-9]+)")
+# The end of the path of a variable that Keras 3 keeps for layers that draw random numbers.
+_SEED_STATE = "seed_generator_state"
 # Lists of all of an optimizer's variables: Keras 3 has them in another order.
-_OTHER_ORDER = {"_variables", "_index_dict"}
+_OTHER_ORDER = {"_variables", "_index_dict", "variables", "non_trainable_variables"}
 _DESCRIPTION = """
 name: "trackable_object_graph.proto" package: "tensorflow" syntax: "proto3"
 message_type {
@@ -122,7 +124,7 @@ def restore_objects(prefix: str, root: object, variables: Iterable[Variable]) ->
         CheckpointMismatchError: The checkpoint lacks a variable, or has another shape. Nothing was set.
         CheckpointError: The checkpoint cannot be read.
     """
-    checkpoint = TensorFlowCheckpoint(prefix)
+    checkpoint, variables = TensorFlowCheckpoint(prefix), _of_keras_2(variables)
     if OBJECT_GRAPH in checkpoint.entries:
         pairs = _reached(checkpoint, root, variables)
     else:
@@ -189,6 +191,11 @@ def load_weights(model: Any, path: str) -> None:
     restore_objects(path, model, model.weights)
 
 
+def _of_keras_2(variables: Iterable[Variable]) -> list[Variable]:
+    """Return the variables that Keras 2 has, too: its layers that draw random numbers hold no state."""
+    return [each for each in variables if not each.path.endswith(_SEED_STATE)]
+
+
 def _child(each: Any, name: str) -> Any:
     """Return what an object has under a name that it had when it was saved; None for nothing of use."""
     if isinstance(each, Mapping):
@@ -196,7 +203,7 @@ def _child(each: Any, name: str) -> Any:
     if isinstance(each, list | tuple):
         return each[int(name)] if name.isdecimal() and int(name) < len(each) else None
     if match := _LAYER.fullmatch(name):
-        layers = [layer for layer in getattr(each, "layers", ()) if layer.weights]
+        layers = [layer for layer in getattr(each, "layers", ()) if _of_keras_2(layer.weights)]
         return layers[int(match[1])] if int(match[1]) < len(layers) else None
     if name in _OTHER_ORDER:
         return None
