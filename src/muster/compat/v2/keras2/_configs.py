@@ -4,6 +4,9 @@ A class without a ``get_config`` of its own is made again with what its ``__init
 ``trainable`` and ``dtype``, too. A layer whose ``build`` takes more than a shape finds the shape under
 ``input_shape``, beside what Keras 3 notes. An operation of a model, such as the ``Add`` of ``x + y``, is
 written into an h5 file with its module: Keras 3 takes it for a layer of the same name when it reads the file.
+
+Files of Keras 2 are read with layers in others, such as that of ``Bidirectional``, and with what the model
+was compiled with.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_configs.py`` fails when what is used here changes.
 """
 
@@ -15,6 +18,10 @@ from typing import Any
 from muster._keras import keras
 
 _SHAPES, _SHAPE = "shapes_dict", "input_shape"
+# Losses and metrics of a function, and the names of metrics that stand for one by the shape of labels.
+_OF_A_FUNCTION = ("LossFunctionWrapper", "MeanMetricWrapper")
+_CHOSEN_BY_SHAPE = ("accuracy", "acc", "crossentropy", "ce")
+_OF_KERAS_2_ALONE = ("fn", "is_legacy_optimizer", "jit_compile", "decay")
 
 
 def _of_what_init_takes(original: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
@@ -68,8 +75,64 @@ def _with_modules_of_operations(original: Callable[[Any], Any]) -> Callable[[Any
     return serialize_keras_object
 
 
+def _of_named_layers(original: Callable[..., Any]) -> Any:
+    """Wrap ``from_config`` of a layer with others in it, of which Keras 2 says no modules."""
+
+    @functools.wraps(original)
+    def from_config(cls: type, config: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        return original(cls, {name: _with_module(each) for name, each in config.items()}, *args, **kwargs)
+
+    return classmethod(from_config)
+
+
+def _with_module(config: Any) -> Any:
+    if isinstance(config, list):
+        return [_with_module(each) for each in config]
+    is_named = isinstance(config, dict) and "module" not in config
+    if is_named and hasattr(keras.layers, config.get("class_name", "")):
+        return {"module": "keras.layers", "registered_name": None, **config}
+    return config
+
+
+def _of_keras_2(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap what makes the arguments of ``compile`` of their configs in a file."""
+
+    @functools.wraps(original)
+    def compile_args(training_config: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        own = {name: _compiled(each) for name, each in training_config.items()}
+        return original(own, *args, **kwargs)
+
+    return compile_args
+
+
+def _compiled(config: Any) -> Any:
+    """Return configs of losses, metrics and optimizers of Keras 2 as Keras 3 has them."""
+    if isinstance(config, list | tuple):
+        return [_compiled(each) for each in config]
+    if not isinstance(config, dict) or "module" in config:
+        return config
+    if "class_name" not in config:
+        return {name: _compiled(each) for name, each in config.items()}
+    name, own = config["class_name"].removeprefix("Custom>"), config["config"]
+    if name in _OF_A_FUNCTION:
+        return own["name"] if own["name"] in _CHOSEN_BY_SHAPE else own["fn"]
+    kept = {key: each for key, each in own.items() if key not in _OF_KERAS_2_ALONE}
+    if kept.get("reduction") == "auto":
+        del kept["reduction"]
+    return {"class_name": name, "config": kept}
+
+
 def patch() -> None:
     """Give Keras' layers these configs."""
+    files = keras.src.legacy.saving.saving_utils
+    files.compile_args_from_training_config = _of_keras_2(files.compile_args_from_training_config)
+    for kind in (
+        keras.layers.Wrapper,
+        keras.layers.Bidirectional,
+        keras.layers.RNN,
+        keras.layers.StackedRNNCells,
+    ):
+        kind.from_config = _of_named_layers(kind.from_config.__func__)
     layer = keras.layers.Layer
     layer.get_config = _of_what_init_takes(layer.get_config)
     layer.get_build_config = _with_shape(layer.get_build_config)

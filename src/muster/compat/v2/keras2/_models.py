@@ -16,6 +16,7 @@ import numpy as np
 
 from muster import cpu
 from muster._keras import keras
+from muster.compat.v2._keras2_saved_models import is_saved_model, load_saved_model
 from muster.compat.v2._model_signatures import input_structure
 from muster.compat.v2.keras2._compiled import CompiledLoss, CompiledMetrics
 from muster.compat.v2.keras2._results import result_names
@@ -290,10 +291,12 @@ def _saving(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``load_model``: it takes ``options``, and folders of `export_model`."""
+    """Wrap ``load_model``: it takes ``options``, and folders of `export_model` and of Keras 2."""
 
     @functools.wraps(original)
     def load_model(filepath: Any, *args: Any, options: object = None, **kwargs: Any) -> Any:
+        if is_saved_model(filepath):
+            return load_saved_model(filepath, *args, **kwargs)
         return original(archive_in(filepath) or filepath, *args, **kwargs)
 
     return load_model
