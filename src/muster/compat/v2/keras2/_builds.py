@@ -19,17 +19,15 @@ Source: keras/engine/base_layer.py, ``Layer._maybe_build`` and its ``maybe_init_
 import functools
 import inspect
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from muster._keras import keras
 from muster.compat.ops._tensor_shape import TensorShape
 from muster.program.gradients import computing
-from muster.program.variables import (
-    current_scope,
-    layer_being_called,
-    only_shapes_are_asked,
-    outside_of_shapes,
-)
+from muster.program.variables import current_scope, only_shapes_are_asked, outside_of_shapes
+
+_CALLED: ContextVar[Any] = ContextVar("muster_model_built_by_call", default=None)
 
 
 def _creating(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,6 +94,20 @@ def _then_setting(layer: Any, build: Callable[..., None], weights: Any) -> Calla
     return built
 
 
+def _by_call(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap what builds a model that is called: Keras has called it on shapes before ``build``."""
+
+    @functools.wraps(original)
+    def maybe_build(self: Any, *args: Any, **kwargs: Any) -> None:
+        token = _CALLED.set(self)
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            _CALLED.reset(token)
+
+    return maybe_build
+
+
 def _of_layers(original: Callable[..., None]) -> Callable[..., None]:
     """Wrap ``Model.build`` where it is the one that all layers have, and only notes that the model is built.
 
@@ -104,7 +116,7 @@ def _of_layers(original: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(original)  # Keras marks it as no class' own
     def build(self: Any, input_shape: Any = None) -> None:
-        if input_shape is not None and not self.built and layer_being_called() is None:
+        if input_shape is not None and not self.built and _CALLED.get() is not self:
             inputs = keras.tree.map_shape_structure(keras.KerasTensor, _shapes(input_shape))
             keras.src.backend.compute_output_spec(self.call, inputs)
         original(self, input_shape)
@@ -131,4 +143,5 @@ def patch() -> None:
     keras.Layer.__new__ = _creating(keras.Layer.__new__)
     keras.Layer.__init__ = _with_weights(keras.Layer.__init__)
     keras.Model.build = _of_layers(keras.Layer.build)
+    keras.Model._maybe_build = _by_call(keras.Model._maybe_build)
     keras.Layer.built, keras.Layer._build_shapes_dict = False, None
