@@ -1,7 +1,7 @@
-"""What functions for ``tf.device`` are made of in TensorFlow 1: how the operations of a graph share devices.
+"""Load balancing for functions that TensorFlow 1's programs give to ``tf.device``.
 
-No graph asks them here (`tf.device` takes such a function and leaves devices to the strategy), but programs
-make them, above all those after TensorFlow's example of CIFAR-10 on several GPUs.
+Such a function places each operation of a graph. Here `tf.device` takes it and never calls it: the strategy
+chooses devices. Programs make them nevertheless, as TensorFlow's example of CIFAR-10 on several GPUs does.
 """
 
 import math
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 
 class NodeDef:
-    """An operation of a serialized graph: no object here is one.
+    """Stands for an operation of a serialized graph, for ``isinstance``: nothing here is one.
 
     Source: tensorflow/core/framework/node_def.proto, ``NodeDef``.
     """
@@ -58,7 +58,10 @@ class GreedyLoadBalancingStrategy:
 
 
 def byte_size_load_fn(op: Any) -> float:
-    """Return how many bytes the only output of an operation takes.
+    """Return the size of the only output of an operation, in bytes.
+
+    Args:
+        op: Has ``outputs``, each with a shape and a dtype.
 
     Raises:
         ValueError: There is another number of outputs, or its shape is open.

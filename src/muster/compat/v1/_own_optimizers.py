@@ -14,7 +14,7 @@ from muster.program import TrainOp, gradients, replica_weight, trainable_variabl
 from muster.program.variables import current_scope
 
 GATE_NONE, GATE_OP, GATE_GRAPH = range(3)
-"""What waits for what while a graph computes gradients."""
+"""How a graph orders the computation of gradients; XLA orders it here."""
 
 
 class Optimizer:

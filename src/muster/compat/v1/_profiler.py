@@ -157,8 +157,11 @@ class GraphNodeProto:
 
     Attributes:
         name: The path.
+        shape: That of the variable; None for a scope.
         parameters: How many elements the variable has; 0 for a scope.
         total_parameters: How many it has with all below it.
+        float_ops: Always 0: operations are not counted.
+        total_float_ops: Always 0.
         children: What is below it.
     """
 
