@@ -86,6 +86,18 @@ class Server:
                 break
         return self._codes.get(process)
 
+    def run(self, arguments: list[str], environment: dict[str, str], folder: Path) -> str:
+        """Run a program in a folder, which must succeed within the deadline, and return its output."""
+        log = folder / "output.log"
+        process = self.start(arguments, environment, log, folder)
+        code = self.code(process, DEADLINE)
+        if code is None:
+            os.kill(process, signal.SIGKILL)
+            self.code(process, DEADLINE)
+        printed = log.read_text()
+        assert code == 0, f"{code}: {printed[-6000:]}"
+        return printed
+
     def _hear(self, secs: float | None) -> list[int]:
         """The next thing that is told, if anything is in so many seconds: a process, or one and its code."""
         output = self._process.stdout.fileno()

@@ -7,9 +7,7 @@ Those that train by `fit` alone, and make no strategy, run inside of the scope o
 too: of these, `make test` runs half in each way, and `make soak` the others.
 """
 
-import os
 import re
-import signal
 import subprocess  # noqa: F401, says that this module starts processes
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -54,17 +52,8 @@ def server(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 def run_by(server: Server, folder: Path, *arguments: Path) -> str:
-    """Run a program, which must succeed, and return its output."""
-    log = folder / "output.log"
     environment = bare_environment(HOME=str(folder), XLA_FLAGS=QUICKLY_BY_FLAGS)
-    process = server.start(list(map(str, arguments)), environment, log, folder)
-    code = server.code(process, DEADLINE)
-    if code is None:
-        os.kill(process, signal.SIGKILL)
-        server.code(process, DEADLINE)
-    printed = log.read_text()
-    assert code == 0, f"{code}: {printed[-6000:]}"
-    return printed
+    return server.run(list(map(str, arguments)), environment, folder)
 
 
 @pytest.mark.parametrize("name", but_soak(PROGRAMS, FITTED[::2]))
