@@ -156,7 +156,6 @@ def test_the_guides_program_says_where_its_data_would_go(tmp_path: Path) -> None
     assert str(tmp_path / "data") in done.stderr
 
 
-@pytest.mark.alone
 def test_the_census_is_learned_exported_served_and_asked(tmp_path: Path) -> None:
     data, run = large_data("adult/adult.data").parent, tmp_path / "run"
     done = run_example("adult_wide_deep.py", "--data", str(data), "--model-dir", str(run))
@@ -278,7 +277,6 @@ def test_the_census_says_where_its_data_would_go(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.alone
 def test_the_migrated_program_trains_its_estimator_in_a_cluster() -> None:
     done = run_served(str(EXAMPLES / "migrate_multi_worker.py"))
     assert done.returncode == 0, done.stdout + done.stderr
