@@ -92,3 +92,57 @@ def test_a_model_that_only_draws_is_asked_to_predict_at_once():
     assert not np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[1], drawn[2])
     assert not np.array_equal(drawn[0, :32], drawn[0, 32:])  # another batch
+
+
+class Dropping(keras.layers.Layer):
+    """Makes a layer that draws at every call."""
+
+    def call(self, x, training=None):
+        return tf.keras.layers.Dropout(0.5)(x, training=training)
+
+
+class OwnStep(keras.Model):
+    def train_step(self, data):
+        return {"loss": tf.reduce_sum(self(data[0], training=True))}
+
+
+MODELS = {
+    "functional": lambda x: keras.Model(x, Dropping()(x)),
+    "own step": lambda x: OwnStep(x, Dropping()(x)),
+}
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["one", "two"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_layer_that_is_made_at_every_call(kind, place):
+    x = np.random.default_rng(0).random((32, 8)).astype("float32")
+    with strategies()[place].scope():
+        model = MODELS[kind](keras.Input((8,)))
+        model.compile("sgd", "mse")
+    losses = model.fit(x, 0 * x, batch_size=32, epochs=4, verbose=0).history["loss"]
+    assert len(set(map(float, losses))) == 4
+    np.testing.assert_array_equal(model.predict(x, verbose=0), x)
+
+
+def test_a_layer_that_is_made_at_every_call_of_a_function():
+    drop = tf.function(lambda x: Dropping()(x, training=True))
+    x = np.ones((16, 16), "float32")
+    drawn = {np.asarray(drop(x)).tobytes() for _ in range(4)}
+    assert len(drawn) == 4
+
+
+def test_that_a_layer_that_is_made_by_build_has_its_own_generator_alone():
+    class Block(keras.layers.Layer):
+        def build(self, shape):
+            self.drop = keras.layers.Dropout(0.5)
+            super().build(shape)
+
+        def call(self, x, training=None):
+            return self.drop(x, training=training)
+
+    model = keras.Sequential([Block()])
+    model.compile("sgd", "mse")
+    x = np.random.default_rng(0).random((8, 8)).astype("float32")
+    losses = model.fit(x, 0 * x, batch_size=8, epochs=4, verbose=0).history["loss"]
+    assert len(set(map(float, losses))) == 4
+    assert [each.name for each in model.variables if "seed" in each.name] == ["seed_generator_state"]

@@ -119,6 +119,11 @@ def _generator_in(layer: Any, seed: int | None) -> keras.random.SeedGenerator:
     return _OF_LAYERS[layer]
 
 
+def let_draw(model: Any) -> None:
+    """Let a model have a generator, if neither it nor a layer of it has one, for what its steps draw."""
+    _generator_in(model, None)
+
+
 def _layers_in(layer: Any) -> list[Any]:
     below = getattr(layer, "layers", None) or getattr(layer, "_layers", [])
     return [each for one in below for each in (one, *_layers_in(one))]

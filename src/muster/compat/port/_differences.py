@@ -181,7 +181,7 @@ DIFFERENCES = {
     "tf.keras.layers.StringLookup": "computes on the host; rows are dense",
     "tf.keras.layers.TFSMLayer": "of muster's saved models; its weights stay as they are",
     "tf.keras.layers.TextVectorization": "computes on the host; rows in models are dense",
-    "tf.keras.losses.Reduction": 'Keras 3 takes the strings "none", "sum", "sum_over_batch_size"',
+    "tf.keras.losses.Reduction": "Keras 3 takes the strings \"none\", \"sum\", \"sum_over_batch_size\"",
     "tf.keras.models.load_model": "takes h5 files and folders (SavedModels) that Keras 2 wrote, with the "
     "optimizer's state; a model of another class than Sequential and Model needs the class by custom_objects",
     "tf.keras.optimizers.legacy.SGD": "on Keras 3, for fit, Estimators and custom loops; decay, lr and "

@@ -56,6 +56,7 @@ class FunctionScope(VariableScope):
         strategy: The strategy whose replicas run parts of the code, if any.
         created_here: The variables that the code creates, with their initial values; None for one that is
             kept elsewhere, which has its value there already.
+        may_create: Whether the code may create variables.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class FunctionScope(VariableScope):
         self.strategy: Any = None
         self.created_here: list[tuple[Any, jax.Array | None]] = []
         self._peers = peers
-        self._may_create = may_create
+        self.may_create = may_create
         self._gathers = gathers
         self.only_records = state is None
         for spec, variable in variables:
@@ -203,7 +204,7 @@ class FunctionScope(VariableScope):
         """Allow any constant: a function runs when it is called, and not as every step."""
 
     def created(self, variable: Any, initializer: Any) -> None:
-        if not self._may_create:
+        if not self.may_create:
             raise VariableMismatchError(
                 f"The function creates the variable {variable.path!r} at every call. Create variables, "
                 "layers and models outside of it, or only at its first call."
