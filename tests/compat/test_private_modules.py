@@ -358,3 +358,15 @@ def test_the_global_step_of_a_folder_is_loaded(tmp_path):
     regressor.train(lambda: ({"x": [[1.0]]}, [[1.0]]), steps=2)
     assert estimator._load_global_step_from_checkpoint_dir(str(tmp_path)) == 2
     assert estimator.Estimator is v1.estimator.Estimator
+
+
+def test_hooks_of_tensorflow_ask_private_modules_for_tensors_and_the_step() -> None:
+    hooks = importlib.import_module("muster.compat.tensorflow.python.training.basic_session_run_hooks")
+    steps = importlib.import_module("muster.compat.tensorflow.python.training.training_util")
+    assert hooks._as_graph_element("loss") == "loss"
+    assert steps._get_global_step_read().name == steps._get_or_create_global_step_read().name == "global_step"
+
+
+def test_checkpoints_are_read_by_the_private_reader() -> None:
+    module = importlib.import_module("muster.compat.tensorflow.python.pywrap_tensorflow")
+    assert module.NewCheckpointReader is v1.train.NewCheckpointReader

@@ -106,6 +106,13 @@ class NextElement:
 
 
 class Initializer:
+    """Initializes what has its values from the start, and so does nothing."""
+
+    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: object = None) -> None:
+        """Do nothing."""
+
+
+class IteratorInitializer(Initializer):
     """Begins the iterator of a dataset: gives values to the placeholders that it is made of.
 
     Args:
@@ -148,9 +155,9 @@ class OneShotIterator:
         self._dataset = dataset
 
     @property
-    def initializer(self) -> Initializer:
+    def initializer(self) -> IteratorInitializer:
         """Gives values to the placeholders of the dataset. An iterator without any begins by itself."""
-        return Initializer(self._dataset)
+        return IteratorInitializer(self._dataset)
 
     def get_next(self, name: str | None = None) -> Any:
         """Return the next element: its values stand for those of each element, in an input_fn.

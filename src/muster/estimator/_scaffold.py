@@ -10,6 +10,8 @@ import numpy as np
 
 from muster._keras import keras
 from muster.checkpoint.tensorflow import read_either
+from muster.estimator.session._fetches import Fetches, map_fetches
+from muster.estimator.session._session import Session, initialized
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +60,21 @@ class InitialValues:
             raise ValueError(f"{path} has the shape {before.shape}, given a value of shape {value.shape}.")
         self._values[path] = value.astype(before.dtype)
 
+    def run(self, fetches: Fetches, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Read variables; of TensorFlow 1's initializers, do nothing.
+
+        Args:
+            fetches: Variables or their paths, or a nested structure of them; or initializers.
+            feed_dict: Only for initializers.
+
+        Raises:
+            KeyError: There is no such variable.
+            TypeError: It is something else.
+        """
+        if initialized(fetches, feed_dict):
+            return None
+        return map_fetches(lambda name: self.get_variable_value(name.removesuffix(":0")), fetches)
+
     def _known(self, path: str) -> Any:
         if path not in self._values:
             raise KeyError(f"There is no variable {path!r}. There are: {', '.join(self.variables())}.")
@@ -100,11 +117,11 @@ class Saver:
         self.keep_checkpoint_every_n_hours = keep_checkpoint_every_n_hours
         self._names = None if var_list is None else _paths_by_name(var_list)
 
-    def restore(self, sess: InitialValues, save_path: str | os.PathLike[str]) -> None:
+    def restore(self, sess: InitialValues | Session, save_path: str | os.PathLike[str]) -> None:
         """Let variables start from the values of a checkpoint, muster's or TensorFlow's.
 
         Args:
-            sess: What an ``init_fn`` gets.
+            sess: What an ``init_fn`` gets, or a hook in ``after_create_session``.
             save_path: The checkpoint.
 
         Raises:

@@ -173,13 +173,17 @@ def test_contrib_summaries_of_a_function(tmp_path: Path) -> None:
     assert [event.step for event in accumulated(tmp_path).Scalars("loss")] == [0, 2]
 
 
+def test_a_summary_with_a_step_is_of_the_default_writer(tmp_path: Path) -> None:
+    def step(x: Any) -> dict[str, Any]:
+        assert not tf.summary.scalar("x", x, step=3)
+        assert not tf.summary.histogram("x", x, step=tf1.train.get_or_create_global_step())
+        assert tf1.summary.merge_all() is None
+        return {"x": x}
+
+    assert outputs_of(step)["x"] == 1
+
+
 def test_wrong_summaries_of_a_step(tmp_path: Path) -> None:
-    def wrong(features: Any, mode: str) -> Any:
-        tf1.summary.scalar("loss", features, step=3)
-
-    with pytest.raises(ValueError, match="such as 'loss', at the global step: leave step out"):
-        tf.estimator.Estimator(wrong, str(tmp_path)).train(lambda: np.ones((1,), np.float32), steps=1)
-
     def flat(features: Any, mode: str) -> Any:
         tf1.summary.image("flat", features)
 

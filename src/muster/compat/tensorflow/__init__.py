@@ -252,6 +252,7 @@ from muster.compat.tensorflow.dtypes import uint8 as uint8
 from muster.compat.tensorflow.dtypes import uint16 as uint16
 from muster.compat.tensorflow.dtypes import uint32 as uint32
 from muster.compat.tensorflow.dtypes import uint64 as uint64
+from muster.compat.v1._graph import patch as _patch_sessions
 from muster.compat.v1._initializers import constant_initializer as constant_initializer
 from muster.compat.v1._initializers import ones_initializer as ones_initializer
 from muster.compat.v1._initializers import zeros_initializer as zeros_initializer
@@ -302,6 +303,7 @@ _name_results(__name__)
 _report_missing(__name__)
 _patch()
 _patch_keras()
+_patch_sessions()
 _show_results(*(_module for _path, _module in list(_sys.modules.items()) if _path.startswith(__name__)))
 _add_operators()
 _Dataset.shown = staticmethod(_shown_elements)

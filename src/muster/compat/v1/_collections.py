@@ -1,6 +1,5 @@
 """Collections of what a model_fn has built so far: losses, and what programs add to their own."""
 
-import contextlib
 import re
 import weakref
 from collections.abc import Sequence
@@ -11,13 +10,14 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import TraceError
+from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
-from muster.estimator.loop import is_in_loop
+from muster.estimator.loop import session_of_loop
 from muster.program import Output, offer_output
 from muster.program.variables import current_scope
 
 # The last scope of a model_fn that added values to collections, and their handles by collection.
-_LAST: ContextVar[tuple["weakref.ref[Any]", dict[Any, list[Output]]] | None] = ContextVar(
+_LAST: ContextVar[tuple["weakref.ref[Any]", dict[Any, list[Any]]] | None] = ContextVar(
     "muster_tensorflow_collections", default=None
 )
 
@@ -56,6 +56,10 @@ class GraphKeys:
     WHILE_CONTEXT = "while_context"
 
 
+# A step knows by itself which variables are in these.
+_OF_STEPS = frozenset(name for key, name in vars(GraphKeys).items() if key.endswith("_VARIABLES"))
+
+
 def add_to_collection(name: Any, value: Any) -> None:
     """Add a value to a collection of the model_fn that is being traced; elsewhere, do nothing.
 
@@ -64,17 +68,41 @@ def add_to_collection(name: Any, value: Any) -> None:
 
     Source: tensorflow/python/framework/ops.py, ``add_to_collection``.
     """
-    values, scope = collected(name), current_scope()
-    values.append(value)
-    if scope is None or not isinstance(value, jax.Array):
-        return
-    handle = f"collection {name}:{len(values) - 1}"
-    with contextlib.suppress(TraceError):  # of a branch or a loop, which cannot give values away
+    collected(name).append(value)
+    if isinstance(value, keras.Variable):
+        _for_hooks(name).append(value)
+    elif (handle := _handle(name, value)) is not None:
+        _for_hooks(name).append(handle)
+
+
+def _handle(name: Any, value: Any) -> Output | None:
+    """Offer a value of the model_fn to hooks, and return its handle; None if it cannot be had."""
+    if current_scope() is None or not isinstance(value, jax.Array):
+        return None
+    handle = f"collection {name}:{len(_for_hooks(name))}"
+    try:
         offer_output(handle, value)
-        last = _LAST.get()
-        if last is None or last[0]() is not scope:
-            _LAST.set(last := (weakref.ref(scope), {}))
-        last[1].setdefault(name, []).append(Output(handle))
+    except TraceError:  # of a branch or a loop, which cannot give values away
+        return None
+    return Output(handle)
+
+
+def _for_hooks(name: Any) -> list[Any]:
+    """Return the list of what hooks find in a collection of the model_fn that is being traced."""
+    scope, last = current_scope(), _LAST.get()
+    if scope is None:
+        return []
+    if last is None or last[0]() is not scope:
+        _LAST.set(last := (weakref.ref(scope), {}))
+    return last[1].setdefault(name, [])
+
+
+def add_variable(names: Any, variable: Any) -> Any:
+    """Add a variable to those of some collections that are a program's own, once, and return it."""
+    for name in [names] if isinstance(names, str) else names or ():
+        if name not in _OF_STEPS and all(each is not variable for each in collected(name)):
+            add_to_collection(name, variable)
+    return variable
 
 
 def add_to_collections(names: Any, value: Any) -> None:
@@ -91,7 +119,7 @@ def collected(name: Any) -> list[Any]:
     scope = current_scope()
     if scope is None:
         last = _LAST.get()
-        return [] if last is None or not is_in_loop() else list(last[1].get(name, ()))
+        return [] if last is None or session_of_loop() is None else list(last[1].get(name, ()))
     values: list[Any] = scope.shared.setdefault(("tensorflow 1", "collections"), {}).setdefault(name, [])
     return values
 
@@ -106,7 +134,10 @@ def in_scope(values: Sequence[Any], scope: str | None) -> list[Any]:
 def note_loss(path: str, loss: jax.Array, collection: str | None) -> None:
     """Collect a loss of the model_fn, if one is being traced and there is a collection to add it to."""
     if collection is not None and current_scope() is not None:
-        collected(("losses", collection)).append((path, loss))
+        key = ("losses", collection)
+        collected(key).append((path, loss))
+        if (handle := _handle(key, loss)) is not None:
+            _for_hooks(key).append((path, handle))
 
 
 def add_loss(loss: ArrayLike, loss_collection: str | None = GraphKeys.LOSSES) -> None:
@@ -117,8 +148,10 @@ def add_loss(loss: ArrayLike, loss_collection: str | None = GraphKeys.LOSSES) ->
     note_loss("", jnp.asarray(as_array(loss)), loss_collection)
 
 
-def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES) -> list[jax.Array]:
+def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES) -> list[jax.Array | Output]:
     """Return the losses that the functions of ``tf.losses`` have computed in this model_fn, and added ones.
+
+    In a hook, they are handles of those of the model_fn.
 
     Args:
         scope: A regular expression that the start of a loss' name must match; None takes all.

@@ -5,7 +5,10 @@ from typing import Any, NoReturn
 
 from muster.compat.v1._collections import add_to_collection
 from muster.compat.v1._step import get_collection
+from muster.estimator import InitialValues
+from muster.estimator.session import Session
 from muster.program import Output
+from muster.program.variables import current_scope
 
 
 class Graph:
@@ -21,12 +24,15 @@ class Graph:
     def finalize(self) -> None:
         """Do nothing."""
 
-    def get_tensor_by_name(self, name: str) -> Output:
-        """Return a handle of a value of the step, for hooks to fetch; nobody checks the name here."""
-        return Output(name)
+    def get_tensor_by_name(self, name: str) -> Any:
+        """Return a value that the model_fn has named so far, or one of its variables.
+
+        Of any other name, and in a hook, it is a handle to fetch; nobody checks the name here.
+        """
+        return Output(name) if (found := _named(name)) is None else found
 
     def get_operation_by_name(self, name: str) -> Output:
-        """Return a handle of the value that an operation computes, as `get_tensor_by_name` does."""
+        """Return a handle of the value that an operation computes, for hooks to fetch."""
         return Output(name)
 
     def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
@@ -53,3 +59,18 @@ _DEFAULT = Graph()
 def get_default_graph() -> Graph:
     """Return the graph, which is always the same."""
     return _DEFAULT
+
+
+def _named(name: str) -> Any:
+    """Return the value of a name in the step that is being traced, or the variable; None if there is none."""
+    scope, path = current_scope(), name.removesuffix(":0")
+    if scope is None:
+        return None
+    variables = {spec.path: variable for spec, variable in scope.table.pairs}
+    return scope.outputs.offered.get(path, variables.get(path))
+
+
+def patch() -> None:
+    """Let sessions that hooks and functions of ``Scaffold`` get have the graph."""
+    for owner in (Session, InitialValues):
+        owner.graph = property(lambda self: _DEFAULT)  # type: ignore[union-attr]

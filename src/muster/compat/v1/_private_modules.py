@@ -10,7 +10,7 @@ from muster import distribute, feature_column
 from muster._keras import keras
 from muster.compat._names import PACKAGE, importable_as, missing, passed_on
 from muster.compat.ops._numpy_random import enable_numpy_behavior
-from muster.compat.v1 import _device_setters, _initializers
+from muster.compat.v1 import _device_setters, _initializers, _step
 from muster.compat.v1 import gfile as v1_files
 from muster.compat.v1._metrics_at import streaming_confusion_matrix
 from muster.compat.v1._old_arguments import cond
@@ -51,7 +51,7 @@ _INITIALIZERS = {
 
 
 def _unchanged(function: Any) -> Any:
-    """Decorate a function that takes shapes as tuples: all shapes are."""
+    """Return what stands for itself: a function whose shapes are tuples anyway, or a fetch."""
     return function
 
 
@@ -131,6 +131,11 @@ _OWN: dict[str, dict[str, Any]] = {
         "normalize_tuple": _conv_utils.normalize_tuple,
     },
     "keras.utils.tf_utils": {"shape_type_conversion": _unchanged, "smart_cond": cond},
+    "training.basic_session_run_hooks": {"_as_graph_element": _unchanged},
+    "training.training_util": {
+        "_get_global_step_read": _step.get_global_step,
+        "_get_or_create_global_step_read": _step.get_or_create_global_step,
+    },
     "training.device_setter": {"_RoundRobinStrategy": _device_setters.RoundRobinStrategy},
     "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},

@@ -33,6 +33,7 @@ OF_PYTHON = _by_module(
             "": "debug",  # programs import it, and use it when they look for an error
             "data": "data",
             "distribute.cluster_resolver": "distribute.cluster_resolver",
+            "train": "pywrap_tensorflow",
         },
         "autograph": {
             f"{_V1}.autograph {_V1}.autograph.experimental": "core.converter impl.api lang.directives "

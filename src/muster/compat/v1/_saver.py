@@ -84,7 +84,7 @@ class Saver(ScaffoldSaver):
         """Set variables to their values in a checkpoint, muster's or TensorFlow's.
 
         Args:
-            sess: None in eager code; in an ``init_fn``, what it gets.
+            sess: None in eager code; in an ``init_fn`` or a hook, what it gets.
             save_path: The checkpoint.
 
         Raises:

@@ -16,8 +16,10 @@ from muster.compat.ops._value_names import entered, leaf_of
 from muster.compat.v1._collections import GraphKeys, collected, get_losses, in_scope
 from muster.compat.v1._variables import get_variable, with_names
 from muster.compat.v1.losses import get_regularization_losses
+from muster.data import Initializer
+from muster.estimator.loop import session_of_loop
 from muster.program.trace import ProgramScope
-from muster.program.variables import active_scope, current_scope
+from muster.program.variables import VariableSpec, active_scope, current_scope
 
 
 def get_global_step(graph: None = None) -> keras.Variable | program.Output:
@@ -61,13 +63,16 @@ def get_or_create_global_step(graph: None = None) -> keras.Variable:
 def trainable_variables(scope: str | None = None) -> list[keras.Variable]:
     """Return the trainable variables that the model_fn has created so far, called ``scope/kernel:0``.
 
+    In a hook, those of the model_fn, which ``SessionRunArgs`` and a ``Saver`` take.
+
     Args:
         scope: A regular expression that the start of a variable's path must match; None takes all.
 
     Raises:
-        TraceError: No model_fn is being traced.
+        TraceError: No model_fn is being traced, and no hook is called.
     """
-    return with_names(_in_scope(program.trainable_variables(), scope))
+    pairs = _pairs("trainable_variables")
+    return with_names(_in_scope([each for spec, each in pairs if each.trainable and not spec.local], scope))
 
 
 def get_local_variable(
@@ -84,10 +89,17 @@ def global_variables(scope: str | None = None) -> list[keras.Variable]:
         scope: As for `trainable_variables`.
 
     Raises:
-        TraceError: No model_fn is being traced.
+        TraceError: As for `trainable_variables`.
     """
-    pairs = active_scope("tf.compat.v1.global_variables").table.pairs
+    pairs = _pairs("global_variables")
     return with_names(_in_scope([variable for spec, variable in pairs if not spec.local], scope))
+
+
+def _pairs(caller: str) -> Sequence[tuple[VariableSpec, keras.Variable]]:
+    """Return the variables of the model_fn that is being traced, or whose hooks are called."""
+    if current_scope() is None and (session := session_of_loop()) is not None:
+        return session.pairs
+    return active_scope(f"tf.compat.v1.{caller}").table.pairs
 
 
 def _in_scope(variables: list[keras.Variable], scope: str | None) -> list[keras.Variable]:
@@ -168,7 +180,7 @@ def control_dependencies(control_inputs: object) -> contextlib.AbstractContextMa
 
 def local_variables(scope: str | None = None) -> list[keras.Variable]:
     """Return the variables of metrics that the model_fn has created so far."""
-    pairs = active_scope("tf.compat.v1.local_variables").table.pairs
+    pairs = _pairs("local_variables")
     return with_names(_in_scope([variable for spec, variable in pairs if spec.local], scope))
 
 
@@ -184,7 +196,8 @@ def get_collection(key: str, scope: str | None = None) -> list[Any]:
         A list; of a name that nothing was added to, an empty one.
 
     Raises:
-        TraceError: It is one of variables or penalties, and no model_fn is being traced.
+        TraceError: It is one of variables, and no model_fn is being traced and no hook called; or one of
+            penalties, in a hook.
     """
     added = in_scope(collected(key), scope)
     match key:
@@ -234,7 +247,7 @@ def do_nothing() -> None:
     """
 
 
-class InitializerOp(program.TrainOp):
+class InitializerOp(program.TrainOp, Initializer):
     """An operation that does nothing, since variables have values from the start."""
 
 

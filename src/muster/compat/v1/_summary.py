@@ -19,6 +19,7 @@ from muster._keras import keras
 from muster._records import read_record
 from muster.compat.ops._arrays import ArrayLike
 from muster.compat.ops._value_names import path_of
+from muster.estimator.loop import session_of_loop
 from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
 from muster.summary import EventFileWriter, SessionLog
@@ -56,10 +57,10 @@ def scalar(
 
     Raises:
         TypeError: Not exactly one of ``data`` and ``tensor`` is there.
-        ValueError: There is more than one element, a step in a model_fn, or none elsewhere.
+        ValueError: There is more than one element, or outside of a model_fn no step.
     """
     value = _one_of(name, data, tensor)
-    if _of_step(name, step):
+    if _of_step(step):
         return program.summary_scalar(name, value)
     return summary.scalar(name, value, step, description)
 
@@ -86,7 +87,7 @@ def histogram(
         **unused: Arguments such as ``collections`` and ``family``.
     """
     value = _one_of(name, data, values)
-    if _of_step(name, step):
+    if _of_step(step):
         return program.summary_histogram(name, value, 30 if buckets is None else buckets)
     return summary.histogram(name, value, step, buckets, description)
 
@@ -115,7 +116,7 @@ def image(
         **unused: Arguments such as ``collections`` and ``family``.
     """
     value = _one_of(name, data, tensor)
-    if _of_step(name, step):
+    if _of_step(step):
         return program.summary_image(name, value, max_outputs)
     return summary.image(name, value, step, max_outputs, description)
 
@@ -140,7 +141,7 @@ def text(
         **unused: Arguments such as ``collections``.
     """
     value = _one_of(name, data, tensor)
-    if _of_step(name, step):
+    if _of_step(step):
         texts = [each.decode() if isinstance(each, bytes) else str(each) for each in np.ravel(value)]
         return program.summary_text(name, "\n\n".join(texts))
     return summary.text(name, value, step, description)
@@ -182,14 +183,18 @@ def merge(inputs: Sequence[Any], collections: None = None, name: str | None = No
 def merge_all(key: str | None = None, scope: str | None = None, name: str | None = None) -> Merged | None:
     """Return all summaries of the step so far, for a SummarySaverHook; None if there are none.
 
+    In a hook, they are those of the model_fn, for ``SessionRunArgs``.
+
     Args:
         key: Unused.
         scope: Unused.
         name: Unused.
 
     Raises:
-        TraceError: No step is being traced.
+        TraceError: No step is being traced, and no hook is called.
     """
+    if current_scope() is None and (session := session_of_loop()) is not None:
+        return dict(session.summaries) or None
     return program.step_summaries() or None
 
 
@@ -380,14 +385,9 @@ def _one_of(name: str, data: Any, other: Any) -> Any:
     return value.result() if isinstance(value, keras.Metric) else value
 
 
-def _of_step(name: str, step: Any) -> bool:
-    """Return whether a summary is one of the step that a model_fn describes, rather than of a writer."""
-    if not isinstance(current_scope(), ProgramScope):
-        return False
-    if step is None:
-        return True
-    if summary.default_writer() is None:
-        raise ValueError(
-            f"A model_fn writes its summaries, such as {name!r}, at the global step: leave step out."
-        )
-    return False
+def _of_step(step: Any) -> bool:
+    """Return whether a summary is one of the step that a model_fn describes, rather than of a writer.
+
+    One that says its step is of the default writer, and as in TensorFlow nothing without one.
+    """
+    return step is None and isinstance(current_scope(), ProgramScope)

@@ -16,6 +16,7 @@ import numpy as np
 from muster._keras import keras
 from muster.compat.ops._arrays import DTypeLike, as_array
 from muster.compat.ops._value_names import entered
+from muster.compat.v1._collections import add_variable
 from muster.compat.v2._variable import scopes_of
 from muster.program.variables import current_scope, own_name, rename
 
@@ -24,6 +25,7 @@ Getter = Callable[..., Any]
 
 AUTO_REUSE = "auto_reuse"
 Made = TypeVar("Made")
+_UNUSED = ("caching_device", "partitioner", "validate_shape", "use_resource")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +224,7 @@ def get_variable(
             is the scope's, by default Glorot's uniform one, and zeros for integers.
         regularizer: Gives the penalty that ``get_regularization_losses`` returns; None is the scope's.
         trainable: Whether ``minimize`` trains it; None is True.
-        collections: Unused.
+        collections: Those of the program itself that it is added to.
         caching_device: Unused.
         partitioner: Unused: strategies divide variables.
         validate_shape: Unused.
@@ -249,11 +251,12 @@ def get_variable(
         "synchronization": synchronization,
         "aggregation": aggregation,
     }
-    if not getters:
-        return _variable(name, **options)
-    unused = ("collections", "caching_device", "partitioner", "validate_shape", "use_resource")
-    known = dict.fromkeys(unused) | {"reuse": settings.reuse}
-    return _asked(getters, _variable_of_path)(_path(name), **options, **known)
+    if getters:
+        known = {"collections": collections, "reuse": settings.reuse, **dict.fromkeys(_UNUSED)}
+        made = _asked(getters, _variable_of_path)(_path(name), **options, **known)
+    else:
+        made = _variable(name, **options)
+    return add_variable(collections, made)
 
 
 def _asked(getters: tuple[Getter, ...], getter: Getter) -> Getter:

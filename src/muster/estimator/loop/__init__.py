@@ -1,3 +1,3 @@
 """The runs of train, evaluate and predict: input, tracing, state, the loop of steps, saving."""
 
-from muster.estimator.loop._run_loop import is_in_loop as is_in_loop
+from muster.estimator.loop._run_loop import session_of_loop as session_of_loop

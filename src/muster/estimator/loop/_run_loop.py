@@ -17,12 +17,12 @@ from muster.estimator.session._fetches import Fetches
 from muster.estimator.session._session import Session
 
 _NO_VALUES = SessionRunValues(None)
-_LOOPS: ContextVar[bool] = ContextVar("muster_loop_of_steps", default=False)
+_SESSIONS: ContextVar[Session | None] = ContextVar("muster_session_of_loop", default=None)
 
 
-def is_in_loop() -> bool:
-    """Return whether a loop of steps runs, whose hooks may be calling."""
-    return _LOOPS.get()
+def session_of_loop() -> Session | None:
+    """Return the session of the loop of steps that runs, whose hooks may be calling, if there is one."""
+    return _SESSIONS.get()
 
 
 class TrainingSession:
@@ -213,7 +213,7 @@ def run_loop(
         KeyboardInterrupt: Ctrl-C was pressed; the current run is finished, and the last step is saved.
         SystemExit: With 143: likewise for SIGTERM.
     """
-    token = _LOOPS.set(True)
+    token = _SESSIONS.set(session)
     try:
         with TrainingSession(
             session, step, batches, hooks, signals=signals, steps_per_execution=steps_per_execution
@@ -221,7 +221,7 @@ def run_loop(
             while not training.should_stop():
                 training.run()
     finally:
-        _LOOPS.reset(token)
+        _SESSIONS.reset(token)
 
 
 def _have_same_shapes(batches: list[Any]) -> bool:

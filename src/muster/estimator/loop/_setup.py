@@ -231,6 +231,8 @@ class ModelSetup:
             save=save,
             output_names=program.outputs,
             offers=asked,
+            pairs=program.pairs,
+            summaries=program.summaries,
             run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
             look_up_step=None if strategy.servers is None else strategy.servers.look_up_step,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import jax
@@ -12,12 +13,16 @@ import numpy as np
 from muster.data import Initializer
 from muster.distribute.engine import StateStore
 from muster.estimator.session._fetches import Fetches, map_fetches
-from muster.program import only_data_errors
+from muster.program import Output, only_data_errors
+from muster.program.variables import VariableSpec
 
 State: TypeAlias = Mapping[str, jax.Array]
 """Variable path -> array."""
 Outputs: TypeAlias = Mapping[str, Any]
 """Output name -> array, or a nested structure of arrays, which may not be computed yet."""
+
+
+_GLOBAL_STEP = "global_step"
 
 
 class SaveState(Protocol):
@@ -80,6 +85,8 @@ class Session:
         resources: Closed when the session ends, with an error or without; for files that hooks open.
         interrupted: Returns whether Ctrl-C or SIGTERM came, which ends training after the run: a hook is to
             wait no longer then.
+        pairs: The description of each variable, and the variable as the code had it when it was traced.
+        summaries: Tag -> the output to write as a summary.
         look_up_step: Returns the global step that workers beside this one have come to, None once the job has
             ended. None if nobody else advances the global step.
 
@@ -95,6 +102,8 @@ class Session:
         save: SaveState | None = None,
         output_names: Collection[str] | None = None,
         offers: Offers | None = None,
+        pairs: Sequence[tuple[VariableSpec, Any]] = (),
+        summaries: Mapping[str, Output] = MappingProxyType({}),
         run_eagerly: Callable[[Any], object] = lambda batch: None,
         look_up_step: Callable[[], int | None] | None = None,
     ) -> None:
@@ -108,6 +117,8 @@ class Session:
             save: Writes checkpoints; None if this session has none.
             output_names: The names of the step's outputs, if they are known before it runs.
             offers: What else the step can return; None for nothing.
+            pairs: The attribute.
+            summaries: The attribute.
             run_eagerly: Runs the step's code on the numbers of a batch, and forgets the results.
             look_up_step: The attribute.
         """
@@ -122,6 +133,8 @@ class Session:
         self.resources = ExitStack()
         self.interrupted: Callable[[], bool] = lambda: False
         self.look_up_step = look_up_step
+        self.pairs = pairs
+        self.summaries = summaries
         self._count_steps = count_steps
         self._save = save
         self._output_names = output_names
@@ -249,6 +262,30 @@ class Session:
             raise KeyError(f"There is no variable {path!r}. There are: {', '.join(sorted(self.state))}.")
         # Copied on the device: a NumPy view of a CPU buffer would keep the next step from reusing it.
         return np.asarray(self.state[path].copy())[()]
+
+    def set_variable_value(self, path: str, value: Any) -> None:
+        """Let a variable go on from a value of its shape, as a ``Saver`` of TensorFlow 1 does in a hook.
+
+        Every worker does so. The hooks of an Estimator do it best in ``after_create_session``.
+
+        Raises:
+            KeyError: There is no such variable.
+            RuntimeError: Parameter servers hold the variables.
+            ValueError: The shape is another.
+        """
+        before = self.get_variable_value(path)
+        if self.look_up_step is not None:
+            raise RuntimeError(
+                f"Parameter servers hold {path}, which a hook cannot set: let an init_fn of a Scaffold do it."
+            )
+        value = np.asarray(value)
+        if value.shape != before.shape:
+            raise ValueError(f"{path} has the shape {before.shape}, given a value of shape {value.shape}.")
+        state = self.state
+        placed = jax.device_put(value.astype(before.dtype), state[path].sharding)
+        self.store.give({**state, path: placed})
+        if path == _GLOBAL_STEP:
+            self.global_step = int(value)
 
     def save(self, step: int, wait: bool = False, directory: str | None = None) -> None:
         """Save a checkpoint, once the checks of the last step have passed.
