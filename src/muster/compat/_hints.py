@@ -51,7 +51,6 @@ INSTEAD = {
     "tf.RandomShuffleQueue": _QUEUES,
     "tf.RegisterGradient": _DIFFERENTIATED,
     "tf.RunMetadata": "Use tf.estimator.ProfilerHook or jax.profiler.",
-    "tf.RunOptions": "Use tf.estimator.ProfilerHook or jax.profiler.",
     "tf.SessionLog": _SESSION,
     "tf.SparseTensorValue": "Use tf.SparseTensor, which holds values.",
     "tf.TypeSpec": "Use tf.TensorSpec.",

@@ -159,3 +159,18 @@ def test_variables_are_in_collections_once_and_getters_hear_of_them() -> None:
 
     outputs_of(step)
     assert heard[:2] == [["mine"], ["mine"]]
+
+
+def test_a_hook_gives_options_of_a_run(tmp_path: Path) -> None:
+    class Reporting(tf1.train.SessionRunHook):  # type: ignore[misc]
+        def before_run(self, run_context: Any) -> Any:
+            options = tf1.RunOptions(report_tensor_allocations_upon_oom=True)
+            return tf1.train.SessionRunArgs(fetches=[], options=options)
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            assert run_values.results == []
+
+    with tf1.colocate_with(None):
+        estimator = training(tmp_path, lambda loss: [Reporting()], 1.0)
+    estimator.train(ones, steps=1)
+    assert tf1.RunOptions.FULL_TRACE == 3

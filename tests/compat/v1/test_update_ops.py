@@ -154,7 +154,7 @@ def optimize_loss(loss: Any, **options: Any) -> Any:
 
 
 def create_train_op(loss: Any, **options: Any) -> Any:
-    return tf.contrib.slim.learning.create_train_op(loss, tf.train.GradientDescentOptimizer(0.01), **options)
+    return tf.contrib.training.create_train_op(loss, tf.train.GradientDescentOptimizer(0.01), **options)
 
 
 def minimize(loss: Any) -> Any:

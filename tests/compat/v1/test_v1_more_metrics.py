@@ -32,6 +32,7 @@ PROBABLE = np.float32([0.9, 0.6, 0.4, 0.7])
         (lambda: tf.metrics.recall_at_thresholds(TRUE, PROBABLE, [0.5, 0.3]), [2 / 3, 1]),
         (lambda: tf.metrics.false_positives_at_thresholds(TRUE, PROBABLE, [0.5]), [1]),
         (lambda: tf.contrib.metrics.streaming_accuracy(CLASSES, LABELS), 0.75),
+        (lambda: tf.contrib.metrics.streaming_mean_iou(CLASSES, LABELS, 3), (1 + 0.5 + 0.5) / 3),
         (lambda: tf.contrib.metrics.f1_score(TRUE, PROBABLE), 6 / 7),
         (lambda: tf.metrics.auc(TRUE, PROBABLE, curve="PR")[:2], None),
     ],

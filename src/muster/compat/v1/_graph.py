@@ -53,6 +53,14 @@ class Graph:
         )
 
 
+def colocate_with(op: object, ignore_existing: bool = False) -> contextlib.AbstractContextManager[None]:
+    """Return a context manager that does nothing: strategies say which devices compute.
+
+    Source: tensorflow/python/framework/ops.py, ``colocate_with``.
+    """
+    return contextlib.nullcontext()
+
+
 _DEFAULT = Graph()
 
 

@@ -189,9 +189,13 @@ OF_CONTRIB = _by_module(
             "contrib.framework": "framework.python.ops framework.python.ops.arg_scope "
             "framework.python.ops.variables",
             "contrib.rnn": "rnn.python.ops.core_rnn_cell rnn.python.ops.rnn rnn.python.ops.rnn_cell",
-            "contrib.training": "training.python.training.hparam",
+            "contrib.training": "training.python.training.evaluation training.python.training.hparam "
+            "training.python.training.training",
         },
-        "contrib.layers.python.layers": {"contrib.layers": "initializers layers optimizers regularizers"},
+        "contrib.layers.python.layers": {
+            "contrib.layers": "initializers layers optimizers regularizers",
+            "contrib.layers.utils": "utils",
+        },
         "contrib.learn.python": {"contrib.learn": "learn"},
         "contrib.learn.python.learn": {
             "contrib.learn": "experiment metric_spec estimators.estimator estimators.model_fn",

@@ -23,6 +23,25 @@ class GPUOptions:
 
 
 @dataclass(slots=True)
+class RunOptions:
+    """Accepted without effect: XLA says what does not fit into memory, and ``ProfilerHook`` traces.
+
+    Source: tensorflow/core/protobuf/config.proto, ``RunOptions``.
+    """
+
+    NO_TRACE = 0
+    SOFTWARE_TRACE = 1
+    HARDWARE_TRACE = 2
+    FULL_TRACE = 3
+
+    trace_level: int = NO_TRACE
+    timeout_in_ms: int = 0
+    inter_op_thread_pool: int = 0
+    output_partition_graphs: bool = False
+    report_tensor_allocations_upon_oom: bool = False
+
+
+@dataclass(slots=True)
 class OptimizerOptions:
     """Accepted without effect: XLA compiles every step.
 

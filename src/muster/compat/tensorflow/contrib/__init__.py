@@ -4,6 +4,7 @@ from functools import partial as _partial
 
 from muster import summary as _summary
 from muster.compat._names import Names as _Names
+from muster.compat.tensorflow import signal as _signal
 from muster.compat.tensorflow.contrib import cluster_resolver as cluster_resolver
 from muster.compat.tensorflow.contrib import crf as crf
 from muster.compat.tensorflow.contrib import cudnn_rnn as cudnn_rnn
@@ -47,6 +48,7 @@ lookup = _Names(
     string_to_index=_lookup.string_to_index,
 )
 opt = _Names("tf.contrib.opt", LazyAdamOptimizer=_AdamOptimizer)
+signal = _Names("tf.contrib.signal", **{name: each for name, each in vars(_signal).items() if name[0] != "_"})
 summary = _Names(
     "tf.contrib.summary",
     all_summary_ops=list,

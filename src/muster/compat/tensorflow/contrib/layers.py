@@ -1,6 +1,10 @@
 """``tf.contrib.layers``."""
 
+from muster.compat._names import Names as _Names
+from muster.compat.v1._old_arguments import cond as _cond
 from muster.compat.v1._old_arguments import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+from muster.compat.v1.contrib import named_outputs as _named_outputs
+from muster.compat.v1.contrib import training as _training
 from muster.compat.v1.contrib.columns import bucketized_column as bucketized_column
 from muster.compat.v1.contrib.columns import crossed_column as crossed_column
 from muster.compat.v1.contrib.columns import embedding_column as embedding_column
@@ -48,3 +52,12 @@ from muster.compat.v1.contrib.regularizers import variance_scaling_initializer a
 from muster.compat.v1.contrib.regularizers import xavier_initializer as xavier_initializer
 from muster.compat.v1.contrib.regularizers import xavier_initializer as xavier_initializer_conv2d
 from muster.compat.v1.contrib.training import optimize_loss as optimize_loss
+
+OPTIMIZER_SUMMARIES = _training.OPTIMIZER_SUMMARIES
+utils = _Names(
+    "tf.contrib.layers.utils",
+    collect_named_outputs=_named_outputs.collect_named_outputs,
+    convert_collection_to_dict=_named_outputs.convert_collection_to_dict,
+    last_dimension=_named_outputs.last_dimension,
+    smart_cond=_cond,
+)

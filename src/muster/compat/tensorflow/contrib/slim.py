@@ -10,6 +10,7 @@ from muster.compat.v1._step import trainable_variables as get_model_variables
 from muster.compat.v1._step import trainable_variables as get_trainable_variables
 from muster.compat.v1._variables import get_variable as model_variable
 from muster.compat.v1._variables import get_variable as variable
+from muster.compat.v1.contrib import named_outputs as _named_outputs
 from muster.compat.v1.contrib.arg_scopes import add_arg_scope as add_arg_scope
 from muster.compat.v1.contrib.arg_scopes import arg_scope as arg_scope
 from muster.compat.v1.contrib.layers import avg_pool2d as avg_pool2d
@@ -47,7 +48,7 @@ from muster.compat.v1.contrib.slim_variables import get_variables as get_variabl
 from muster.compat.v1.contrib.slim_variables import get_variables_by_name as get_variables_by_name
 from muster.compat.v1.contrib.slim_variables import get_variables_by_suffix as get_variables_by_suffix
 from muster.compat.v1.contrib.slim_variables import get_variables_to_restore as get_variables_to_restore
-from muster.compat.v1.contrib.training import create_train_op as _create_train_op
+from muster.compat.v1.contrib.training import create_slim_train_op as _create_train_op
 
 learning = _Names("tf.contrib.slim.learning", create_train_op=_create_train_op)
 losses = _Names(
@@ -55,4 +56,10 @@ losses = _Names(
 )
 metrics = _Names(
     "tf.contrib.slim.metrics", **{name: each for name, each in vars(_metrics).items() if name[0] != "_"}
+)
+utils = _Names(
+    "tf.contrib.slim.utils",
+    collect_named_outputs=_named_outputs.collect_named_outputs,
+    convert_collection_to_dict=_named_outputs.convert_collection_to_dict,
+    last_dimension=_named_outputs.last_dimension,
 )

@@ -3,4 +3,8 @@
 from muster.compat.v1._device_setters import GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy
 from muster.compat.v1._device_setters import byte_size_load_fn as byte_size_load_fn
 from muster.compat.v1.contrib.hparams import HParams as HParams
+from muster.compat.v1.contrib.training import clip_gradient_norms as clip_gradient_norms
+from muster.compat.v1.contrib.training import clip_gradient_norms_fn as clip_gradient_norms_fn
 from muster.compat.v1.contrib.training import create_train_op as create_train_op
+from muster.compat.v1.contrib.training import multiply_gradients as multiply_gradients
+from muster.compat.v2._checkpoint_state import checkpoints_iterator as checkpoints_iterator

@@ -16,13 +16,13 @@ from muster.compat.ops._nn import embedding_lookup, moments
 from muster.compat.ops._shape import one_hot
 from muster.compat.v1 import layers
 from muster.compat.v1._variables import get_variable, variable_scope
-from muster.compat.v1.contrib.arg_scopes import add_arg_scope
+from muster.compat.v1.contrib.named_outputs import layer
 from muster.program import held_updates, run_updates
 
 Function = Callable[..., Any] | None
 
 
-@add_arg_scope
+@layer
 def fully_connected(
     inputs: ArrayLike,
     num_outputs: int,
@@ -53,7 +53,7 @@ def fully_connected(
         biases_regularizer: Of the biases.
         reuse: Whether to take the layer that has this scope's name already.
         variables_collections: Unused.
-        outputs_collections: Unused.
+        outputs_collections: Of the model_fn, to which the outputs are added; one, or several.
         trainable: Whether the layer is trained.
         scope: The name of the layer.
     """
@@ -143,7 +143,7 @@ def _convolution(name: str, conv_dims: int | None) -> Callable[..., jax.Array]:
         return of_dimensions(*args, **kwargs)
 
     convolve.__name__ = convolve.__qualname__ = name
-    return add_arg_scope(convolve)
+    return layer(convolve)
 
 
 convolution = _convolution("convolution", None)
@@ -152,7 +152,7 @@ conv2d = _convolution("conv2d", 2)
 conv3d = _convolution("conv3d", 3)
 
 
-@add_arg_scope
+@layer
 def conv2d_transpose(
     inputs: ArrayLike,
     num_outputs: int,
@@ -193,7 +193,7 @@ def conv2d_transpose(
     return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
 
 
-@add_arg_scope
+@layer
 def max_pool2d(
     inputs: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -207,7 +207,7 @@ def max_pool2d(
     return layers.max_pooling2d(inputs, kernel_size, stride, padding.lower(), **format_of(data_format))
 
 
-@add_arg_scope
+@layer
 def avg_pool2d(
     inputs: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -221,7 +221,7 @@ def avg_pool2d(
     return layers.average_pooling2d(inputs, kernel_size, stride, padding.lower(), **format_of(data_format))
 
 
-@add_arg_scope
+@layer
 def batch_norm(
     inputs: ArrayLike,
     decay: float = 0.999,
@@ -275,7 +275,7 @@ def batch_norm(
     return outputs if activation_fn is None else activation_fn(outputs)
 
 
-@add_arg_scope
+@layer
 def layer_norm(
     inputs: ArrayLike,
     center: bool = True,
@@ -306,7 +306,7 @@ def layer_norm(
     return values if activation_fn is None else activation_fn(values)
 
 
-@add_arg_scope
+@layer
 def dropout(
     inputs: ArrayLike,
     keep_prob: float = 0.5,
@@ -320,13 +320,13 @@ def dropout(
     return layers.dropout(inputs, 1 - keep_prob, noise_shape, seed, is_training)
 
 
-@add_arg_scope
+@layer
 def flatten(inputs: ArrayLike, outputs_collections: object = None, scope: str | None = None) -> jax.Array:
     """Reshape (batch, …) to (batch, size)."""
     return layers.flatten(inputs)
 
 
-@add_arg_scope
+@layer
 def one_hot_encoding(
     labels: ArrayLike,
     num_classes: int,
@@ -339,7 +339,7 @@ def one_hot_encoding(
     return one_hot(labels, num_classes, on_value, off_value)
 
 
-@add_arg_scope
+@layer
 def bias_add(
     inputs: ArrayLike,
     activation_fn: Function = None,

@@ -15,11 +15,11 @@ from muster.compat.ops._more_layers_of_nn import depthwise_conv2d
 from muster.compat.ops._nn import moments
 from muster.compat.v1 import layers
 from muster.compat.v1._variables import get_variable, variable_scope
-from muster.compat.v1.contrib.arg_scopes import add_arg_scope
 from muster.compat.v1.contrib.layers import Function, finished, format_of
+from muster.compat.v1.contrib.named_outputs import layer
 
 
-@add_arg_scope
+@layer
 def separable_conv2d(
     inputs: ArrayLike,
     num_outputs: int | None,
@@ -64,7 +64,7 @@ def separable_conv2d(
         biases_regularizer: Of the biases.
         reuse: Whether to take the layer that has this scope's name already.
         variables_collections: Unused.
-        outputs_collections: Unused.
+        outputs_collections: Of the model_fn, to which the outputs are added; one, or several.
         trainable: Whether the layer is trained.
         scope: The name of the layer.
     """
@@ -115,7 +115,7 @@ def separable_conv2d(
     return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
 
 
-@add_arg_scope
+@layer
 def group_norm(
     inputs: ArrayLike,
     groups: int = 32,
@@ -147,7 +147,7 @@ def group_norm(
         param_initializers: Those of ``beta`` and ``gamma``.
         reuse: Whether to take the variables that are there already.
         variables_collections: Unused.
-        outputs_collections: Unused.
+        outputs_collections: Of the model_fn, to which the outputs are added; one, or several.
         trainable: Whether the variables are trained.
         scope: The name of the layer.
         mean_close_to_zero: Unused: the variance is computed in the same way.
@@ -173,7 +173,7 @@ def group_norm(
     return outputs if activation_fn is None else activation_fn(outputs)
 
 
-@add_arg_scope
+@layer
 def instance_norm(
     inputs: ArrayLike,
     center: bool = True,

@@ -5,6 +5,7 @@ from typing import Any
 
 from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.v1 import losses, metrics
+from muster.compat.v1._metrics_at import mean_iou
 from muster.compat.v1.metrics import Pair
 
 
@@ -22,11 +23,16 @@ def _streaming(function: Callable[..., Pair]) -> Callable[..., Pair]:
 
 streaming_accuracy = _streaming(metrics.accuracy)
 streaming_auc = _streaming(metrics.auc)
+streaming_false_negatives = _streaming(metrics.false_negatives)
+streaming_false_positives = _streaming(metrics.false_positives)
 streaming_mean_absolute_error = _streaming(metrics.mean_absolute_error)
+streaming_mean_iou = _streaming(mean_iou)
 streaming_mean_squared_error = _streaming(metrics.mean_squared_error)
 streaming_precision = _streaming(metrics.precision)
 streaming_recall = _streaming(metrics.recall)
 streaming_root_mean_squared_error = _streaming(metrics.root_mean_squared_error)
+streaming_true_negatives = _streaming(metrics.true_negatives)
+streaming_true_positives = _streaming(metrics.true_positives)
 
 
 def aggregate_metric_map(names_to_tuples: Mapping[str, Pair]) -> tuple[dict[str, Any], dict[str, Any]]:

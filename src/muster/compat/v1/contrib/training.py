@@ -1,12 +1,12 @@
 """Training steps of ``tf.contrib``: ``optimize_loss``, ``create_train_op``, ``clip_gradients_by_norm``."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from muster.compat.ops._math import clip_by_global_norm, global_norm
+from muster.compat.ops._math import clip_by_global_norm, clip_by_norm, global_norm
 from muster.compat.v1 import _optimizers
 from muster.compat.v1._own_optimizers import Optimizer
 from muster.compat.v1._summary import histogram as summary_histogram
@@ -143,6 +143,94 @@ def create_train_op(
         pairs = list(transform_grads_fn(pairs))
     optimizer.apply_gradients(pairs, step)
     return jnp.asarray(total_loss)
+
+
+def create_slim_train_op(
+    total_loss: jax.Array,
+    optimizer: Any,
+    global_step: Any = _GLOBAL_STEP,
+    update_ops: Iterable[Any] | None = None,
+    variables_to_train: Iterable[Any] | None = None,
+    clip_gradient_norm: float = 0,
+    summarize_gradients: bool = False,
+    gate_gradients: object = None,
+    aggregation_method: object = None,
+    colocate_gradients_with_ops: bool = False,
+    gradient_multipliers: Mapping[Any, float] | None = None,
+    check_numerics: bool = True,
+) -> jax.Array:
+    """Do as `create_train_op`.
+
+    Args:
+        total_loss: See there, and so are the others.
+        optimizer: As there.
+        global_step: As there.
+        update_ops: As there.
+        variables_to_train: As there.
+        clip_gradient_norm: The largest norm of each gradient; 0 for any.
+        summarize_gradients: As there.
+        gate_gradients: As there.
+        aggregation_method: As there.
+        colocate_gradients_with_ops: As there.
+        gradient_multipliers: Variables or their names -> what to multiply their gradients by, before that.
+        check_numerics: As there.
+
+    Source: tensorflow/contrib/slim/python/slim/learning.py, ``create_train_op``.
+    """
+
+    def transformed(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        if gradient_multipliers:
+            pairs = multiply_gradients(pairs, gradient_multipliers)
+        return clip_gradient_norms(pairs, clip_gradient_norm) if clip_gradient_norm > 0 else pairs
+
+    return create_train_op(
+        total_loss, optimizer, global_step, update_ops, variables_to_train, transform_grads_fn=transformed
+    )
+
+
+def clip_gradient_norms(
+    gradients_to_variables: Iterable[tuple[Any, Any]], max_norm: float
+) -> list[tuple[Any, Any]]:
+    """Return pairs of a gradient and its variable, each gradient with at most this norm.
+
+    Source: tensorflow/contrib/training/python/training/training.py, ``clip_gradient_norms``.
+    """
+    return [
+        (gradient if gradient is None else clip_by_norm(gradient, max_norm), variable)
+        for gradient, variable in gradients_to_variables
+    ]
+
+
+def clip_gradient_norms_fn(max_norm: float) -> Callable[[Iterable[tuple[Any, Any]]], list[tuple[Any, Any]]]:
+    """Return a ``transform_grads_fn`` for `create_train_op` that does `clip_gradient_norms`."""
+    return lambda pairs: clip_gradient_norms(pairs, max_norm)
+
+
+def multiply_gradients(
+    grads_and_vars: Iterable[tuple[Any, Any]], gradient_multipliers: Mapping[Any, float]
+) -> list[tuple[Any, Any]]:
+    """Return pairs of a gradient and its variable, some gradients multiplied.
+
+    Args:
+        grads_and_vars: The pairs.
+        gradient_multipliers: Variables, or their names -> what to multiply their gradients by.
+
+    Raises:
+        ValueError: There is no multiplier, or a variable that has one has no gradient.
+
+    Source: tensorflow/contrib/training/python/training/training.py, ``multiply_gradients``.
+    """
+    if not gradient_multipliers:
+        raise ValueError("gradient_multipliers is empty: leave it out, or say what to multiply.")
+    factors = {getattr(each, "path", each): factor for each, factor in gradient_multipliers.items()}
+    multiplied = []
+    for gradient, variable in grads_and_vars:
+        if variable.path in factors:
+            if gradient is None:
+                raise ValueError(f"Requested multiple of `None` gradient: {variable.path} has none.")
+            gradient = gradient * factors[variable.path]
+        multiplied.append((gradient, variable))
+    return multiplied
 
 
 def _made(optimizer: Any, rate: Any) -> Any:

@@ -203,6 +203,7 @@ from muster.compat.v1._collections import GraphKeys as GraphKeys
 from muster.compat.v1._collections import add_to_collection as add_to_collection
 from muster.compat.v1._collections import add_to_collections as add_to_collections
 from muster.compat.v1._graph import Graph as Graph
+from muster.compat.v1._graph import colocate_with as colocate_with
 from muster.compat.v1._graph import get_default_graph as get_default_graph
 from muster.compat.v1._initializers import constant_initializer as constant_initializer
 from muster.compat.v1._initializers import glorot_normal_initializer as glorot_normal_initializer
@@ -312,6 +313,7 @@ from muster.compat.v1._session_config import ConfigProto as ConfigProto
 from muster.compat.v1._session_config import GPUOptions as GPUOptions
 from muster.compat.v1._session_config import GraphOptions as GraphOptions
 from muster.compat.v1._session_config import OptimizerOptions as OptimizerOptions
+from muster.compat.v1._session_config import RunOptions as RunOptions
 from muster.compat.v1._step import assign as assign
 from muster.compat.v1._step import assign_add as assign_add
 from muster.compat.v1._step import assign_sub as assign_sub
