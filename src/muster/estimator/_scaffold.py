@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from muster._arrays import AnyArray
 from muster._keras import keras
 from muster.checkpoint.tensorflow import read_either
 from muster.estimator.session._fetches import Fetches, map_fetches
@@ -128,16 +129,32 @@ class Saver:
             CheckpointError: The checkpoint cannot be read.
             ValueError: It lacks a variable, or a shape differs.
         """
-        stored, names = read_either(save_path).variables, self._names
-        if names is None:
-            names = {path: path for path in sess.variables() if path in stored and path != _GLOBAL_STEP}
+        stored = read_either(save_path).variables
+        if self._names is None:
+            known = [each for each in sess.variables() if each in stored and each != _GLOBAL_STEP]
+            chosen: dict[str, AnyArray] = {path: stored[path] for path in known}
+        else:
+            chosen = self.chosen(stored, os.fspath(save_path))
+        for path, value in chosen.items():
+            sess.set_variable_value(path, value)
+
+    def chosen(self, stored: Mapping[str, AnyArray], source: str) -> dict[str, AnyArray]:
+        """Return the values of the variables that it was given, by path; none if it was given none.
+
+        Args:
+            stored: Name in a checkpoint -> value.
+            source: The path of the checkpoint, for the error.
+
+        Raises:
+            ValueError: A variable is not there.
+        """
+        names = self._names or {}
         if missing := sorted(names.keys() - stored.keys()):
             raise ValueError(
-                f"Key {', '.join(missing)} not found in checkpoint {os.fspath(save_path)}. "
+                f"Key {', '.join(missing)} not found in checkpoint {source}. "
                 "tf.train.list_variables lists those that are there."
             )
-        for name, path in names.items():
-            sess.set_variable_value(path, stored[name])
+        return {path: stored[name] for name, path in names.items()}
 
 
 InitFn = Callable[["Scaffold", InitialValues], object]
@@ -158,8 +175,9 @@ class Scaffold:
         ready_for_local_init_op: Ignored.
         local_init_op: Ignored.
         summary_op: For a `SummarySaverHook` that is given this.
-        saver: Says how many checkpoints are kept, instead of the `RunConfig`. A ``tf.train.Checkpoint`` says
-            nothing, with a warning.
+        saver: Says how many checkpoints are kept, instead of the `RunConfig`. In evaluation and prediction,
+            which values of the checkpoint variables have, such as moving averages of them. A
+            ``tf.train.Checkpoint`` says nothing, with a warning.
         copy_from_scaffold: Another one, of which this takes what is not given here.
         local_init_feed_dict: Ignored.
 

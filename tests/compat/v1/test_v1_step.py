@@ -305,3 +305,46 @@ def test_averages_and_counts_are_those_of_all_replicas(tmp_path: Path) -> None:
     np.testing.assert_allclose(weight, [0.5 * 2 * (1 + 1) / 4])
     np.testing.assert_allclose(estimator.get_variable_value("w/ExponentialMovingAverage"), weight / 2)
     assert estimator.evaluate(input_fn)["right"] == pytest.approx(3 / 4)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_averages_are_evaluated_if_the_saver_of_the_scaffold_says_so(tmp_path: Path, by_hand: bool) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        w = tf1.get_variable("w", [], initializer=tf1.zeros_initializer())
+        other = tf1.get_variable("other", [], initializer=tf1.ones_initializer(), trainable=False)
+        loss, averages = tf1.reduce_sum((w - features) * other), tf1.train.ExponentialMovingAverage(0.5)
+        if mode == tf.estimator.ModeKeys.TRAIN:
+            step = tf1.train.GradientDescentOptimizer(1.0).minimize(loss, tf1.train.get_global_step())
+            with tf1.control_dependencies([step]):
+                return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=averages.apply([w]))
+        names = averages.variables_to_restore()
+        assert list(names) == ["w/ExponentialMovingAverage", "global_step", "other"]
+        saver = tf1.train.Saver({"w/ExponentialMovingAverage": w} if by_hand else names)
+        return tf.estimator.EstimatorSpec(
+            mode, predictions=w + features, loss=loss, scaffold=tf1.train.Scaffold(saver=saver)
+        )
+
+    def input_fn() -> Any:
+        return tf.data.Dataset.from_tensors(np.zeros(1, np.float32)).repeat(2)
+
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path))
+    estimator.train(input_fn)
+    assert estimator.get_variable_value("w") == -2
+    assert estimator.evaluate(input_fn)["loss"] == -1.25
+    assert next(estimator.predict(input_fn)) == -1.25
+
+
+def test_a_saver_of_an_evaluation_misses_what_the_checkpoint_lacks(tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        w = tf1.get_variable("w", [], initializer=tf1.zeros_initializer())
+        scaffold = tf1.train.Scaffold(saver=tf1.train.Saver({"v": w}))
+        train_op = tf1.assign_add(tf1.train.get_global_step(), 1)
+        return tf.estimator.EstimatorSpec(mode, loss=w * 1, train_op=train_op, scaffold=scaffold)
+
+    def input_fn() -> Any:
+        return tf.data.Dataset.from_tensors(np.zeros(1, np.float32))
+
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path))
+    estimator.train(input_fn)
+    with pytest.raises(ValueError, match="Key v not found in checkpoint"):
+        estimator.evaluate(input_fn)

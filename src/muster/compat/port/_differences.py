@@ -181,7 +181,7 @@ DIFFERENCES = {
     "tf.keras.layers.StringLookup": "computes on the host; rows are dense",
     "tf.keras.layers.TFSMLayer": "of muster's saved models; its weights stay as they are",
     "tf.keras.layers.TextVectorization": "computes on the host; rows in models are dense",
-    "tf.keras.losses.Reduction": "Keras 3 takes the strings \"none\", \"sum\", \"sum_over_batch_size\"",
+    "tf.keras.losses.Reduction": 'Keras 3 takes the strings "none", "sum", "sum_over_batch_size"',
     "tf.keras.models.load_model": "takes h5 files and folders (SavedModels) that Keras 2 wrote, with the "
     "optimizer's state; a model of another class than Sequential and Model needs the class by custom_objects",
     "tf.keras.optimizers.legacy.SGD": "on Keras 3, for fit, Estimators and custom loops; decay, lr and "
@@ -243,8 +243,8 @@ DIFFERENCES = {
     "dense, so that _apply_sparse is not called",
     "tf.train.Saver": "for a Scaffold: max_to_keep, and restore in its init_fn; in eager code for "
     "variables, with sess=None",
-    "tf.train.Scaffold": "init_fn gets initial values to change; what sets up a graph is ignored, with one "
-    "warning",
+    "tf.train.Scaffold": "init_fn gets initial values to change; in evaluation the saver says which values "
+    "of the checkpoint variables have; what sets up a graph is ignored, with one warning",
     "tf.train.SyncReplicasOptimizer": "all replicas of the strategy are in step, whatever "
     "replicas_to_aggregate says; an error with parameter servers, whose workers are not",
     "tf.train.get_checkpoint_state": "muster's returns a list, with steps and times",

@@ -67,6 +67,27 @@ class ExponentialMovingAverage:
         """Return the path of the average of a variable."""
         return f"{var.path}/{self._name}"
 
+    def variables_to_restore(
+        self, moving_avg_variables: Iterable[keras.Variable] | None = None
+    ) -> dict[str, keras.Variable]:
+        """Return the variables of the model_fn so far by their names in checkpoints: those of averages.
+
+        A ``Saver`` of these, in the ``Scaffold`` of an evaluation or prediction, gives variables their
+        averages.
+
+        Args:
+            moving_avg_variables: The variables that have averages; None takes all trainable ones. Others have
+                their own names.
+
+        Raises:
+            TraceError: No model_fn is being traced.
+        """
+        given = trainable_variables() if moving_avg_variables is None else moving_avg_variables
+        averaged = {id(each): each for each in given}
+        pairs = active_scope("ExponentialMovingAverage.variables_to_restore").table.pairs
+        others = {spec.path: each for spec, each in pairs if not spec.local and id(each) not in averaged}
+        return {self.average_name(each): each for each in averaged.values()} | others
+
     def _average_of(self, variable: keras.Variable) -> keras.Variable:
         if id(variable) not in self._averages:
             # Its first value in this step: the present one may depend on the batch.

@@ -144,6 +144,10 @@ class ModelSetup:
             _require_match(program, restored)
             if restored is not checkpoint:
                 state.update((v.path, restored.variables[v.path]) for v in program.variables if not v.local)
+            saver = program.static.scaffold.saver
+            if mode != ModeKeys.TRAIN and saver is not None:
+                chosen = saver.chosen({**restored.variables, **checkpoint.variables}, checkpoint.path or "")
+                state.update((path, value) for path, value in chosen.items() if path in state)
         elif self.warm_start is not None:
             state.update(self.warm_start.values(program.variables))
         if checkpoint is None:
