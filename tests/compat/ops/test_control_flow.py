@@ -9,7 +9,6 @@ import pytest
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow.compat.v1 as tf1
-from muster import TraceError
 
 
 def test_conditions() -> None:
@@ -78,8 +77,6 @@ def test_python_functions_run_in_the_map_of_a_dataset() -> None:
     assert len(calls) >= 2
     assert [int(value) for value in numbers] == [0, 1, 4]
     assert tf1.py_func(lambda x: x + 1, [np.int32(1)], tf.int32) == 2
-    with pytest.raises(TraceError, match=r"use jax\.pure_callback"):
-        jax.jit(lambda x: tf.py_function(lambda v: v, [x], tf.float32))(1.0)
 
 
 def test_whether_code_runs_eagerly() -> None:

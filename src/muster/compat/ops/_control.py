@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster.compat.ops._arrays import ArrayLike, array_module, as_array, is_traced
-from muster.compat.ops._eager_values import as_host_tensor, host_value, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError
 from muster.compat.ops._operation import operation
 from muster.compat.ops._ragged_values import stack_rows
@@ -17,9 +16,8 @@ from muster.compat.ops._rounds import note_loop, rounds_of
 from muster.compat.ops._shape import stack
 from muster.compat.ops._tensor_array import TensorArray
 from muster.compat.ops._ways import aside, looped, scanned, taken
-from muster.data import Placeholder, RaggedTensor, RaggedTensorSpec, compute_on_host
+from muster.data import RaggedTensor, RaggedTensorSpec
 from muster.program import TrainOp
-from muster.program.gradients import is_tracing
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
 
@@ -211,71 +209,6 @@ def _stacked(spec: Any, *parts: Any) -> Any:
     if not isinstance(spec, RaggedTensorSpec):
         return stack(parts)
     return stack_rows([RaggedTensor.from_tensor(each) if np.ndim(each) > 1 else each for each in parts])
-
-
-def numpy_function(
-    func: Callable[..., Any] | None = None,
-    inp: Sequence[Any] = (),
-    Tout: Any = None,
-    stateful: bool = True,
-    name: str | None = None,
-) -> Any:
-    """Call a Python function with NumPy arrays, in a dataset's ``map``; text is ``bytes``, as in TensorFlow.
-
-    Args:
-        func: Takes the arrays, returns one or a list; None to decorate such a function.
-        inp: The arrays.
-        Tout: The dtype of the result, or a list of dtypes.
-        stateful: Unused.
-        name: Unused.
-
-    Raises:
-        TraceError: A compiled function or a step is being traced, which would call Python once. A dataset's
-            ``map`` then calls its function for each element in Python, and ``tf.function`` runs uncompiled.
-
-    Source: tensorflow/python/ops/script_ops.py, ``numpy_function``.
-    """
-    if func is None:
-        return lambda decorated: lambda *arrays: shown_result(numpy_function(decorated, arrays, Tout))
-    if any(isinstance(value, Placeholder) for value in inp):
-        return compute_on_host(numpy_function, (func, inp, Tout), {})
-    _refuse_traced(inp)
-    return _results(func(*(host_value(value, as_bytes=True) for value in inp)), Tout)
-
-
-def _results(results: Any, Tout: Any) -> Any:
-    """Return what a Python function has returned, in the dtypes that it says."""
-    if isinstance(Tout, list | tuple):
-        if not Tout:
-            return []
-        given = results if isinstance(results, list | tuple) else [results]
-        return [_typed(result, dtype) for result, dtype in zip(given, Tout, strict=True)]
-    return _typed(results, Tout)
-
-
-def _refuse_traced(inp: Sequence[Any]) -> None:
-    if is_tracing() or any(isinstance(value, jax.core.Tracer) for value in inp):
-        raise NeedsValuesError(
-            "tf.numpy_function and tf.py_function call Python each time, with numbers, which a compiled step "
-            "does not do or have. Do it in the input function, or use jax.pure_callback."
-        )
-
-
-def py_function(
-    func: Callable[..., Any] | None = None, inp: Sequence[Any] = (), Tout: Any = None, name: str | None = None
-) -> Any:
-    """Do as `numpy_function`; what the function takes also has ``numpy()``."""
-    if func is None:
-        return lambda decorated: lambda *arrays: shown_result(py_function(decorated, arrays, Tout))
-    if any(isinstance(value, Placeholder) for value in inp):
-        return compute_on_host(py_function, (func, inp, Tout), {})
-    _refuse_traced(inp)
-    return _results(func(*(as_host_tensor(host_value(value)) for value in inp)), Tout)
-
-
-def _typed(result: Any, dtype: Any) -> Any:
-    text = isinstance(result, str | bytes)
-    return result if text or np.dtype(dtype).kind == "U" else as_host_tensor(as_array(result, dtype))
 
 
 def _as_jax(values: Any) -> Any:

@@ -1,5 +1,8 @@
 """The error of code that cannot be traced, but runs on values."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -28,3 +31,21 @@ def known(value: Any, what: str) -> np.ndarray[Any, Any]:
             "Return them from the step, and do it with them outside."
         )
     return np.asarray(value)
+
+
+_UNCOMPILED_INSTEAD: ContextVar[bool] = ContextVar("muster_uncompiled_instead", default=False)
+
+
+@contextmanager
+def uncompiled_instead() -> Iterator[None]:
+    """Trace code in a ``with`` block that runs uncompiled if tracing it raises a `NeedsValuesError`."""
+    token = _UNCOMPILED_INSTEAD.set(True)
+    try:
+        yield
+    finally:
+        _UNCOMPILED_INSTEAD.reset(token)
+
+
+def runs_uncompiled_instead() -> bool:
+    """Return whether code that is being traced can run uncompiled, unlike a step of `fit` or a model_fn."""
+    return _UNCOMPILED_INSTEAD.get()

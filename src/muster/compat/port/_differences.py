@@ -207,15 +207,14 @@ DIFFERENCES = {
     "tf.nn.embedding_lookup": "of shards; of a variable or an array, keras.ops.take",
     "tf.nn.embedding_lookup_sparse": "takes ids padded with -1, too; examples without ids are never lost",
     "tf.nn.nce_loss": "partition_strategy is unused: weights are one table",
-    "tf.numpy_function": "for Dataset.map, not in steps; text is str",
+    "tf.numpy_function": "a tf.function with it runs uncompiled; a step calls it each time, with the whole "
+    "batch, and once more, with zeros, to see the shapes of its results: () if it fails with these",
     "tf.placeholder": "for ServingInputReceiver and for datasets that a hook feeds: a step reads its batch",
     "tf.placeholder_with_default": "for ServingInputReceiver: requests give the values, and the default is "
     "unused",
     "tf.print": "each replica prints",
     "tf.profiler.profile": "in a model_fn, counts the parameters of what is built so far, as a tree; "
     "operations, time and memory are 0, with a warning",
-    "tf.py_func": "for Dataset.map, not in steps; text is str",
-    "tf.py_function": "for Dataset.map, not in steps; values are NumPy's",
     "tf.random.set_seed": "before functions are called for the first time",
     "tf.random.uniform": "outside of functions and layers, NumPy draws; numbers are not TensorFlow's",
     "tf.reset_default_graph": "does nothing: there is no graph",

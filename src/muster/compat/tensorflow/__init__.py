@@ -31,8 +31,6 @@ from muster.compat.ops._control import cond as cond
 from muster.compat.ops._control import executing_eagerly as executing_eagerly
 from muster.compat.ops._control import init_scope as init_scope
 from muster.compat.ops._control import map_fn as map_fn
-from muster.compat.ops._control import numpy_function as numpy_function
-from muster.compat.ops._control import py_function as py_function
 from muster.compat.ops._control import while_loop as while_loop
 from muster.compat.ops._derivatives import custom_gradient as custom_gradient
 from muster.compat.ops._derivatives import grad_pass_through as grad_pass_through
@@ -126,6 +124,8 @@ from muster.compat.ops._more_math import truncatediv as truncatediv
 from muster.compat.ops._more_math import truncatemod as truncatemod
 from muster.compat.ops._patched_classes import patch as _patch
 from muster.compat.ops._print import tf_print as _print
+from muster.compat.ops._python_calls import numpy_function as numpy_function
+from muster.compat.ops._python_calls import py_function as py_function
 from muster.compat.ops._ragged_values import add_operators as _add_operators
 from muster.compat.ops._select import argsort as argsort
 from muster.compat.ops._select import boolean_mask as boolean_mask

@@ -1,5 +1,6 @@
 """``tf.function``: compiled, or run line by line where the code branches on a tensor."""
 
+import contextlib
 import functools
 import inspect
 import logging
@@ -17,7 +18,7 @@ from muster._errors import OutOfRangeError, VariableMismatchError
 from muster._keras import keras
 from muster.compat.ops._both_ways import assigned, both_ways
 from muster.compat.ops._eager_values import HostText, shown_result
-from muster.compat.ops._needs_values import NeedsValuesError
+from muster.compat.ops._needs_values import NeedsValuesError, uncompiled_instead
 from muster.compat.ops._patched_classes import NoNumbersError
 from muster.compat.ops._rewritten_branches import rewrite
 from muster.compat.ops._rounds import noting_loops
@@ -114,9 +115,11 @@ class Function(CompiledFunction):
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         so_far = assigned()
         failed: Exception | None = None
+        outermost = uncompiled_instead() if current_scope() is None else contextlib.nullcontext()
         with noting_loops() as loops:
             try:
-                return super().__call__(*args, **kwargs)
+                with outermost:
+                    return super().__call__(*args, **kwargs)
             except CapturedDatasetError:
                 if current_scope() is not None:
                     raise

@@ -16,7 +16,6 @@ from muster.compat.ops._blocks import space_to_batch as space_to_batch_nd
 from muster.compat.ops._control import (
     executing_eagerly_outside_functions as executing_eagerly_outside_functions,
 )
-from muster.compat.ops._control import numpy_function as py_func
 from muster.compat.ops._diagonals import diag as matrix_diag
 from muster.compat.ops._diagonals import diag_part as matrix_diag_part
 from muster.compat.ops._diagonals import set_diag as matrix_set_diag
@@ -67,6 +66,7 @@ from muster.compat.ops._math import where as where_v2
 from muster.compat.ops._more_strings import decode_base64 as decode_base64
 from muster.compat.ops._more_strings import decode_compressed as decode_compressed
 from muster.compat.ops._more_strings import encode_base64 as encode_base64
+from muster.compat.ops._python_calls import numpy_function as py_func
 from muster.compat.ops._random import gamma as random_gamma
 from muster.compat.ops._random import multinomial as multinomial
 from muster.compat.ops._random import normal as random_normal
