@@ -135,6 +135,19 @@ def test_modules_of_keras_2_hold_its_public_names(path, public):
     assert operator.attrgetter(path)(tf.keras) == public
 
 
+def test_functions_have_arguments():
+    has_arg = tf.keras.utils.generic_utils.has_arg
+    assert has_arg(tf.keras.layers.LSTM(2).call, "training")
+    assert not has_arg(tf.keras.layers.Dense(2).call, "mask")
+    anything = (
+        [lambda **kwargs: kwargs, "kwargs"],
+        [lambda *args: args, "args"],
+        [lambda **kwargs: kwargs, "x"],
+    )
+    assert not any(has_arg(function, name) for function, name in anything)
+    assert has_arg(anything[0][0], "x", accept_all=True)
+
+
 @pytest.mark.parametrize("room", ["keras", "python.keras"])
 def test_sizes_of_convolutions(room):
     utils = importlib.import_module(f"muster.compat.tensorflow.{room}.utils.conv_utils")

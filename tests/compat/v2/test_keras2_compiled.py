@@ -80,6 +80,29 @@ def test_metrics_are_found_and_reset():
         assert compiled.metrics[0].result() == 0
 
 
+def test_a_model_has_its_metrics_among_those_that_it_was_compiled_with():
+    class Listing(keras.Model):
+        @property
+        def metrics(self):
+            return [self.mean, *self.compiled_metrics.metrics]
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(x) - y) ** 2)
+            self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
+            self.compiled_metrics.update_state(y, self(x))
+            self.mean.update_state(loss)
+            return {metric.name: metric.result() for metric in self.metrics}
+
+    inputs = keras.Input((4,))
+    model = Listing(inputs, keras.layers.Dense(1)(inputs))
+    model.mean = keras.metrics.Mean(name="mean")
+    model.compile("sgd", metrics=["mae"])
+    assert model.compiled_metrics.metrics == []  # as in Keras 2, before there was a batch
+    assert sorted(model.fit(X, Y, epochs=2, verbose=0).history) == ["mae", "mean"]
+
+
 def test_a_model_without_a_loss_has_those_given():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile("sgd")

@@ -16,7 +16,7 @@ from muster.compat.v1._metrics_at import streaming_confusion_matrix
 from muster.compat.v1._old_arguments import cond
 from muster.compat.v1._private_sources import OF_CONTRIB, OF_KERAS, OF_MESSAGES, OF_PYTHON
 from muster.compat.v1.estimator import _private
-from muster.compat.v2 import _conv_utils, _monitoring, _tables
+from muster.compat.v2 import _conv_utils, _monitoring, _older_functions, _tables
 from muster.compat.v2 import gfile as files
 from muster.compat.v2._nest import is_nested
 
@@ -130,6 +130,7 @@ _OWN: dict[str, dict[str, Any]] = {
         "normalize_padding": _conv_utils.normalize_padding,
         "normalize_tuple": _conv_utils.normalize_tuple,
     },
+    "keras.utils.generic_utils": {"has_arg": _older_functions.has_arg},
     "keras.utils.tf_utils": {"shape_type_conversion": _unchanged, "smart_cond": cond},
     "training.basic_session_run_hooks": {"_as_graph_element": _unchanged},
     "training.training_util": {

@@ -1,13 +1,17 @@
 """Functions of ``tf.keras`` that Keras 3 does not have.
 
-Source: keras/src/saving/legacy/model_config.py and keras/src/utils/np_utils.py of Keras 2.15.
+Source: keras/src/saving/legacy/model_config.py and keras/src/utils/{generic_utils,np_utils}.py of Keras 2.15.
 """
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from muster._keras import keras
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def model_from_config(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
@@ -43,6 +47,20 @@ def model_from_yaml(yaml_string: str, custom_objects: dict[str, Any] | None = No
     except yaml.YAMLError as error:
         raise ValueError(f"model_from_yaml takes what model.to_yaml returns. {error}") from error
     return model_from_config(config, custom_objects)
+
+
+def has_arg(fn: Callable[..., Any], name: str, accept_all: bool = False) -> bool:
+    """Return whether a function takes an argument of a name.
+
+    Args:
+        fn: The function.
+        name: The argument's.
+        accept_all: Whether ``**kwargs`` count as taking it.
+    """
+    parameters = inspect.signature(fn).parameters
+    if accept_all and any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return True
+    return name in parameters and parameters[name].kind in _BY_NAME
 
 
 def to_ordinal(y: Any, num_classes: int | None = None, dtype: str = "float32") -> Any:

@@ -39,6 +39,7 @@ from muster.program.variables._keras_internals import search_no_state as search_
 from muster.program.variables._keras_internals import set_global_seed_state as set_global_seed_state
 from muster.program.variables._keras_internals import set_values as set_values
 from muster.program.variables._keras_internals import track_variable as track_variable
+from muster.program.variables._keras_internals import updated_metrics as updated_metrics
 from muster.program.variables._keras_internals import value_of as value_of
 from muster.program.variables._keras_internals import values_of as values_of
 from muster.program.variables._origins import SEED_STATE as SEED_STATE

@@ -275,6 +275,12 @@ def compiled_metrics(model: Any) -> dict[str, Any]:
     return {} if compiled is None else dict(zip(compiled.result(), compiled.metrics, strict=True))
 
 
+def updated_metrics(model: Any) -> list[Any]:
+    """Return the metrics that a model was compiled with; none before it has updated them."""
+    compiled = model._compile_metrics
+    return [] if compiled is None else list(compiled.metrics)
+
+
 def rename(variable: Any, name: str) -> None:
     """Change what ``variable.name`` returns; the path, by which everything finds a variable, stays."""
     variable._name = name

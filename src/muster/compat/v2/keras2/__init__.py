@@ -40,6 +40,7 @@ from muster.compat.v2.keras2 import (
     _models,
     _nested_steps,
     _optimizers,
+    _output_shapes,
     _own_optimizers,
     _own_variables,
     _partial_weights,
@@ -106,6 +107,7 @@ _PARTS = (
     _variable_names,
     _activations,
     _batch_axes,
+    _output_shapes,
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.compat.v2.keras2._steps import as_columns
-from muster.program.variables import ByIdentity, compiled_loss, compiled_metrics, losses_of_outputs
+from muster.program.variables import ByIdentity, compiled_loss, losses_of_outputs, updated_metrics
 
 _CALLED: ByIdentity[bool] = ByIdentity()
 """Models whose own steps have called ``compiled_loss``, so that ``metrics`` has the mean of the losses."""
@@ -60,7 +60,7 @@ class CompiledMetrics:
     @property
     def metrics(self) -> list[Any]:
         """The metrics, once they have been updated."""
-        return list(compiled_metrics(self._model).values())
+        return updated_metrics(self._model)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch to the metrics."""
