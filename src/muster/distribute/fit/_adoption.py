@@ -7,18 +7,21 @@ callback write by muster's summaries, and models be saved under names of TensorF
 import contextlib
 import functools
 import inspect
+import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import jax
 
 from muster._keras import keras
+from muster.data import Dataset
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
 from muster.distribute.fit._file_names import loading_weights, naming, saving, saving_weights
 from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import note_saves
-from muster.distribute.fit._fit_data import adapt
+from muster.distribute.fit._fit_data import adapt, batches_of
 from muster.distribute.fit._fit_tensorboard import setting_model, summaries_of
 from muster.distribute.fit._interrupted import told_of_interrupts
 from muster.distribute.fit._keras_steps import KERAS_STEPS, taking_data
@@ -31,6 +34,9 @@ from muster.program.variables import ByIdentity, is_built, wrap_in_scopes
 
 # Weak, since a model holds its trainer, and the trainer the model.
 _TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
+
+# The models that Keras runs around this code, as it does with arrays where there is no strategy.
+_RUN_BY_KERAS: ContextVar[tuple[Any, ...]] = ContextVar("muster_run_by_keras", default=())
 
 
 def _adopt(model: Any, strategy: Strategy) -> None:
@@ -115,14 +121,31 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
             note_saves(jax.tree.leaves(kwargs.get("callbacks")))
         call = inspect.signature(original).bind(self, *args, **kwargs)
         adapt(call.arguments, self, DATASETS, trains_or_tests=original.__name__ != "predict")
+        if original.__name__ != "fit" and any(each is self for each in _RUN_BY_KERAS.get()):
+            # A callback calls it, of a `fit` that goes on with the functions that Keras made.
+            if isinstance(dataset := call.arguments.get("x"), Dataset):
+                call.arguments["x"] = batches_of(dataset)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Your input ran out of data")  # which is its end
+                return original(*call.args, **call.kwargs)
         has_dataset = any(isinstance(value, DATASETS) for value in call.arguments.values())
         built_on_values = self.run_eagerly and not is_built(self)
         if has_dataset or built_on_values or may_have_own_steps(self) or is_text(call.arguments.get("x")):
             _adopt(self, get_strategy())
             return getattr(self, original.__name__)(*call.args[1:], **call.kwargs)
-        return original(*call.args, **call.kwargs)
+        with _run_by_keras(self):
+            return original(*call.args, **call.kwargs)
 
     return run
+
+
+@contextlib.contextmanager
+def _run_by_keras(model: Any) -> Iterator[None]:
+    token = _RUN_BY_KERAS.set((*_RUN_BY_KERAS.get(), model))
+    try:
+        yield
+    finally:
+        _RUN_BY_KERAS.reset(token)
 
 
 def _running_on_batch(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,9 +1,10 @@
 """Data for ``fit``, ``evaluate`` and ``predict`` that Keras does not know."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import GeneratorType
 from typing import Any
 
+import jax
 import numpy as np
 
 from muster._errors import DatasetError
@@ -62,6 +63,13 @@ def adapt(
     else:
         _require_labels(validation, model, "validation_data=({}, {})")
         arguments["validation_data"] = _arrays(validation, model)
+
+
+def batches_of(dataset: Dataset) -> Iterator[Any]:
+    """Return a dataset's batches of NumPy arrays as Keras takes them of a generator: each in a tuple."""
+    for batch in dataset:
+        arrays = jax.tree.map(np.asarray, batch)
+        yield arrays if isinstance(arrays, tuple) else (arrays,)
 
 
 def needs_labels(model: Any) -> bool:
