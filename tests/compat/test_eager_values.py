@@ -395,6 +395,20 @@ def test_texts_have_a_dtype_and_a_shape():
         assert type(batch[0].numpy()) is bytes
 
 
+def test_texts_are_compared_with_those_of_lists():
+    def label(path):
+        folder = tf.strings.split(path, "/")[-2]
+        return folder == ["cat", "dog"], ("cat", "dog") == folder, folder != ["cat", "dog"], folder == "dog"
+
+    [found] = tf.data.Dataset.from_tensor_slices(["data/dog/1.png"]).map(label)
+    assert [np.asarray(each).tolist() for each in found] == [
+        [False, True],
+        [False, True],
+        [True, False],
+        True,
+    ]
+
+
 def test_texts_in_functions_of_datasets_have_a_dtype_and_a_shape():
     seen = []
 

@@ -7,6 +7,7 @@ import sys
 import types
 from typing import Any
 
+import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
@@ -133,6 +134,18 @@ def test_modules_of_keras_2_hold_its_public_names(path, public):
     module, _, name = path.rpartition(".")
     assert getattr(importlib.import_module(f"muster.compat.tensorflow.keras.{module}"), name) == public
     assert operator.attrgetter(path)(tf.keras) == public
+
+
+def test_data_of_steps_is_taken_apart():
+    adapter = importlib.import_module("muster.compat.tensorflow.python.keras.engine.data_adapter")
+    x, y, weights = adapter.unpack_x_y_sample_weight((np.ones((10, 2)), np.arange(10)))
+    assert weights is None
+    assert [each.shape for each in adapter.expand_1d((x, y))] == [(10, 2), (10, 1)]
+    train, test = adapter.train_validation_split((x, {"y": y}, weights), validation_split=0.25)
+    assert (train[0].shape, test[0].shape, train[2], test[2]) == ((7, 2), (3, 2), None, None)
+    assert test[1]["y"].tolist() == [7, 8, 9]
+    with pytest.raises(ValueError, match="of 10 rows leaves none"):
+        adapter.train_validation_split((x, y), validation_split=0.0)
 
 
 def test_functions_have_arguments():

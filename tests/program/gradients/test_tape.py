@@ -111,6 +111,9 @@ def test_jacobians():
     expected = jax.jacobian(lambda x, w: jnp.tanh(x @ w), (0, 1))(x, w.value)
     close(tape.jacobian(y, (x, w)), expected)
     close(tape.batch_jacobian(y, x), jax.vmap(jax.jacobian(lambda row: jnp.tanh(row @ w.value)))(x))
+    with GradientTape(persistent=True) as other:
+        squares = w * w
+    close(other.batch_jacobian(squares, w), np.full((3, 2, 2), np.diag([2.0, 2.0])))
     assert tape.jacobian(y, jnp.ones(1)) is None
     assert tape.jacobian(y, jnp.ones(1), unconnected_gradients="zero").shape == (2, 2, 1)
     assert tape.batch_jacobian(y, jnp.ones((2, 1))) is None

@@ -120,9 +120,10 @@ _shape_of_text = property(lambda self: ArrayShape(()), doc="No sizes: it is one 
 
 
 class HostText(str):
-    """A text with TensorFlow's ``numpy()``, ``dtype`` and ``shape``."""
+    """A text with TensorFlow's ``numpy()``, ``dtype`` and ``shape``; compared with each of a list."""
 
     __slots__ = ()
+    __hash__ = str.__hash__
 
     dtype = _dtype_of_text
     shape = _shape_of_text
@@ -132,6 +133,15 @@ class HostText(str):
     def numpy(self) -> bytes:
         """Return the text as bytes, as TensorFlow does."""
         return self.encode()
+
+    def __eq__(self, other: Any) -> Any:
+        if isinstance(other, list | tuple):
+            return np.equal(str(self), np.asarray(other, str)).view(HostTensor)
+        return super().__eq__(other)
+
+    def __ne__(self, other: Any) -> Any:
+        found = self == other
+        return ~found if isinstance(found, np.ndarray) else super().__ne__(other)
 
     def __getitem__(self, key: Any) -> Any:
         """Return a part of the text; with ``tf.newaxis`` the array of this one text."""

@@ -120,6 +120,12 @@ _OWN: dict[str, dict[str, Any]] = {
         "index_to_string_table_from_file": _tables.index_to_string_table_from_file,
         "index_to_string_table_from_tensor": _tables.index_to_string_table_from_tensor,
     },
+    "keras.engine.data_adapter": {
+        "expand_1d": _older_functions.expand_1d,
+        "pack_x_y_sample_weight": keras.utils.pack_x_y_sample_weight,
+        "train_validation_split": _older_functions.train_validation_split,
+        "unpack_x_y_sample_weight": keras.utils.unpack_x_y_sample_weight,
+    },
     "keras.engine.network": {"Network": keras.Model},
     "keras.optimizer_v2.optimizer_v2": {"OptimizerV2": keras.optimizers.Optimizer},
     "keras.utils.conv_utils": {

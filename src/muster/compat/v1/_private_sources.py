@@ -223,6 +223,7 @@ OF_KERAS = _by_module(
     {
         "": {"keras.layers keras": "engine"},
         "engine": {
+            "": "data_adapter",
             "keras.layers": "base_layer input_spec",
             "keras.layers keras": "input_layer topology",
             "keras": "functional network sequential training",

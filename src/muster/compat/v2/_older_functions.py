@@ -1,12 +1,15 @@
 """Functions of ``tf.keras`` that Keras 3 does not have.
 
-Source: keras/src/saving/legacy/model_config.py and keras/src/utils/{generic_utils,np_utils}.py of Keras 2.15.
+Source: keras/src/saving/legacy/model_config.py, keras/src/utils/{generic_utils,np_utils}.py and
+keras/src/engine/data_adapter.py of Keras 2.15.
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 
 from muster._keras import keras
@@ -61,6 +64,34 @@ def has_arg(fn: Callable[..., Any], name: str, accept_all: bool = False) -> bool
     if accept_all and any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return True
     return name in parameters and parameters[name].kind in _BY_NAME
+
+
+def expand_1d(data: Any) -> Any:
+    """Return data whose vectors are columns.
+
+    Args:
+        data: Arrays in lists, tuples and dicts.
+    """
+    return jax.tree.map(lambda each: each[..., None] if len(getattr(each, "shape", ())) == 1 else each, data)
+
+
+def train_validation_split(arrays: Any, validation_split: float) -> tuple[Any, Any]:
+    """Return the first rows of arrays, and the last ones.
+
+    Args:
+        arrays: Arrays of as many rows in lists, tuples and dicts; None stays.
+        validation_split: The part of the rows that the last ones are.
+
+    Raises:
+        ValueError: One of the two has no rows.
+    """
+    rows = len(jax.tree.leaves(arrays)[0])
+    first = math.floor(rows * (1 - validation_split))
+    if not 0 < first < rows:
+        raise ValueError(
+            f"validation_split={validation_split} of {rows} rows leaves none for one of the two parts."
+        )
+    return jax.tree.map(lambda each: each[:first], arrays), jax.tree.map(lambda each: each[first:], arrays)
 
 
 def to_ordinal(y: Any, num_classes: int | None = None, dtype: str = "float32") -> Any:

@@ -213,7 +213,7 @@ class GradientTape:
         """
         record = self._eager_record("batch_jacobian")
         target = _floating_target(target, record)
-        if not target.ndim or not source.ndim or len(target) != len(source):
+        if not target.ndim or not source.ndim or target.shape[0] != source.shape[0]:
             raise ValueError(
                 "batch_jacobian needs a target and a source with the same first axis, got the shapes "
                 f"{tuple(target.shape)} and {tuple(source.shape)}."

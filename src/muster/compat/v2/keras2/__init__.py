@@ -11,6 +11,7 @@ from muster.compat.v2.keras2 import (
     _adapt,
     _attention,
     _batch_axes,
+    _bidirectional,
     _branches,
     _builds,
     _callbacks,
@@ -109,6 +110,7 @@ _PARTS = (
     _variable_names,
     _activations,
     _batch_axes,
+    _bidirectional,
     _output_shapes,
 )
 
