@@ -148,7 +148,7 @@ def add_loss(loss: ArrayLike, loss_collection: str | None = GraphKeys.LOSSES) ->
     note_loss("", jnp.asarray(as_array(loss)), loss_collection)
 
 
-def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES) -> list[jax.Array | Output]:
+def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES) -> list[Any]:
     """Return the losses that the functions of ``tf.losses`` have computed in this model_fn, and added ones.
 
     In a hook, they are handles of those of the model_fn.

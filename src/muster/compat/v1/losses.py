@@ -304,7 +304,7 @@ def get_total_loss(
     losses = get_losses(scope)
     if add_regularization_losses:
         losses += get_regularization_losses(scope)
-    total = sum(losses, start=jnp.float32(0))
+    total: jax.Array = sum(losses, start=jnp.float32(0))
     name_value(name, total)
     return total
 
