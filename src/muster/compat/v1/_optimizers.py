@@ -11,6 +11,7 @@ from typing import Any, Self, TypeAlias
 import jax
 
 from muster._keras import keras
+from muster.compat.ops._value_names import path_of
 from muster.compat.v1._own_optimizers import GATE_OP, Optimizer
 from muster.optimizers import RowOptimizer, rules
 from muster.program import GradientTape, TrainOp, apply_gradients, minimize, replica_weight
@@ -91,7 +92,7 @@ class KerasBacked(Optimizer):
             return super().minimize(loss, global_step, var_list, name=name)
         if current_scope() is None:
             return self.apply_gradients(self.compute_gradients(loss, var_list), global_step, name)
-        return minimize(self.keras_optimizer, loss, global_step, var_list)
+        return minimize(self.keras_optimizer, loss, global_step, var_list, held=path_of("") is not None)
 
     def compute_gradients(
         self,
@@ -163,7 +164,13 @@ class KerasBacked(Optimizer):
             if global_step is not None:
                 global_step.assign_add(1)
             return TrainOp(self._keras_optimizer.name)
-        return apply_gradients(self.keras_optimizer, present, global_step, skip_gradients_aggregation=skips)
+        return apply_gradients(
+            self.keras_optimizer,
+            present,
+            global_step,
+            skip_gradients_aggregation=skips,
+            held=path_of("") is not None,  # not in branches and loops
+        )
 
 
 class GradientDescentOptimizer(KerasBacked):

@@ -160,7 +160,8 @@ def group(*inputs: object, name: str = "group") -> program.TrainOp:
 
 
 def tuple_(tensors: Sequence[Any], name: str | None = None, control_inputs: object = None) -> list[Any]:
-    """Return the values as a list: a step computes all of them anyway."""
+    """Return the values as a list: a step computes all of them anyway, and what they depend on."""
+    program.run_updates(jax.tree.leaves([list(tensors), control_inputs]))
     return list(tensors)
 
 

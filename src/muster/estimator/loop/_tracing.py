@@ -1,6 +1,7 @@
 """Trace a model_fn into a program, with the outputs of its mode."""
 
 import contextlib
+import functools
 import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -26,7 +27,7 @@ from muster.program import (
     replica_weight,
     synchronize_metrics,
 )
-from muster.program.trace import Program, reserve_outputs
+from muster.program.trace import Program, reserve_outputs, steps_held_back
 
 _log = logging.getLogger(__name__)
 
@@ -83,8 +84,11 @@ def trace_model_fn(
         reserve_outputs(*_OUTPUTS[mode])
         global_step = get_or_create_global_step()
         before = global_step.value
-        with host.shown(batch, example) as shown:
+        with host.shown(batch, example) as shown, steps_held_back() as settle:
             spec = call_model_fn(model_fn, shown.features, shown.labels, mode, params, config)
+            for each in settle(spec.train_op):
+                if mode == ModeKeys.TRAIN:
+                    _warn_of_step(each.name)
         if spec.mode != mode:
             raise ValueError(f"model_fn was called in the mode {mode}, but returned the mode {spec.mode}.")
         _offer_to_hooks(spec)
@@ -125,6 +129,16 @@ def trace_model_fn(
                 "metric with the same name."
             )
     return program
+
+
+@functools.cache
+def _warn_of_step(name: str) -> None:
+    # A model_fn asks for its steps anew each time that it is called.
+    _log.warning(
+        "The model_fn asks for a step of %s that is not in its train_op, and is not taken. To take it, too, "
+        "return tf.group of the steps as train_op.",
+        name,
+    )
 
 
 def _offer_to_hooks(spec: EstimatorSpec) -> None:

@@ -1,6 +1,7 @@
 """Train inside a step: apply gradients with a Keras optimizer."""
 
 import contextlib
+import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from muster.program.gradients._gradients import gradients
 from muster.program.gradients._optimizers_of_steps import counter_of, in_this_step
 from muster.program.passes._gradient_markers import sum_gradients
 from muster.program.passes._served import as_marked, mark_pushed
+from muster.program.variables._held_updates import Held
 from muster.program.variables._keras_internals import is_stateless, setting_of_every_step
 from muster.program.variables._patches import wrap, wrap_in_scopes
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
@@ -29,6 +31,26 @@ class TrainOp:
     """
 
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class HeldStep(TrainOp, Held):
+    """A step of an optimizer that waits until the code of a model_fn runs it, or returns it.
+
+    Attributes:
+        take: Takes the step, at its first call.
+    """
+
+    take: Any
+
+    @property
+    def has_run(self) -> bool:  # type: ignore[override]
+        """Whether it is part of the step of the model_fn."""
+        return self.take.cache_info().currsize > 0  # type: ignore[no-any-return]
+
+    def run(self) -> None:
+        """Take the step, once."""
+        self.take()
 
 
 def get_or_create_global_step() -> Any:
@@ -90,6 +112,7 @@ def minimize(
     var_list: Iterable[Any] | None = None,
     *,
     loss_reduction: Literal["mean", "sum"] = "mean",
+    held: bool = False,
 ) -> TrainOp:
     """Minimize a loss by one step of a Keras optimizer.
 
@@ -102,6 +125,7 @@ def minimize(
         global_step: The variable to increment, or None.
         var_list: The variables to train; None takes every trainable one that was created so far.
         loss_reduction: Whether to minimize the mean or the sum of the replicas' losses.
+        held: Whether the step is taken only if the code runs it, in a scope that holds steps back.
 
     Returns:
         The train_op for an EstimatorSpec.
@@ -125,15 +149,18 @@ def minimize(
             else "There are no variables to train: var_list is empty."
         )
     _build(optimizer, variables)
-    replicas = scope.replicas
-    share = replicas.weight if replicas is not None and loss_reduction == "mean" else 1
-    grads = gradients(optimizer.scale_loss(loss) * share, variables)
-    if replicas is not None:
-        *grads, total = sum_gradients(replicas, [*grads, scope.read(loss) * share])  # in one collective
-        scope.note_reduced(loss, total)
-    with scope.in_sync():
-        optimizer.apply(grads, variables)
-    return _applied(scope, optimizer, global_step)
+
+    def take() -> None:
+        replicas = scope.replicas
+        share = replicas.weight if replicas is not None and loss_reduction == "mean" else 1
+        grads = gradients(optimizer.scale_loss(loss) * share, variables)
+        if replicas is not None:
+            *grads, total = sum_gradients(replicas, [*grads, scope.read(loss) * share])  # in one collective
+            scope.note_reduced(loss, total)
+        with scope.in_sync():
+            optimizer.apply(grads, variables)
+
+    return _taken(scope, optimizer, take, global_step, held)
 
 
 def apply_gradients(
@@ -142,6 +169,7 @@ def apply_gradients(
     global_step: Any = None,
     *,
     skip_gradients_aggregation: bool = False,
+    held: bool = False,
 ) -> TrainOp:
     """Add gradients over the replicas, and apply them by one step of a Keras optimizer.
 
@@ -152,6 +180,7 @@ def apply_gradients(
         global_step: The variable to increment, or None.
         skip_gradients_aggregation: Whether to apply the gradients as they are. They must be the same on all
             replicas, as the result of an ``all_reduce`` is: else the replicas' variables drift apart.
+        held: As of `minimize`.
 
     Returns:
         The train_op for an EstimatorSpec.
@@ -166,20 +195,37 @@ def apply_gradients(
     _require_optimizer(optimizer)
     optimizer = in_this_step(optimizer)
     pairs = list(grads_and_vars)
-    with scope.in_sync() if skip_gradients_aggregation else contextlib.nullcontext():
-        optimizer.apply([g for g, _ in pairs], [v for _, v in pairs])
-    return _applied(scope, optimizer, global_step)
+    if held:
+        _build(optimizer, [v for _, v in pairs])
+
+    def take() -> None:
+        with scope.in_sync() if skip_gradients_aggregation else contextlib.nullcontext():
+            optimizer.apply([g for g, _ in pairs], [v for _, v in pairs])
+
+    return _taken(scope, optimizer, take, global_step, held)
 
 
-def _applied(scope: VariableScope, optimizer: Any, global_step: Any) -> TrainOp:
-    """Increment the global step, if there is one, after an optimizer's step."""
-    if global_step is not None:
-        if not isinstance(global_step, keras.Variable):
-            raise TypeError(
-                f"global_step must be the variable of get_or_create_global_step(), got {global_step!r}."
-            )
-        with scope.in_sync():
-            scope.increment(global_step)
+def _taken(
+    scope: VariableScope, optimizer: Any, take: Callable[[], None], global_step: Any, held: bool
+) -> TrainOp:
+    """Take an optimizer's step, and increment the global step, if there is one; or hold both back."""
+    if global_step is not None and not isinstance(global_step, keras.Variable):
+        raise TypeError(
+            f"global_step must be the variable of get_or_create_global_step(), got {global_step!r}."
+        )
+
+    @functools.cache
+    def once() -> None:
+        take()
+        if global_step is not None:
+            with scope.in_sync():
+                scope.increment(global_step)
+
+    if held and scope.steps is not None:
+        step = HeldStep(optimizer.name, once)
+        scope.steps.append(step)
+        return step
+    once()
     return TrainOp(optimizer.name)
 
 

@@ -1,11 +1,13 @@
 """Updates that are part of a model_fn's step only if its code runs them, as in TensorFlow 1."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from muster.program.gradients._optimize import HeldStep
 from muster.program.trace._program_scope import ProgramScope
 from muster.program.variables._held_updates import HeldUpdate, run_updates
-from muster.program.variables._variable_scope import current_scope
+from muster.program.variables._variable_scope import active_scope, current_scope
 
 
 def updates_held_back() -> contextlib.AbstractContextManager[None]:
@@ -31,3 +33,26 @@ def left_out() -> Sequence[HeldUpdate]:
     if not isinstance(scope, ProgramScope) or not scope.records:
         return []
     return [each for each in scope.updates if not each.has_run]
+
+
+@contextlib.contextmanager
+def steps_held_back() -> Iterator[Callable[[Any], Sequence[HeldStep]]]:
+    """Hold back steps of optimizers that code in a ``with`` block asks for, but for those that it runs.
+
+    Gives a function that runs those among what the code returns, and all if the code has run none at all, and
+    returns the others.
+    """
+    scope = active_scope("steps_held_back")
+    steps: list[HeldStep] = []
+    scope.steps = steps
+
+    def settle(returned: Any) -> Sequence[HeldStep]:
+        run_updates([returned])
+        if not any(each.has_run for each in steps):
+            run_updates(steps)
+        return [each for each in steps if not each.has_run]
+
+    try:
+        yield settle
+    finally:
+        scope.steps = None

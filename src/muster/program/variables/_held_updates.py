@@ -1,12 +1,23 @@
 """Updates of variables that are part of a step only if its code runs them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 
 
-class HeldUpdate:
+class Held(ABC):
+    """What is part of a step only if its code runs it."""
+
+    has_run: bool
+
+    @abstractmethod
+    def run(self) -> None:
+        """Make it part of the step, once."""
+
+
+class HeldUpdate(Held):
     """An assignment to a variable that waits until the code of the step runs it.
 
     Args:
@@ -38,7 +49,7 @@ class HeldUpdate:
 
 
 def run_updates(operations: Iterable[Any]) -> None:
-    """Run the updates among some operations."""
+    """Run the updates, and the steps of optimizers, among some operations that are held back."""
     for each in operations:
-        if isinstance(each, HeldUpdate):
+        if isinstance(each, Held):
             each.run()

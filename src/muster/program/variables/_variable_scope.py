@@ -91,6 +91,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         has_stand_ins: Whether it has put other values of the same shape in the place of some.
         shared: What parts of the code that do not know each other share, by key.
         updates: The assignments that `holding_updates` holds back.
+        steps: The steps of optimizers that are held back; None if they are taken at once.
         read_by: The variables that are read are added to each of these, by their ids.
         taken: The way through the code that is traced now, if it may not be taken.
     """
@@ -109,6 +110,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.has_stand_ins = False
         self.shared: dict[Any, Any] = {}
         self.updates: list[HeldUpdate] = []
+        self.steps: list[Any] | None = None
         self.read_by: list[dict[int, Any]] = []
         self.taken: Branch | None = None
         self._holds_updates = False

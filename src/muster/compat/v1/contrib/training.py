@@ -102,7 +102,7 @@ def optimize_loss(
             summary_histogram(f"gradients/{variable.path}", gradient)
         if gradient is not None and "gradient_norm" in written:
             summary_scalar(f"gradient_norm/{variable.path}", global_norm([gradient]))
-    made.apply_gradients(pairs, step if increment_global_step else None)
+    run_updates([made.apply_gradients(pairs, step if increment_global_step else None)])
     return jnp.asarray(loss)
 
 
@@ -141,7 +141,7 @@ def create_train_op(
     pairs = optimizer.compute_gradients(total_loss, variables_to_train)
     if transform_grads_fn is not None:
         pairs = list(transform_grads_fn(pairs))
-    optimizer.apply_gradients(pairs, step)
+    run_updates([optimizer.apply_gradients(pairs, step)])
     return jnp.asarray(total_loss)
 
 
