@@ -29,11 +29,20 @@ from muster.compat.tensorflow.contrib import training as training
 from muster.compat.v1 import _profiler
 from muster.compat.v1 import _summary as _v1_summary
 from muster.compat.v1._optimizers import AdamOptimizer as _AdamOptimizer
+from muster.compat.v1.contrib import image as _image
 from muster.compat.v1.contrib import lookup as _lookup
 from muster.compat.v2 import _tables
 from muster.estimator import ProfilerHook as _ProfilerHook
 
 hooks = _Names("tf.contrib.hooks", ProfilerHook=_ProfilerHook)
+image = _Names(
+    "tf.contrib.image",
+    angles_to_projective_transforms=_image.angles_to_projective_transforms,
+    rotate=_image.rotate,
+    transform=_image.transform,
+    translate=_image.translate,
+    translations_to_projective_transforms=_image.translations_to_projective_transforms,
+)
 lookup = _Names(
     "tf.contrib.lookup",
     HashTable=_tables.StaticHashTable,
