@@ -52,7 +52,8 @@ from muster.compat.v1.contrib.training import create_slim_train_op as _create_tr
 
 learning = _Names("tf.contrib.slim.learning", create_train_op=_create_train_op)
 losses = _Names(
-    "tf.contrib.slim.losses", **{name: each for name, each in vars(_losses).items() if name[0] != "_"}
+    "tf.contrib.slim.losses",
+    **{name: each for name, each in vars(_losses).items() if name[0] != "_" and name != "metric_learning"},
 )
 metrics = _Names(
     "tf.contrib.slim.metrics", **{name: each for name, each in vars(_metrics).items() if name[0] != "_"}

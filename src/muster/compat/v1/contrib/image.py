@@ -122,12 +122,12 @@ def transform(
         down, right = (row - top)[..., None], (column - left)[..., None]
         above = _at(image, top, left) * (1 - right) + _at(image, top, left + 1) * right
         below = _at(image, top + 1, left) * (1 - right) + _at(image, top + 1, left + 1) * right
-        return (above * (1 - down) + below * down).astype(image.dtype)
+        between: jax.Array = above * (1 - down) + below * down
+        return between.astype(image.dtype)
 
     result: jax.Array = jax.vmap(transformed)(batch, places)
-    return result.reshape(
-        *values.shape[: values.ndim - len(_axes(values))], height, width, *_axes(values)[2:]
-    )
+    axes = _axes(values)
+    return result.reshape(*values.shape[: values.ndim - len(axes)], height, width, *axes[2:])
 
 
 def _axes(values: jax.Array) -> tuple[int, ...]:
