@@ -31,6 +31,7 @@ from muster.compat.v1 import _summary as _v1_summary
 from muster.compat.v1._optimizers import AdamOptimizer as _AdamOptimizer
 from muster.compat.v1.contrib import image as _image
 from muster.compat.v1.contrib import lookup as _lookup
+from muster.compat.v1.contrib import weight_decay as _weight_decay
 from muster.compat.v2 import _tables
 from muster.estimator import ProfilerHook as _ProfilerHook
 
@@ -56,7 +57,13 @@ lookup = _Names(
     index_to_string_table_from_tensor=_lookup.index_to_string_table_from_tensor,
     string_to_index=_lookup.string_to_index,
 )
-opt = _Names("tf.contrib.opt", LazyAdamOptimizer=_AdamOptimizer)
+opt = _Names(
+    "tf.contrib.opt",
+    AdamWOptimizer=_weight_decay.AdamWOptimizer,
+    LazyAdamOptimizer=_AdamOptimizer,
+    MomentumWOptimizer=_weight_decay.MomentumWOptimizer,
+    extend_with_decoupled_weight_decay=_weight_decay.extend_with_decoupled_weight_decay,
+)
 signal = _Names("tf.contrib.signal", **{name: each for name, each in vars(_signal).items() if name[0] != "_"})
 summary = _Names(
     "tf.contrib.summary",
