@@ -69,3 +69,18 @@ def test_a_counter_of_saves_is_read_as_a_variable(tmp_path: Any) -> None:
     assert checkpoint.save_counter.numpy() == 0
     checkpoint.save(tmp_path / "kept")
     assert (int(checkpoint.save_counter), checkpoint.save_counter.numpy()) == (1, 1)
+
+
+def test_a_layer_has_the_name_that_a_program_gives_it():
+    def part():
+        return tf.keras.Sequential([tf.keras.layers.Dense(1, name="d", input_shape=(2,))], name="part")
+
+    parts = [part(), part()]
+    for number, each in enumerate(parts):
+        each._name = f"{each._name}_{number}"
+        for layer in each.layers:
+            layer._name = layer.name + "_renamed"
+    inputs = tf.keras.Input((2,))
+    model = tf.keras.Model(inputs, tf.keras.layers.average([each(inputs) for each in parts]))
+    assert [layer.name for layer in model.layers[1:3]] == ["part_0", "part_1"]
+    assert model.get_layer("part_1").get_layer("d_renamed").kernel.shape == (2, 1)

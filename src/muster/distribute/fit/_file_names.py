@@ -24,6 +24,7 @@ from muster._keras import keras
 from muster.checkpoint import Checkpoint, is_complete, read_checkpoint
 from muster.checkpoint.objects import assign_saved
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, load_weights
+from muster.distribute.fit._weights_by_name import load_by_name
 
 _log = logging.getLogger(__name__)
 
@@ -110,12 +111,13 @@ def loading_weights(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def load(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
         name = _local(filepath)
-        by_name = kwargs.get("by_name", False)
+        by_name = kwargs.get("by_name", bool(args and args[0]))
         if by_name and name is not None and (name.endswith(WEIGHTS) or not os.path.exists(name)):
+            file = weights_file(name)
+            if os.path.isfile(file) and load_by_name(self, file, kwargs.get("skip_mismatch", False)):
+                return LoadStatus()
             raise ValueError(
-                f"load_weights(by_name=True) reads .h5 files that Keras 2 has written, and {name} is none. "
-                "Load the weights into a model like the one that saved them, then copy those of the layers "
-                "that both have: new.get_layer(name).set_weights(old.get_layer(name).get_weights())."
+                f"load_weights(by_name=True) reads what save_weights and Keras 2 write; {name} is neither."
             )
         if name is None or name.endswith((*_WEIGHTS_ENDINGS, ".keras")):
             return original(self, filepath, *args, **kwargs)

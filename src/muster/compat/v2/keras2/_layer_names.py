@@ -89,9 +89,15 @@ def _input_names(model: Any) -> list[str]:
     return [each._keras_history.operation.name for each in keras.tree.flatten(model.inputs)]
 
 
+def _rename(layer: Any, name: str) -> None:
+    layer.name = name
+
+
 def patch() -> None:
     """Give Keras' layers and models the names."""
     layer, model = keras.layers.Layer, keras.Model
+    # Programs give models that they join other names by it. Variables keep theirs.
+    layer._name = property(lambda each: each.name, _rename)
     layer.get_input_at, layer.get_output_at = _at("input"), _at("output")
     layer.get_input_shape_at, layer.get_output_shape_at = _shapes_at("input"), _shapes_at("output")
     layer.inbound_nodes = _Read(lambda each: each._inbound_nodes)

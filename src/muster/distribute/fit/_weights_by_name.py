@@ -1,0 +1,41 @@
+"""Weights of the layers that a model and a file of another model's weights have both, by the layers' names.
+
+Files of weights have the names of layers from keras 3.15 on, which has no public way to load by them: tried
+on 3.15.1, and ``tests/distribute/fit/test_weights_by_name.py`` fails when what is used here changes.
+
+Source: keras/src/legacy/saving/legacy_h5_format.py of Keras 3.15, ``load_weights_from_hdf5_group_by_name``.
+"""
+
+from typing import Any
+
+import h5py  # type: ignore[import-untyped]
+
+from muster._keras import keras
+
+
+def load_by_name(model: Any, file: str, skip_mismatch: bool = False) -> bool:
+    """Set the weights of a model's layers to those of layers of the same names, and leave those of others.
+
+    Args:
+        model: The model.
+        file: What Keras 3 has written by ``save_weights``.
+        skip_mismatch: Whether layers whose weights have other shapes are left as they are, too.
+
+    Returns:
+        Whether the file has names of layers.
+
+    Raises:
+        ValueError: A layer's weights have other shapes.
+    """
+    with h5py.File(file) as saved:
+        layers = saved.get("layers", {})
+        names = {layers[place]["vars"].attrs.get("name"): f"layers/{place}" for place in layers}
+    library = keras.src.saving.saving_lib
+    store = library.H5IOStore(file, mode="r")
+    try:
+        for layer in model.layers:
+            if layer.weights and (place := names.get(layer.name)) is not None:
+                library._load_state(layer, store, None, place, skip_mismatch, error_msgs={})
+    finally:
+        store.close()
+    return bool(names)
