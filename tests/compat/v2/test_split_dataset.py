@@ -41,3 +41,12 @@ def test_arrays_are_divided_and_shuffled():
 def test_sizes_fit(sizes, message):
     with pytest.raises(ValueError, match=message):
         tf.keras.utils.split_dataset(tf.data.Dataset.range(10), **sizes)
+
+
+def test_no_element_is_in_both_however_the_dataset_shuffles():
+    rows = tf.data.Dataset.from_tensor_slices(tf.reshape(tf.range(40), (20, 2)))
+    left, right = tf.keras.utils.split_dataset(rows.shuffle(20).batch(4).unbatch(), left_size=0.8)
+    assert (len(left), len(right)) == (16, 4)
+    first, other, again = (sorted(int(row[0]) for row in each) for each in (left, right, left))
+    assert first == again
+    assert sorted(first + other) == list(range(0, 40, 2))

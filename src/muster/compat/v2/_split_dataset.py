@@ -18,7 +18,8 @@ def split_dataset(
     """Divide the elements of a dataset between two.
 
     Args:
-        dataset: A Dataset, which is read to its end, or arrays of equal length, in any structure.
+        dataset: A Dataset, which is read to its end and kept in memory, or arrays of equal length, in any
+            structure.
         left_size: A share of the elements, from 0 to 1, or a number of them; None is what the other leaves.
         right_size: Likewise for the second dataset.
         shuffle: Whether to shuffle the elements before.
@@ -32,7 +33,10 @@ def split_dataset(
     if left_size is None and right_size is None:
         raise ValueError("At least one of left_size and right_size is needed, got None for both.")
     if isinstance(dataset, Dataset):
+        # Both datasets have the elements of this pass, also of one that shuffles anew in each.
+        dataset = dataset.cache()
         total = sum(1 for _ in dataset)
+        dataset = dataset.assert_cardinality(total)
     else:
         dataset = jax.tree.map(np.asarray, dataset, is_leaf=lambda each: isinstance(each, list))
         total = len(jax.tree.leaves(dataset)[0])
