@@ -55,6 +55,7 @@ from muster.compat.v2.keras2 import (
     _steps,
     _text_layers,
     _text_models,
+    _trainable_states,
     _unknown_sizes,
     _unseeded,
     _variable_names,
@@ -112,6 +113,7 @@ _PARTS = (
     _batch_axes,
     _bidirectional,
     _output_shapes,
+    _trainable_states,
 )
 
 
