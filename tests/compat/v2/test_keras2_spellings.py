@@ -521,13 +521,6 @@ def test_a_layer_has_the_shapes_of_its_input_and_output():
     assert Own().output_shape == 7
 
 
-def test_weights_by_name_are_those_of_keras_2(tmp_path):
-    model = classifier()
-    model.save_weights(str(tmp_path / "weights.h5"))
-    with pytest.raises(ValueError, match=r"reads \.h5 files that Keras 2 has written.*set_weights"):
-        model.load_weights(str(tmp_path / "weights.h5"), by_name=True)
-
-
 def test_a_backend_function_computes_tensors_of_a_model():
     inputs = tf.keras.Input((4,))
     hidden = tf.keras.layers.Dense(3)(inputs)
