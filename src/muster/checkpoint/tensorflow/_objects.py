@@ -23,8 +23,8 @@ from muster.checkpoint.tensorflow._varints import FormatError
 
 _VALUE = "VARIABLE_VALUE"
 _LAYER = re.compile(r"layer_with_weights-([0-9]+)")
-# The end of the path of a variable that Keras 3 keeps for layers that draw random numbers.
-_SEED_STATE = "seed_generator_state"
+# The ends of the paths of what Keras 3 keeps for layers that draw random numbers, and stateful ones.
+_STATES = ("seed_generator_state", "rnn_state")
 # Lists of all of an optimizer's variables: Keras 3 has them in another order.
 _OTHER_ORDER = {"_variables", "_index_dict", "variables", "non_trainable_variables"}
 _DESCRIPTION = """
@@ -192,8 +192,8 @@ def load_weights(model: Any, path: str) -> None:
 
 
 def _of_keras_2(variables: Iterable[Variable]) -> list[Variable]:
-    """Return the variables that Keras 2 has, too: its layers that draw random numbers hold no state."""
-    return [each for each in variables if not each.path.endswith(_SEED_STATE)]
+    """Return the variables that Keras 2 saves, too: its layers hold no state of their random numbers."""
+    return [each for each in variables if not each.path.endswith(_STATES)]
 
 
 def _child(each: Any, name: str) -> Any:

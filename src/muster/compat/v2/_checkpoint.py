@@ -31,7 +31,7 @@ from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
 from muster.distribute.servers import restore_variables, save_variables
 from muster.distribute.strategies import strategy_of
-from muster.program.variables import together
+from muster.program.variables import RNN_STATE, together
 
 
 class CheckpointOptions(NamedTuple):
@@ -358,7 +358,9 @@ class Checkpoint(Objects):
 
     def _variables(self) -> dict[str, list[Variable]]:
         return {
-            name: [each] if isinstance(each, keras.Variable | ShardedVariable) else each.variables
+            name: [each]
+            if isinstance(each, keras.Variable | ShardedVariable)
+            else [variable for variable in each.variables if variable.name != RNN_STATE]
             for name, each in self._owners().items()
         }
 

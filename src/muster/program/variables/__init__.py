@@ -42,6 +42,7 @@ from muster.program.variables._keras_internals import track_variable as track_va
 from muster.program.variables._keras_internals import updated_metrics as updated_metrics
 from muster.program.variables._keras_internals import value_of as value_of
 from muster.program.variables._keras_internals import values_of as values_of
+from muster.program.variables._origins import RNN_STATE as RNN_STATE
 from muster.program.variables._origins import SEED_STATE as SEED_STATE
 from muster.program.variables._origins import VariableKind as VariableKind
 from muster.program.variables._origins import give_to_owner as give_to_owner

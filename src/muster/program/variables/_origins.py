@@ -28,6 +28,8 @@ class VariableKind(enum.Enum):
 
 # The name that Keras gives the state of a seed generator.
 SEED_STATE = "seed_generator_state"
+# The name of what a stateful recurrent layer keeps from batch to batch; no file has it.
+RNN_STATE = "rnn_state"
 
 
 class Owner(Protocol):

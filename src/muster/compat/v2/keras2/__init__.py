@@ -30,6 +30,7 @@ from muster.compat.v2.keras2 import (
     _image_batches,
     _image_nets,
     _input_shapes,
+    _kept_states,
     _kernels,
     _layer_names,
     _layers,
@@ -114,6 +115,7 @@ _PARTS = (
     _bidirectional,
     _output_shapes,
     _trainable_states,
+    _kept_states,
 )
 
 
