@@ -115,3 +115,16 @@ def test_labels_of_the_only_output_may_have_its_name():
         assert absolutely == pytest.approx(np.abs(outputs - Y).mean(), rel=1e-5)
     with pytest.raises(ValueError, match="one output, 'only', and there are values for .*other"):
         functional.evaluate(X, {"other": Y}, verbose=0)
+
+
+def test_weights_of_examples_go_to_outputs_by_their_names():
+    def losses(weights):
+        inputs = tf.keras.Input((1,))
+        outputs = [tf.keras.layers.Dense(1, "relu", kernel_initializer="ones", name=n)(inputs) for n in "ab"]
+        model = tf.keras.Model(inputs, outputs)
+        model.compile(tf.keras.optimizers.SGD(0.0), {"a": "mse", "b": "mae"}, metrics={"a": ["mae"]})
+        x, y = np.asarray([[1.0], [3.0]]), np.zeros((2, 1))
+        return model.fit(x, {"a": y, "b": y}, sample_weight=weights, verbose=0).history
+
+    weights = {"b": np.asarray([1.0, 0.0]), "a": np.asarray([0.0, 1.0])}
+    assert losses(weights)["loss"] == [5]
