@@ -19,6 +19,7 @@ from muster.program.gradients._optimize import add_penalty as add_penalty
 from muster.program.gradients._optimize import apply_gradients as apply_gradients
 from muster.program.gradients._optimize import get_or_create_global_step as get_or_create_global_step
 from muster.program.gradients._optimize import minimize as minimize
+from muster.program.gradients._optimize import train_op_of as train_op_of
 from muster.program.gradients._optimize import trainable_variables as trainable_variables
 from muster.program.gradients._tape import GradientTape as GradientTape
 from muster.program.passes._gradient_markers import update_rows as update_rows

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat.ops._arrays import as_array
-from muster.program import TrainOp, trainable_variables
+from muster.compat.ops._value_names import path_of
+from muster.program import TrainOp, train_op_of, trainable_variables
 from muster.program.variables import active_scope
 
 
@@ -42,7 +43,9 @@ class ExponentialMovingAverage:
         return self._name
 
     def apply(self, var_list: Iterable[keras.Variable] | None = None) -> TrainOp:
-        """Update the averages of variables, at this place of the step.
+        """Update the averages of variables, where the model_fn runs what this returns, or in its train_op.
+
+        After a step of an optimizer that runs before, they are averages of the new values.
 
         Args:
             var_list: The variables; None takes all trainable ones so far.
@@ -50,14 +53,18 @@ class ExponentialMovingAverage:
         Raises:
             TraceError: No model_fn is being traced.
         """
-        decay: Any = self._decay
-        if self._num_updates is not None:
-            count = jnp.asarray(as_array(self._num_updates), "float32")
-            decay = jnp.minimum(decay, (1 + count) / (10 + count))
-        for variable in trainable_variables() if var_list is None else var_list:
-            average = self._average_of(variable)
-            average.assign(average.value - (1 - decay) * (average.value - variable.value))
-        return TrainOp(self._name)
+        variables = list(trainable_variables() if var_list is None else var_list)
+        averages = [self._average_of(variable) for variable in variables]
+
+        def update() -> None:
+            decay: Any = self._decay
+            if self._num_updates is not None:
+                count = jnp.asarray(as_array(self._num_updates), "float32")
+                decay = jnp.minimum(decay, (1 + count) / (10 + count))
+            for average, variable in zip(averages, variables, strict=True):
+                average.assign(average.value - (1 - decay) * (average.value - variable.value))
+
+        return train_op_of(self._name, update, held=path_of("") is not None)
 
     def average(self, var: keras.Variable) -> keras.Variable | None:
         """Return the variable that holds the average of another one; None if `apply` was not given that."""

@@ -214,19 +214,33 @@ def _taken(
             f"global_step must be the variable of get_or_create_global_step(), got {global_step!r}."
         )
 
-    @functools.cache
-    def once() -> None:
+    def both() -> None:
         take()
         if global_step is not None:
             with scope.in_sync():
                 scope.increment(global_step)
 
-    if held and scope.steps is not None:
-        step = HeldStep(optimizer.name, once)
-        scope.steps.append(step)
+    return train_op_of(optimizer.name, both, held=held)
+
+
+def train_op_of(name: str, take: Callable[[], None], *, held: bool) -> TrainOp:
+    """Return the train_op of what a function does in the step that is being traced.
+
+    Args:
+        name: Its name.
+        take: The function, which is called now; or once the code runs the train_op, if that is held back.
+        held: Whether it is held back in a scope that holds steps back.
+
+    Raises:
+        TraceError: No program is being traced.
+    """
+    once, steps = functools.cache(take), active_scope("train_op_of").steps
+    if held and steps is not None:
+        step = HeldStep(name, once)
+        steps.append(step)
         return step
     once()
-    return TrainOp(optimizer.name)
+    return TrainOp(name)
 
 
 def _apply_scaled(
