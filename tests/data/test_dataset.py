@@ -142,3 +142,8 @@ def test_which_datasets_are_the_same_in_each_pass():
         *(data.flat_map(lambda x: data), Dataset.from_generator(lambda: [1], output_types=np.int64)),
     ]
     assert [each.is_constant for each in (*same, *others)] == [True] * len(same) + [False] * len(others)
+
+
+def test_counts_may_be_numbers_of_numpy() -> None:
+    dataset = Dataset.range(10).take(np.ceil(np.float32(3.5))).batch(np.int64(2))
+    assert [batch.tolist() for batch in dataset] == [[0, 1], [2, 3]]

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def integer(name: str, value: Any, minimum: int | None = None) -> int:
-    """Return `value` as an ``int``.
+    """Return `value` as an ``int``; the whole part of a floating-point number of NumPy, as TensorFlow does.
 
     Raises:
         TypeError: `value` is not an integer.
@@ -15,6 +15,8 @@ def integer(name: str, value: Any, minimum: int | None = None) -> int:
     """
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer, got {value!r}.")
+    if isinstance(value, np.floating):
+        value = int(value)
     try:
         number = operator.index(value)
     except TypeError as exc:
