@@ -7,7 +7,7 @@ DIFFERENCES = {
     "tf.DeviceSpec": "for tf.device; that of tf.compat.v1 never changes, neither",
     "tf.Dimension": "sizes of shapes are Python's int, with value; an unknown one is None",
     "tf.GradientTape": "in a step zeros instead of None if the target does not depend on a source",
-    "tf.Graph": "stands for nothing; get_tensor_by_name gives hooks a handle",
+    "tf.Graph": "stands for nothing; get_tensor_by_name gives a model_fn its value, and hooks a handle",
     "tf.Print": "prints in each step, to standard error",
     "tf.RaggedTensor": "row_splits are int64 and known when a function is traced; models with "
     "Input(ragged=True) get padded rows with a mask",
@@ -237,7 +237,8 @@ DIFFERENCES = {
     "dicts and other Checkpoints",
     "tf.train.CheckpointOptions": "accepted without effect",
     "tf.train.Example": "immutable; SerializeToString, FromString",
-    "tf.train.ExponentialMovingAverage": "in a model_fn; averages start from their variables' first values",
+    "tf.train.ExponentialMovingAverage": "in a model_fn; averages start from their variables' first values, "
+    "and are updated where the train_op has apply",
     "tf.train.Optimizer": "subclasses define apply_gradients, or _apply_dense and its kin; gradients are "
     "dense, so that _apply_sparse is not called",
     "tf.train.Saver": "for a Scaffold: max_to_keep, and restore in its init_fn; in eager code for "
