@@ -318,6 +318,11 @@ def test_small_helpers():
         ("framework.python.ops.arg_scope", v1.contrib.framework.arg_scope),
         ("framework.python.ops.arg_scope.arg_scope", v1.contrib.framework.arg_scope),
         ("layers.python.layers.regularizers.l2_regularizer", v1.contrib.layers.l2_regularizer),
+        (
+            "learn.python.learn.datasets.mnist.read_data_sets",
+            v1.contrib.learn.datasets.mnist.read_data_sets,
+        ),
+        ("learn.python.learn.estimators.run_config.RunConfig", v1.contrib.learn.RunConfig),
         ("learn.python.learn.learn_runner.run", v1.contrib.learn.learn_runner.run),
         ("rnn.python.ops.core_rnn_cell.LSTMCell", v1.contrib.rnn.LSTMCell),
         ("tpu.python.tpu.tpu_config.TPUConfig", v1.contrib.tpu.TPUConfig),

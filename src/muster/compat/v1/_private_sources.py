@@ -198,7 +198,11 @@ OF_CONTRIB = _by_module(
         },
         "contrib.learn.python": {"contrib.learn": "learn"},
         "contrib.learn.python.learn": {
-            "contrib.learn": "experiment metric_spec estimators.estimator estimators.model_fn",
+            "contrib.learn": "experiment metric_spec estimators.dnn estimators.dnn_linear_combined "
+            "estimators.estimator estimators.linear estimators.model_fn estimators.run_config",
+            "contrib.learn.datasets": "datasets",
+            "contrib.learn.datasets.base": "datasets.base",
+            "contrib.learn.datasets.mnist": "datasets.mnist",
             "contrib.learn.learn_runner": "learn_runner",
             "contrib.learn.utils.input_fn_utils": "utils.input_fn_utils",
             "contrib.learn.utils.saved_model_export_utils": "utils.saved_model_export_utils",
