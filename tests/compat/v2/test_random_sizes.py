@@ -37,3 +37,19 @@ def test_datasets_and_steps():
     for factor, message in (((0.5, -0.5), "lesser than the lower bound"), ((-2, 0.1), "larger than -1")):
         with pytest.raises(ValueError, match=message):
             layers.RandomWidth(factor)
+
+
+def test_a_model_for_images_of_one_size_takes_those_of_random_sizes_in_fit():
+    images = tf.keras.Input((10, 20, 3))
+    inner = tf.keras.Model(images, layers.GlobalAveragePooling2D()(images))
+    inputs = tf.keras.Input((10, 20, 3))
+    outputs = layers.Dense(1)(inner(layers.RandomHeight((0.5, 0.5))(inputs)))
+    model = tf.keras.Model(inputs, outputs)
+    model.compile("sgd", "mse")
+    losses = model.fit(IMAGES, np.ones((2, 1)), epochs=3, verbose=0).history["loss"]
+    assert losses[2] < losses[0]
+    assert model.predict(IMAGES, verbose=0).shape == (2, 1)
+    with pytest.raises(ValueError, match="incompatible"):
+        inner(IMAGES[:, :5])
+    with pytest.raises(ValueError, match="incompatible"):
+        model(IMAGES[:, :5])

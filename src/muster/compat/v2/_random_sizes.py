@@ -17,7 +17,8 @@ from muster.compat.ops._image import resize
 class _RandomSize(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
     """Stretches images along an axis, by another factor at each call while training; else leaves them.
 
-    In eager code and in ``Dataset.map``: a step has fixed shapes, so that there it can only leave them.
+    In eager code and in ``Dataset.map``. A compiled step has fixed shapes, so that `fit` of a model with it
+    runs uncompiled, which is slow; under a strategy of several devices it is an error.
 
     Args:
         factor: By how much, as a share of the size: from ``-factor`` to ``factor``, or a pair of both ends.
@@ -39,6 +40,7 @@ class _RandomSize(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.supports_jit = False
         lower, upper = factor if isinstance(factor, list | tuple) else (-factor, factor)  # type: ignore[operator]
         if upper < lower:
             raise ValueError(

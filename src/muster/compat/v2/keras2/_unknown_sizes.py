@@ -8,6 +8,10 @@ If the last axis is unknown, too, as in ``Input((None, None))``, and must fit th
 their size. If that fails, or for other operations, two batches of sizes with many divisors are tried: code
 makes shapes of the batch's size, or reshapes rows into groups of them.
 
+A model in a model that takes images of one size takes those of unknown sizes, too, as in Keras 2: where
+layers like ``RandomHeight`` give it images of another one, only the symbolic tensors are compared with its
+inputs.
+
 `patch` is called when `muster.compat.tensorflow` is imported.
 Tried on keras 3.15.1: ``tests/compat/v2/test_keras2_unknown_sizes.py`` fails when what is used here changes.
 """
@@ -20,7 +24,10 @@ from typing import Any
 import jax
 
 from muster._keras import keras
+from muster.program.variables import layer_being_called
 
+_Functional = keras.src.models.functional.Functional
+_FIXED = (_Functional, keras.Sequential)
 _SIZES = (256, 512)
 _LENGTHS = (8, 16)
 _BATCHES = (5040, 10080)
@@ -89,7 +96,23 @@ def _common(one: Any, other: Any) -> Any:
     return keras.KerasTensor(sizes, one.dtype, one.sparse)
 
 
+def _compared_when_built(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Functional._assert_input_compatibility``."""
+
+    @functools.wraps(original)
+    def check(self: Any, *args: Any) -> None:
+        try:
+            original(self, *args)
+        except ValueError:
+            outer = layer_being_called()
+            if self is outer or not isinstance(outer, _FIXED) or self not in outer._flatten_layers():
+                raise
+
+    return check
+
+
 def patch() -> None:
     """Let layers compute with images of unknown sizes."""
     backend = keras.src.backend
     backend.compute_output_spec = _specifying(backend.compute_output_spec)
+    _Functional._assert_input_compatibility = _compared_when_built(_Functional._assert_input_compatibility)
