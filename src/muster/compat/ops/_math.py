@@ -96,13 +96,25 @@ def _mean(value: Array, axis: Axis, keepdims: bool) -> Array:
     return mean
 
 
-def _index_of(function: str) -> Callable[..., Array]:
+def _index_of(function: str, never: float) -> Callable[..., Array]:
     def operation(
         input: ArrayLike, axis: int | None = None, output_type: DTypeLike = np.int64, name: str | None = None
     ) -> Array:
-        return cast(apply(function, as_array(input), axis=0 if axis is None else axis), output_type)
+        array = without_nan(as_array(input), never)
+        return cast(apply(function, array, axis=0 if axis is None else axis), output_type)
 
-    return _named(operation, function, "; the default axis is 0")
+    return _named(operation, function, "; the default axis is 0, and NaN is never found but among NaN")
+
+
+def without_nan(array: Array, value: float) -> Array:
+    """Return an array with a value for each NaN, which TensorFlow's ``argmax`` and ``argmin`` pass over.
+
+    Source: Eigen's ArgMaxTupleReducer, by tensorflow/core/kernels/argmax_op.h.
+    """
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    module = array_module(array)
+    return module.where(module.isnan(array), np.asarray(value, array.dtype), array)
 
 
 def _named(
@@ -169,8 +181,8 @@ reduce_mean = _reduction("mean", keep_dtype=True)
 reduce_prod = _reduction("prod", keep_dtype=True)
 reduce_sum = _reduction("sum", keep_dtype=True)
 
-argmax = _index_of("argmax")
-argmin = _index_of("argmin")
+argmax = _index_of("argmax", -np.inf)
+argmin = _index_of("argmin", np.inf)
 
 
 @as_operation

@@ -40,6 +40,7 @@ from muster.compat.v2.keras2 import (
     _metric_types,
     _metric_values,
     _models,
+    _nan_indices,
     _nested_steps,
     _optimizers,
     _output_shapes,
@@ -116,6 +117,7 @@ _PARTS = (
     _output_shapes,
     _trainable_states,
     _kept_states,
+    _nan_indices,
 )
 
 
