@@ -1,17 +1,20 @@
 """The note by which an evaluator knows whether training goes on."""
 
 import dataclasses
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import msgspec
 import pytest
 
-from muster.checkpoint import NOTE_NAME, TrainingNote, note_training, read_note
+from muster.checkpoint import TrainingNote, note_paths, note_training, read_note
 
 PROGRAM = """
 import os, signal, sys
-from muster.checkpoint import note_training
+from muster.checkpoint import note_paths, note_training
 note_training({directory!r})
 {end}
 """
@@ -24,12 +27,13 @@ def test_this_program_trains(tmp_path):
     assert first.is_on
     note_training(tmp_path)
     assert read_note(tmp_path) == first
-    assert [each.name for each in tmp_path.iterdir()] == [NOTE_NAME]
+    assert list(tmp_path.iterdir()) == []  # where programs look for checkpoints
+    assert note_paths(tmp_path)[0] == str(tmp_path.parent / f".{tmp_path.name}.training.json")
 
 
 def test_a_note_that_was_deleted_is_written_again(tmp_path):
     note_training(tmp_path)
-    (tmp_path / NOTE_NAME).unlink()
+    os.unlink(note_paths(tmp_path)[0])
     note_training(tmp_path)
     assert read_note(tmp_path).is_on
 
@@ -50,13 +54,51 @@ def test_of_another_machine_nobody_can_tell(tmp_path):
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"token": 1}', b"\xff"])
 def test_what_is_no_note_is_none(tmp_path, text):
-    (tmp_path / NOTE_NAME).write_bytes(text)
+    for path in note_paths(tmp_path):
+        Path(path).write_bytes(text)
     assert read_note(tmp_path) is None
 
 
-def test_a_directory_that_cannot_be_written_has_none(tmp_path):
+def test_a_directory_that_is_missing_has_none(tmp_path):
     note_training(tmp_path / "missing")
+    assert list(tmp_path.iterdir()) == []
     assert read_note(tmp_path / "missing") is None
+
+
+def test_the_working_directory_has_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    note_training(".")
+    assert [each.name for each in tmp_path.iterdir()] == ["training.json"]
+    assert read_note(tmp_path).is_on
+
+
+def test_the_directory_has_it_where_there_may_be_none_beside_it(tmp_path):
+    os.mkdir(note_paths(tmp_path)[0])
+    note_training(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["training.json"]
+    assert read_note(tmp_path).is_on
+
+
+def test_the_last_note_counts(tmp_path, monkeypatch):
+    beside, inside = note_paths(tmp_path)
+    note_training(tmp_path)
+    ended = dataclasses.replace(read_note(tmp_path), ended=True)
+    Path(inside).write_bytes(msgspec.json.encode(ended))
+    for path, time in ((beside, 1), (inside, 2)):
+        os.utime(path, (time, time))
+    assert read_note(tmp_path).ended
+    os.utime(beside, (3, 3))
+    assert not read_note(tmp_path).ended
+
+
+def test_a_directory_that_was_made_anew_has_none(tmp_path):
+    old, new = tmp_path / "run", tmp_path / "new"
+    old.mkdir()
+    note_training(old)
+    new.mkdir()
+    old.rmdir()
+    new.rename(old)
+    assert read_note(old) is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +109,7 @@ def test_a_directory_that_cannot_be_written_has_none(tmp_path):
         ("raise ValueError", 1, False),
         ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, False),
         # What begins after it has a note of its own, which stays.
-        ("open(os.path.join({directory!r}, 'training.json'), 'w').write('other')", 0, None),
+        ("open(note_paths({directory!r})[0], 'w').write('other')", 0, None),
     ],
 )
 def test_how_a_program_ends(tmp_path, end, code, ended):

@@ -52,9 +52,9 @@ from muster.checkpoint._read import read_metadata as read_metadata
 from muster.checkpoint._read import restore_latest as restore_latest
 from muster.checkpoint._repair import repair as repair
 from muster.checkpoint._retention import retain as retain
-from muster.checkpoint._training_note import NOTE_NAME as NOTE_NAME
 from muster.checkpoint._training_note import TrainingNote as TrainingNote
 from muster.checkpoint._training_note import forget_notes as forget_notes
+from muster.checkpoint._training_note import note_paths as note_paths
 from muster.checkpoint._training_note import note_training as note_training
 from muster.checkpoint._training_note import read_note as read_note
 from muster.checkpoint._write import amend_metadata as amend_metadata

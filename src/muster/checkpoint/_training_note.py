@@ -1,8 +1,12 @@
-"""A note in a directory of checkpoints: which process trains, and whether it has ended its training.
+"""A note beside a directory of checkpoints: which process trains, and whether it has ended its training.
 
 Programs that save now and then hold no lease in between, and their last checkpoint does not say that it is
 the last. So who evaluates checkpoints in another process reads this note. It is written once, and again when
 the program ends by itself; a program that an error ends, or that is killed, leaves it as it is.
+
+It is a hidden file beside the directory, named after it. In the directory, programs that look for the newest
+of its files, to load that, would find the note. It is there only for the working directory, of which nobody
+expects a file outside, and where there may be none beside it.
 """
 
 import atexit
@@ -19,7 +23,7 @@ from muster._processes import start_ticks
 from muster.checkpoint._arrays import open_regular
 from muster.checkpoint._lease import this_machine
 
-NOTE_NAME = "training.json"
+_NAME = "training.json"
 _MAX_BYTES = 1 << 12
 
 
@@ -32,6 +36,7 @@ class TrainingNote:
         machine: Tells the machine from all others, and a container from its host.
         pid: The process, as that machine numbers it.
         started: When it began, as `start_ticks` tells there: process numbers are used again.
+        directory: The number of the directory, as its file system has it: another one of that name has none.
         ended: Whether the program has ended by itself.
     """
 
@@ -39,6 +44,7 @@ class TrainingNote:
     machine: str
     pid: int
     started: int | None
+    directory: int
     ended: bool = False
 
     @property
@@ -50,18 +56,30 @@ class TrainingNote:
 
 
 def note_training(directory: str | os.PathLike[str]) -> None:
-    """Note that this program trains, and saves into a directory that exists; at its end, that it has ended.
+    """Note that this program trains, and saves into a directory; at its end, that it has ended.
 
-    Calls after the first cost nothing. Nothing is noted where the directory cannot be written.
+    Calls after the first cost nothing. Nothing is noted of a directory that is missing, or where neither it
+    nor that around it can be written.
     """
-    path = os.path.abspath(os.path.join(directory, NOTE_NAME))
-    pid = os.getpid()
-    if (pid, path) in _NOTES and os.path.exists(path):
+    pid, places = os.getpid(), note_paths(directory)
+    if any((pid, path) in _NOTES and os.path.exists(path) for path in places):
         return
-    note = TrainingNote(secrets.token_hex(8), this_machine(), pid, start_ticks())
-    with contextlib.suppress(OSError):
-        _write(path, note)
-        _NOTES[pid, path] = note
+    number = _number(directory)
+    if number is None:
+        return
+    note = TrainingNote(secrets.token_hex(8), this_machine(), pid, start_ticks(), number)
+    for path in places[1:] if os.path.abspath(directory) == os.getcwd() else places:
+        with contextlib.suppress(OSError):
+            _write(path, note)
+            _NOTES[pid, path] = note
+            return
+
+
+def note_paths(directory: str | os.PathLike[str]) -> list[str]:
+    """Return where the note of a directory may be: beside it, and in it."""
+    whole = os.path.abspath(directory)
+    around, name = os.path.split(whole)
+    return [os.path.join(around, f".{name}.{_NAME}"), os.path.join(whole, _NAME)]
 
 
 def forget_notes() -> None:
@@ -70,8 +88,11 @@ def forget_notes() -> None:
 
 
 def read_note(directory: str | os.PathLike[str]) -> TrainingNote | None:
-    """Return the note in a directory; None if there is none that can be read."""
-    return _read(os.path.join(directory, NOTE_NAME))
+    """Return the last note of a directory; None if there is none that can be read."""
+    number = _number(directory)
+    read = [each for path in note_paths(directory) for each in _read(path)]
+    found = [(time, note) for time, note in read if note.directory == number]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
 _NOTES: dict[tuple[int, str], TrainingNote] = {}
@@ -88,17 +109,26 @@ def _end_notes() -> None:
 def _end(notes: Mapping[tuple[int, str], TrainingNote]) -> None:
     for (pid, path), note in notes.items():
         # A child that was forked does not end its parent's training, and another program may have begun.
-        if pid == os.getpid() and _read(path) == note:
+        if pid == os.getpid() and note in [read for _, read in _read(path)]:
             with contextlib.suppress(OSError):
                 _write(path, dataclasses.replace(note, ended=True))
 
 
-def _read(path: str) -> TrainingNote | None:
+def _number(directory: str | os.PathLike[str]) -> int | None:
+    try:
+        return os.stat(directory).st_ino
+    except OSError:
+        return None
+
+
+def _read(path: str) -> list[tuple[int, TrainingNote]]:
+    """Return when the note in a file was written, in nanoseconds, and the note; nothing if it has none."""
     try:
         with open(path, "rb", opener=open_regular) as file:
-            return msgspec.json.decode(file.read(_MAX_BYTES), type=TrainingNote)
+            note = msgspec.json.decode(file.read(_MAX_BYTES), type=TrainingNote)
+            return [(os.fstat(file.fileno()).st_mtime_ns, note)]
     except (OSError, msgspec.DecodeError):
-        return None
+        return []
 
 
 def _write(path: str, note: TrainingNote) -> None:

@@ -23,7 +23,7 @@ def test_save_to_any_prefix(tmp_path: Path) -> None:
         paths.append(checkpoint.save(prefix))
     assert paths == [f"{prefix}-1", f"{prefix}-2"]
     assert tf.train.latest_checkpoint(str(tmp_path / "run")) == f"{prefix}-2"
-    assert sorted(os.listdir(tmp_path / "run")) == ["my_model-1", "my_model-2", "training.json"]
+    assert sorted(os.listdir(tmp_path / "run")) == ["my_model-1", "my_model-2"]
     checkpoint.restore(paths[0]).assert_consumed()
     assert float(value) == 1.0
     assert checkpoint.save_counter == 1

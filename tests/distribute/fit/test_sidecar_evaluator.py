@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import shutil
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import muster.compat.tensorflow as tf
 from muster import keras
-from muster.checkpoint import NOTE_NAME, note_training, read_note
+from muster.checkpoint import note_paths, note_training, read_note
 from muster.distribute import MirroredStrategy, SidecarEvaluator
 from muster.distribute.fit import _sidecar_evaluator
 
@@ -40,7 +41,7 @@ def end_training(directory):
     """Note what a program notes when it ends."""
     note_training(directory)
     ended = dataclasses.replace(read_note(directory), ended=True)
-    (directory / NOTE_NAME).write_bytes(msgspec.json.encode(ended))
+    Path(note_paths(directory)[0]).write_bytes(msgspec.json.encode(ended))
 
 
 def saved(trained, *steps):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster._processes import process_start
-from muster.checkpoint import NOTE_NAME, read_note
+from muster.checkpoint import note_paths, read_note
 from muster.distribute.fit._adoption import adopt
 from muster.distribute.fit._fit_tensorboard import at_epochs
 from muster.distribute.fit._saved_models import NewModels, SavedModel, list_saved, load_saved
@@ -172,6 +172,8 @@ class SidecarEvaluator:
 
 def _is_fresh(directory: str) -> bool:
     """Return whether the note of training was written since this process began."""
-    with contextlib.suppress(OSError):
-        return os.stat(os.path.join(directory, NOTE_NAME)).st_mtime >= process_start()
+    for path in note_paths(directory):
+        with contextlib.suppress(OSError):
+            if os.stat(path).st_mtime >= process_start():
+                return True
     return False
