@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import VariableMismatchError
 from muster._keras import keras
 from muster.compat.ops import _stateless
 from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
 from muster.distribute import Strategy, get_strategy
+from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
 
 _GLOBAL: dict[Strategy, "Generator"] = {}
@@ -173,10 +173,9 @@ def _new_state() -> Any:
     scope = current_scope()
     if scope is not None and scope.replicas is not None:
         return _PassingState()
-    try:
-        return keras.random.SeedGenerator(0)
-    except VariableMismatchError:
+    if isinstance(scope, FunctionScope) and not scope.may_create:
         return _PassingState()
+    return keras.random.SeedGenerator(0)
 
 
 def _state_of(seed: int) -> np.ndarray[Any, Any]:

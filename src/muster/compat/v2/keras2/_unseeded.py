@@ -64,9 +64,11 @@ def _shared_in_steps(original: Callable[..., None]) -> Callable[..., None]:
 
 def _of_step(seed: int | None) -> Any:
     """Return the generator of the step that is being traced, if that would make one anew at every call."""
+    if layer_being_called() is None:
+        return None
     if isinstance(scope := current_scope(), FunctionScope):
         return None if scope.may_create else step_generator("normal", seed)
-    if only_shapes_are_asked() or in_model_fn() or not is_traced() or layer_being_called() is None:
+    if only_shapes_are_asked() or in_model_fn() or not is_traced():
         return None
     with contextlib.suppress(TraceError):
         return step_generator("normal", seed)
