@@ -8,7 +8,7 @@ import jax
 
 
 class Held(ABC):
-    """What is part of a step only if its code runs it."""
+    """An operation that waits to become part of a step until the step's code runs it."""
 
     has_run: bool
 

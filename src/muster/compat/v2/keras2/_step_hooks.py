@@ -1,4 +1,4 @@
-"""What programs' callbacks do at each step of `fit` finds the values of that step, and what it assigns stays.
+"""Show the batch hooks of programs' callbacks the variables' present values, and keep what they assign.
 
 While Keras trains on JAX, variables have no values: its step has the state, and ``self.model`` of a callback
 gives it back. Callbacks of programs also reach a model by other names, as in ``lambda batch, logs:
