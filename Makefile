@@ -24,15 +24,17 @@ $(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp
 demo: $(VENV)/run.stamp  ## train on real data and print the accuracy reached
 	$(BIN)/muster run --workers 2 --evaluator examples/digits.py
 
-# Several at a time, but for those that are marked "alone".
-SEVERAL := --numprocesses=logical --maxprocesses=4 --dist=worksteal
+# Several at a time, with what tests that are marked "alone" leave of the processors: see tests/conftest.py.
+SEVERAL := --numprocesses=auto --maxprocesses=5 --dist=worksteal
 
 # Tests start thousands of processes, each of which would compile the sources where no bytecode is kept.
 test test-fast soak: export PYTHONDONTWRITEBYTECODE :=
 
-test: test-fast  ## run all tests
-	$(BIN)/pytest -m 'processes and not soak and not alone' $(SEVERAL)
-	$(BIN)/pytest -m 'alone and not soak'
+test: $(VENV)/dev.stamp  ## run all tests
+	@echo "Those marked 'alone' run beside the others; what they print follows at the end, and is in alone.log."
+	@$(BIN)/pytest -m 'alone and not soak' > alone.log 2>&1 & alone=$$!; \
+	$(BIN)/pytest -m 'not alone and not soak' $(SEVERAL); several=$$?; \
+	wait $$alone; code=$$?; cat alone.log; exit $$((several | code))
 
 test-fast: $(VENV)/dev.stamp  ## run the tests that start no processes
 	$(BIN)/pytest -m 'not processes and not soak and not alone' $(SEVERAL)

@@ -70,9 +70,16 @@ _DEPARTED = pytest.StashKey[Counter[str]]()
 _GRACE_SECS = 3.0
 
 
-def pytest_configure() -> None:
+def pytest_xdist_auto_num_workers() -> int:
+    """One more process of tests than processors: those that start others mostly wait."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let programs of this process be compiled as the test that runs wants it; those of others always are
     as users' are."""
+    if hasattr(config, "workerinput"):
+        _give_way()
     from jax._src import compiler
 
     options = compiler.get_compile_options
@@ -83,6 +90,18 @@ def pytest_configure() -> None:
         return options(*args, env_options_overrides={**quickly, **(env_options_overrides or {})}, **kwargs)
 
     compiler.get_compile_options = as_wanted
+
+
+def _give_way() -> None:
+    """Leave the processors to the tests marked ``alone``, which another process runs meanwhile.
+
+    Linux shares them between sessions first, then between the processes of each.
+    """
+    with contextlib.suppress(OSError):  # it leads a session already
+        os.setsid()
+    with contextlib.suppress(OSError):  # not on Linux, or all sessions share alike
+        Path("/proc/self/autogroup").write_text("19")
+    os.nice(19)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
