@@ -48,3 +48,20 @@ def test_variables_shrink_and_take_a_step(tmp_path: Path, make: Any, expected: l
 def test_variables_that_are_chosen_shrink_alone(tmp_path: Path) -> None:
     after = trained(tmp_path, lambda: opt.MomentumWOptimizer(0.25, 0.125, 0.9), only_a=True)
     np.testing.assert_allclose(after, [0.625, 0.75], rtol=1e-5)
+
+
+def test_a_step_that_is_in_no_train_op_shrinks_nothing(tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        a, b = (tf1.get_variable(name, [], initializer=tf1.ones_initializer()) for name in "ab")
+        loss = (a + 2 * b) * features[0]
+        count = tf1.train.get_global_step()
+        _, taken = (
+            opt.MomentumWOptimizer(0.25, 0.125, 0.9).minimize(loss, global_step=count, var_list=[each])
+            for each in (a, b)
+        )
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=taken)
+
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path))
+    estimator.train(lambda: tf.data.Dataset.from_tensors(np.ones(1, np.float32)).repeat(), steps=1)
+    assert [float(estimator.get_variable_value(name)) for name in "ab"] == [1.0, 0.5]
+    assert estimator.get_variable_value("global_step") == 1

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from muster._keras import keras
+from muster.compat.ops._value_names import path_of
 from muster.compat.v1._optimizers import AdamOptimizer, KerasBacked, MomentumOptimizer
-from muster.program import TrainOp
+from muster.program import TrainOp, run_updates, train_op_of
+from muster.program.variables import current_scope
 
 
 @functools.cache
@@ -52,11 +54,21 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[KerasBacked]) -> typ
             pairs = list(grads_and_vars)
             decay = self._weight_decay() if callable(self._weight_decay) else self._weight_decay
             shrinking = None if decay_var_list is None else {id(each) for each in decay_var_list}
-            for gradient, variable in pairs:
-                if gradient is not None and (not shrinking or id(variable) in shrinking):
-                    variable.assign(variable.value - decay * variable.value)
-            taken: TrainOp = super().apply_gradients(pairs, global_step, name, **options)
-            return taken
+            step = functools.partial(super().apply_gradients, pairs, global_step, name, **options)
+
+            def take() -> TrainOp:
+                for gradient, variable in pairs:
+                    if gradient is not None and (not shrinking or id(variable) in shrinking):
+                        variable.assign(variable.value - decay * variable.value)
+                return step()
+
+            if current_scope() is None:
+                return take()
+            return train_op_of(
+                self.keras_optimizer.name,
+                lambda: run_updates([take()]),
+                held=path_of("") is not None,  # not in branches and loops
+            )
 
     Shrinking.__name__ = Shrinking.__qualname__ = f"{base_optimizer.__name__}WithDecoupledWeightDecay"
     return Shrinking
