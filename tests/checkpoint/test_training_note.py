@@ -38,6 +38,16 @@ def test_a_note_that_was_deleted_is_written_again(tmp_path):
     assert read_note(tmp_path).is_on
 
 
+def test_a_directory_that_is_made_anew_is_noted_again(tmp_path):
+    directory = tmp_path / "model"
+    for make in (directory.mkdir, lambda: (tmp_path / "other").rename(directory)):
+        (tmp_path / "other").mkdir(exist_ok=True)  # so that the number of the first is not used again
+        make()
+        note_training(directory)
+        assert read_note(directory).is_on
+        os.rmdir(directory)
+
+
 def test_a_process_number_that_is_used_again_is_another_process(tmp_path):
     note_training(tmp_path)
     note = read_note(tmp_path)

@@ -62,10 +62,9 @@ def note_training(directory: str | os.PathLike[str]) -> None:
     nor that around it can be written.
     """
     pid, places = os.getpid(), note_paths(directory)
-    if any((pid, path) in _NOTES and os.path.exists(path) for path in places):
-        return
     number = _number(directory)
-    if number is None:
+    known = [path for path in places if (pid, path) in _NOTES and _NOTES[pid, path].directory == number]
+    if number is None or any(map(os.path.exists, known)):
         return
     note = TrainingNote(secrets.token_hex(8), this_machine(), pid, start_ticks(), number)
     for path in places[1:] if os.path.abspath(directory) == os.getcwd() else places:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping
 from functools import cache
 from typing import Any
 
@@ -138,21 +138,25 @@ class Saver:
         for path, value in chosen.items():
             sess.set_variable_value(path, value)
 
-    def chosen(self, stored: Mapping[str, AnyArray], source: str) -> dict[str, AnyArray]:
+    def chosen(
+        self, stored: Mapping[str, AnyArray], source: str, without: Container[str] = ()
+    ) -> dict[str, AnyArray]:
         """Return the values of the variables that it was given, by path; none if it was given none.
 
         Args:
             stored: Name in a checkpoint -> value.
             source: The path of the checkpoint, for the error.
+            without: The paths of variables to leave out.
 
         Raises:
             ValueError: A variable is not there.
         """
-        names = self._names or {}
+        names = {name: path for name, path in (self._names or {}).items() if path not in without}
         if missing := sorted(names.keys() - stored.keys()):
             raise ValueError(
                 f"Key {', '.join(missing)} not found in checkpoint {source}. "
-                "tf.train.list_variables lists those that are there."
+                "tf.train.list_variables lists those that are there: training saves variables by their own "
+                "names, whatever its saver calls them."
             )
         return {path: stored[name] for name, path in names.items()}
 

@@ -84,5 +84,43 @@ def test_results_keep_the_shapes_that_zeros_have() -> None:
     def metric(y_true: Any, y_pred: Any) -> Any:
         return tf.numpy_function(lambda true, pred: true[true > 0], [y_true, y_pred], tf.float32)
 
-    with pytest.raises(Exception, match=r"returned the shapes \[\(7,\)\], and \[\(0,\)\] for zeros"):
+    said = r"returned arrays of the shapes \[\(7,\)\] in a step.*with zeros, which gave the shapes \[\(0,\)\]"
+    with pytest.raises(Exception, match=said):
         model_with(metrics=[metric]).evaluate(X, X, verbose=0)
+
+
+def test_an_error_for_zeros_is_told_where_results_are_no_numbers() -> None:
+    def metric(y_true: Any, y_pred: Any) -> Any:
+        return tf.numpy_function(
+            lambda pred: np.linalg.inv(np.diag(pred[:, 0] + 1)[1:, 1:]), [y_pred], tf.float32
+        )
+
+    def singular(y_true: Any, y_pred: Any) -> Any:
+        return tf.numpy_function(lambda true: np.linalg.inv(np.diag(true[1:, 0])), [y_true], tf.float32)
+
+    model_with(metrics=[metric]).evaluate(X, X, verbose=0)
+    with pytest.raises(
+        Exception, match=r"shapes \[\(7, 7\)\] in a step.*failed \(LinAlgError: Singular matrix\)"
+    ):
+        model_with(metrics=[singular]).evaluate(X, X, verbose=0)
+
+
+@pytest.mark.parametrize("tout", [[], tf.int64])
+def test_what_returns_no_fractions_has_no_gradient_to_refuse(tout: Any) -> None:
+    seen: list[float] = []
+
+    def look(values: Any) -> Any:
+        seen.append(float(values.numpy().sum()))
+        return [] if tout == [] else len(values)
+
+    def shown(x: Any) -> Any:
+        tf.py_function(look, [x], tout)
+        return x
+
+    inputs = tf.keras.Input((1,))
+    dense = tf.keras.layers.Dense(1, kernel_initializer="ones")
+    model = tf.keras.Model(inputs, tf.keras.layers.Lambda(shown)(dense(inputs)))
+    model.compile("sgd", "mse")
+    model.fit(X, X + 1, batch_size=8, verbose=0)
+    assert X.sum() in seen
+    assert dense.bias.numpy() > 0

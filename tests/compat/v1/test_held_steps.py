@@ -85,4 +85,4 @@ def test_a_warning_names_a_step_that_is_not_taken(tmp_path: Path, caplog: pytest
 
     with caplog.at_level(logging.WARNING):
         trained(tmp_path, train_op_of)
-    assert caplog.text.count("asks for a step of Unused that is not in its train_op") == 1
+    assert caplog.text.count("asks for a step of Unused that its train_op does not run") == 1

@@ -211,3 +211,18 @@ def test_a_train_op_counts_the_step_it_is_given_and_changes_gradients(tmp_path: 
         biases.append(each.get_variable_value("dense/bias"))
     np.testing.assert_allclose(biases[1], 2 * biases[0], rtol=1e-5)
     assert float(biases[0][0]) != 0
+
+
+@pytest.mark.parametrize("train_op_of", [optimize_loss, create_train_op])
+def test_steps_of_contrib_run_updates_that_the_program_collects(train_op_of: Any, tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features, 1, name="dense"))
+        averages = tf.train.ExponentialMovingAverage(0.5)
+        bias = next(each for each in tf.trainable_variables() if "bias" in each.path)
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, averages.apply([bias]))
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op_of(loss))
+
+    estimator = Estimator(model_fn, tmp_path)
+    estimator.train(input_fn, max_steps=2)
+    first = estimator.get_variable_value("dense/bias/ExponentialMovingAverage")
+    assert float(np.abs(first).max()) > 0

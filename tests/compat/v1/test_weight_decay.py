@@ -24,7 +24,8 @@ def trained(directory: Path, make: Callable[[], Any], **options: Any) -> list[fl
         step = optimizer.minimize(loss, global_step=tf1.train.get_global_step(), **chosen)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
 
-    estimator = tf.estimator.Estimator(model_fn, str(directory))
+    config = tf.estimator.RunConfig(str(directory), train_distribute=options.get("strategy"))
+    estimator = tf.estimator.Estimator(model_fn, config=config)
     estimator.train(lambda: tf.data.Dataset.from_tensors(np.ones(1, np.float32)).repeat(), steps=1)
     return [float(estimator.get_variable_value(name)) for name in "ab"]
 
@@ -65,3 +66,11 @@ def test_a_step_that_is_in_no_train_op_shrinks_nothing(tmp_path: Path) -> None:
     estimator.train(lambda: tf.data.Dataset.from_tensors(np.ones(1, np.float32)).repeat(), steps=1)
     assert [float(estimator.get_variable_value(name)) for name in "ab"] == [1.0, 0.5]
     assert estimator.get_variable_value("global_step") == 1
+
+
+def test_replicas_shrink_variables_alike(tmp_path: Path) -> None:
+    one, two = (
+        trained(tmp_path / name, lambda: opt.MomentumWOptimizer(0.25, 0.125, 0.9), strategy=strategy)
+        for name, strategy in (("one", None), ("two", tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])))
+    )
+    assert one == two

@@ -46,3 +46,16 @@ def test_files_of_keras_have_the_weights_of_all_layers(tmp_path):
 
     with pytest.raises(ValueError, match="could not be loaded"):
         model_of(4, 5).load_weights(tmp_path / "p.weights.h5")
+
+
+def test_names_of_layers_come_first_by_position(tmp_path):
+    saved, model, wide = model_of(4, 5), model_of(5, 4), tf.keras.Sequential([tf.keras.Input((3,))])
+    wide.add(tf.keras.layers.Dense(6, name="dense_4"))
+    saved.save_weights(tmp_path / "a.weights.h5")
+    with pytest.raises(ValueError, match="shape"):
+        model.load_weights(tmp_path / "a.weights.h5", True)
+    wide.load_weights(tmp_path / "a.weights.h5", True, True)
+    same = model_of(4)
+    same.load_weights(tmp_path / "a.weights.h5", True)
+    np.testing.assert_array_equal(same.layers[0].kernel, saved.layers[0].kernel)
+    model_of(4, 5).load_weights(tmp_path / "a.weights.h5", False)

@@ -87,3 +87,19 @@ def test_callbacks_of_keras_cost_no_step_anything(monkeypatch: pytest.MonkeyPatc
         X, Y, callbacks=[tf.keras.callbacks.LambdaCallback(on_batch_end=lambda b, logs: None)], **options
     )
     assert len(called) - few >= few + 4
+
+
+@pytest.mark.parametrize("model", [None, object()])
+def test_lists_of_callbacks_need_no_model(model: Any) -> None:
+    seen: list[int] = []
+
+    class Program(tf.keras.callbacks.Callback):
+        def set_model(self, model: Any) -> None:
+            pass
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            seen.append(batch)
+
+    callbacks = tf.keras.callbacks.CallbackList([Program()], model=model)
+    callbacks.on_train_batch_end(3)
+    assert seen == [3]

@@ -124,7 +124,15 @@ def test_weights_of_examples_go_to_outputs_by_their_names():
         model = tf.keras.Model(inputs, outputs)
         model.compile(tf.keras.optimizers.SGD(0.0), {"a": "mse", "b": "mae"}, metrics={"a": ["mae"]})
         x, y = np.asarray([[1.0], [3.0]]), np.zeros((2, 1))
-        return model.fit(x, {"a": y, "b": y}, sample_weight=weights, verbose=0).history
+        labels = {"a": y, "b": y}
+        batches = tf.data.Dataset.from_tensors((x, labels, weights))
+        found = model.fit(batches, verbose=0).history
+        if weights.keys() == labels.keys():  # of arrays, Keras 3 wants weights for all outputs
+            assert model.fit(x, labels, sample_weight=weights, verbose=0).history == found
+        return found
 
     weights = {"b": np.asarray([1.0, 0.0]), "a": np.asarray([0.0, 1.0])}
     assert losses(weights)["loss"] == [5]
+    assert losses({"a": weights["a"]})["loss"] == [6.5]
+    with pytest.raises(ValueError, match=r"sample_weight has \['c'\]; the model's outputs are \['a', 'b'\]"):
+        losses(weights | {"c": weights["a"]})

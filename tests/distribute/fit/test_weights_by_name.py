@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import muster  # noqa: F401  # lets Keras' models load by names
 from muster._keras import keras
+from muster.distribute import MirroredStrategy  # noqa: F401  # lets Keras' models load by names
 
 layers = keras.layers
 
@@ -44,5 +44,23 @@ def test_a_model_of_another_config_gets_them_all(tmp_path: Path) -> None:
 
 
 def test_files_without_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"missing\.h5 is neither"):
+    with pytest.raises(FileNotFoundError, match=r"no file of weights .*missing\.h5"):
         model_of(2, "a", "b").load_weights(tmp_path / "missing.h5", by_name=True)
+
+
+def test_a_model_without_weights_is_built_or_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    saved = keras.Sequential([keras.Input((3,)), layers.Dense(2, name="a"), layers.Dense(2, name="b")])
+    for name in ("noted.h5", "model.weights.h5"):
+        saved.save_weights(tmp_path / name)
+    model = keras.Sequential([layers.Dense(2, name="a")])
+    with pytest.raises(ValueError, match=r"\['a'\] have no weights yet.*build the model"):
+        model.load_weights(tmp_path / "model.weights.h5", by_name=True)
+    model.load_weights(tmp_path / "noted.h5", by_name=True)
+    for one, two in zip(model.get_weights(), saved.layers[0].get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+    other = keras.Sequential([keras.Input((7,)), layers.Dense(2, name="a")])
+    other.load_weights(tmp_path / "noted.h5", by_name=True, skip_mismatch=True)
+    assert "The layer a was left as it is" in caplog.text

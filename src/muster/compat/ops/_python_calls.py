@@ -96,15 +96,20 @@ def _in_step(
     def fitting(*arrays: Any) -> list[Any]:
         results = computed(*arrays)
         if [each.shape for each in results] != shapes:
+            seen = f"with zeros, which gave the shapes {shapes}"
+            if failure is not None:
+                seen = (
+                    f"with zeros, which failed ({type(failure).__name__}: {failure}): so it took (), numbers"
+                )
             raise ValueError(
-                f"What tf.numpy_function or tf.py_function calls in a step returned the shapes "
-                f"{[each.shape for each in results]}, and {shapes} for zeros. In a step, shapes are fixed: "
-                "let it return the same shapes for zeros."
+                f"The function of tf.numpy_function or tf.py_function returned arrays of the shapes "
+                f"{[each.shape for each in results]} in a step. muster must know the shapes before the step "
+                f"runs, and called the function {seen}. Let it return the same shapes for zeros, too."
             )
         return results
 
     arrays = [jnp.asarray(as_array(value)) for value in inp]
-    shapes = _shapes(computed, arrays, len(dtypes))
+    shapes, failure = _shapes(computed, arrays, len(dtypes))
     kinds = [
         jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
         for shape, dtype in zip(shapes, dtypes, strict=True)
@@ -122,19 +127,23 @@ def _in_step(
             "[tf.stop_gradient(x)], ...)."
         )
 
-    return call_python(*(arrays if is_differentiable else map(jax.lax.stop_gradient, arrays)))
+    # What has no numbers with a fraction has no gradient, either.
+    refuses = is_differentiable and any(jnp.issubdtype(each.dtype, jnp.inexact) for each in kinds)
+    return call_python(*(arrays if refuses else map(jax.lax.stop_gradient, arrays)))
 
 
-def _shapes(computed: _Call, arrays: Sequence[jax.Array], count: int) -> list[tuple[int, ...]]:
-    """Return the shapes of the results for zeros, or () where the function fails with these."""
+def _shapes(
+    computed: _Call, arrays: Sequence[jax.Array], count: int
+) -> tuple[list[tuple[int, ...]], Exception | None]:
+    """Return the shapes of the results for zeros; or () for each, and what the function raises for these."""
     zeros = [np.zeros(each.shape, each.dtype) for each in arrays]
     # In a thread, nothing is being traced.
     with concurrent.futures.ThreadPoolExecutor(1) as thread, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return [each.shape for each in thread.submit(computed, *zeros).result()]
-        except Exception:
-            return [()] * count
+            return [each.shape for each in thread.submit(computed, *zeros).result()], None
+        except Exception as exc:
+            return [()] * count, exc
 
 
 def _results(results: Any, Tout: Any) -> Any:

@@ -57,7 +57,11 @@ class GraphKeys:
 
 
 # A step knows by itself which variables are in these.
-_OF_STEPS = frozenset(name for key, name in vars(GraphKeys).items() if key.endswith("_VARIABLES"))
+_OF_STEPS = frozenset(
+    name
+    for key, name in vars(GraphKeys).items()
+    if key.endswith("_VARIABLES") and not key.startswith("MOVING")
+)
 
 
 def add_to_collection(name: Any, value: Any) -> None:

@@ -149,9 +149,9 @@ def name_scope(name: str | None, default_name: str | None = None, values: object
 
 
 def group(*inputs: object, name: str = "group") -> program.TrainOp:
-    """Return an operation that does nothing: the step already holds what the inputs do.
+    """Run those of the inputs that wait for it, and return an operation that does nothing more.
 
-    Of ``UPDATE_OPS``, it holds those that are among the inputs.
+    Steps of optimizers wait, updates of moving averages, and ``UPDATE_OPS``; the step does all else anyway.
 
     Source: tensorflow/python/ops/control_flow_ops.py, ``group``.
     """
@@ -171,7 +171,9 @@ def no_op(name: str = "no_op") -> program.TrainOp:
 
 
 def control_dependencies(control_inputs: object) -> contextlib.AbstractContextManager[None]:
-    """Run the ``UPDATE_OPS`` among the inputs; a step does all else that its code says, in that order.
+    """Run those of the inputs that wait for it, before the code of the block.
+
+    Steps of optimizers wait, updates of moving averages, and ``UPDATE_OPS``; the step does all else anyway.
 
     Source: tensorflow/python/framework/ops.py, ``control_dependencies``.
     """

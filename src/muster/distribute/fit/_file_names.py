@@ -111,13 +111,20 @@ def loading_weights(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def load(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
         name = _local(filepath)
-        by_name = kwargs.get("by_name", bool(args and args[0]))
-        if by_name and name is not None and (name.endswith(WEIGHTS) or not os.path.exists(name)):
+        if (
+            kwargs.get("by_name")
+            and name is not None
+            and (name.endswith(WEIGHTS) or not os.path.exists(name))
+        ):
             file = weights_file(name)
-            if os.path.isfile(file) and load_by_name(self, file, kwargs.get("skip_mismatch", False)):
+            if not os.path.isfile(file):
+                raise FileNotFoundError(f"There is no file of weights {name}, and none {file}.")
+            _build_as_noted(self, file)
+            if load_by_name(self, file, args[0] if args else kwargs.get("skip_mismatch", False)):
                 return LoadStatus()
             raise ValueError(
-                f"load_weights(by_name=True) reads what save_weights and Keras 2 write; {name} is neither."
+                "load_weights(by_name=True) reads what save_weights writes, from Keras 3.15 on, and what "
+                f"Keras 2 wrote: {name} has no names of layers."
             )
         if name is None or name.endswith((*_WEIGHTS_ENDINGS, ".keras")):
             return original(self, filepath, *args, **kwargs)

@@ -146,7 +146,9 @@ class ModelSetup:
                 state.update((v.path, restored.variables[v.path]) for v in program.variables if not v.local)
             saver = program.static.scaffold.saver
             if mode != ModeKeys.TRAIN and saver is not None:
-                chosen = saver.chosen({**restored.variables, **checkpoint.variables}, checkpoint.path or "")
+                local = {v.path for v in program.variables if v.local}
+                stored = {**restored.variables, **checkpoint.variables}
+                chosen = saver.chosen(stored, checkpoint.path or "", without=local)
                 state.update((path, value) for path, value in chosen.items() if path in state)
         elif self.warm_start is not None:
             state.update(self.warm_start.values(program.variables))

@@ -135,8 +135,8 @@ def trace_model_fn(
 def _warn_of_step(name: str) -> None:
     # A model_fn asks for its steps anew each time that it is called.
     _log.warning(
-        "The model_fn asks for a step of %s that is not in its train_op, and is not taken. To take it, too, "
-        "return tf.group of the steps as train_op.",
+        "The model_fn asks for a step of %s that its train_op does not run, so that it changes no variable, "
+        "as in TensorFlow. To take that step, too, return tf.group of the steps as train_op.",
         name,
     )
 

@@ -24,7 +24,7 @@ from muster.program.variables._variable_scope import VariableScope, active_scope
 
 @dataclass(frozen=True)
 class TrainOp:
-    """The result of ``minimize``, for ``EstimatorSpec.train_op``: the update is part of the step already.
+    """The result of ``minimize``: a model_fn returns it as ``EstimatorSpec.train_op``.
 
     Attributes:
         name: The optimizer's name.

@@ -49,9 +49,10 @@ def npairs_loss(
 
 
 def triplet_semihard_loss(labels: ArrayLike, embeddings: ArrayLike, margin: float = 1.0) -> jax.Array:
-    """Return by how much others lack a margin to be farther from embeddings than those of the same label.
+    """Return the mean of ``max(0, margin + d(anchor, positive) - d(anchor, negative))``.
 
-    The other one is the nearest that is farther than the one of the same label, or else the farthest.
+    The d are squared distances. The mean is over all pairs of two examples of one label. The negative is the
+    nearest example of another label that is farther from the anchor than the positive; or else the farthest.
 
     Args:
         labels: Integers, shape (batch,).

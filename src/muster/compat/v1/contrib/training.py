@@ -8,10 +8,12 @@ import jax.numpy as jnp
 
 from muster.compat.ops._math import clip_by_global_norm, clip_by_norm, global_norm
 from muster.compat.v1 import _optimizers
+from muster.compat.v1._collections import GraphKeys
 from muster.compat.v1._own_optimizers import Optimizer
+from muster.compat.v1._step import get_collection
 from muster.compat.v1._summary import histogram as summary_histogram
 from muster.compat.v1._summary import scalar as summary_scalar
-from muster.program import get_or_create_global_step, held_updates, run_updates
+from muster.program import get_or_create_global_step, run_updates
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "Adagrad": _optimizers.AdagradOptimizer,
@@ -78,7 +80,7 @@ def optimize_loss(
         raise ValueError(
             f"Summaries should be one of [{', '.join(OPTIMIZER_SUMMARIES)}], you provided {unknown[0]}."
         )
-    run_updates(held_updates() if update_ops is None else update_ops)
+    run_updates(get_collection(GraphKeys.UPDATE_OPS) if update_ops is None else update_ops)
     step = get_or_create_global_step() if global_step is None else global_step
     rate = learning_rate
     if rate is not None and learning_rate_decay_fn is not None:
@@ -136,7 +138,7 @@ def create_train_op(
 
     Source: tensorflow/contrib/training/python/training/training.py, ``create_train_op``.
     """
-    run_updates(held_updates() if update_ops is None else update_ops)
+    run_updates(get_collection(GraphKeys.UPDATE_OPS) if update_ops is None else update_ops)
     step = get_or_create_global_step() if global_step is _GLOBAL_STEP else global_step
     pairs = optimizer.compute_gradients(total_loss, variables_to_train)
     if transform_grads_fn is not None:

@@ -3,8 +3,9 @@
 Source: tensorflow/contrib/opt/python/training/weight_decay_optimizers.py of TensorFlow 1.15.
 """
 
+import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from muster._keras import keras
@@ -20,6 +21,8 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[KerasBacked]) -> typ
 
     It takes that part, ``weight_decay``, and then what the other class takes. Its ``minimize`` and
     ``apply_gradients`` take ``decay_var_list``, the variables that shrink; None for all that have gradients.
+    `minimize` without ``var_list`` counts all trainable variables to these, also those that the loss does not
+    depend on, whose gradients are zeros: in TensorFlow these stay as they are.
 
     Args:
         base_optimizer: A class of optimizers of ``tf.train``.
@@ -54,15 +57,20 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[KerasBacked]) -> typ
             pairs = list(grads_and_vars)
             decay = self._weight_decay() if callable(self._weight_decay) else self._weight_decay
             shrinking = None if decay_var_list is None else {id(each) for each in decay_var_list}
-            step = functools.partial(super().apply_gradients, pairs, global_step, name, **options)
+            step: Callable[[], TrainOp] = functools.partial(
+                super().apply_gradients, pairs, global_step, name, **options
+            )
+
+            scope = current_scope()
 
             def take() -> TrainOp:
-                for gradient, variable in pairs:
-                    if gradient is not None and (not shrinking or id(variable) in shrinking):
-                        variable.assign(variable.value - decay * variable.value)
+                with contextlib.nullcontext() if scope is None else scope.in_sync():
+                    for gradient, variable in pairs:
+                        if gradient is not None and (not shrinking or id(variable) in shrinking):
+                            variable.assign(variable.value - decay * variable.value)
                 return step()
 
-            if current_scope() is None:
+            if scope is None:
                 return take()
             return train_op_of(
                 self.keras_optimizer.name,

@@ -50,15 +50,20 @@ class PartialStatus:
 
 
 def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``Model.load_weights``."""
+    """Wrap ``Model.load_weights``, which takes ``by_name`` and ``skip_mismatch`` in that order."""
 
     @functools.wraps(original)
     def load_weights(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        kwargs.update(
+            zip(("by_name", "skip_mismatch"), args, strict=False)
+        )  # Keras 3 has the second one first
+        if not kwargs.get("by_name"):
+            kwargs.pop("by_name", None)  # Keras 3 refuses it for its own files
         is_name = isinstance(filepath, str | os.PathLike) and not os.fspath(filepath).endswith(_FORMATS)
         layers: list[str] = []
         token = _unmatched.set(layers if is_name else None)
         try:
-            status = original(self, filepath, *args, **kwargs)
+            status = original(self, filepath, **kwargs)
         finally:
             _unmatched.reset(token)
         return PartialStatus(layers) if layers else status

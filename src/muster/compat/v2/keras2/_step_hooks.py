@@ -31,8 +31,9 @@ def _giving_back(original: Callable[..., None], kind: str, time: str) -> Callabl
         found = vars(self).setdefault("_hooks_of_programs", {})
         if hooks not in found:
             found[hooks] = any(_is_of_program(each, hook) for each in self.callbacks for hook in hooks)
-        if found[hooks]:
-            self.model.jax_state_sync()
+        model = getattr(self, "_model", None)  # a list may have none, or one that is not Keras'
+        if found[hooks] and isinstance(model, keras.Model):
+            model.jax_state_sync()
         original(self, batch, logs)
 
     return call

@@ -80,7 +80,11 @@ def _of_rank(original: Callable[..., Any]) -> Callable[..., Any]:
             y = jax.tree.map(lambda _: y, y_pred)
         y, sample_weight = (_of_single_output(self, each, y_pred) for each in (y, sample_weight))
         if isinstance(sample_weight, dict) and isinstance(y_pred, list | tuple) and names:
-            sample_weight = [sample_weight[name] for name in names]  # Keras 3 needs the outputs' order
+            if unknown := sample_weight.keys() - set(names):
+                raise ValueError(
+                    f"sample_weight has {sorted(unknown)}; the model's outputs are {list(names)}."
+                )
+            sample_weight = [sample_weight.get(name) for name in names]  # Keras 3 needs the outputs' order
         y, sample_weight = (as_columns(each, y_pred, names) for each in (y, sample_weight))
         return original(self, x, y, y_pred, sample_weight, *args, **kwargs)
 
