@@ -152,13 +152,14 @@ def test_variables_are_in_collections_once_and_getters_hear_of_them() -> None:
 
     def step(x: Any) -> dict[str, Any]:
         with tf1.variable_scope("net", reuse=tf1.AUTO_REUSE, custom_getter=getter):
-            weights = [tf1.get_variable("w", [], collections=["mine"]) for _ in range(2)]
-        assert tf1.get_collection("mine") == weights[:1]
+            both = ["mine", tf1.GraphKeys.MOVING_AVERAGE_VARIABLES]
+            weights = [tf1.get_variable("w", [], collections=both) for _ in range(2)]
+        assert all(tf1.get_collection(each) == weights[:1] for each in both)
         assert tf1.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES) == weights[:1]
         return {"x": x}
 
     outputs_of(step)
-    assert heard[:2] == [["mine"], ["mine"]]
+    assert heard[:2] == [["mine", "moving_average_variables"]] * 2
 
 
 def test_a_hook_gives_options_of_a_run(tmp_path: Path) -> None:

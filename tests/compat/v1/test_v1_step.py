@@ -348,3 +348,22 @@ def test_a_saver_of_an_evaluation_misses_what_the_checkpoint_lacks(tmp_path: Pat
     estimator.train(input_fn)
     with pytest.raises(ValueError, match="Key v not found in checkpoint"):
         estimator.evaluate(input_fn)
+
+
+def test_a_saver_of_an_evaluation_leaves_its_metrics_alone(tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        w = tf1.get_variable("w", [], initializer=tf1.ones_initializer())
+        metrics = {"mean": tf1.metrics.mean(w)} if mode == tf.estimator.ModeKeys.EVAL else None
+        saver = tf1.train.Saver([*tf1.global_variables(), *tf1.local_variables()])
+        train_op = tf1.assign_add(tf1.train.get_global_step(), 1)
+        scaffold = tf1.train.Scaffold(saver=saver)
+        return tf.estimator.EstimatorSpec(
+            mode, loss=w * 1, train_op=train_op, scaffold=scaffold, eval_metric_ops=metrics
+        )
+
+    def input_fn() -> Any:
+        return tf.data.Dataset.from_tensors(np.zeros(1, np.float32))
+
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path))
+    estimator.train(input_fn)
+    assert estimator.evaluate(input_fn)["mean"] == 1
