@@ -138,6 +138,63 @@ def test_all_batches_are_seen_once(data):
     assert history["seen"] == [Y[:ROWS].sum()]
 
 
+@pytest.mark.parametrize("data", ["arrays", "dataset"])
+def test_methods_that_a_class_overrides_run_once(data):
+    class Scaling(Small):
+        calls = []
+
+        def fit(self, images, labels):
+            self.calls.append("fit")
+            given = {"x": images / 2, "y": labels, "batch_size": BATCH}
+            if data == "dataset":
+                given = {"x": tf.data.Dataset.from_tensor_slices((images / 2, labels)).batch(BATCH)}
+            return super().fit(**given, shuffle=False, verbose=0)
+
+        def predict(self, images):
+            self.calls.append("predict")
+            return super().predict(images, verbose=0).argmax(-1)
+
+        def train_on_batch(self, images, labels):
+            self.calls.append("train_on_batch")
+            return super().train_on_batch(images / 2, labels)
+
+    model, expected = made(Scaling), made(Small)
+    model.fit(X[:ROWS], Y[:ROWS])
+    expected.fit(
+        X[:ROWS] / 2, Y[:ROWS], **{name: ARRAYS[name] for name in ("batch_size", "shuffle", "verbose")}
+    )
+    same(model.get_weights(), expected.get_weights())
+    assert model.predict(X[:ROWS]).shape == (ROWS,)
+    new = made(Scaling)
+    assert new.predict(X[:ROWS]).shape == (ROWS,)
+    made(Scaling).train_on_batch(X[:BATCH], Y[:BATCH])
+    assert Scaling.calls == ["fit", "predict", "predict", "train_on_batch"]
+
+
+def test_results_may_be_nested():
+    class Nested(Small):
+        def train_step(self, data):
+            loss = super().train_step(data)["loss"]
+            return {"loss": {"whole": loss, "half": loss / 2}}
+
+    logs = made(Nested).fit(**ARRAYS).history
+    assert logs
+
+
+def test_a_validation_sees_all_batches_of_a_generator():
+    class Counts(Small):
+        def __init__(self):
+            super().__init__()
+            self.seen = keras.metrics.Sum(name="seen")
+
+        def test_step(self, data):
+            self.seen.update_state(data[1])
+            return {"seen": self.seen.result()}
+
+    history = made(Counts).fit(**ARRAYS, validation_data=rows(), validation_steps=4).history
+    assert history["val_seen"] == [Y[:ROWS].sum()]
+
+
 def test_inputs_alone_are_in_no_tuple():
     class Noted(Small):
         kinds = set()

@@ -39,11 +39,12 @@ _TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
 _RUN_BY_KERAS: ContextVar[tuple[Any, ...]] = ContextVar("muster_run_by_keras", default=())
 
 
-def _adopt(model: Any, strategy: Strategy) -> None:
+def _adopt(model: Any, strategy: Strategy) -> DistributedTrainer:
     kind = DistributedTrainer if strategy.storage is None else CoordinatedTrainer
     trainer = kind(model, strategy)
     _TRAINERS[model] = weakref.ref(trainer)
     trainer.attach()
+    return trainer
 
 
 def adopt(model: Any) -> None:
@@ -131,8 +132,10 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
         has_dataset = any(isinstance(value, DATASETS) for value in call.arguments.values())
         built_on_values = self.run_eagerly and not is_built(self)
         if has_dataset or built_on_values or may_have_own_steps(self) or is_text(call.arguments.get("x")):
-            _adopt(self, get_strategy())
-            return getattr(self, original.__name__)(*call.args[1:], **call.kwargs)
+            # Not by the model's method: if its class overrides that, its code has called this already.
+            trainer = _adopt(self, get_strategy())
+            method = functools.partial(run, self)
+            return trainer.call(original.__name__, method, *call.args[1:], **call.kwargs)
         with _run_by_keras(self):
             return original(*call.args, **call.kwargs)
 
@@ -152,8 +155,8 @@ def _running_on_batch(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _trainer_of(self) is None and may_have_own_steps(self):
-            _adopt(self, get_strategy())
-            return getattr(self, original.__name__)(*args, **kwargs)
+            trainer = _adopt(self, get_strategy())
+            return trainer.call(original.__name__, functools.partial(run, self), *args, **kwargs)
         return original(self, *args, **kwargs)
 
     return run

@@ -256,7 +256,13 @@ class DistributedTrainer:
         self._shares_all = True
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the model in the strategy's scope; calls inside of it join the outermost one."""
+        """Call a method of the model as its class has it, in the strategy's scope."""
+        return self.call(
+            name, functools.partial(getattr(type(self._model), name), self._model), *args, **kwargs
+        )
+
+    def call(self, name: str, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a method of a name in the strategy's scope; calls inside of it join the outermost one."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.strategy.scope())
             if not self._running:
@@ -274,7 +280,7 @@ class DistributedTrainer:
             if name == "predict_on_batch":
                 self.own.look_at_batch(*args, **kwargs)
             try:
-                return getattr(type(self._model), name)(self._model, *args, **kwargs)
+                return method(*args, **kwargs)
             except BaseException as error:
                 self._give_back(name)
                 if isinstance(error, KeyboardInterrupt):

@@ -216,8 +216,8 @@ class KerasFunction(StepFunction):
 
 
 def _is_nan(loss: Any) -> bool:
-    """Whether a loss is NaN; those of single examples are not looked at."""
-    return not np.ndim(loss) and math.isnan(loss)
+    """Whether a loss is NaN; those of single examples, and structures, are not looked at."""
+    return hasattr(loss, "__float__") and not np.ndim(loss) and math.isnan(loss)
 
 
 def is_gone(variable: Any) -> bool:

@@ -123,10 +123,16 @@ class OwnSteps:
     def look_at(self, method: str, arguments: dict[str, Any]) -> None:
         """Look at the first batch of the arguments of a call, if a step is to be traced with it.
 
-        A generator among them is replaced by one that yields this batch again.
+        A generator among them is replaced by one that yields this batch again: that of a validation before
+        ``fit``, since Keras begins to read it once, there.
         """
+        if method == "fit" and takes_data(self._model, "evaluate"):
+            first, data = peeked(arguments.get("validation_data"))
+            if first is not None:
+                arguments["validation_data"] = data
+                self._first["evaluate"] = first
         step = self._to_record(method)
-        if step is None:
+        if step is None or arguments.get("kwargs", {}).get("_use_cached_eval_dataset"):
             return
         first, data = peeked(arguments.get("x"))
         if first is not None:
