@@ -131,3 +131,24 @@ def test_several_replicas_are_told_what_to_do_instead(eager):
     ):
         with pytest.raises(ValueError, match="debugs one replica, and MirroredStrategy has 2. Use OneDevice"):
             call()
+
+
+def test_what_was_computed_before_the_tape_is_constant(eager):
+    a, b = keras.Variable(2.0), keras.Variable(3.0)
+    b.assign(a.value)  # one array, in two variables
+
+    def step(x):
+        before = a * x
+        with muster.GradientTape() as outer:
+            middle = before * b
+            with muster.GradientTape() as tape:
+                after = a * a * before + middle
+            gradient = tape.gradient(after, a)
+        return gradient, outer.gradient(gradient * a, [a, b])
+
+    def numbers():
+        return jax.tree.map(float, function(step)(np.float32(5.0)))
+
+    found = numbers()
+    muster.config.run_functions_eagerly(False)
+    assert numbers() == found == (40.0, [80.0, 0.0])

@@ -20,10 +20,10 @@ import jax.numpy as jnp
 from muster._errors import GradientError
 from muster._keras import keras
 from muster.program.gradients._resolve import gradient_p
-from muster.program.variables._variable_scope import active_scope
+from muster.program.variables._variable_scope import active_scope, current_scope
 
 
-def gradients(target: Any, sources: Sequence[Any], since: jax.Array | None = None) -> list[jax.Array]:
+def gradients(target: Any, sources: Sequence[Any], since: jax.Array | int | None = None) -> list[jax.Array]:
     """Compute the gradients of the sum of a target's elements.
 
     Args:
@@ -53,8 +53,8 @@ def gradients(target: Any, sources: Sequence[Any], since: jax.Array | None = Non
     if not values or not leaves:
         return []
     total = functools.reduce(operator.add, (jnp.sum(leaf).astype(leaves[0].dtype) for leaf in leaves))
-    if scope.eager_gradients is not None:
-        grads = scope.eager_gradients(total, values)
+    if scope.eager is not None:
+        grads = scope.eager.gradients(total, values, since)  # type: ignore[arg-type]
     else:
         cut = any(len(each) > 1 for each in versions)
         marks = [] if since is None else [since]
@@ -63,8 +63,11 @@ def gradients(target: Any, sources: Sequence[Any], since: jax.Array | None = Non
     return [functools.reduce(operator.add, itertools.islice(parts, len(each))) for each in versions]
 
 
-def opening() -> jax.Array:
-    """Mark a place in the trace of a step, for `gradients`."""
+def opening() -> jax.Array | int:
+    """Mark a place in the trace of a step, for `gradients`; number it in a run on numbers."""
+    scope = current_scope()
+    if scope is not None and scope.eager is not None:
+        return scope.eager.opened(scope.state_mapping)
     return jax.lax.iota(jnp.int32, 1)  # an equation of its own, of which XLA makes nothing
 
 
@@ -83,7 +86,7 @@ def _require_float(value: jax.Array, role: str) -> None:
         )
 
 
-def nested_gradients(target: Any, sources: Any, since: jax.Array | None = None) -> Any:
+def nested_gradients(target: Any, sources: Any, since: jax.Array | int | None = None) -> Any:
     """Return the gradients with respect to a nested structure of sources, in that structure."""
     leaves, structure = jax.tree.flatten(sources, is_leaf=lambda x: isinstance(x, keras.Variable))
     return jax.tree.unflatten(structure, gradients(target, leaves, since))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from muster._errors import GradientError
 from muster.program._replicas import Replicas
@@ -34,27 +35,69 @@ def functions_run_eagerly() -> bool:
     return _eager
 
 
-def eager_gradients(
-    leaves: Callable[[], list[jax.Array]], rerun: Callable[[list[jax.Array], int], None], until: int
-) -> Callable[[jax.Array, list[jax.Array]], list[jax.Array]]:
-    """Make a function that computes gradients of code that runs on numbers.
+# From which opening of a tape on (0: from the start) which arrays, by their ids, are others.
+Changes = Sequence[tuple[int, Mapping[int, jax.Array]]]
 
-    For each gradient, the code runs again under ``jax.grad``, up to the place that asks for it.
+
+class EagerRun:
+    """A run of code on numbers, which computes the gradients that the code asks for by further runs.
+
+    For each gradient the code runs again under ``jax.grad``, up to the place that asks for it. Until the tape
+    is opened there, variables have their numbers: what is computed of these is constant.
 
     Args:
-        leaves: Returns the inputs of the code so far, the possible sources of gradients.
-        rerun: Runs the code on other leaves, up to the gradient of some number.
-        until: The number of the gradient at which this run must end; -1 for none.
-
-    Returns:
-        A function of a target and of some of the leaves that returns the target's gradients.
+        leaves: Returns the arrays that the code began with so far: its arguments, and variables' values.
+        rerun: Runs the code with changes, up to the gradient of some number.
+        until: The number of the gradient at which this run ends; -1 for none.
+        changes: Which of the arrays this run has others for.
     """
-    calls = itertools.count()
 
-    def gradients(total: jax.Array, sources: list[jax.Array]) -> list[jax.Array]:
-        call, inputs = next(calls), leaves()
-        if call == until:
+    def __init__(
+        self,
+        leaves: Callable[[], tuple[Sequence[jax.Array], Sequence[jax.Array]]],
+        rerun: Callable[[Changes, int], object],
+        until: int,
+        changes: Changes,
+    ) -> None:
+        self._leaves = leaves
+        self._rerun = rerun
+        self._until = until
+        self._changes = changes
+        self._openings = 0
+        self._calls = itertools.count()
+
+    def current(self, value: jax.Array) -> jax.Array:
+        """Return what stands for an array now."""
+        for opening, changed in self._changes:
+            if opening <= self._openings:
+                value = changed.get(id(value), value)
+        return value
+
+    def opened(self, values: dict[int, jax.Array]) -> int:
+        """Let the variables have the values of a tape that is opened now, and return its number.
+
+        Args:
+            values: The variables' present values, which this changes.
+        """
+        self._openings += 1
+        values.update({key: self.current(value) for key, value in values.items()})
+        return self._openings
+
+    def gradients(self, total: jax.Array, sources: list[jax.Array], since: int | None) -> list[jax.Array]:
+        """Return the gradients of a number.
+
+        Args:
+            total: The number.
+            sources: Some of the arrays that the code began with.
+            since: The number of the tape that is asked; None for gradients of all the code.
+
+        Raises:
+            GradientError: A source is another array.
+        """
+        call, (args, variables) = next(self._calls), self._leaves()
+        if call == self._until:
             raise _Reached(total)
+        inputs = [self.current(value) for value in (*args, *variables)]
         places = [next((i for i, leaf in enumerate(inputs) if leaf is s), None) for s in sources]
         if None in places:
             raise GradientError(
@@ -65,17 +108,17 @@ def eager_gradients(
             )
 
         def total_of(values: list[jax.Array]) -> jax.Array:
-            replaced = dict(zip(places, values, strict=True))
+            changed: list[dict[int, jax.Array]] = [{}, {}]
+            for place, value in zip(places, values, strict=True):
+                changed[place >= len(args)][id(inputs[place])] = value  # type: ignore[operator, index]
             try:
-                rerun([replaced.get(i, leaf) for i, leaf in enumerate(inputs)], call)
+                self._rerun((*self._changes, (0, changed[0]), (since or 0, changed[1])), call)
             except _Reached as reached:
                 return reached.total
             raise GradientError("Run eagerly a second time, the step asked for other gradients.")
 
         grads: list[jax.Array] = jax.grad(total_of)(sources)
         return grads
-
-    return gradients
 
 
 class _Reached(Exception):
@@ -89,11 +132,14 @@ class EagerScope(FunctionScope):
     """Gives code the variables' concrete values, and collects assignments.
 
     Args:
-        values: Values to use instead of variables' own, by the variables' ids.
+        values: Values that variables began with in the first run, by the variables' ids.
 
     Attributes:
-        found: Each variable that the code read or created, with its value at that time.
+        found: Each variable that the code read or created, with the value that it began with.
+        eager: This run.
     """
+
+    eager: EagerRun
 
     def __init__(self, values: Mapping[int, jax.Array]) -> None:
         super().__init__(may_create=True)
@@ -118,9 +164,11 @@ class EagerScope(FunctionScope):
     def _local_value(self, variable: Any) -> jax.Array:
         if id(variable) not in self.state_mapping:
             value = self._values.get(id(variable), value_of(variable))
+            if any(value is other for _, other in self.found):
+                value = jnp.copy(value)  # variables are told apart by their arrays
             self.add_found(variable, value)
             self.found.append((variable, value))
-            self.state_mapping[id(variable)] = value
+            self.state_mapping[id(variable)] = self.eager.current(value)
         return self.state_mapping[id(variable)]  # type: ignore[no-any-return]
 
 
@@ -133,26 +181,29 @@ def run_eagerly(function: Callable[..., Any], args: Sequence[jax.Array]) -> Any:
         function: The function to call; after an error in it all variables are unchanged.
         args: Arrays.
     """
-    scope, result = _run(function, args, {}, until=-1)
+    scope, result = _run(function, args, {}, (), until=-1)
     variables = [variable for _, variable in scope.table.pairs]
     set_values(variables, [scope.state_mapping[id(variable)] for variable in variables])
     return result
 
 
 def _run(
-    function: Callable[..., Any], args: Sequence[jax.Array], values: Mapping[int, jax.Array], until: int
+    function: Callable[..., Any],
+    args: Sequence[jax.Array],
+    values: Mapping[int, jax.Array],
+    changes: Changes,
+    until: int,
 ) -> tuple[EagerScope, Any]:
     scope = EagerScope(values)
     start = contextvars.copy_context()
 
-    def leaves() -> list[jax.Array]:
-        return [*args, *(value for _, value in scope.found)]
+    def leaves() -> tuple[Sequence[jax.Array], Sequence[jax.Array]]:
+        return args, [value for _, value in scope.found]
 
-    def rerun(changed: list[jax.Array], until: int) -> None:
+    def rerun(changes: Changes, until: int) -> None:
         """Run from the start, in the context variables of the start: this is called in mid-function."""
-        pairs = zip(scope.found, changed[len(args) :], strict=True)
-        others = {id(variable): value for (variable, _), value in pairs}
-        start.copy().run(_run, function, changed[: len(args)], others, until)
+        others = {id(variable): value for variable, value in scope.found}
+        start.copy().run(_run, function, args, others, changes, until)
 
-    scope.eager_gradients = eager_gradients(leaves, rerun, until)
-    return scope, scope.run(function, *args)
+    scope.eager = EagerRun(leaves, rerun, until, changes)
+    return scope, scope.run(function, *map(scope.eager.current, args))

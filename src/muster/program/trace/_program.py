@@ -1,5 +1,6 @@
 """Trace user code into a pure step over the variables that it creates."""
 
+import functools
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +14,7 @@ from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import State, compute_traced, shape_of
-from muster.program.trace._eager import eager_gradients
+from muster.program.trace._eager import Changes, EagerRun
 from muster.program.trace._outputs import Output
 from muster.program.trace._program_scope import ProgramScope
 
@@ -140,22 +141,21 @@ class Program(Generic[Static]):
         The function runs once more for each gradient that it asks for, under ``jax.grad``; that later run
         sees tracers.
         """
-        return self._run_eagerly(jax.tree.map(jnp.asarray, (state, args)))
+        return self._run_eagerly(jax.tree.map(jnp.array, (state, args)))  # copied: they are told apart
 
     def zeros(self) -> State:
         """Return a state of zeros, for a run whose results do not matter."""
         return {v.path: jnp.zeros(v.shape, v.dtype) for v in self.variables}
 
-    def _run_eagerly(self, inputs: tuple[State, tuple[Any, ...]], until: int = -1) -> tuple[State, Outputs]:
-        """Run on numbers, up to gradient number `until`; to the end if that is -1."""
-        leaves, structure = jax.tree.flatten(inputs)
-
-        def rerun(changed: list[jax.Array], until: int) -> None:
-            self._run_eagerly(jax.tree.unflatten(structure, changed), until)
-
-        state, args = inputs
+    def _run_eagerly(
+        self, inputs: tuple[State, tuple[Any, ...]], changes: Changes = (), until: int = -1
+    ) -> tuple[State, Outputs]:
+        """Run on numbers, with changes, up to gradient number `until`; to the end if that is -1."""
+        leaves = jax.tree.leaves(inputs[1]), list(inputs[0].values())
+        run = EagerRun(lambda: leaves, functools.partial(self._run_eagerly, inputs), until, changes)
+        state, args = jax.tree.map(run.current, inputs)
         scope = self._scope(state)
-        scope.eager_gradients = eager_gradients(lambda: leaves, rerun, until)
+        scope.eager = run
         return scope.run(self._run_in, scope, state, *args)  # type: ignore[no-any-return]
 
     def _scope(self, state: State, replicas: Replicas | None = None) -> ProgramScope:

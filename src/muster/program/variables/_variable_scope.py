@@ -11,7 +11,7 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,14 @@ from muster.program.variables._trace_keys import TraceKeys
 from muster.program.variables._unshared_values import copy_of
 from muster.program.variables._variable_table import VariableTable
 
-EagerGradients = Callable[[jax.Array, list[jax.Array]], list[jax.Array]]
+
+class UntracedRun(Protocol):
+    """A run of code on numbers: see `muster.program.trace._eager.EagerRun`."""
+
+    def opened(self, values: dict[int, jax.Array]) -> int: ...
+
+    def gradients(self, total: jax.Array, sources: list[jax.Array], since: int | None) -> list[jax.Array]: ...
+
 
 _ACTIVE: ContextVar["VariableScope | None"] = ContextVar("muster_variable_scope", default=None)
 
@@ -86,7 +93,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         global_step: The variable that counts steps, once the code has asked for it.
         is_in_sync: Whether assignments are the same on all replicas now.
         has_labels: Whether a loss of class labels has been computed, which is NaN for labels out of range.
-        eager_gradients: Computes gradients when the code runs untraced; None while it is traced.
+        eager: Computes gradients when the code runs untraced; None while it is traced.
         only_records: Whether this run notes what the code does: variables have another value at each read.
         has_stand_ins: Whether it has put other values of the same shape in the place of some.
         shared: What parts of the code that do not know each other share, by key.
@@ -105,7 +112,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.trace_keys = TraceKeys()
         self.penalties: list[tuple[str, jax.Array]] = []
         self.global_step: Any = None
-        self.eager_gradients: EagerGradients | None = None
+        self.eager: UntracedRun | None = None
         self.only_records = False
         self.has_stand_ins = False
         self.shared: dict[Any, Any] = {}
