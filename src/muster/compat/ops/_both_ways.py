@@ -94,7 +94,7 @@ def both_ways(
         with unnamed():
             return way(())
     except Exception:
-        raise error from None
+        raise error from error.__cause__
 
 
 def _require_same(before: Mapping[int, Any], now: Mapping[int, Any]) -> None:

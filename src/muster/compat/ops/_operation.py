@@ -159,7 +159,7 @@ class Operation(keras.Operation):  # type: ignore[misc]  # keras is untyped
         except Exception:
             # Keras cannot make another error of each of JAX's, and hides what it was.
             if failures:
-                raise failures[0] from None
+                raise failures[0] from failures[0].__cause__
             raise
         if not sizes:
             return spec
@@ -261,7 +261,7 @@ def _call_on_placeholders(call: Callable[..., Any], key: str, args: Any, kwargs:
         try:  # such as numbers that become text
             return compute_on_host(call, args, kwargs)
         except DatasetError:
-            raise exc from None
+            raise exc from exc.__cause__
 
 
 def _computed_in_step(

@@ -140,9 +140,9 @@ class Function(CompiledFunction):
                 failed, why, place = exc, _IN_A_WHILE_LOOP, place_of(exc)
         try:
             results = self._run_uncompiled(args, kwargs)
-        except Exception:
+        except Exception as exc:
             if failed is not None:
-                raise failed from None
+                raise failed from exc
             raise
         self._uncompiled = True
         name = getattr(self.python_function, "__qualname__", self.python_function)

@@ -149,7 +149,7 @@ def or_whole(make: Callable[[Any], Step], batch: Any, warning: WholeWarning) -> 
     try:
         step = make(_given_whole(batch))
     except Exception:  # the code fails on any rows
-        raise error.cause from None
+        raise error.cause from error.cause.__cause__
     warning.warn(error.cause)
     return lambda state, reads, batch: step(state, reads, _given_whole(batch))
 

@@ -138,12 +138,12 @@ class Function:
             error = exc.cause if isinstance(exc, UnevenError) else exc
             workers = None if call is None else call.strategy.workers
             if not can_be_whole(_with_drawn(leaves, draws), workers):
-                raise error from None
+                raise error from error.__cause__
         try:
             whole = WholeCall(self._code, leaves, structure, draws, workers)
             results = whole(_with_drawn(leaves, draws))
         except Exception:  # the code fails on any rows
-            raise error from None
+            raise error from error.__cause__
         self._whole_warning.warn(error)
         return whole, results
 

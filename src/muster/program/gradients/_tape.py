@@ -357,8 +357,10 @@ def _weighted(target: Any, weights: Any) -> Any:
     if weights is None:
         return target
     arrays = [each.value if _is_variable(each) else each for each in _leaves(target)]
+    given = jax.tree.leaves(weights, is_leaf=lambda w: w is None)
     return [
-        each * jax.lax.stop_gradient(jnp.asarray(w)) for each, w in zip(arrays, _leaves(weights), strict=True)
+        each if w is None else each * jax.lax.stop_gradient(jnp.asarray(w))
+        for each, w in zip(arrays, given, strict=True)
     ]
 
 
