@@ -238,6 +238,16 @@ def test_the_second_of_two_networks_learns_from_the_first_as_it_is():
     np.testing.assert_allclose(outputs_of(step, X)["maker"], 2 * X)
 
 
+def test_some_targets_of_a_tape_have_weights():
+    def step(x):
+        w = variable()
+        with GradientTape() as tape:
+            targets = [w * x, w * 5]
+        return {"gw": tape.gradient(targets, w, output_gradients=[None, x])}
+
+    np.testing.assert_allclose(outputs_of(step, X)["gw"], 6 * X)
+
+
 def test_spectral_normalization_trains():
     def step(x):
         layer = keras.layers.SpectralNormalization(keras.layers.Dense(3))
