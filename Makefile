@@ -24,6 +24,7 @@ $(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp
 demo: $(VENV)/run.stamp  ## train on real data and print the accuracy reached
 	$(BIN)/muster run --workers 2 --evaluator examples/digits.py
 
+FAST := 'not processes and not soak and not alone'
 # Several at a time, with what tests that are marked "alone" leave of the processors: see tests/conftest.py.
 SEVERAL := --numprocesses=auto --maxprocesses=5 --dist=worksteal
 
@@ -31,13 +32,14 @@ SEVERAL := --numprocesses=auto --maxprocesses=5 --dist=worksteal
 test test-fast soak: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/dev.stamp  ## run all tests
-	@echo "Those marked 'alone' run beside the others; what they print follows at the end, and is in alone.log."
-	@$(BIN)/pytest -m 'alone and not soak' > alone.log 2>&1 & alone=$$!; \
-	$(BIN)/pytest -m 'not alone and not soak' $(SEVERAL); several=$$?; \
-	wait $$alone; code=$$?; cat alone.log; exit $$((several | code))
+	@echo "First the fast ones. Beside them those marked 'alone', which print to alone.log; then the others."
+	@$(BIN)/pytest -m 'alone and not soak' > alone.log 2>&1 & \
+	$(BIN)/pytest -m $(FAST) $(SEVERAL); fast=$$?; \
+	wait $$!; alone=$$?; cat alone.log; \
+	$(BIN)/pytest -m 'processes and not soak and not alone' $(SEVERAL); exit $$((fast | alone | $$?))
 
 test-fast: $(VENV)/dev.stamp  ## run the tests that start no processes
-	$(BIN)/pytest -m 'not processes and not soak and not alone' $(SEVERAL)
+	$(BIN)/pytest -m $(FAST) $(SEVERAL)
 
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills
 	$(BIN)/pytest -m soak
