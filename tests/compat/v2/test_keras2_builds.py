@@ -125,6 +125,30 @@ def test_build_of_a_model_builds_its_layers(shapes):
     assert model.dense.kernel is kernel
 
 
+class Noting(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.given = tf.keras.layers.Dense(3), None
+
+    def call(self, inputs, training):
+        self.given = training
+        return self.dense(inputs)
+
+
+def test_build_of_a_model_whose_call_asks_for_training():
+    model = Noting()
+    model.build((None, 2))
+    assert model.given is False
+    assert model.count_params() == 9
+
+
+def test_build_of_a_model_with_sizes_of_numpy():
+    for shape in ((None, np.prod((2, 3))), [np.int32(4), np.int64(6)]):
+        model = Noting()
+        model.build(shape)
+        assert model.dense.kernel.shape == (6, 3)
+
+
 def test_build_of_a_model_tells_what_is_wrong():
     with pytest.raises(ValueError, match="must be the shape of a batch, as a tuple, or a list or dict of"):
         Pair().build(3)
@@ -135,3 +159,10 @@ def test_build_of_a_model_tells_what_is_wrong():
 
     with pytest.raises(ValueError, match=r"Its own error\."):
         Failing().build((None, 2))
+
+    class Asking(tf.keras.Model):
+        def call(self, inputs, training, scale, *, shift, mask=None, **others):
+            return inputs * scale + shift
+
+    with pytest.raises(ValueError, match=r"required for its `call\(\)` method: scale, shift\."):
+        Asking().build((None, 2))

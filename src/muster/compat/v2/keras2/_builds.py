@@ -20,6 +20,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
+from numbers import Integral
 from typing import Any
 
 from muster._keras import keras
@@ -118,10 +119,31 @@ def _of_layers(original: Callable[..., None]) -> Callable[..., None]:
     def build(self: Any, input_shape: Any = None) -> None:
         if input_shape is not None and not self.built and _CALLED.get() is not self:
             inputs = keras.tree.map_shape_structure(keras.KerasTensor, _shapes(input_shape))
-            keras.src.backend.compute_output_spec(self.call, inputs)
+            keras.src.backend.compute_output_spec(self.call, inputs, **_needed(self.call))
         original(self, input_shape)
 
     return build
+
+
+def _needed(call: Callable[..., Any]) -> dict[str, Any]:
+    """Return what ``call`` needs beside its inputs: it may ask for ``training``, and for nothing else.
+
+    Raises:
+        ValueError: It asks for more.
+    """
+    others = [*inspect.signature(call).parameters.values()][1:]
+    needed = [
+        each.name
+        for each in others
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    if unknown := [name for name in needed if name != "training"]:
+        raise ValueError(
+            "Currently, you cannot build your model if it has positional or keyword arguments that are not "
+            f"inputs to the model, but are required for its `call()` method: {', '.join(unknown)}. Call it "
+            "on real data with all of them instead."
+        )
+    return dict.fromkeys(needed, False)
 
 
 def _shapes(shape: Any) -> Any:
@@ -133,8 +155,8 @@ def _shapes(shape: Any) -> Any:
             "Specified input shape is not one of the valid types: it must be the shape of a batch, as a "
             f"tuple, or a list or dict of shapes, got {shape!r}."
         )
-    if all(isinstance(size, int | None) for size in shape):
-        return tuple(shape)
+    if all(isinstance(size, Integral | None) for size in shape):  # also NumPy's, such as of a product
+        return tuple(None if size is None else int(size) for size in shape)
     return [_shapes(each) for each in shape]
 
 
