@@ -1,9 +1,11 @@
 """Configs of layers and models as in Keras 2: what is saved with classes that say little of themselves."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import muster.compat.tensorflow as tf
 
@@ -73,3 +75,39 @@ def test_operations_of_a_model_in_an_h5_file(tmp_path: Path) -> None:
     loaded = tf.keras.models.load_model(str(tmp_path / "model.h5"))
     arrays = list(np.random.default_rng(0).random((2, 4, 3), np.float32))
     np.testing.assert_array_equal(loaded.predict(arrays, verbose=0), model.predict(arrays, verbose=0))
+
+
+def _input_and_output() -> tuple[Any, Any]:
+    x = tf.keras.Input((3,))
+    return x, tf.keras.layers.Dense(2)(x)
+
+
+class _Fixed(tf.keras.Model):  # type: ignore[misc]  # likewise
+    def __init__(self) -> None:
+        super().__init__(*_input_and_output())
+
+
+class _OfInputs(tf.keras.Model):  # type: ignore[misc]  # likewise
+    def __init__(self, inputs: Any, outputs: Any, name: str | None = None) -> None:
+        super().__init__(inputs=inputs, outputs=outputs, name=name)
+        self.scale = 2
+
+
+@pytest.mark.parametrize("make", [_Fixed, lambda: _OfInputs(*_input_and_output())])
+def test_models_of_inputs_and_outputs_are_cloned(make: Callable[[], Any]) -> None:
+    model = make()
+    found = tf.keras.models.clone_model(model)
+    assert [each.shape for each in found.get_weights()] == [(3, 2), (2,)]
+    assert isinstance(found, _OfInputs) == isinstance(model, _OfInputs)  # else of no own class
+
+
+@pytest.mark.parametrize("file", ["model.keras", "model.h5"])
+@pytest.mark.parametrize("trainable", [True, False])
+def test_models_of_inputs_and_outputs_are_loaded(file: str, trainable: bool, tmp_path: Path) -> None:
+    model = _OfInputs(*_input_and_output(), name="scaled")
+    model.trainable = trainable
+    model.save(str(tmp_path / file))
+    found = tf.keras.models.load_model(str(tmp_path / file), custom_objects={"_OfInputs": _OfInputs})
+    assert (type(found), found.name, found.scale) == (_OfInputs, "scaled", 2)
+    assert len(found.trainable_weights) == (2 if trainable else 0)
+    np.testing.assert_array_equal(found.get_weights()[0], model.get_weights()[0])

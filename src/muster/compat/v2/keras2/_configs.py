@@ -1,9 +1,10 @@
 """Give the configs of layers and models the entries that Keras 2 gives them, and leave out Keras 3's.
 
 A class without a ``get_config`` of its own is made again with what its ``__init__`` takes: Keras 3 gives it
-``trainable`` and ``dtype``, too. A layer whose ``build`` takes more than a shape finds the shape under
-``input_shape``, beside what Keras 3 notes. An operation of a model, such as the ``Add`` of ``x + y``, is
-written into an h5 file with its module: Keras 3 takes it for a layer of the same name when it reads the file.
+``trainable`` and ``dtype``, too; and ``trainable`` to a model of inputs and outputs. A layer whose ``build``
+takes more than a shape finds the shape under ``input_shape``, beside what Keras 3 notes. An operation of a
+model, such as the ``Add`` of ``x + y``, is written into an h5 file with its module: Keras 3 takes it for a
+layer of the same name when it reads the file.
 
 Files of Keras 2 are read with layers in others, such as that of ``Bidirectional``, and with what the model
 was compiled with.
@@ -61,6 +62,25 @@ def _by_shapes(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], Non
         original(self, {_SHAPES: config[_SHAPES]} if config and _SHAPES in config else config)
 
     return build_from_config
+
+
+def _of_taken_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``functional_from_config``, which gives ``trainable`` to classes that do not take it, too."""
+
+    @functools.wraps(original)
+    def functional_from_config(cls: Any, config: Any, custom_objects: Any = None) -> Any:
+        takes = inspect.getfullargspec(cls.__init__)
+
+        def make(*, trainable: bool, **kwargs: Any) -> Any:
+            model = cls(**kwargs)
+            if not trainable:  # else it says nothing of the layers
+                model.trainable = False
+            return model
+
+        takes_it = takes.varkw is not None or "trainable" in (*takes.args, *takes.kwonlyargs)
+        return original(cls if takes_it else make, config, custom_objects)
+
+    return functional_from_config
 
 
 def _with_modules_of_operations(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -133,6 +153,8 @@ def patch() -> None:
         keras.layers.StackedRNNCells,
     ):
         kind.from_config = _of_named_layers(kind.from_config.__func__)
+    functional = keras.src.models.functional
+    functional.functional_from_config = _of_taken_arguments(functional.functional_from_config)
     layer = keras.layers.Layer
     layer.get_config = _of_what_init_takes(layer.get_config)
     layer.get_build_config = _with_shape(layer.get_build_config)

@@ -12,6 +12,7 @@ Source: keras/engine/compile_utils.py of Keras 2.15, ``MetricsContainer``; keras
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,6 +55,8 @@ def _naming(original: Callable[..., None]) -> Callable[..., None]:
         original(self, *args, **kwargs)
         self.output_names = _distinct(self.output_names)
 
+    # Keras compares it with those of subclasses, and does not follow wrappers.
+    __init__.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     return __init__
 
 

@@ -10,6 +10,7 @@ Source: keras/src/engine/base_layer.py of Keras 2.15, ``add_weight`` and ``_name
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -80,6 +81,8 @@ def _in_own_graph(original: Callable[..., None]) -> Callable[..., None]:
             for variable in self.variables:
                 rename(variable, variable.name.removeprefix(around))
 
+    # Keras compares it with those of subclasses, and does not follow wrappers.
+    init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     return init
 
 
