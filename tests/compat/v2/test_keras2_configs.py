@@ -1,9 +1,11 @@
 """Configs of layers and models as in Keras 2: what is saved with classes that say little of themselves."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -111,3 +113,22 @@ def test_models_of_inputs_and_outputs_are_loaded(file: str, trainable: bool, tmp
     assert (type(found), found.name, found.scale) == (_OfInputs, "scaled", 2)
     assert len(found.trainable_weights) == (2 if trainable else 0)
     np.testing.assert_array_equal(found.get_weights()[0], model.get_weights()[0])
+
+
+def test_the_decay_of_an_optimizer_of_keras_2_stays(tmp_path: Path) -> None:
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.save(str(tmp_path / "model.h5"), include_optimizer=True)
+    own = {"name": "SGD", "learning_rate": 0.1, "decay": 0.5, "momentum": 0.0, "nesterov": False}
+    of_keras_2 = {"is_legacy_optimizer": True, "jit_compile": False}
+    with h5py.File(tmp_path / "model.h5", "r+") as file:
+        config = json.loads(file.attrs["training_config"])
+        config["optimizer_config"] = {"class_name": "Custom>SGD", "config": {**own, **of_keras_2}}
+        file.attrs["training_config"] = json.dumps(config)
+        del file["optimizer_weights"]
+
+    optimizer = tf.keras.models.load_model(str(tmp_path / "model.h5")).optimizer
+    variable = tf.Variable(1.0)
+    for _ in range(3):
+        optimizer.apply_gradients([(tf.constant(1.0), variable)])
+    np.testing.assert_allclose(variable, 1 - 0.1 * (1 + 1 / 1.5 + 1 / 2), rtol=1e-6)

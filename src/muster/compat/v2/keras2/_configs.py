@@ -22,7 +22,7 @@ _SHAPES, _SHAPE = "shapes_dict", "input_shape"
 # Losses and metrics of a function, and the names of metrics that stand for one by the shape of labels.
 _OF_A_FUNCTION = ("LossFunctionWrapper", "MeanMetricWrapper")
 _CHOSEN_BY_SHAPE = ("accuracy", "acc", "crossentropy", "ce")
-_OF_KERAS_2_ALONE = ("fn", "is_legacy_optimizer", "jit_compile", "decay")
+_OF_KERAS_2_ALONE = ("fn", "is_legacy_optimizer")
 
 
 def _of_what_init_takes(original: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
