@@ -132,3 +132,31 @@ def test_the_decay_of_an_optimizer_of_keras_2_stays(tmp_path: Path) -> None:
     for _ in range(3):
         optimizer.apply_gradients([(tf.constant(1.0), variable)])
     np.testing.assert_allclose(variable, 1 - 0.1 * (1 + 1 / 1.5 + 1 / 2), rtol=1e-6)
+
+
+@tf.keras.utils.register_keras_serializable()
+class _OwnSGD(tf.keras.optimizers.SGD):  # type: ignore[misc]  # likewise
+    pass
+
+
+@tf.keras.utils.register_keras_serializable()
+class _OwnLoss(tf.keras.losses.Loss):  # type: ignore[misc]  # likewise
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        return tf.reduce_mean(tf.abs(y_true - y_pred), -1)
+
+
+@tf.keras.utils.register_keras_serializable()
+class _OwnMetric(tf.keras.metrics.Mean):  # type: ignore[misc]  # likewise
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        super().update_state(y_true - y_pred)
+
+
+def test_registered_classes_that_a_model_in_an_h5_file_was_compiled_with(tmp_path: Path) -> None:
+    x, y = np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)])
+    model.compile(_OwnSGD(0.1), _OwnLoss(), metrics=[_OwnMetric(name="own")])
+    expected = model.evaluate(x, y, verbose=0)
+    model.save(str(tmp_path / "model.h5"))
+    found = tf.keras.models.load_model(str(tmp_path / "model.h5"))
+    assert (type(found.optimizer), type(found.loss)) == (_OwnSGD, _OwnLoss)
+    np.testing.assert_array_equal(found.evaluate(x, y, verbose=0), expected)

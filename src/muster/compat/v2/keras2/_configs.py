@@ -118,22 +118,24 @@ def _of_keras_2(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap what makes the arguments of ``compile`` of their configs in a file."""
 
     @functools.wraps(original)
-    def compile_args(training_config: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        own = {name: _compiled(each) for name, each in training_config.items()}
-        return original(own, *args, **kwargs)
+    def compile_args(training_config: dict[str, Any], custom_objects: Any = None) -> Any:
+        own = {name: _compiled(each, custom_objects) for name, each in training_config.items()}
+        return original(own, custom_objects)
 
     return compile_args
 
 
-def _compiled(config: Any) -> Any:
+def _compiled(config: Any, custom_objects: Any) -> Any:
     """Return configs of losses, metrics and optimizers of Keras 2 as Keras 3 has them."""
     if isinstance(config, list | tuple):
-        return [_compiled(each) for each in config]
+        return [_compiled(each, custom_objects) for each in config]
     if not isinstance(config, dict) or "module" in config:
         return config
     if "class_name" not in config:
-        return {name: _compiled(each) for name, each in config.items()}
-    name, own = config["class_name"].removeprefix("Custom>"), config["config"]
+        return {name: _compiled(each, custom_objects) for name, each in config.items()}
+    name, own = config["class_name"], config["config"]
+    if keras.saving.get_registered_object(name, custom_objects) is None:  # registered ones may have it
+        name = name.removeprefix("Custom>")
     if name in _OF_A_FUNCTION:
         return own["name"] if own["name"] in _CHOSEN_BY_SHAPE else own["fn"]
     kept = {key: each for key, each in own.items() if key not in _OF_KERAS_2_ALONE}
