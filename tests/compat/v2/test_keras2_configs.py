@@ -160,3 +160,36 @@ def test_registered_classes_that_a_model_in_an_h5_file_was_compiled_with(tmp_pat
     found = tf.keras.models.load_model(str(tmp_path / "model.h5"))
     assert (type(found.optimizer), type(found.loss)) == (_OwnSGD, _OwnLoss)
     np.testing.assert_array_equal(found.evaluate(x, y, verbose=0), expected)
+
+
+class GRUCell(tf.keras.layers.Layer):  # type: ignore[misc]  # likewise
+    """A program's class, called as one of Keras is."""
+
+    state_size = output_size = 2
+
+    def call(self, x: Any, states: Any) -> tuple[Any, Any]:
+        return x, states
+
+
+@pytest.mark.parametrize("in_scope", [False, True])
+def test_layers_in_others_are_the_programs_where_it_says_so(in_scope: bool) -> None:
+    cell: dict[str, Any] = {"class_name": "GRUCell", "config": {}}
+    rnn = {"class_name": "RNN", "config": {"cell": cell}}
+    stacked = {
+        "class_name": "RNN",
+        "config": {"cell": {"class_name": "StackedRNNCells", "config": {"cells": [cell]}}},
+    }
+    own = {"GRUCell": GRUCell}
+    with tf.keras.utils.custom_object_scope(own if in_scope else {}):
+        given = {} if in_scope else {"custom_objects": own}
+        layers = [
+            tf.keras.layers.RNN.from_config({"cell": cell}, **given).cell,
+            tf.keras.layers.RNN.from_config(stacked["config"], **given).cell.cells[0],
+            tf.keras.layers.Bidirectional.from_config({"layer": rnn}, **given).backward_layer.cell,
+            tf.keras.layers.deserialize(
+                {"class_name": "TimeDistributed", "config": {"layer": cell}}, **given
+            ).layer,
+        ]
+    assert [type(each) for each in layers] == [GRUCell] * 4
+    keras_cell = {"class_name": "GRUCell", "config": {"units": 2}}
+    assert isinstance(tf.keras.layers.RNN.from_config({"cell": keras_cell}).cell, tf.keras.layers.GRUCell)

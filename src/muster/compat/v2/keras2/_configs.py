@@ -99,17 +99,19 @@ def _of_named_layers(original: Callable[..., Any]) -> Any:
     """Wrap ``from_config`` of a layer with others in it, of which Keras 2 says no modules."""
 
     @functools.wraps(original)
-    def from_config(cls: type, config: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        return original(cls, {name: _with_module(each) for name, each in config.items()}, *args, **kwargs)
+    def from_config(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        named = {name: _with_module(each, custom_objects) for name, each in config.items()}
+        return original(cls, named, custom_objects)
 
     return classmethod(from_config)
 
 
-def _with_module(config: Any) -> Any:
+def _with_module(config: Any, custom_objects: Any) -> Any:
     if isinstance(config, list):
-        return [_with_module(each) for each in config]
-    is_named = isinstance(config, dict) and "module" not in config
-    if is_named and hasattr(keras.layers, config.get("class_name", "")):
+        return [_with_module(each, custom_objects) for each in config]
+    name = config.get("class_name", "") if isinstance(config, dict) and "module" not in config else ""
+    # A program's class may be called as one of Keras is.
+    if hasattr(keras.layers, name) and keras.saving.get_registered_object(name, custom_objects) is None:
         return {"module": "keras.layers", "registered_name": None, **config}
     return config
 
