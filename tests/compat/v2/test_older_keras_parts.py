@@ -101,6 +101,11 @@ def test_recurrent_layers_of_tensorflow_1():
         assert older(3).get_config()["recurrent_activation"] == "hard_sigmoid", name
         assert older.from_config(older(3).get_config()).get_config()["recurrent_activation"] == "hard_sigmoid"
         assert older(3, "relu", "sigmoid").get_config()["activation"] == "relu", name
+        config = older(3, "relu", "sigmoid", False, "ones", "zeros").get_config()
+        assert [config[each] for each in ("recurrent_activation", "use_bias")] == ["sigmoid", False], name
+        initializers = [config[f"{each}_initializer"]["class_name"] for each in ("kernel", "recurrent")]
+        assert initializers == ["Ones", "Zeros"], name
+        assert older(3, "relu").get_config()["recurrent_activation"] == "hard_sigmoid", name
     assert keras.Sequential([layers.GRU(4, input_shape=(None, 3))]).count_params() == 96
     cell = layers.LSTM(1, kernel_initializer="ones", recurrent_initializer="zeros", unit_forget_bias=False)
     # Of 2: the gates are 0.2 * 2 + 0.5, the new value is tanh(2).

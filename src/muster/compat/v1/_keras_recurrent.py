@@ -15,9 +15,10 @@ class _HardSigmoids:
     """Layers and cells whose gates are a ``hard_sigmoid`` by default."""
 
     def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
-        # Two or three arguments after the units are sometimes given by position.
-        given = dict(zip((*_ACTIVATIONS, "use_bias"), args, strict=False))
-        super().__init__(units, **{**_ACTIVATIONS, **given, **kwargs})  # type: ignore[call-arg]
+        # Those after the units may be given by position, the activations first.
+        for name in [*_ACTIVATIONS][len(args) :]:
+            kwargs.setdefault(name, _ACTIVATIONS[name])
+        super().__init__(units, *args, **kwargs)  # type: ignore[call-arg]
 
 
 class _ResetBefore(_HardSigmoids):
