@@ -305,6 +305,21 @@ def test_what_is_computed_before_a_tape_opens_is_constant():
     np.testing.assert_allclose(out["late"], X)
 
 
+def test_a_gradient_through_what_was_computed_before_a_later_tape_opened():
+    def step(x):
+        w = variable()
+        with GradientTape() as early:
+            before = 3 * w
+            with GradientTape() as late:
+                first = early.gradient(jnp.sum(before + w**3 * x), w)
+                total = jnp.sum(first * w + before * w)  # of which `before` is constant
+        return {"first": first, "second": late.gradient(total, w)}
+
+    out = outputs_of(step, X)
+    np.testing.assert_allclose(out["first"], 3 + 3 * X**2 * X, rtol=1e-6)
+    np.testing.assert_allclose(out["second"], 3 + 9 * X**2 * X + 3 * X, rtol=1e-6)
+
+
 def test_a_tape_around_loops_and_branches_and_one_that_begins_anew():
     def step(x):
         w = variable()

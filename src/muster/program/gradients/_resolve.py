@@ -109,15 +109,16 @@ def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equati
             continue
         before = eqns[:i]
         past = history[: history.index(marker)]
+        recorded = past
         if opening := _opening(marker, past):  # what is computed before is constant
             known = {id(eqn) for eqn in past[:opening]}
             values.compute([eqn for eqn in before if id(eqn) in known])
-            before, past = [eqn for eqn in before if id(eqn) not in known], past[opening:]
+            before, recorded = [eqn for eqn in before if id(eqn) not in known], past[opening:]
+        path = _path(marker, recorded)
         if marker.params["cut"]:
             values.compute(before)
-            grads = _cut_gradients(marker, values, past)
+            grads = _cut_gradients(path, marker, values, past)
         else:
-            path = _path(marker, past)
             later = dependents(before, _ends(marker)[1])[0]
             values.compute(without(before, later))
             grads = _gradients_along(path, marker, values, past)
@@ -141,7 +142,8 @@ def _gradients_along(
 
     def forward(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
         start = dict(zip(sources, arrays, strict=True))
-        inner = Values(values | {s: value for s, value in start.items() if s not in inner_sources})
+        given = {s: value for s, value in start.items() if s not in inner_sources}
+        inner = _values_around(path, values, given)
         begun = 0
         for end, eqn in enumerate(path, 1):
             shifted = inner_sources.intersection(eqn.outvars)
@@ -153,30 +155,38 @@ def _gradients_along(
 
     arrays = [jnp.zeros_like(type_of(s)) if s in inner_sources else values.read([s])[0] for s in sources]
     (_, results), grads = jax.value_and_grad(forward, has_aux=True)(arrays)
-    values.update(zip(made, results, strict=True))
+    # What is there stays: it may be constant for a tape around, or shifted.
+    values.update({v: result for v, result in zip(made, results, strict=True) if v not in values})
     return list(grads)
 
 
-def _cut_gradients(marker: Equation, values: Values, history: Sequence[Equation]) -> list[jax.Array]:
+def _values_around(path: Sequence[Equation], values: Values, given: dict[Any, jax.Array]) -> Values:
+    """Return values without what the equations of a path are about to compute, and with others."""
+    made = set(outputs_of(path))
+    return Values({v: value for v, value in values.items() if v not in made} | given)
+
+
+def _cut_gradients(
+    path: Sequence[Equation], marker: Equation, values: Values, history: Sequence[Equation]
+) -> list[jax.Array]:
     """Differentiate with respect to several versions of a variable, taking none as computed from another.
 
     Everything before the marker has been computed; the path is computed again, and XLA merges the copies.
     """
     target, sources = _ends(marker)
-    path = _path(marker, history)
 
     def forward(arrays: list[jax.Array]) -> jax.Array:
-        inner = Values(values | dict(zip(sources, arrays, strict=True)))
+        inner = _values_around(path, values, dict(zip(sources, arrays, strict=True)))
         _evaluate(path, inner, history)
         return inner[target]
 
     return list(jax.grad(forward)(values.read(sources)))
 
 
-def _path(marker: Equation, history: Sequence[Equation]) -> list[Equation]:
-    """Return the equations through which a marker's target depends on any of its sources, in order."""
+def _path(marker: Equation, recorded: Sequence[Equation]) -> list[Equation]:
+    """Return the recorded equations, in order, through which a marker's target depends on its sources."""
     target, sources = _ends(marker)
-    needed, _ = needed_equations(history, [target], sources if marker.params["cut"] else ())
+    needed, _ = needed_equations(recorded, [target], sources if marker.params["cut"] else ())
     path = dependents(needed, sources)[0]
     if not path and target not in sources:
         aval = type_of(target)
@@ -198,7 +208,8 @@ def _opening(marker: Equation, past: Sequence[Equation]) -> int:
     """Return where among the equations before a marker its tape was opened; 0 for a place outside of them."""
     if not marker.params["opened"]:
         return 0
-    return next((i for i, eqn in enumerate(past) if marker.invars[-1] in eqn.outvars), 0)
+    mark = marker.invars[-1]
+    return next((i for i, eqn in enumerate(past) if mark in eqn.outvars), 0)
 
 
 def _with_resolved_bodies(eqn: Equation) -> Equation:
