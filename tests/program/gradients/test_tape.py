@@ -1,5 +1,6 @@
 """``GradientTape`` in eager code."""
 
+import contextlib
 import gc
 import logging
 import threading
@@ -13,7 +14,7 @@ import pytest
 import muster
 from muster import GradientTape, keras
 from muster._errors import GradientError
-from muster.program.gradients import _tape
+from muster.program.gradients import _tape, is_tracing
 from muster.program.gradients._tape_trace import is_tape_open
 
 X = np.random.default_rng(0).random((8, 3), np.float32)
@@ -249,6 +250,113 @@ def test_recording_stops_and_starts_over():
     assert tape.gradient(y, x) == 2
     with pytest.raises(ValueError, match="not open"), tape.stop_recording():
         pass
+
+
+def _target_of_a_second_network(v, x):
+    with GradientTape() as tape:
+        y = v * x
+        with tape.stop_recording():
+            target = jnp.sum(y * y) + jnp.max(v * 2)
+        loss = jnp.sum((y - target) ** 2)
+    return tape.gradient(loss, v)
+
+
+def _what_an_outer_tape_records(v, x):
+    with GradientTape(persistent=True) as outer:
+        with GradientTape() as inner:
+            y = v * x
+            with inner.stop_recording():
+                factor = y**2
+            z = y * factor
+        first = inner.gradient(z, v)
+        with outer.stop_recording():
+            fixed = first * y
+        last = first * fixed
+    return first, [outer.gradient(target, v) for target in (first, last, factor)]
+
+
+def _what_an_inner_tape_records(v, x):
+    with GradientTape() as outer:
+        with GradientTape() as inner:
+            y = v * x
+            with outer.stop_recording():
+                shift = v**3
+            z = y**2 + shift
+        first = inner.gradient(z, v)
+        last = first * shift
+    return first, outer.gradient(last, v)
+
+
+def _gradients_asked_meanwhile(v, x):
+    with GradientTape(persistent=True) as tape:
+        y = (v * x) ** 2
+        with tape.stop_recording():
+            first = tape.gradient(y, v)
+            norm = jnp.sum(first**2)
+            again = tape.gradient(y, v, output_gradients=y)
+        loss = jnp.sum(y * norm)
+    return first, again, tape.gradient(loss, v)
+
+
+def _a_variable_that_changes(v, x):
+    with GradientTape() as tape:
+        y = v * x
+        with tape.stop_recording():
+            v.assign(v * 2)
+            factor = jnp.sum(v * y)
+        loss = jnp.sum(v * y * factor)
+    return tape.gradient(loss, v)
+
+
+def _parts_of_loops(v, x):
+    def body(_, value):
+        with tape.stop_recording():
+            value = value + 1
+        return value
+
+    with GradientTape() as tape:
+        y = jax.lax.fori_loop(0, 2, body, v * x) if is_tracing() else v * x + 2
+        with tape.stop_recording():
+            y = jax.lax.fori_loop(0, 3, lambda _, value: value * 2, y) * v
+        z = y * v
+    return tape.gradient(z, v)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        _target_of_a_second_network,
+        _what_an_outer_tape_records,
+        _what_an_inner_tape_records,
+        _gradients_asked_meanwhile,
+        _a_variable_that_changes,
+        _parts_of_loops,
+    ],
+)
+def test_recording_stops_in_steps_as_in_eager_code(step):
+    x = np.array([1.0, 3.0], np.float32)
+    found = [
+        run(keras.Variable([2.0, 0.5]), x)
+        for run in (step, lambda v, x: muster.function(lambda: step(v, x))())
+    ]
+    close(*found)
+
+
+def test_what_is_computed_while_recording_is_stopped_is_no_target_in_a_step():
+    v = keras.Variable(2.0)
+
+    @muster.function
+    def step(twice):
+        with GradientTape() as tape, tape.stop_recording():
+            y = v * v
+            with tape.stop_recording() if twice else contextlib.nullcontext():
+                pass
+        return tape.gradient(y, v)
+
+    with pytest.raises(GradientError, match="does not depend"):
+        step(False)
+    with pytest.raises(ValueError, match="stopped recording already"):
+        step(True)
 
 
 def test_a_tape_is_used_once_unless_it_is_persistent():

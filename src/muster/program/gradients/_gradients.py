@@ -23,7 +23,12 @@ from muster.program.gradients._resolve import gradient_p
 from muster.program.variables._variable_scope import active_scope, current_scope
 
 
-def gradients(target: Any, sources: Sequence[Any], since: jax.Array | int | None = None) -> list[jax.Array]:
+def gradients(
+    target: Any,
+    sources: Sequence[Any],
+    since: jax.Array | int | None = None,
+    stopped: Sequence[tuple[jax.Array, jax.Array]] = (),
+) -> list[jax.Array]:
     """Compute the gradients of the sum of a target's elements.
 
     Args:
@@ -31,6 +36,8 @@ def gradients(target: Any, sources: Sequence[Any], since: jax.Array | int | None
         sources: Variables or arrays of floating-point dtypes; arrays per replica.
         since: What `opening` returned where a tape was opened: what had been computed before is taken as
             constant. None for nothing.
+        stopped: What `place` returned where a tape stopped recording and where it went on: what was computed
+            between two of them is taken as constant.
 
     Returns:
         One array per source, of its shape and dtype; zeros where the target does not depend on it.
@@ -58,16 +65,23 @@ def gradients(target: Any, sources: Sequence[Any], since: jax.Array | int | None
     else:
         cut = any(len(each) > 1 for each in versions)
         marks = [] if since is None else [since]
-        grads = gradient_p.bind(total, *values, *marks, cut=cut, where=_line_of_user(), opened=len(marks))
+        ends = [end for pair in stopped for end in pair]
+        counts = {"opened": len(marks), "stopped": len(ends)}
+        grads = gradient_p.bind(total, *values, *marks, *ends, cut=cut, where=_line_of_user(), **counts)
     parts = iter(grads)
     return [functools.reduce(operator.add, itertools.islice(parts, len(each))) for each in versions]
 
 
 def opening() -> jax.Array | int:
-    """Mark a place in the trace of a step, for `gradients`; number it in a run on numbers."""
+    """Mark the place where a tape is opened, for `gradients`; in a run on numbers, number the tape."""
     scope = current_scope()
     if scope is not None and scope.eager is not None:
         return scope.eager.opened(scope.state_mapping)
+    return place()
+
+
+def place() -> jax.Array:
+    """Mark a place in the trace of a step, for `gradients`."""
     return jax.lax.iota(jnp.int32, 1)  # an equation of its own, of which XLA makes nothing
 
 
@@ -86,10 +100,15 @@ def _require_float(value: jax.Array, role: str) -> None:
         )
 
 
-def nested_gradients(target: Any, sources: Any, since: jax.Array | int | None = None) -> Any:
-    """Return the gradients with respect to a nested structure of sources, in that structure."""
+def nested_gradients(
+    target: Any,
+    sources: Any,
+    since: jax.Array | int | None = None,
+    stopped: Sequence[tuple[jax.Array, jax.Array]] = (),
+) -> Any:
+    """Do as `gradients` for a nested structure of sources; return the gradients in that structure."""
     leaves, structure = jax.tree.flatten(sources, is_leaf=lambda x: isinstance(x, keras.Variable))
-    return jax.tree.unflatten(structure, gradients(target, leaves, since))
+    return jax.tree.unflatten(structure, gradients(target, leaves, since, stopped))
 
 
 def value_and_grad(

@@ -15,6 +15,7 @@ from muster.program.passes._jaxprs import (
     body_contains,
     contains,
     dependents,
+    inputs_of,
     needed_equations,
     outputs_of,
     type_of,
@@ -25,7 +26,9 @@ from muster.program.variables._variable_scope import current_scope
 
 gradient_p = jex.Primitive("muster_gradient")
 gradient_p.multiple_results = True
-gradient_p.def_abstract_eval(lambda target, *sources, opened, **_: list(sources[: len(sources) - opened]))
+gradient_p.def_abstract_eval(
+    lambda target, *rest, opened, stopped, **_: list(rest[: len(rest) - opened - stopped])
+)
 
 
 class BatchedGradientError(GradientError):
@@ -109,20 +112,25 @@ def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equati
             continue
         before = eqns[:i]
         past = history[: history.index(marker)]
+        stopped = _stopped(marker, past)
         recorded = past
         if opening := _opening(marker, past):  # what is computed before is constant
             known = {id(eqn) for eqn in past[:opening]}
             values.compute([eqn for eqn in before if id(eqn) in known])
             before, recorded = [eqn for eqn in before if id(eqn) not in known], past[opening:]
-        path = _path(marker, recorded)
+        path = _path(marker, without(recorded, stopped))
         if marker.params["cut"]:
             values.compute(before)
             grads = _cut_gradients(path, marker, values, past)
         else:
             later = dependents(before, _ends(marker)[1])[0]
             values.compute(without(before, later))
+            # Constants of the path: computed here, they have derivatives for a tape around.
+            made = set(outputs_of(stopped)).intersection(inputs_of(path))
+            constants = needed_equations(later, made)[0]
+            values.compute(constants)
             grads = _gradients_along(path, marker, values, past)
-            values.compute(without(later, path))
+            values.compute(without(later, [*path, *constants]))
         values.update(zip(marker.outvars, grads, strict=True))
         return _evaluate(eqns[i + 1 :], values, history)
     return values.compute(eqns)
@@ -201,15 +209,26 @@ def _path(marker: Equation, recorded: Sequence[Equation]) -> list[Equation]:
 def _ends(marker: Equation) -> tuple[Any, list[Any]]:
     """Return a marker's target and sources."""
     target, *rest = marker.invars
-    return target, rest[: len(rest) - marker.params["opened"]]
+    return target, rest[: len(rest) - marker.params["opened"] - marker.params["stopped"]]
 
 
 def _opening(marker: Equation, past: Sequence[Equation]) -> int:
     """Return where among the equations before a marker its tape was opened; 0 for a place outside of them."""
     if not marker.params["opened"]:
         return 0
-    mark = marker.invars[-1]
+    mark = marker.invars[-1 - marker.params["stopped"]]
     return next((i for i, eqn in enumerate(past) if mark in eqn.outvars), 0)
+
+
+def _stopped(marker: Equation, past: Sequence[Equation]) -> list[Equation]:
+    """Return the equations before a marker that its tape did not record, as it was stopped."""
+    if not marker.params["stopped"]:
+        return []
+    places: dict[Any, int] = {v: i for i, eqn in enumerate(past) for v in eqn.outvars}
+    marks = marker.invars[len(marker.invars) - marker.params["stopped"] :]
+    parts = zip(marks[::2], marks[1::2], strict=True)
+    # In the body of a loop, those outside of it are not found.
+    return [eqn for start, end in parts if start in places for eqn in past[places[start] : places[end]]]
 
 
 def _with_resolved_bodies(eqn: Equation) -> Equation:

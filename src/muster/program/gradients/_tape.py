@@ -18,6 +18,7 @@ from muster._errors import GradientError, TraceError
 from muster._keras import keras
 from muster.program.gradients import _tape_variables
 from muster.program.gradients._gradients import nested_gradients, opening
+from muster.program.gradients._stopped import StoppedParts
 from muster.program.gradients._tape_record import Pullback, TapeRecord
 from muster.program.gradients._tape_trace import TapeTrace, hide_from, show_to
 from muster.program.variables._variable_scope import VariableScope, current_scope
@@ -37,7 +38,8 @@ class GradientTape:
 
     In code that muster traces (a model_fn, a ``function``, a ``train_step``) there is nothing to note and
     nothing to watch: what is computed in the block has gradients with respect to any variable or array of the
-    step. They are zeros for a source on which the target does not depend.
+    step, but for what `stop_recording` leaves out. They are zeros for a source on which the target does not
+    depend.
 
     Args:
         persistent: Whether gradients may be asked for more than once.
@@ -56,6 +58,7 @@ class GradientTape:
         self._scope: VariableScope | None = None  # of the step
         self._read: dict[int, Any] = {}  # the variables that the step has read in the block
         self._opened: Any = None  # where it was opened in the step
+        self._stopped = StoppedParts()  # of the step
 
     def __enter__(self) -> "GradientTape":
         self._scope = current_scope()
@@ -128,7 +131,9 @@ class GradientTape:
         """
         if self._record is None:
             self._use()
-            return nested_gradients(_weighted(target, output_gradients), sources, self._opened)
+            with self._stopped.interrupted():
+                weighted = _weighted(target, output_gradients)
+                return nested_gradients(weighted, sources, self._opened, self._stopped.ends())
         record = self._use_record()
         leaves, structure = _flattened(sources)
         pairs = [pair for pair in _targets(target, output_gradients, record) if _has_gradients(pair[0])]
@@ -235,13 +240,17 @@ class GradientTape:
 
     @contextlib.contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Note nothing meanwhile, in eager code.
+        """Note nothing meanwhile: what is computed passes no gradient on.
+
+        This does nothing in the body of a loop or branch of a step, if the tape is open around it, and in
+        steps that ``run_functions_eagerly`` or ``run_eagerly`` runs uncompiled.
 
         Raises:
-            ValueError: The tape is not open.
+            ValueError: The tape is not open, or has stopped already.
         """
         if self._record is None:
-            yield
+            with self._stopped_in_step():
+                yield
             return
         if self._trace is None:
             raise ValueError(
@@ -253,12 +262,26 @@ class GradientTape:
         finally:
             self._begin(self._record)
 
+    @contextlib.contextmanager
+    def _stopped_in_step(self) -> Iterator[None]:
+        if self._scope is None or self._scope.eager is not None:
+            yield
+            return
+        if self._stopped.is_inside:
+            raise ValueError("The tape has stopped recording already, in the `with` block around.")
+        self._stopped.begin()
+        try:
+            yield
+        finally:
+            self._stopped.end()
+
     def reset(self) -> None:
         """Forget what has been noted and watched so far."""
         if self._record is not None:
             self._record.forget()
         self._used, self._watched = False, ()
         self._read.clear()
+        self._stopped.forget()
         if self._scope is not None:
             self._opened = opening()
 

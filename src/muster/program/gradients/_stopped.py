@@ -1,0 +1,55 @@
+"""The parts of a step in which a tape records nothing."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+from jax.extend import core as jex
+
+from muster.program.gradients._gradients import place
+
+
+class StoppedParts:
+    """The parts of a step in which a tape records nothing, each between two places in the trace."""
+
+    def __init__(self) -> None:
+        # Each with the trace that it is in: outside of it, as after the body of a loop, it is no operand.
+        self._parts: list[tuple[Any, jax.Array, jax.Array]] = []
+        self._begun: tuple[Any, jax.Array] | None = None
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether such a part has begun and has not ended."""
+        return self._begun is not None
+
+    def begin(self) -> None:
+        """Begin a part here."""
+        self._begun = jex.get_opaque_trace_state(), place()
+
+    def end(self) -> None:
+        """End the part that was begun."""
+        if self._begun is not None:
+            trace, start = self._begun
+            self._begun = None
+            if trace == jex.get_opaque_trace_state():
+                self._parts.append((trace, start, place()))
+
+    @contextlib.contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Let no part include what is computed meanwhile: what a tape asked within one computes itself."""
+        if self._begun is None or self._begun[0] != jex.get_opaque_trace_state():
+            yield
+            return
+        self.end()
+        yield
+        self.begin()
+
+    def ends(self) -> list[tuple[jax.Array, jax.Array]]:
+        """Return where the parts of the trace of now begin and end."""
+        trace = jex.get_opaque_trace_state()
+        return [(start, end) for each, start, end in self._parts if each == trace]
+
+    def forget(self) -> None:
+        """Forget the parts that have ended."""
+        self._parts.clear()
