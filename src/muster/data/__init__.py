@@ -76,6 +76,7 @@ from muster.data.files._tfrecord import TFRecordWriter as TFRecordWriter
 from muster.data.pipeline._map import FunctionArguments as FunctionArguments
 from muster.data.pipeline._map import in_dataset_function as in_dataset_function
 from muster.data.pipeline._map import spread as spread
+from muster.data.pipeline._names_now import with_names_of_calls as with_names_of_calls
 from muster.data.pipeline._prefetch import AUTOTUNE as AUTOTUNE
 from muster.data.pipeline._ragged_tensor import RaggedTensor as RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor as SparseTensor

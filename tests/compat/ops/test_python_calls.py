@@ -70,6 +70,28 @@ def test_layers_and_steps_call_python() -> None:
     np.testing.assert_allclose(bias, [-0.1 * (4 * X).mean()], rtol=1e-6)
 
 
+def test_python_in_functions_of_datasets_reads_names_when_it_runs() -> None:
+    namespace: dict[str, Any] = {"tf": tf, "scale": 1.0}
+    of_module = eval("lambda x: tf.py_function(lambda t: t.numpy() * scale, [x], tf.float32)", namespace)
+
+    def of_function() -> list[list[float]]:
+        def shifted(x: Any) -> Any:
+            return tf.numpy_function(lambda t: t + np.float32(offset), [x * kept], tf.float32)
+
+        kept, offset = 1.0, 0.0
+        shifting = data.map(shifted)
+        kept, offset = 5.0, 10.0
+        found = [[float(x) for x in shifting]]
+        offset = 20.0
+        return [*found, [float(x) for x in shifting]]
+
+    data = tf.data.Dataset.from_tensor_slices(np.array([1.0, 2.0], np.float32))
+    scaled = data.map(of_module)
+    namespace["scale"] = 3.0
+    assert [float(x) for x in scaled] == [3, 6]
+    assert of_function() == [[11, 12], [21, 22]]
+
+
 def test_losses_of_python_have_no_gradient() -> None:
     def loss(y_true: Any, y_pred: Any) -> Any:
         return tf.py_function(

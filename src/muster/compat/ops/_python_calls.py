@@ -13,7 +13,7 @@ from jax.experimental import io_callback
 from muster.compat.ops._arrays import as_array
 from muster.compat.ops._eager_values import as_host_tensor, host_value, shown_result
 from muster.compat.ops._needs_values import NeedsValuesError, runs_uncompiled_instead
-from muster.data import Placeholder, compute_on_host, in_dataset_function
+from muster.data import Placeholder, compute_on_host, in_dataset_function, with_names_of_calls
 from muster.program.gradients import is_tracing
 
 _Call = Callable[..., Any]
@@ -69,6 +69,7 @@ def py_function(
 
 def _called(func: _Call, given: _Call, inp: Sequence[Any], Tout: Any, is_differentiable: bool = False) -> Any:
     """Call a function of Python with what ``given`` makes of each value: now, or whenever a step runs."""
+    func = with_names_of_calls(func)
     if not is_tracing() and not any(isinstance(value, jax.core.Tracer) for value in inp):
         return _results(func(*map(given, inp)), Tout)
     if runs_uncompiled_instead() or in_dataset_function():

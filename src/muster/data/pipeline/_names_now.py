@@ -1,7 +1,8 @@
 """A user's function with the values that its names have now, as TensorFlow takes them.
 
 TensorFlow traces the function of `Dataset.map` when `map` is called, so that ``lambda x: (x, i)`` in a loop
-over ``i`` keeps each ``i``. Here it is called later, when Python would find the last one.
+over ``i`` keeps each ``i``. Here it is called later, when Python would find the last one. What it gives to
+``tf.py_function`` is Python in TensorFlow, too, and reads its names whenever it runs.
 
 Source: tensorflow/python/data/ops/structured_function.py, ``StructuredFunctionWrapper``.
 """
@@ -43,19 +44,34 @@ def with_names_now(function: Callable[..., Any]) -> Callable[..., Any]:
     codes = list(_codes(function.__code__))
     stored = {each.argval for code in codes for each in dis.get_instructions(code) if each.opname in _STORES}
     names = {name for code in codes for name in code.co_names}
+    free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    cells = [(cell, cell if name in stored else _copied(cell)) for name, cell in free]
     namespace: dict[str, Any] = function.__globals__
     if not stored & names:
-        namespace = _Names(namespace, names)
-    now = types.FunctionType(
-        function.__code__,
-        namespace,
-        function.__name__,
-        function.__defaults__,
-        tuple(
-            cell if name in stored else _copied(cell)
-            for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        ),
-    )
+        namespace = _Names(namespace, names, cells)
+    return _with_names(function, namespace, tuple(copy for _, copy in cells))
+
+
+def with_names_of_calls(function: Any) -> Any:
+    """Return a function that finds at every call what its names outside of it stand for then.
+
+    Args:
+        function: Anything; it is returned as it is, unless it was made in a function of `with_names_now`.
+    """
+    if type(function) is functools.partial:
+        return functools.partial(with_names_of_calls(function.func), *function.args, **function.keywords)
+    namespace = getattr(function, "__globals__", None)
+    if not isinstance(function, types.FunctionType) or not isinstance(namespace, _Names):
+        return function
+    cells = tuple(namespace.cells.get(id(cell), cell) for cell in function.__closure__ or ())
+    return _with_names(function, namespace.module, cells)
+
+
+def _with_names(
+    function: types.FunctionType, namespace: dict[str, Any], cells: tuple[types.CellType, ...]
+) -> types.FunctionType:
+    """Return a function with other names outside of it."""
+    now = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, cells)
     for attribute in ("__kwdefaults__", "__module__", "__qualname__", "__doc__", "__annotations__"):
         setattr(now, attribute, getattr(function, attribute))
     now.__dict__.update(function.__dict__)
@@ -63,18 +79,32 @@ def with_names_now(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Names(dict[str, Any]):
-    """The values that some of a module's names have now; other names have those of the module."""
+    """The values that some of a module's names have now; other names have those of the module.
 
-    def __init__(self, module: dict[str, Any], names: set[str]) -> None:
+    Args:
+        module: The names of the module.
+        names: Those to keep.
+        cells: The copies of the cells around the function of these names.
+
+    Attributes:
+        module: The names of the module.
+        cells: The cells around the function, by the ids of their copies.
+    """
+
+    def __init__(
+        self, module: dict[str, Any], names: set[str], cells: list[tuple[types.CellType, types.CellType]]
+    ) -> None:
         kept = [name for name in module if name in names or name.startswith("__")]
         super().__init__((name, module[name]) for name in kept)
-        self._module = module
+        self.module = module
+        self.cells = {id(copy): cell for cell, copy in cells}
+        self._copies = [copy for _, copy in cells]  # so that no other cell gets their ids
 
     def __missing__(self, name: str) -> Any:
-        return self._module[name]
+        return self.module[name]
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self._module
+        return super().__contains__(name) or name in self.module
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
