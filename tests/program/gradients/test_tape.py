@@ -294,7 +294,7 @@ def _gradients_asked_meanwhile(v, x):
             first = tape.gradient(y, v)
             norm = jnp.sum(first**2)
             again = tape.gradient(y, v, output_gradients=y)
-        loss = jnp.sum(y * norm)
+        loss = jnp.sum(y * norm * first)
     return first, again, tape.gradient(loss, v)
 
 

@@ -28,6 +28,7 @@ def gradients(
     sources: Sequence[Any],
     since: jax.Array | int | None = None,
     stopped: Sequence[tuple[jax.Array, jax.Array]] = (),
+    inside: bool = False,
 ) -> list[jax.Array]:
     """Compute the gradients of the sum of a target's elements.
 
@@ -38,6 +39,8 @@ def gradients(
             constant. None for nothing.
         stopped: What `place` returned where a tape stopped recording and where it went on: what was computed
             between two of them is taken as constant.
+        inside: Whether the last of those parts goes on: these gradients are constant for later ones of the
+            tape.
 
     Returns:
         One array per source, of its shape and dtype; zeros where the target does not depend on it.
@@ -66,8 +69,8 @@ def gradients(
         cut = any(len(each) > 1 for each in versions)
         marks = [] if since is None else [since]
         ends = [end for pair in stopped for end in pair]
-        counts = {"opened": len(marks), "stopped": len(ends)}
-        grads = gradient_p.bind(total, *values, *marks, *ends, cut=cut, where=_line_of_user(), **counts)
+        params = {"opened": len(marks), "stopped": len(ends), "inside": inside}
+        grads = gradient_p.bind(total, *values, *marks, *ends, cut=cut, where=_line_of_user(), **params)
     parts = iter(grads)
     return [functools.reduce(operator.add, itertools.islice(parts, len(each))) for each in versions]
 
@@ -105,10 +108,11 @@ def nested_gradients(
     sources: Any,
     since: jax.Array | int | None = None,
     stopped: Sequence[tuple[jax.Array, jax.Array]] = (),
+    inside: bool = False,
 ) -> Any:
     """Do as `gradients` for a nested structure of sources; return the gradients in that structure."""
     leaves, structure = jax.tree.flatten(sources, is_leaf=lambda x: isinstance(x, keras.Variable))
-    return jax.tree.unflatten(structure, gradients(target, leaves, since, stopped))
+    return jax.tree.unflatten(structure, gradients(target, leaves, since, stopped, inside))
 
 
 def value_and_grad(

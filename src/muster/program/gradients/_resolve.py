@@ -228,7 +228,9 @@ def _stopped(marker: Equation, past: Sequence[Equation]) -> list[Equation]:
     marks = marker.invars[len(marker.invars) - marker.params["stopped"] :]
     parts = zip(marks[::2], marks[1::2], strict=True)
     # In the body of a loop, those outside of it are not found.
-    return [eqn for start, end in parts if start in places for eqn in past[places[start] : places[end]]]
+    found = [eqn for start, end in parts if start in places for eqn in past[places[start] : places[end]]]
+    asked = [eqn for eqn in past if eqn.primitive is gradient_p and eqn.params["inside"]]
+    return found + [eqn for eqn in asked if eqn.invars[-1] in marks]
 
 
 def _with_resolved_bodies(eqn: Equation) -> Equation:

@@ -36,13 +36,17 @@ class StoppedParts:
                 self._parts.append((trace, start, place()))
 
     @contextlib.contextmanager
-    def interrupted(self) -> Iterator[None]:
-        """Let no part include what is computed meanwhile: what a tape asked within one computes itself."""
+    def interrupted(self) -> Iterator[bool]:
+        """Let no part include what is computed meanwhile, as the sums that gradients are of.
+
+        Returns:
+            A context; it gives whether a part is interrupted.
+        """
         if self._begun is None or self._begun[0] != jex.get_opaque_trace_state():
-            yield
+            yield False
             return
         self.end()
-        yield
+        yield True
         self.begin()
 
     def ends(self) -> list[tuple[jax.Array, jax.Array]]:

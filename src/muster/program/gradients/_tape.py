@@ -131,9 +131,9 @@ class GradientTape:
         """
         if self._record is None:
             self._use()
-            with self._stopped.interrupted():
+            with self._stopped.interrupted() as inside:
                 weighted = _weighted(target, output_gradients)
-                return nested_gradients(weighted, sources, self._opened, self._stopped.ends())
+                return nested_gradients(weighted, sources, self._opened, self._stopped.ends(), inside)
         record = self._use_record()
         leaves, structure = _flattened(sources)
         pairs = [pair for pair in _targets(target, output_gradients, record) if _has_gradients(pair[0])]
