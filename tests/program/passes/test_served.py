@@ -165,3 +165,62 @@ def test_a_marked_value_is_the_workers_although_it_depends_on_an_update():
     assert total.function(jnp.float32(10.0), pushed[total.pushes[0]]) == [7.0]
     assert last.takes == ()
     assert last.function(pushed[last.pushes[0]]) == [-3.0]
+
+
+def test_servers_compute_moving_averages_of_the_values_that_they_have():
+    def function(state, batch):
+        mean = jnp.mean(batch, 0)
+        return {
+            "keras": state["keras"] * 0.9 + mean * 0.1,
+            "tensorflow": state["tensorflow"] - (state["tensorflow"] - mean) * 0.1,
+            "twice": (state["twice"] * 0.5 + mean) * 0.5 + batch[1],
+            "divided": (state["divided"] + mean) / 2.0,
+            "last": mean,
+            "sorted": jnp.sort(state["sorted"]) * 0.5 + mean,
+            "squared": state["squared"] * state["squared"] + 0.5 * mean,
+            "inverse": mean / (1.0 + state["inverse"]),
+        }, ()
+
+    averages = ("keras", "tensorflow", "twice", "divided")
+    names = (*averages, "last", "inverse", "sorted", "squared")
+    batch = np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)
+    step = step_of(function, {name: jnp.zeros(2) for name in names}, batch)
+    assert step.takes == ("inverse", "sorted", "squared")
+    pushed, _, _ = step.work([jnp.zeros(2)] * 3, [], batch)
+    made = {}
+    for name in names:
+        part = step.update([name])
+        assert part.takes == ((name,) if name in averages else ())
+        # Other workers have made 10 of the 0 that this one has computed with.
+        taken = [jnp.full(2, 10.0) for _ in part.takes]
+        (made[name],) = jax.jit(part.function)(*taken, *(pushed[i] for i in part.pushes))
+    expected = {
+        "keras": [9.2, 9.4],
+        "tensorflow": [9.2, 9.4],
+        "twice": [6.5, 10.5],
+        "divided": [6, 7],
+        "last": [2, 4],
+        "inverse": [2, 4],
+        "sorted": [2, 4],
+        "squared": [1, 2],
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(made[name], value, rtol=1e-6, err_msg=name)
+
+
+def test_a_marked_moving_average_is_the_servers_although_it_depends_on_an_update():
+    def function(state, batch):
+        (gradient,) = mark_pushed([batch * 2.0])
+        weight = state["weight"] - gradient
+        (average,) = mark_pushed([state["average"] * 0.5 + weight * batch])
+        return {"weight": weight, "average": average}, ()
+
+    state = {"weight": jnp.ones(3), "average": jnp.zeros(3)}
+    batch = np.array([1.0, 2.0, 3.0], np.float32)
+    step = step_of(function, state, batch)
+    assert step.takes == ("weight",)
+    pushed, _, _ = step.work([jnp.ones(3)], [], batch)
+    part = step.update(["average"])
+    assert part.takes == ("average",)
+    (average,) = part.function(jnp.full(3, 10.0), *(pushed[i] for i in part.pushes))
+    np.testing.assert_allclose(average, 5 + (1 - 2 * batch) * batch)

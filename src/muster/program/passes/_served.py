@@ -5,8 +5,10 @@ there: the worker computes what leads to the markers, and pushes it; the servers
 that, on variables that only they hold. So a server needs no optimizer: whatever the code does with gradients,
 schedules and clipping included, becomes its update.
 
-A new value of a variable that is marked itself is computed by the worker, whatever it depends on: it pushes
-what is added to the variable, or the value.
+A moving average is computed by the servers, too: a worker pushes what goes into it. So a worker that is late
+changes the value that is there then, and does not put an old one in its place. (In TensorFlow
+``assign_moving_average`` computes where the variable is.) Other new values a worker computes itself, and
+those that are marked whatever they depend on: it pushes what is added to the variable, or the value.
 """
 
 import contextlib
@@ -20,6 +22,7 @@ from jax import lax
 from jax.extend import core as jex
 
 from muster._errors import TraceError
+from muster.program.passes._averages import Averages
 from muster.program.passes._jaxprs import (
     Atom,
     Equation,
@@ -133,6 +136,7 @@ class ServedStep:
         targets: dict[str, Atom] = {}
         assigned: dict[str, Atom] = {}
         self._added: set[str] = set()
+        averages = Averages(jaxpr.eqns)
         for path in state:
             value = unmarked(new[path])
             is_marked = value is not new[path]
@@ -143,12 +147,12 @@ class ServedStep:
             elif (addend := self._addend(path, value)) is not None:
                 assigned[path] = addend
                 self._added.add(path)
-            elif sources.of_worker(value) or is_marked:
+            elif (sources.of_worker(value) or is_marked) and not averages.find(self._state[path], value):
                 assigned[path] = value
             else:
                 targets[path] = value
         self._new = targets
-        self._updates = self._cut(jaxpr.eqns, list(targets.values()), sources)
+        self._updates = self._cut(jaxpr.eqns, list(targets.values()), sources, averages)
         self._pushes.update(assigned)
         self._pushes = {v: unmarked(value) for v, value in self._pushes.items()}
         settings = {eqn.outvars[0]: eqn.params["every_step"] for eqn in jaxpr.eqns if eqn.primitive is push_p}
@@ -238,16 +242,26 @@ class ServedStep:
     def _pushed_values(self) -> list[jex.Var]:
         return [v for v in self._pushes if isinstance(v, jex.Var)]
 
-    def _cut(self, eqns: Sequence[Equation], targets: Sequence[Atom], sources: "_Sources") -> list[Equation]:
+    def _cut(
+        self,
+        eqns: Sequence[Equation],
+        targets: Sequence[Atom],
+        sources: "_Sources",
+        averages: Averages,
+    ) -> list[Equation]:
         """Find what updates read of the worker; return the equations of the updates, in order."""
         wanted = set(variables_of(targets))
         kept = []
         for eqn in reversed(eqns):
             if not wanted.intersection(eqn.outvars):
                 continue
+            result = eqn.outvars[0]
             if eqn.primitive is push_p:
-                self._pushes[eqn.outvars[0]] = eqn.invars[0]
-            elif sources.is_computed_by_worker(eqn):
+                self._pushes[result] = eqn.invars[0]
+            elif result not in averages.made and (
+                sources.is_computed_by_worker(eqn)
+                or (result in averages.operands and sources.of_pushes(result))
+            ):
                 self._pushes.update({v: v for v in eqn.outvars if v in wanted})
             else:
                 kept.append(eqn)
