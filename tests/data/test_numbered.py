@@ -10,7 +10,7 @@ from dataset_model import Pipeline, pipelines, plain
 from hypothesis import given, settings
 
 from muster._errors import DatasetError, PositionError
-from muster.data import Dataset, NumberedReader, TFRecordDataset, TFRecordWriter
+from muster.data import Dataset, NumberedReader, TensorSpec, TFRecordDataset, TFRecordWriter
 from muster.data._numbered_reader import foreseen
 
 
@@ -164,3 +164,35 @@ def test_a_reader_says_why_it_cannot_open_a_pass() -> None:
     with pytest.raises(OSError, match="no such folder"):
         reader.take(0)
     reader.join(60)
+
+
+def test_after_an_error_elements_have_their_numbers() -> None:
+    fails = [True]
+
+    def keep(number: int) -> bool:
+        if int(number) == 2 and fails:
+            fails.pop()
+            raise OSError("gone for a moment")
+        return True
+
+    with Dataset.range(8).filter(keep).batch(3).numbered() as elements:
+        with pytest.raises(OSError, match="for a moment"):
+            elements.read(0)
+        assert [plain(elements.read(number)) for number in (0, 1, 2)] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+def test_an_error_is_not_the_end_of_a_pass() -> None:
+    fails = [True]
+
+    def numbers():
+        for number in range(4):
+            if number == 2 and fails:
+                fails.pop()
+                raise OSError("gone for a moment")
+            yield number
+
+    dataset = Dataset.from_generator(numbers, output_signature=TensorSpec((), np.int32))
+    with dataset.numbered() as elements:
+        with pytest.raises(OSError, match="for a moment"):
+            elements.has(2)
+        assert [elements.has(number) for number in (2, 3, 4)] == [True, True, False]

@@ -1,6 +1,5 @@
 """`Dataset`: an input pipeline of a source and operations."""
 
-import builtins
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ from muster.data.pipeline._order import Repeat, Shard, Skip, Take
 from muster.data.pipeline._padding import Padding
 from muster.data.pipeline._prefetch import AUTOTUNE, Prefetch
 from muster.data.pipeline._shuffle import Shuffle
-from muster.data.pipeline._sources import RangeSource
+from muster.data.pipeline._sources import CountSource
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
 INFINITE_CARDINALITY = INFINITE
@@ -245,8 +244,7 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
         """Pair each element i with its number: ``(start + i, element)``, where the number is an int64."""
-        start = integer("start", start)
-        numbers = RangeSource(builtins.range(start, start + sys.maxsize), np.dtype(np.int64))
+        numbers = CountSource(integer("start", start))
         return self._then(Zip((numbers, self._node), [numbers, self._node]))
 
     # Order

@@ -1,7 +1,8 @@
 """The elements of a pass over a dataset by their number, for workers that share the pass."""
 
+import contextlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from muster._errors import DatasetError
@@ -92,20 +93,31 @@ class NumberedElements:
             self._reopen()
         if not self._pass_to(max(self._next, number - _KEPT)):
             return None
-        while self._next <= number:
-            handles = self._opened().pull(1)
-            if not len(handles):
-                return None
-            self._kept[self._next] = handles
-            self._next += 1
-            while len(self._kept) > _KEPT + 1:
-                self._kept.popitem(last=False)
+        with self._in_place():
+            while self._next <= number:
+                handles = self._opened().pull(1)
+                if not len(handles):
+                    return None
+                self._kept[self._next] = handles
+                self._next += 1
+                while len(self._kept) > _KEPT + 1:
+                    self._kept.popitem(last=False)
         return self._kept[number]
 
     def _pass_to(self, number: int) -> bool:
         """Pass over elements, so that the next one has this number; return whether there are as many."""
-        self._next += self._opened().skip(number - self._next)
+        with self._in_place():
+            self._next += self._opened().skip(number - self._next)
         return self._next >= number
+
+    @contextlib.contextmanager
+    def _in_place(self) -> Iterator[None]:
+        """Begin again after an error: the stream has passed over what it failed on."""
+        try:
+            yield
+        except BaseException:
+            self._reopen()
+            raise
 
     def _opened(self) -> Stream:
         if self._stream is None:

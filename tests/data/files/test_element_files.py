@@ -9,7 +9,8 @@ import pytest
 from dataset_model import read
 
 from muster import DatasetError
-from muster.data import Dataset, SparseTensor, TensorSpec
+from muster.data import Dataset, SparseTensor, TensorSpec, TextLineDataset
+from muster.data.sharding._shard_files import shard_files
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -120,3 +121,32 @@ def test_a_snapshot_is_a_cache_in_a_folder(tmp_path: Path) -> None:
     data = Dataset.range(5).map(lambda x: x * 3).snapshot(str(tmp_path / "snapshot"))
     assert read(data) == [0, 3, 6, 9, 12]
     assert read(Dataset.load(tmp_path / "snapshot")) == [0, 3, 6, 9, 12]
+
+
+@pytest.mark.parametrize("kept", ["cache", "snapshot"])
+def test_workers_that_divide_files_keep_their_shares(tmp_path: Path, kept: str) -> None:
+    for file in range(4):
+        (tmp_path / f"{file}.txt").write_text(f"{file} a\n{file} b\n")
+    names = [str(tmp_path / f"{file}.txt") for file in range(4)]
+
+    def share(worker: int) -> Dataset:
+        lines = TextLineDataset(names)
+        return shard_files(getattr(lines, kept)(str(tmp_path / "kept")), 2, worker).dataset
+
+    shares = [["0 a", "0 b", "2 a", "2 b"], ["1 a", "1 b", "3 a", "3 b"]]
+    for _ in range(2):  # which compute, and read
+        assert [read(share(worker)) for worker in range(2)] == shares
+
+
+def test_a_cache_whose_file_is_gone_has_the_order_of_the_first_pass(tmp_path: Path) -> None:
+    def dataset(name: str) -> Dataset:
+        return Dataset.range(6).shuffle(6, seed=1).cache(str(tmp_path / name)).repeat(2)
+
+    elements = read(dataset("here"))
+    assert elements[:6] == elements[6:]
+    with dataset("here").iterator() as iterator:
+        for _ in range(8):
+            next(iterator)
+        position = iterator.position
+    with dataset("elsewhere").iterator(position) as iterator:
+        assert [int(each) for each in iterator] == elements[8:]

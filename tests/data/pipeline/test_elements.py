@@ -86,3 +86,9 @@ def test_filter() -> None:
     assert read(Dataset.range(10).filter(lambda x: 2 < x and x < 5).batch(2)) == [[3, 4]]
     words = Dataset.from_tensor_slices((["a", "bb", "ccc"], [1, 2, 3]))
     assert read(words.filter(lambda word, n: len(word) > 1)) == [("bb", 2), ("ccc", 3)]
+
+
+def test_rebatch_joins_columns_by_their_keys() -> None:
+    rows = [{"a": np.array([1]), "b": np.array([-1])}, {"b": np.array([-2]), "a": np.array([2])}]
+    dataset = Dataset.from_loader(rows)
+    assert read(dataset.rebatch(2)) == read(dataset.unbatch().batch(2)) == [{"a": [1, 2], "b": [-1, -2]}]

@@ -313,3 +313,20 @@ def test_numbers_that_another_thread_draws_are_not_the_functions(caplog: pytest.
 
     assert [int(x) for x in Dataset.range(3).map(double)] == [0, 2, 4]
     assert _ways(caplog) == ["compiled"]
+
+
+@pytest.mark.parametrize("as_filter", [False, True])
+def test_variables_that_a_function_reads_are_read_anew(
+    as_filter: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    factor = keras.Variable(1.0)
+    numbers = Dataset.range(4)
+    dataset = numbers.filter(lambda x: x < factor) if as_filter else numbers.map(lambda x: x * factor)
+    assert read(dataset) == ([0] if as_filter else [0, 1, 2, 3])
+    assert read(dataset) == ([0] if as_filter else [0, 1, 2, 3])
+    assert _ways(caplog) == ["compiled"]
+    factor.assign(3.0)
+    assert read(dataset) == ([0, 1, 2] if as_filter else [0, 3, 6, 9])
+    factor.assign(2.0)
+    assert read(dataset) == ([0, 1] if as_filter else [0, 2, 4, 6])
+    assert _ways(caplog) == ["compiled", "Python"]

@@ -140,3 +140,19 @@ def test_generators_yield_lists_of_bytes_as_texts():
     assert first[0].dtype.kind == "U"
     assert first[1].tolist() == [b"\xff"]
     assert second[0].tolist() == []
+
+
+def test_python_numbers_of_a_generator_keep_64_bits_where_its_signature_has_them() -> None:
+    times = 1700000000.25, [0.1, 0.2], {"rate": 0.1 + 0.2j}
+    signature = (
+        TensorSpec((), np.float64),
+        TensorSpec((2,), np.float64),
+        {"rate": TensorSpec((), np.complex128)},
+    )
+    ((time, pair, rate),) = Dataset.from_generator(lambda: iter([times]), output_signature=signature)
+    assert float(time) == times[0]
+    assert pair.tolist() == times[1]
+    assert complex(rate["rate"]) == times[2]["rate"]
+    (narrow,) = Dataset.from_generator(lambda: iter([0.1]), output_signature=TensorSpec((), np.float32))
+    assert narrow.dtype == np.float32
+    assert narrow == np.float32(0.1)

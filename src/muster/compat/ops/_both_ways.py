@@ -93,8 +93,10 @@ def both_ways(
         _require_same(before, assigned())
         with unnamed():
             return way(())
-    except Exception:
-        raise error from error.__cause__
+    except Exception as other:
+        if other is error:
+            raise
+        raise error from other  # which may be the program's own
 
 
 def _require_same(before: Mapping[int, Any], now: Mapping[int, Any]) -> None:

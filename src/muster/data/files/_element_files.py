@@ -137,10 +137,16 @@ class FileCache(Ordering):
     def _file(self) -> ElementFile:
         return ElementFile(self._path)
 
+    def of_share(self, source: Node, num_shards: int, index: int) -> "FileCache":
+        """Return a cache of what one of several workers reads, in a file of its own."""
+        return FileCache(source, f"{self._path}.{index}-of-{num_shards}" if num_shards > 1 else self._path)
+
     def open(self, run: Run, epoch: Epoch) -> Stream:
         if os.path.exists(self._path):
             return _Read(self._file.open(run, epoch))
-        return _Written(self.source.open(run, epoch), partial(self.source.load, run), self._path)
+        # In the order of the first pass, also where this is a later one, whose file is gone.
+        first = run.first
+        return _Written(self.source.open(first, ()), partial(self.source.load, first), self._path)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         return [

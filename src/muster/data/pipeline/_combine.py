@@ -231,10 +231,9 @@ def _check_same(first: Any, second: Any) -> None:
     Raises:
         DatasetError: They differ in structure or type.
     """
-    flatten_as(first, second)
-    if form(first) == form(second):
-        pairs = zip(flatten(first), flatten_as(first, second), strict=True)
-        if all(a.dtype == b.dtype for a, b in pairs):
+    leaves = flatten_as(first, second)
+    if form(first) == form(rebuild(first, leaves)):  # the keys of dicts may come in any order
+        if all(a.dtype == b.dtype for a, b in zip(flatten(first), leaves, strict=True)):
             return
     raise DatasetError(
         f"cannot concatenate datasets of different elements: {short(first)} and {short(second)}."

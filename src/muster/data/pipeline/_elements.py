@@ -18,7 +18,7 @@ from muster.data.pipeline._padding import Padding, RaggedRows
 from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import RaggedTensorSpec, TensorSpec, batched_spec, object_array, spec_of
-from muster.data.pipeline._structure import flatten, map_leaves, rebuild
+from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
 
 _log = logging.getLogger(__name__)
 
@@ -417,8 +417,8 @@ def _concatenated(pieces: list[Any]) -> Any:
     """Concatenate the rows of structures of arrays."""
     if len(pieces) == 1:
         return pieces[0]
-    columns = zip(*map(flatten, pieces), strict=True)
     try:
+        columns = zip(*(flatten_as(pieces[0], piece) for piece in pieces), strict=True)
         return _frozen(rebuild(pieces[0], [np.concatenate(column) for column in columns]))
     except ValueError as exc:
         raise DatasetError(f"rebatch joins rows of one shape and structure, got others: {exc}.") from exc

@@ -58,7 +58,7 @@ class Trace:
         Raises:
             _NotTraceable: It must run in Python.
         """
-        program, self.template = _trace_twice(function, template, specs)
+        program, self.template, self._read = _trace_twice(function, template, specs)
         inputs, outputs = program.jaxpr.invars, program.jaxpr.outvars
         # Outputs that are inputs are returned unchanged: no copy, and int64 stays int64.
         self._passed = [next((i for i, var in enumerate(inputs) if out is var), None) for out in outputs]
@@ -77,6 +77,10 @@ class Trace:
         self._one, self._many = _compiled(program, self._used, self._computed)
         self._width = 0
         self._device = _host_device()
+
+    def is_current(self) -> bool:
+        """Return whether the Keras variables that the function reads have the values that they had."""
+        return all(variable.value is value for variable, value in self._read)
 
     def one(self, leaves: list[Any]) -> Any:
         """Apply the function to the leaves of one element."""
@@ -206,8 +210,10 @@ class MapFunction:
         key = (form(template), *[(s.shape, s.dtype) for s in specs or ()])
         with self._lock:
             trace = self._traces.get(key)
-            if trace is None:
+            if trace is None or not trace.is_current():
                 try:
+                    if trace is not None:
+                        raise _NotTraceable("it reads Keras variables that change")
                     if specs is None:
                         raise _NotTraceable("an element holds text or Python objects")
                     trace = Trace(self._function, template, specs)
@@ -322,11 +328,12 @@ def _compiled(
 
 def _trace_twice(
     function: Callable[..., Any], template: Any, specs: Sequence[TensorSpec]
-) -> tuple["jax_core.ClosedJaxpr", Any]:
+) -> tuple["jax_core.ClosedJaxpr", Any, list[tuple[Any, Any]]]:
     """Trace `function`, and check that it gives the same program when traced again.
 
     Returns:
-        The program, from leaves to leaves, and the structure of the function's result.
+        The program, from leaves to leaves; the structure of the function's result; the Keras variables that
+        it reads, with their values.
 
     Raises:
         _NotTraceable: It must run in Python.
@@ -368,13 +375,29 @@ def _trace_twice(
         raise _NotTraceable("tracing it twice gave two different programs", surprising=True)
     if not flatten(found[0]):
         raise _NotTraceable("it returns nothing")
-    return programs[0], found[0]
+    read = {} if scope is None else scope.read
+    return programs[0], found[0], [(variable, variable.value) for variable in read.values()]
 
 
 def _keras_scope() -> AbstractContextManager[Any]:
-    """Return a scope that keeps tracers out of Keras variables, if Keras is imported."""
+    """Return a scope that keeps tracers out of Keras variables, if Keras is imported.
+
+    Its attribute ``read`` has the variables that are read in it, by their ``id``.
+    """
     keras = sys.modules.get("keras")
-    scope: AbstractContextManager[Any] = nullcontext() if keras is None else keras.StatelessScope()
+    if keras is None:
+        return nullcontext()
+
+    class Scope(keras.StatelessScope):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.read: dict[int, Any] = {}
+
+        def get_current_value(self, variable: Any) -> Any:
+            self.read[id(variable)] = variable
+            return super().get_current_value(variable)
+
+    scope: AbstractContextManager[Any] = Scope()
     return scope
 
 

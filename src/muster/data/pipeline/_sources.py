@@ -1,6 +1,7 @@
 """Sources of elements: arrays, ranges of numbers, Python generators."""
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -8,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream, unstacked
-from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Table
+from muster.data.pipeline._handles import Handles, Loaded, Rows, Stacked, Stream, unstacked
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Run, Table
 from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import (
@@ -169,6 +170,18 @@ class RangeSource(Table):
         return Stacked((self._numbers.start + rows * self._numbers.step).astype(self._dtype), len(rows))
 
 
+class CountSource(RangeSource):
+    """The int64 numbers from a first one, without an end."""
+
+    cardinality = INFINITE
+
+    def __init__(self, first: int) -> None:
+        super().__init__(range(first, first + sys.maxsize), np.dtype(np.int64))
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return Rows(len(self._numbers))
+
+
 class GeneratorSource(Node):
     """The elements of a Python generator, which is called again for each pass."""
 
@@ -252,6 +265,8 @@ def _conform(value: Any, spec: TensorSpec) -> Any:
     leaf = as_leaf(value)
     if isinstance(leaf, np.ndarray) and leaf.size == 0 and isinstance(value, list):
         leaf = leaf.astype(spec.dtype)  # an empty list has no type
+    elif isinstance(value, float | complex | list) and leaf.dtype.kind in "fc" and spec.dtype.kind in "fc":
+        leaf = _cast(np.asarray(value)[()], spec.dtype)  # Python's numbers have 64 bits; `as_leaf` keeps 32
     elif isinstance(value, list) and spec.dtype.kind == "U":
         leaf = _decoded(leaf)
     elif isinstance(leaf, np.ndarray | np.generic) and spec.dtype.kind not in "OUS":

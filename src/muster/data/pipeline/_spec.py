@@ -180,8 +180,13 @@ def common_spec(first: TensorSpec, second: TensorSpec) -> TensorSpec:
     """Return the spec that two specs of one type fit; sizes or ranks that differ are None."""
     if first.shape is None or second.shape is None or len(first.shape) != len(second.shape):
         return TensorSpec(None, first.dtype)
-    sizes = zip(first.shape, second.shape, strict=True)
-    return TensorSpec([a if a == b else None for a, b in sizes], first.dtype)
+    shape = [a if a == b else None for a, b in zip(first.shape, second.shape, strict=True)]
+    if isinstance(first, RaggedTensorSpec) and isinstance(second, RaggedTensorSpec):
+        if first.ragged_rank == second.ragged_rank:
+            return RaggedTensorSpec(shape, first.dtype, first.ragged_rank)
+    elif isinstance(first, SparseTensorSpec) and isinstance(second, SparseTensorSpec):
+        return SparseTensorSpec(shape, first.dtype)
+    return TensorSpec(shape, first.dtype)
 
 
 def spec_of(leaf: Any) -> TensorSpec:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from muster._errors import DatasetError
 from muster.data._dataset import Dataset
+from muster.data.files._element_files import FileCache
 from muster.data.files._files import FileSource
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._flat_map import Interleave
@@ -98,6 +99,8 @@ def _divided(node: Node, num_shards: int, index: int, found: list[_Divided]) -> 
         return node.with_files(files)
     if isinstance(node, Interleave) and _makes_files(node):
         return node.with_inputs([_divided_names(node.inputs[0], num_shards, index, found)])
+    if isinstance(node, FileCache):
+        return node.of_share(_divided(node.source, num_shards, index, found), num_shards, index)
     if not node.inputs:
         raise DatasetError(f"{node.description} reads no files.")
     return node.with_inputs([_divided(source, num_shards, index, found) for source in node.inputs])
