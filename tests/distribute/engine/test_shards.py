@@ -4,8 +4,11 @@ import jax
 import numpy as np
 import pytest
 
+import muster
 from muster._errors import TraceError
+from muster._keras import keras
 from muster.distribute.engine._shards import Division, Rows
+from muster.program.trace import Program
 from served_steps import OPTIMIZERS, X, Y, divided, program_of
 
 WHOLE = {"dense_1/kernel": [Rows(1)], "batch_normalization/gamma": [Rows(1)]}
@@ -71,3 +74,25 @@ def test_each_server_holds_its_rows_and_their_slots():
         kernels = [piece.shape for piece in share.kept.pieces if "dense_kernel" in str(piece.key)]
         assert kernels == [(rows, 4)] * 3
         assert sum(piece.key == "adam/iteration" for piece in (*share.pulled.pieces, *share.kept.pieces)) == 1
+
+
+def test_a_number_of_one_element_that_divided_variables_read_is_on_each_server():
+    def train(x, y):
+        weight = keras.Variable(np.ones((4, 3), np.float32), name="weight")
+        average = keras.Variable(np.ones((4, 3), np.float32), name="average", trainable=False)
+        decay = keras.Variable([0.5], name="decay", trainable=False)
+        average.assign(average * decay + weight * 0.1)
+        decay.assign(decay * 0.9)
+        loss = keras.ops.mean((keras.ops.mean(weight) - y) ** 2)
+        muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+        return {"loss": loss}, None
+
+    program = Program(train, X, Y)
+    rows = [Rows(0, 0, 2), Rows(1, 2, 4)]
+    servers = Servers(program, {"weight": rows, "average": rows}, 2)
+    pushes, _, _ = servers.work([pulled for pulled, _ in servers.buffers], [], (X, Y))
+    servers.push(pushes)
+    values = servers.values()
+    np.testing.assert_allclose(values["decay"], [0.45], rtol=1e-6)
+    np.testing.assert_allclose(values["average"], np.full((4, 3), 0.6), rtol=1e-6)
+    assert [piece.shape for piece in servers.division.held()["decay"]] == [(1,)]

@@ -224,3 +224,66 @@ def test_a_marked_moving_average_is_the_servers_although_it_depends_on_an_update
     assert part.takes == ("average",)
     (average,) = part.function(jnp.full(3, 10.0), *(pushed[i] for i in part.pushes))
     np.testing.assert_allclose(average, 5 + (1 - 2 * batch) * batch)
+
+
+def test_what_a_moving_average_reads_of_an_update_is_no_push_of_that_update():
+    def function(state, batch):
+        (gradient,) = mark_pushed([batch * 2.0])
+        weight = state["weight"] - gradient
+        copy, average = mark_pushed([weight, state["average"] * 0.5 + weight])
+        return {"weight": weight, "copy": copy, "average": average}, ()
+
+    state = {name: jnp.zeros(2) for name in ("weight", "copy", "average")}
+    batch = np.ones(2, np.float32)
+    step = step_of(function, state, batch)
+    pushed, _, _ = step.work([jnp.zeros(2)], [], batch)
+    weight = step.update(["weight"])
+    (new,) = weight.function(jnp.full(2, 100.0), *(pushed[i] for i in weight.pushes))
+    assert new.tolist() == [98, 98]  # others have moved it meanwhile
+    average = step.update(["average"])
+    (new,) = average.function(jnp.full(2, 10.0), *(pushed[i] for i in average.pushes))
+    assert new.tolist() == [3, 3]
+
+
+def test_factors_of_a_batch_make_no_moving_average():
+    # The mean over workers of what the factors multiply is not the product of their means.
+    def function(state, batch):
+        mean, rate = jnp.mean(batch), jnp.max(batch)
+        return {"plain": state["plain"] - (state["plain"] - mean) * rate}, ()
+
+    batch = np.array([0.5, 1.0], np.float32)
+    step = step_of(function, {"plain": jnp.float32(2.0)}, batch)
+    assert step.takes == ("plain",)
+    assert step.update(["plain"]).takes == ()
+
+
+def test_moving_averages_by_rows_take_what_workers_push():
+    mask = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+    def function(state, batch):
+        return {
+            "average": state["average"] * mask + jnp.mean(state["weight"]) * jnp.mean(batch),
+            "weight": state["weight"] + 1.0,
+        }, ()
+
+    shape = jax.ShapeDtypeStruct((4, 3), "float32")
+    step = step_of(function, {"average": shape, "weight": shape}, np.ones(2, np.float32))
+    old, weight = RNG.normal(size=(2, 4, 3)).astype(np.float32)
+    pushed, _, _ = step.work([weight], [], np.ones(2, np.float32))
+    part = step.update(["average"])
+    shapes = [shape, *(step.pushed[i] for i in part.pushes)]
+    made = [
+        by_rows(part.function, shapes, 2)(
+            *(a[rows] if a.ndim else a for a in (old, *(pushed[i] for i in part.pushes)))
+        )
+        for rows in (slice(0, 2), slice(2, 4))
+    ]
+    np.testing.assert_allclose(
+        np.concatenate([new for (new,) in made]), old * mask + weight.mean(), rtol=1e-5
+    )
+
+
+def test_constants_with_rows_are_refused_by_rows():
+    mask = np.arange(12, dtype=np.float32).reshape(4, 3)
+    with pytest.raises(CoupledRowsError, match="a constant has rows"):
+        by_rows(lambda value: [value * mask], [jax.ShapeDtypeStruct((4, 3), "float32")], 2)

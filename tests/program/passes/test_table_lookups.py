@@ -588,3 +588,17 @@ def test_an_id_that_asks_for_no_row_gives_nans():
     assert NO_ROW not in served.asked(program.initial, (ids, targets))["table"]
     _, outputs = served.run(program.initial, ids, targets)
     assert np.isnan(outputs["loss"])
+
+
+def test_a_table_that_changes_whatever_is_looked_up_is_refused():
+    def train(ids):
+        table = variable()
+        found = keras.ops.sum(table.value[ids])
+        table.assign(table.value * 0.5)
+        return {"found": found}, None
+
+    program = Program(train, IDS[0])
+    (table,) = program.initial
+    step = split_at_pushes(program.step, program.initial, IDS[0], ())
+    with pytest.raises(NotByRowsError, match="changes all of them, whatever it looks up"):
+        LookupStep(step, [table], program.initial, IDS[0])

@@ -200,7 +200,9 @@ class Division:
     def _rows_for(self, path: str, group: tuple[str, ...], rows: Rows) -> Rows:
         """Return which rows of a variable an update reads that changes some rows of others."""
         shape, others = self._variables[path].shape, self._variables[group[0]].shape
-        is_alike = rows.stop is not None and math.prod(shape) > 1 and shape[0] == others[0]
+        if rows.stop is not None and math.prod(shape) == 1:
+            return Rows(rows.server)  # each server has its own
+        is_alike = rows.stop is not None and shape[0] == others[0]
         return rows if path in group or is_alike else Rows(rows.server)
 
     def _share(self, server: int, parts: Sequence[tuple[UpdatePart, Rows]]) -> ServerShare:
@@ -225,7 +227,8 @@ class Division:
             for (part, rows), function in zip(parts, functions, strict=True):
                 taken = [state[path, self._rows_for(path, part.updates, rows)] for path in part.takes]
                 made = function(*taken, *(given[number, rows] for number in part.pushes))
-                new.update({(path, rows): value for path, value in zip(part.updates, made, strict=True)})
+                places = [(path, self._rows_for(path, part.updates, rows)) for path in part.updates]
+                new.update(zip(places, made, strict=True))
             return pulled.pack(new), kept.pack(new)
 
         return ServerShare(pulled, kept, pushed, update)

@@ -40,6 +40,8 @@ def by_rows(
 
 
 def _require_elementwise(jaxpr: jex.Jaxpr) -> None:
+    if not all(map(is_number, jaxpr.constvars)):
+        raise CoupledRowsError("a constant has rows of its own")
     made_of_rows = {v for v in jaxpr.invars if not is_number(v)}
     for eqn in jaxpr.eqns:
         takes_rows = any(not isinstance(v, jex.Literal) and v in made_of_rows for v in eqn.invars)

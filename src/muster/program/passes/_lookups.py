@@ -207,6 +207,8 @@ class LookupStep:
         if len(set(tables).intersection(group)) > 1:
             raise NotByRowsError(table, f"{', '.join(group)} are updated by each other")
         part = self._step.update(group)
+        if not part.pushes:
+            raise NotByRowsError(table, "the step changes all of them, whatever it looks up")
         for number in part.pushes:
             if (setting := self._step.every_step.get(number)) is not None:
                 raise NotByRowsError(

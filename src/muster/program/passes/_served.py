@@ -22,7 +22,7 @@ from jax import lax
 from jax.extend import core as jex
 
 from muster._errors import TraceError
-from muster.program.passes._averages import Averages
+from muster.program.passes._averages import Average, Averages
 from muster.program.passes._jaxprs import (
     Atom,
     Equation,
@@ -131,12 +131,16 @@ class ServedStep:
         if not returns_updated:
             self._refuse_updated([*map(new.__getitem__, self.local), *jaxpr.outvars[len(state) :]], sources)
 
-        # What updates read of the worker, or the path of what it assigns -> what it computes.
-        self._pushes: dict[Atom | str, Atom] = {}
+        # What updates read of the worker, or the path of what it assigns, or that of an average and the
+        # number of what goes into it -> what it computes.
+        self._pushes: dict[Atom | str | tuple[str, int], Atom] = {}
         targets: dict[str, Atom] = {}
         assigned: dict[str, Atom] = {}
         self._added: set[str] = set()
-        averages = Averages(jaxpr.eqns)
+        self._averages: dict[str, Average] = {}
+        averages = Averages(
+            self._eqns, self._constants, lambda v: sources.of_worker(v) or sources.of_pushes(v)
+        )
         for path in state:
             value = unmarked(new[path])
             is_marked = value is not new[path]
@@ -147,18 +151,22 @@ class ServedStep:
             elif (addend := self._addend(path, value)) is not None:
                 assigned[path] = addend
                 self._added.add(path)
-            elif (sources.of_worker(value) or is_marked) and not averages.find(self._state[path], value):
-                assigned[path] = value
-            else:
+            elif not sources.of_worker(value) and not is_marked:
                 targets[path] = value
+            elif (average := averages.find(self._state[path], value)) is not None:
+                self._averages[path] = average
+            else:
+                assigned[path] = value
         self._new = targets
-        self._updates = self._cut(jaxpr.eqns, list(targets.values()), sources, averages)
+        self._updates = self._cut(jaxpr.eqns, list(targets.values()), sources)
         self._pushes.update(assigned)
+        for path, average in self._averages.items():
+            self._pushes.update(((path, i), operand) for i, operand in enumerate(average.operands))
         self._pushes = {v: unmarked(value) for v, value in self._pushes.items()}
         settings = {eqn.outvars[0]: eqn.params["every_step"] for eqn in jaxpr.eqns if eqn.primitive is push_p}
         self.every_step = {i: settings[v] for i, v in enumerate(self._pushes) if settings.get(v) is not None}
         self._assigned = frozenset(assigned)
-        self.updated = (*targets, *assigned)
+        self.updated = (*targets, *assigned, *self._averages)
         self.pushed = [
             jax.ShapeDtypeStruct(type_of(v).shape, type_of(v).dtype) for v in self._pushes.values()
         ]
@@ -195,9 +203,15 @@ class ServedStep:
         paths = tuple(paths)
         targets = {path: self._new[path] for path in paths if path in self._new}
         eqns, start = needed_equations(self._updates, targets.values(), self._pushed_values())
-        added = self._added.intersection(paths)
-        takes = tuple(p for p, v in self._state.items() if v in start or p in added or p in targets)
-        pushes = tuple(i for i, v in enumerate(self._pushes) if v in start or v in paths)
+        added, averages = self._added.intersection(paths), self._averages.keys() & paths
+        own = {*targets, *added, *averages}
+        takes = tuple(p for p, v in self._state.items() if v in start or p in own)
+        brought = {
+            *start,
+            *paths,
+            *((p, i) for p in averages for i in range(len(self._averages[p].operands))),
+        }
+        pushes = tuple(i for i, v in enumerate(self._pushes) if v in brought)
         inputs = [self._state[path] for path in takes]
         read = [v for v in self._pushed_values() if v in start]
         run = function_of(eqns, [*inputs, *read], [*targets.values()], self._constants)
@@ -206,6 +220,10 @@ class ServedStep:
             state = dict(zip(takes, args, strict=False))
             pushed = dict(zip((keys[i] for i in pushes), args[len(takes) :], strict=True))
             new = dict(zip(targets, run(*state.values(), *(pushed[v] for v in read)), strict=True))
+            for path in averages:
+                average = self._averages[path]
+                operands = (pushed[path, i] for i in range(len(average.operands)))
+                (new[path],) = average.function(state[path], *operands)
             for path in self._assigned.intersection(paths):
                 new[path] = state[path] + pushed[path] if path in added else pushed[path]
             return [new[path] for path in paths]
@@ -242,26 +260,16 @@ class ServedStep:
     def _pushed_values(self) -> list[jex.Var]:
         return [v for v in self._pushes if isinstance(v, jex.Var)]
 
-    def _cut(
-        self,
-        eqns: Sequence[Equation],
-        targets: Sequence[Atom],
-        sources: "_Sources",
-        averages: Averages,
-    ) -> list[Equation]:
+    def _cut(self, eqns: Sequence[Equation], targets: Sequence[Atom], sources: "_Sources") -> list[Equation]:
         """Find what updates read of the worker; return the equations of the updates, in order."""
         wanted = set(variables_of(targets))
         kept = []
         for eqn in reversed(eqns):
             if not wanted.intersection(eqn.outvars):
                 continue
-            result = eqn.outvars[0]
             if eqn.primitive is push_p:
-                self._pushes[result] = eqn.invars[0]
-            elif result not in averages.made and (
-                sources.is_computed_by_worker(eqn)
-                or (result in averages.operands and sources.of_pushes(result))
-            ):
+                self._pushes[eqn.outvars[0]] = eqn.invars[0]
+            elif sources.is_computed_by_worker(eqn):
                 self._pushes.update({v: v for v in eqn.outvars if v in wanted})
             else:
                 kept.append(eqn)
