@@ -585,3 +585,72 @@ def test_a_model_fn_may_change_what_that_of_another_estimator_returns(tmp_path):
     outer = Estimator(with_twice, config=inner.config).train(train_input, steps=2)
     given = next(outer.predict(lambda: Dataset.from_tensor_slices(FEATURES).batch(10)))
     assert given["twice"] == 2 * given["y"]
+
+
+def test_functions_may_change_their_params(tmp_path):
+    def changing(features, labels, mode, params):
+        params["rate"]["of"] /= 10
+        assert params.pop("width") == 1
+        return model_fn(features, labels, mode)
+
+    def input_fn(params):
+        params["batch"] //= 2
+        return dataset(params["batch"])
+
+    params = {"rate": {"of": 1.0}, "width": 1, "batch": 8}
+    est = Estimator(changing, str(tmp_path), params=params)
+    for _ in range(2):
+        est.train(input_fn)
+    assert est.params == params == {"rate": {"of": 1.0}, "width": 1, "batch": 8}
+    assert int(est.get_variable_value("global_step")) == 2 * COUNT // 4
+
+
+def counting_rows(features, labels, mode):
+    rows = keras.metrics.Sum(name="rows")
+    rows.update_state(keras.ops.ones_like(labels))
+    muster.program.name_output("seen", rows.result())
+    return model_fn(features, labels, mode)
+
+
+class SeenRows(SessionRunHook):
+    def __init__(self):
+        self.seen = []
+
+    def end(self, session):
+        self.seen.append(int(session.run("seen")))
+
+
+def test_metrics_of_training_go_on_after_an_interruption_alone(tmp_path):
+    est, rows = Estimator(counting_rows, str(tmp_path)), SeenRows()
+    with pytest.raises(InterruptedError):
+        est.train(
+            train_input, steps=4, hooks=[StopAfter(2), CheckpointSaverHook(str(tmp_path), save_steps=2)]
+        )
+    est.train(train_input, max_steps=4, hooks=[rows])
+    est.train(train_input, max_steps=6, hooks=[rows])
+    assert rows.seen[0] == 2 * rows.seen[1]
+
+
+class Fails(SessionRunHook):
+    """Breaks off in an evaluation of a step, once."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def after_run(self, run_context, run_values):
+        if run_context.session.global_step == self.step:
+            self.step = None
+            raise InterruptedError("crash")
+
+
+def test_an_evaluation_of_the_last_step_that_was_broken_off_is_made_up(tmp_path):
+    est = Estimator(model_fn, str(tmp_path))
+    specs = (
+        TrainSpec(train_input, max_steps=4),
+        EvalSpec(dataset, hooks=[Fails(4)], throttle_secs=0),
+    )
+    with pytest.raises(InterruptedError):
+        train_and_evaluate(est, *specs)
+    metrics, _ = train_and_evaluate(est, *specs)
+    assert metrics["global_step"] == 4
+    assert train_and_evaluate(est, *specs) == (None, None)

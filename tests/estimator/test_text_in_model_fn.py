@@ -8,6 +8,7 @@ import pytest
 
 import muster.compat.tensorflow.compat.v1 as tf
 from muster import estimator as est
+from muster import keras, minimize
 from muster._errors import DatasetError, TraceError
 from muster.compat.tensorflow import contrib
 from muster.distribute import MirroredStrategy
@@ -152,3 +153,15 @@ def test_a_model_fn_that_asks_for_something_new_each_time(tmp_path: Path) -> Non
     )
     with pytest.raises(DatasetError, match="otherwise in each trace"):
         est.Estimator(compute, tmp_path).train(columns)
+
+
+def test_arithmetic_with_text_says_that_it_is_text(tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: Any) -> Any:
+        loss = keras.ops.mean((keras.layers.Dense(1)(features)[:, 0] - labels) ** 2)
+        train_op = minimize(keras.optimizers.SGD(0.1), loss, tf.train.get_global_step())
+        return est.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    rows = [(np.ones((4, 2), np.float32), np.array(list("abcd")))]
+    # The names of TensorFlow, which this module imports, compute on the host what they can.
+    with pytest.raises((DatasetError, TypeError), match="labels is text|such as text"):
+        est.Estimator(model_fn, tmp_path).train(lambda: rows)

@@ -47,10 +47,13 @@ class NextValue(TensorSpec):
             "element in dataset`."
         )
 
-    __array__ = __getitem__ = __neg__ = __iter__ = __len__ = _refuse
-    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse
-    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    def _operate(self, *args: Any, **kwargs: Any) -> Any:
+        return self._refuse()  # that of the class
+
+    __array__ = __getitem__ = __neg__ = __iter__ = __len__ = _operate
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _operate
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _operate
+    __lt__ = __le__ = __gt__ = __ge__ = _operate
 
 
 class NextElement:

@@ -1,5 +1,6 @@
 """Call a user's model_fn and input_fn with the arguments that they name."""
 
+import copy
 import functools
 import inspect
 import logging
@@ -113,7 +114,7 @@ def call_model_fn(
             f"model_fn does not take labels, but input_fn returns labels. model_fn: {model_fn}. "
             "Give it an argument `labels`, or let input_fn return features only."
         )
-    given = {"labels": labels, "mode": mode, "params": params, "config": config}
+    given = {"labels": labels, "mode": mode, "params": _copied(params), "config": config}
     spec = model_fn(features=features, **{name: value for name, value in given.items() if name in names})
     if not isinstance(spec, EstimatorSpec):
         raise ValueError(f"model_fn should return an EstimatorSpec. model_fn: {model_fn} returned: {spec!r}")
@@ -126,6 +127,15 @@ def call_model_fn(
             updates[0].variable.path,
         )
     return spec
+
+
+def _copied(params: Any) -> Any:
+    """Return a copy of dicts and lists of params, in which functions may change what they like."""
+    if isinstance(params, dict):
+        copied = copy.copy(params)
+        copied.update((key, _copied(value)) for key, value in params.items())
+        return copied
+    return [_copied(each) for each in params] if type(params) is list else params
 
 
 def call_input_fn(
@@ -168,7 +178,8 @@ def call_input_fn(
         )
 
     def call() -> Any:
-        returned = input_fn(**{name: value for name, value in given.items() if name in names})
+        each = given | {"params": _copied(params)}
+        returned = input_fn(**{name: value for name, value in each.items() if name in names})
         while inspect.isroutine(returned):  # of programs that make input functions
             returned = returned()
         return returned

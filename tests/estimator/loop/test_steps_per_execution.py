@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import muster
+from muster._errors import NanLossDuringTrainingError
 from muster._keras import keras
 from muster.checkpoint import latest_checkpoint, list_checkpoints, read_checkpoint
 from muster.data import Dataset, TensorSpec
@@ -133,3 +134,40 @@ def test_an_interruption_while_drawing_saves_where_the_steps_are(tmp_path):
 def test_wrong_numbers_are_refused(wrong):
     with pytest.raises((ValueError, TypeError), match="steps_per_execution"):
         RunConfig(steps_per_execution=wrong)
+
+
+RATINGS = np.ones(64, np.float32)
+RATINGS[9] = np.nan  # of one user alone, whose row becomes NaN
+
+
+def factors(features, labels, mode):
+    user = keras.layers.Embedding(64, 4, name="user")(features)
+    loss = keras.ops.mean((keras.ops.sum(user, -1) - labels) ** 2)
+    train_op = muster.minimize(keras.optimizers.SGD(0.01), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize(
+    "batch", [4, 5]
+)  # the last run with batches of 5 has one of 4 rows, and is not compiled
+def test_a_loss_that_is_nan_in_one_step_of_a_run_is_seen(tmp_path, replicas, batch):
+    strategy = MirroredStrategy([f"cpu:{i}" for i in range(replicas)])
+    ratings = RATINGS if batch == 4 else np.roll(RATINGS, 50)
+    config = RunConfig(steps_per_execution=4, train_distribute=strategy)
+    est = Estimator(factors, str(tmp_path), config)
+    with pytest.raises(NanLossDuringTrainingError):
+        est.train(lambda: Dataset.from_tensor_slices((np.arange(64), ratings)).batch(batch))
+    assert [checkpoint.step for checkpoint in list_checkpoints(str(tmp_path))] == [0]
+
+
+def counting_twice(features, labels, mode):
+    spec = model_fn(features, labels, mode)
+    muster.get_or_create_global_step().assign_add(1)
+    return spec
+
+
+def test_steps_that_add_more_than_one_are_taken_one_by_one(tmp_path):
+    config = RunConfig(tf_random_seed=1, steps_per_execution=10, save_checkpoints_steps=20)
+    Estimator(counting_twice, str(tmp_path), config).train(input_fn, max_steps=34)
+    assert [checkpoint.step for checkpoint in list_checkpoints(str(tmp_path))] == [0, 20, 34]

@@ -66,13 +66,25 @@ class CompiledStep:
         return step
 
 
-def in_turn(step: Step, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-    """Run a step; for a ``BatchGroup`` scan over its batches in one program, and return the last results."""
+def in_turn(step: Step, loss: str | None, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+    """Run a step; for a ``BatchGroup`` scan over its batches in one program, and return the last results.
+
+    Args:
+        step: The step.
+        loss: The key of its loss, if it has one: NaN if that of any batch is.
+        state: Values of variables.
+        reads: Values of variables that stay as they are.
+        batch: The batch, or batches.
+    """
     if not isinstance(batch, BatchGroup):
         return step(state, reads, batch)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batch.batches)
     state, results = jax.lax.scan(lambda state, batch: step(state, reads, batch), state, stacked)
-    return state, jax.tree.map(lambda values: values[-1], results)
+    last = jax.tree.map(lambda values: values[-1], results)
+    if loss is not None:
+        losses = results[loss]
+        last[loss] = jnp.where(jnp.isnan(losses).any(0), jnp.nan, last[loss]).astype(losses.dtype)
+    return state, last
 
 
 def compiled(

@@ -19,7 +19,9 @@ class DeviceEngine(Engine):
             return _jitted(traced)
 
         def make(state: State, reads: Reads, batch: Any) -> Step:
-            return compiled(functools.partial(in_turn, traced.step), (state, reads, batch), executables)
+            return compiled(
+                functools.partial(in_turn, traced.step, traced.loss), (state, reads, batch), executables
+            )
 
         return CompiledStep(make)
 

@@ -77,7 +77,7 @@ class MeshEngine(Engine):
             return variants.step(traced, state, reads, batch, replicas)
 
         mapped = jax.shard_map(
-            functools.partial(in_turn, step),
+            functools.partial(in_turn, step, traced.loss),
             mesh=self._mesh,
             in_specs=(_specs(traced.state_sharded), P(), _specs(traced.sharded(batch))),
             out_specs=(_specs(traced.new_state_sharded), _specs(results)),

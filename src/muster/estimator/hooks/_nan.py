@@ -75,7 +75,7 @@ class NanTensorHook(SessionRunHook):
             self._set_runs_ahead(checked)
 
     def steps_until_due(self, session: Session) -> int | None:
-        """Return None: NaN weights keep the loss NaN, so any later run will do."""
+        """Return None: where a run takes several steps, its losses are NaN if one of them is."""
         return None
 
     def _set_runs_ahead(self, runs: int) -> None:
@@ -85,12 +85,14 @@ class NanTensorHook(SessionRunHook):
         self._runs_ahead = min(_AHEAD_RUNS, max(1, int(runs * _AHEAD_SECS / secs))) if secs else 1
 
     def _queue_last(self, session: Session) -> None:
-        """Queue the loss of the last step, unless it is queued already, or an earlier one was NaN."""
+        """Queue the losses of the last run, unless they are queued already, or an earlier one was NaN."""
         if session.outputs is not self._seen and not self._found:
             if self._seen is None:
                 self._most_runs = keepable(session.batches, _AHEAD_RUNS)
             self._seen = session.outputs
-            self._unchecked.append((session.global_step, session.output(self._loss), session.batches))
+            losses = [outputs[self._loss] for outputs in session.earlier_outputs]
+            for loss in (*losses, session.output(self._loss)):
+                self._unchecked.append((session.global_step, loss, session.batches))
 
     def _check_all(self, session: Session) -> None:
         """Check all losses that are queued."""

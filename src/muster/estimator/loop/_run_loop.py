@@ -14,7 +14,7 @@ from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session import clock
 from muster.estimator.session._fetches import Fetches
-from muster.estimator.session._session import Session
+from muster.estimator.session._session import Outputs, Session
 
 _NO_VALUES = SessionRunValues(None)
 _SESSIONS: ContextVar[Session | None] = ContextVar("muster_session_of_loop", default=None)
@@ -127,8 +127,10 @@ class TrainingSession:
             stacked = BatchGroup(batches)
             session.advance(*self._step(*session.store.take(), stacked), steps=len(batches))
         else:  # the step is not compiled for this number of batches
+            earlier: tuple[Outputs, ...] = ()
             for batch in batches:
-                session.advance(*self._step(*session.store.take(), batch))
+                session.advance(*self._step(*session.store.take(), batch), earlier=earlier)
+                earlier = (*earlier, session.outputs)
 
         values = {}
         if requests:

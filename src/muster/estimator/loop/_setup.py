@@ -121,7 +121,8 @@ class ModelSetup:
     ) -> tuple[Program[EstimatorSpec], dict[str, AnyArray]]:
         """Trace the model_fn on the shapes of a batch, and find the values that its variables start from.
 
-        Training restores metrics too; evaluation and prediction start theirs afresh.
+        Training that was interrupted restores metrics too. After training that ended by itself they start
+        afresh, as the input does, and in evaluation and prediction.
 
         Args:
             mode: Whether to train, evaluate or predict.
@@ -137,7 +138,8 @@ class ModelSetup:
             ValueError: An ``init_fn`` gives a variable a value of another shape.
         """
         known = checkpoint.variables if checkpoint is not None else {}
-        program = self._traced(mode, batches, known)
+        ended = checkpoint is None or checkpoint.metadata.get("ended", True)
+        program = self._traced(mode, batches, known, resumes=mode == ModeKeys.TRAIN and not ended)
         state: dict[str, AnyArray] = dict(program.initial)
         if checkpoint is not None:
             restored = renamed(checkpoint, program.variables, program.initial)
@@ -157,7 +159,7 @@ class ModelSetup:
         return program, state
 
     def _traced(
-        self, mode: ModeKeys, batches: HasExample, known: Mapping[str, AnyArray]
+        self, mode: ModeKeys, batches: HasExample, known: Mapping[str, AnyArray], *, resumes: bool
     ) -> Program[EstimatorSpec]:
         """Trace the model_fn, and let the host do its part for what it turns out to read.
 
@@ -165,7 +167,15 @@ class ModelSetup:
             DatasetError: It reads a feature that is no array of numbers, and no operation turns it into one.
         """
         trace = functools.partial(
-            trace_model_fn, self.model_fn, mode, batches, self.params, self.config, known, self.host
+            trace_model_fn,
+            self.model_fn,
+            mode,
+            batches,
+            self.params,
+            self.config,
+            known,
+            self.host,
+            resumes=resumes,
         )
         if not isinstance(batches, Batches) or self.prepare is not None:
             return trace()

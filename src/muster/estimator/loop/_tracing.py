@@ -51,6 +51,8 @@ def trace_model_fn(
     config: RunConfig,
     known: Mapping[str, AnyArray],
     host: HostPart,
+    *,
+    resumes: bool,
 ) -> Program[EstimatorSpec]:
     """Trace a model_fn on the shapes of the first batch, and learn its variables and hooks.
 
@@ -62,6 +64,7 @@ def trace_model_fn(
         config: The Estimator's; its ``tf_random_seed`` seeds initial values.
         known: Path -> initial value of a variable, in place of its initializer's.
         host: Shows batches to the model_fn that have text, and learns what the host is to compute of it.
+        resumes: Whether ``known`` counts for metrics, too, which go on after an interruption.
 
     Returns:
         The program. Its outputs are, besides what the model_fn named: in TRAIN ``loss``, ``step`` (the global
@@ -112,7 +115,7 @@ def trace_model_fn(
         run,
         example,
         known=known,
-        known_local=mode == ModeKeys.TRAIN,
+        known_local=resumes,
         local_updates_only=mode != ModeKeys.TRAIN,
         seed=config.tf_random_seed,
     )

@@ -261,8 +261,9 @@ class Training:
             if isinstance(batches, SharedBatches):
                 batches.meet = partial(_compile, session, asked, batches.example)
             # Workers that draw batches for more than one step would have to agree on how many. Beside servers
-            # each step needs a ticket of its own, and its loss is looked at before the next.
-            single = functions_run_eagerly() or workers.size > 1 or servers is not None
+            # each step needs a ticket of its own, and its loss is looked at before the next. Hooks would be
+            # late where a step adds more than one to the global step.
+            single = functions_run_eagerly() or workers.size > 1 or not session.adds_one
             run_loop(
                 session,
                 asked.step,

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from muster._errors import MusterError
-from muster.checkpoint import Lease
+from muster.checkpoint import Lease, read_metadata
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import Roster, TaskState, watch_program_end
 from muster.distribute import (
@@ -23,6 +23,7 @@ from muster.estimator._specs import EvalSpec, TrainSpec, eval_folder
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._all_done import log_last_evaluation
 from muster.estimator.loop._progress_bar import metrics_line
+from muster.estimator.loop._saving import mark_ended
 from muster.estimator.roles._continuous_eval import (
     EVALUATED,
     ContinuousEvalListener,
@@ -195,6 +196,10 @@ class TrainingExecutor:
             if max_steps is None or step < max_steps:
                 # Training had read all of its input, and was stopped before it was evaluated.
                 evaluation.end(None, step)
+            elif not read_metadata(newest).get("ended", True):
+                # Training had made all steps, and was stopped while the last one was evaluated.
+                evaluation.end(None, step)
+                mark_ended(newest)
             else:
                 log_last_evaluation(eval_folder(self._estimator.model_dir, self._eval_spec.name))
         result = evaluation.eval_result

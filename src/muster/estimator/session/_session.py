@@ -76,6 +76,7 @@ class Session:
     Attributes:
         state: Variable path -> array, as the last step left it.
         outputs: Name -> array of the last step, computed or not; empty before the first step.
+        earlier_outputs: The outputs of the steps before it in its run, one by one.
         global_step: The current step, a Python int.
         stands_still: Whether no step advances the global step.
         steps_taken: How many steps this session has made.
@@ -124,6 +125,7 @@ class Session:
         """
         self.store = store
         self.outputs: Outputs = {}
+        self.earlier_outputs: Sequence[Outputs] = ()
         self.global_step = global_step
         self.steps_taken = 0
         self.stands_still = False
@@ -148,20 +150,28 @@ class Session:
         state: State = self.store.peek()
         return state
 
+    @property
+    def adds_one(self) -> bool:
+        """Whether every step adds exactly one to the global step, and nobody else does."""
+        return self._count_steps is None
+
     def should_stop(self) -> bool:
         """Return whether a stop was requested."""
         return self.coord.should_stop()
 
-    def advance(self, state: State, outputs: Outputs, steps: int = 1) -> None:
+    def advance(
+        self, state: State, outputs: Outputs, steps: int = 1, earlier: Sequence[Outputs] = ()
+    ) -> None:
         """Replace state and outputs by what steps returned.
 
         Args:
             state: Variable path -> array.
             outputs: Output name -> array, of the last step.
             steps: How many steps there were.
+            earlier: The outputs of the steps before it in its run that were taken one by one.
         """
         self.store.give(state)
-        self.outputs = outputs
+        self.outputs, self.earlier_outputs = outputs, earlier
         self.steps_taken += steps
         if self._count_steps is None:
             self.global_step += steps

@@ -111,7 +111,7 @@ class HostValue(NextValue):
             "feature columns do so, too."
         )
 
-    __array__ = __iter__ = __len__ = __bool__ = _refuse
+    __bool__ = _refuse
 
 
 class HostElement(NextElement):
