@@ -139,7 +139,7 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
 
         It should depend only on its arguments: it is not called for skipped elements. Names outside of it
         stand for what they stand for now, as in TensorFlow, which traces it now; what they are may be fixed
-        at its first call.
+        at its first call. Variables are read at each, in Python once one has changed.
 
         Args:
             map_func: Takes an element, returns an element. The items of a tuple are its arguments.

@@ -44,7 +44,7 @@ class Estimator:
 
     Training that was interrupted goes on at the very next example: the position of the input is part of
     each checkpoint. After training that ended by itself, the next call of ``train`` starts the input afresh,
-    as TensorFlow does.
+    and metrics, as TensorFlow does.
 
     Args:
         model_fn: Called with ``features`` and those of ``labels``, ``mode``, ``params`` and ``config`` that
