@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import muster
+from muster._errors import DatasetError
 from muster._keras import keras
 from muster.data import (
     BytesList,
@@ -297,3 +299,31 @@ def test_embeddings_start_from_a_checkpoint_of_tensorflow():
         layer = DenseFeatures(embedding_column(tags, 3, ckpt_to_load_from=path, tensor_name_in_ckpt=name))
         layer.build()
         np.testing.assert_array_equal(np.asarray(layer.weights[0].value), expected)
+
+
+def test_tables_of_one_name_are_refused():
+    columns = [embedding_column(categorical_column_with_identity(key, 5), 2) for key in ("a b", "a_b")]
+    features = {"a b": np.array([[4], [1]]), "a_b": np.array([[1], [1]])}
+    with pytest.raises(ValueError, match="would have the name 'a_b_embedding/embedding_weights'"):
+        DenseFeatures(columns)(features)
+
+
+def test_sequences_of_other_lengths_are_refused_in_training(tmp_path):
+    def sequences(*ids):
+        return SparseTensor(list(ids), np.ones(len(ids), np.int64), (2, 3))
+
+    def model_fn(features, labels, mode):
+        names = [sequence_categorical_column_with_identity(key, 3) for key in ("a", "b")]
+        values, _ = SequenceFeatures([embedding_column(each, 2) for each in names])(features)
+        loss = keras.ops.mean(values**2)
+        train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    one, other = sequences((0, 0), (0, 1), (0, 2), (1, 0)), sequences((0, 0), (1, 0), (1, 1), (1, 2))
+    Estimator(model_fn, str(tmp_path / "same")).train(
+        lambda: Dataset.from_tensors(({"a": one, "b": one}, np.zeros(2)))
+    )
+    with pytest.raises(DatasetError, match="did not hold: sequences of a_embedding have the lengths"):
+        Estimator(model_fn, str(tmp_path / "other")).train(
+            lambda: Dataset.from_tensors(({"a": one, "b": other}, np.zeros(2)))
+        )

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._errors import DatasetError
 from muster._keras import keras
 from muster.feature_column._column_lists import columns_of, sorted_columns
 from muster.feature_column._dense_column import table_of
@@ -80,10 +81,14 @@ def _sequences(
 ) -> tuple[jax.Array, jax.Array]:
     found = [column.sequence_values(features, value_of(table_of(column, tables))) for column in columns]
     values, lengths = zip(*found, strict=True)
-    for column, other in zip(columns, lengths, strict=True):
-        if not is_traced(other) and not np.array_equal(other, lengths[0]):
-            raise ValueError(
+    first = values[0]
+    for column, other in zip(columns[1:], lengths[1:], strict=True):
+        if is_traced(other):
+            # NaN has the step run eagerly, which raises the error.
+            first = first * jnp.where(jnp.array_equal(other, lengths[0]), 1, jnp.nan).astype(first.dtype)
+        elif not np.array_equal(other, lengths[0]):
+            raise DatasetError(
                 f"Condition x == y did not hold: sequences of {columns[0].name} have the lengths "
                 f"{np.asarray(lengths[0])}, those of {column.name} {np.asarray(other)}."
             )
-    return jnp.concatenate(values, axis=-1), lengths[0]
+    return jnp.concatenate([first, *values[1:]], axis=-1), lengths[0]

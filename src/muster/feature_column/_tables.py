@@ -28,8 +28,21 @@ def new_tables(
     Args:
         columns: The columns.
         trainable: Whether tables are trained, unless their columns say not.
+
+    Raises:
+        ValueError: Two tables that are not shared have one name, as those of the features "a b" and "a_b".
     """
-    tables = {table.path: table for column in columns if (table := column.table) is not None}
+    tables: dict[tuple[str, ...], Table] = {}
+    for column in columns:
+        if (table := column.table) is None:
+            continue
+        other = tables.setdefault(table.path, table)
+        if other is not table and (table.shared_by is None or table.shared_by is not other.shared_by):
+            raise ValueError(
+                f"Two tables of feature columns would have the name {'/'.join(table.path)!r}, that of "
+                f"{column.name} among them. Rename a feature, or give another "
+                "shared_embedding_collection_name."
+            )
     return {
         path: _shared_or_new(replace(table, trainable=table.trainable and trainable))
         for path, table in tables.items()

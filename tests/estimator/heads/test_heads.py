@@ -247,3 +247,19 @@ def test_training_needs_an_optimizer_or_a_train_op_fn():
         create({}, ModeKeys.TRAIN, TWO, np.array([0, 1]))
     with pytest.raises(ValueError, match="must not both be set"):
         create({}, ModeKeys.TRAIN, TWO, np.array([0, 1]), optimizer="x", train_op_fn=lambda loss: loss)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_fractions_beyond_the_last_class_are_no_labels(compiled):
+    head = LogisticRegressionHead()
+
+    def loss(labels):
+        return head.loss(labels, jnp.zeros((2, 1)))
+
+    assert np.isfinite(loss(np.array([[0.5], [1.0]], np.float32)))
+    wrong = np.array([[1.9], [0.5]], np.float32)
+    if compiled:  # NaN has a step run eagerly, which raises the error
+        assert np.isnan(jax.jit(loss)(wrong))
+        return
+    with pytest.raises(DatasetError, match=r"range \[0, 1\]. Given: 1.9."):
+        loss(wrong)

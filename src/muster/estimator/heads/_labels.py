@@ -153,13 +153,16 @@ def range_factor(labels: Any, classes: int, message: str | None = None) -> jax.A
         message: What to say of others; None says on which side they are out of range.
 
     Raises:
-        DatasetError: A known label is negative, or not less than the number of classes.
+        DatasetError: A known label is negative, or more than the number of the last class.
     """
     if not isinstance(labels, jax.core.Tracer):
         known = np.asarray(labels)
-        wrong = known[~((known >= 0) & (known < classes))]
+        wrong = known[~((known >= 0) & (known <= classes - 1))]
         if wrong.size:
             side = "Labels must be >= 0" if wrong[0] < 0 else f"Labels must be <= {classes} - 1"
             given = ", ".join(f"{value:g}" for value in wrong[:_SHOWN])
             raise DatasetError(f"{message or side}. Given: {given}.")
-    return label_factor(jnp.asarray(labels), classes)
+    labels = jnp.asarray(labels)
+    if jnp.issubdtype(labels.dtype, jnp.floating):
+        labels = jnp.ceil(labels)  # 1.5 is none of two classes
+    return label_factor(labels, classes)
