@@ -12,6 +12,8 @@ from muster.data._dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from muster.data._dataset import Dataset as Dataset
 from muster.data._iterator import DatasetIterator as DatasetIterator
 from muster.data._iterator import moved_position as moved_position
+from muster.data._iterator import next_orders as next_orders
+from muster.data._iterator import return_to_orders as return_to_orders
 from muster.data._numbered import NumberedElements as NumberedElements
 from muster.data._numbered_reader import NumberedReader as NumberedReader
 from muster.data._one_shot import Initializer as Initializer

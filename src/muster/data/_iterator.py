@@ -1,6 +1,6 @@
 """Iteration over a dataset, with a position that can be saved."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,6 +126,25 @@ def position_of(node: Node, run: Run, elements: int) -> dict[str, Any]:
         "orders": [list(run.orders[order]) for order in node.random_orders],
         "elements": elements,
     }
+
+
+def next_orders(dataset: Any) -> list[tuple[int, int]]:
+    """Return the seeds and counts by which the next iteration of a dataset will be shuffled.
+
+    The seeds are known once an iteration has begun.
+    """
+    return [order.next for order in dataset._node.random_orders]
+
+
+def return_to_orders(dataset: Any, orders: Sequence[Sequence[int]]) -> None:
+    """Let the next iteration of a dataset be shuffled as a saved one, and those after it as it went on.
+
+    Args:
+        dataset: The dataset.
+        orders: As of `next_orders`.
+    """
+    for order, (seed, iteration) in zip(dataset._node.random_orders, orders, strict=False):
+        order.return_to(seed, iteration)
 
 
 def moved_position(position: Mapping[str, Any], elements: int) -> dict[str, Any]:

@@ -72,9 +72,21 @@ class RandomOrder:
 
     def resume(self, seed: int, iteration: int) -> None:
         """Restore the seed and the count of a saved iteration."""
-        self.settle(seed)
         with self._lock:
+            if self.user_seed is None:
+                self._seed = seed  # a look at the data may have drawn another one
             self._iterations = max(self._iterations, iteration + 1)
+
+    @property
+    def next(self) -> tuple[int, int]:
+        """The seed, once there is one, and the count of the next iteration."""
+        return self.peek(), self._iterations
+
+    def return_to(self, seed: int, iteration: int) -> None:
+        """Let the next iteration be a saved one."""
+        self.resume(seed, iteration)
+        with self._lock:
+            self._iterations = iteration
 
 
 class Run:

@@ -16,8 +16,8 @@ from muster.checkpoint.objects import Variable
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_input import Batches, Position
 from muster.distribute.fit._fit_step import StepFunction
+from muster.distribute.input._distributed_dataset import Orders
 from muster.distribute.servers import restore_variables, save_variables
-from muster.distribute.workers._randomness import random_state
 from muster.program.variables import together
 
 
@@ -33,6 +33,7 @@ class _Progress:
         logs: Keras' results of the last step.
         saves: The number of backups so far.
         shared: See ``Position``.
+        orders: See ``Position``.
     """
 
     epoch: int
@@ -42,6 +43,7 @@ class _Progress:
     logs: dict[str, float]
     saves: int
     shared: dict[str, Any] | None = None
+    orders: Orders | None = None
 
     @classmethod
     def parse(cls, metadata: dict[str, Any], advice: str) -> "_Progress":
@@ -142,7 +144,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         if saved.step:
             self._restore()  # the metrics, which Keras has reset
         self._saved = self._found = None
-        self._batches.go_on(Position(saved.random, saved.drawn, saved.shared))
+        self._batches.go_on(Position(saved.random, saved.drawn, saved.shared, saved.orders))
         self._function.skip(saved.step, saved.logs, self._batches.catch_up)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -152,9 +154,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
                 "now. Use the same data, batch size and steps_per_epoch, or delete the directory."
             )
         if self._freq == "epoch":
-            batches = self._batches
-            position = Position(random_state(), 0) if batches.ends_epochs else batches.position
-            self._save(epoch + 1, 0, position, {})
+            self._save(epoch + 1, 0, self._batches.next_position, {})
 
     def on_train_end(self, logs: Any = None) -> None:
         self.close()
@@ -171,7 +171,16 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         if self._writer is None:
             return
         logs = {name: float(value) for name, value in (logs or {}).items() if not np.ndim(value)}
-        progress = _Progress(epoch, step, position.drawn, position.random, logs, self._saves, position.shared)
+        progress = _Progress(
+            epoch,
+            step,
+            position.drawn,
+            position.random,
+            logs,
+            self._saves,
+            position.shared,
+            position.orders,
+        )
         save_variables(self._writer, self._saves, self._objects(), dataclasses.asdict(progress))
 
     def _restore(self) -> None:

@@ -23,7 +23,7 @@ from muster.distribute.engine._split import (
 )
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_data import NO_LABELS, needs_labels
-from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.input._distributed_dataset import DistributedDataset, Orders
 from muster.distribute.workers._randomness import random_state, set_random_state
 
 
@@ -35,11 +35,17 @@ class Position:
         random: The process-wide random state at the start of the pass, by which it is shuffled.
         drawn: The number of batches drawn so far.
         shared: The position of a pass whose batches workers draw, of ``DispatchedIterator``; None for others.
+        orders: The seeds and counts by which datasets are shuffled in the pass; None without datasets.
     """
 
     random: list[Any]
     drawn: int
     shared: dict[str, Any] | None = None
+    orders: Orders | None = None
+
+    def moved(self) -> "Position":
+        """Return the position a batch further on."""
+        return dataclasses.replace(self, drawn=self.drawn + 1)
 
 
 class KerasBatches:
@@ -65,6 +71,11 @@ class KerasBatches:
         self._pass: Iterator[Any] | None = None
         self._saved: Position | None = None
 
+    @property
+    def next_position(self) -> Position:
+        """The position at which the next epoch begins."""
+        return Position(random_state(), 0) if self.ends_epochs else self.position
+
     def begin(self) -> None:
         """Start an epoch."""
         self._checked = False
@@ -88,7 +99,7 @@ class KerasBatches:
             self._require_same(method, batch)
         if batch is None:
             raise StopIteration
-        self.position = Position(self.position.random, self.position.drawn + 1)
+        self.position = self.position.moved()
         if self._split.replicas > 1:
             self._uneven.see(batch)
         return self._split.worker_batch(batch)
@@ -180,6 +191,11 @@ class StepBatches(keras.utils.PyDataset, abc.ABC):  # type: ignore[misc]
     def position(self) -> Position:
         """The position in the pass."""
 
+    @property
+    def next_position(self) -> Position:
+        """The position at which the next epoch begins."""
+        return Position(random_state(), 0) if self.ends_epochs else self.position
+
     @abc.abstractmethod
     def begin(self) -> None:
         """Start an epoch."""
@@ -239,6 +255,7 @@ class DatasetBatches(StepBatches):
         first = next(self._opened, None)
         if first is None:
             raise DatasetError("The dataset is empty: there is nothing to train or evaluate on.")
+        self._orders = self._begun()
         self._example = self._weighted(first)
         self._opened = itertools.chain([first], self._opened)
         self._steps: Iterator[Any] | None = None
@@ -248,6 +265,12 @@ class DatasetBatches(StepBatches):
     @property
     def position(self) -> Position:
         return self._position
+
+    @property
+    def next_position(self) -> Position:
+        if not self.ends_epochs:
+            return self._position
+        return Position(random_state(), 0, orders=self._dataset.next_orders)
 
     @property
     def num_batches(self) -> int | None:
@@ -281,7 +304,9 @@ class DatasetBatches(StepBatches):
             if self._continues:
                 self._steps = None
             raise StopIteration  # again and again, until the next epoch begins
-        self._position = Position(self._position.random, self._position.drawn + 1)
+        if self._position.orders is None:
+            self._position = dataclasses.replace(self._position, orders=self._begun())
+        self._position = self._position.moved()
         return self._weighted(batch)
 
     def _start(self) -> Iterator[Any]:
@@ -289,14 +314,23 @@ class DatasetBatches(StepBatches):
         saved, self._saved = self._saved, None
         if saved is not None:
             set_random_state(saved.random)
-        self._position = saved or Position(random_state(), 0)
+        position = saved or Position(random_state(), 0)
         seed = _new_seed()
         opened, self._opened = self._opened, None
-        if opened is None or seed != self._seed:
+        if opened is not None and seed == self._seed and position.orders in (None, self._orders):
+            position = dataclasses.replace(position, orders=self._orders)
+        else:
+            if position.orders is not None:
+                self._dataset.return_to(position.orders)
             opened = self._dataset.worker_batches(seed)
+        self._position = position
         for _ in range(self._position.drawn):
             next(opened, None)
         return opened
+
+    def _begun(self) -> Orders:
+        """Return the orders of the pass that has begun last."""
+        return [[[seed, count - 1] for seed, count in each] for each in self._dataset.next_orders]
 
     def _weighted(self, batch: Any) -> Any:
         if isinstance(batch, ReplicatedBatch | UnevenBatch):

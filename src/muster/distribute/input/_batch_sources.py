@@ -37,12 +37,14 @@ class BatchSource(ABC):
 
     Attributes:
         dataset: As given.
+        datasets: All datasets that this worker reads.
     """
 
     def __init__(self, workers: Workers, local_replicas: int, dataset: Dataset) -> None:
         self._workers = workers
         self._split = Split(workers.rank, workers.size, local_replicas)
         self.dataset = dataset
+        self.datasets: Sequence[Dataset] = [dataset]
         self._logged = False
 
     @property

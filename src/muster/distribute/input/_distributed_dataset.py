@@ -8,11 +8,14 @@ from contextvars import ContextVar
 from typing import Any
 
 from muster._errors import TraceError
-from muster.data import Dataset, GetNext, Optional
+from muster.data import Dataset, GetNext, Optional, next_orders, return_to_orders
 from muster.distribute.input._batch_sources import BatchSource
 from muster.distribute.replicas._replica_context import refuse_in_program
 
 _log = logging.getLogger(__name__)
+
+Orders = list[list[list[int]]]
+"""By which datasets are shuffled: the seed and count of each shuffle, for each dataset of a worker."""
 
 # What stands for each iterator in the function that is being traced.
 STAND_INS: ContextVar[Mapping["DistributedIterator", GetNext]] = ContextVar("muster_stand_ins", default={})  # noqa: B039
@@ -89,6 +92,16 @@ class DistributedDataset:
             seed: The seed of shuffles without one, the same on all workers.
         """
         return DistributedIterator(self._batches, self._batches.worker_batches(seed))
+
+    @property
+    def next_orders(self) -> Orders:
+        """The seeds and counts by which the next pass will be shuffled, for each dataset of this worker."""
+        return [list(map(list, next_orders(dataset))) for dataset in self._batches.datasets]
+
+    def return_to(self, orders: Orders) -> None:
+        """Let the next pass be shuffled as a saved one, and those after it as it went on."""
+        for dataset, each in zip(self._batches.datasets, orders, strict=False):
+            return_to_orders(dataset, each)
 
 
 class DistributedIterator(GetNext):
