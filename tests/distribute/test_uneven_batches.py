@@ -266,3 +266,10 @@ def test_each_element_counts_once_in_means_along_axes_of_which_replicas_have_oth
     np.testing.assert_allclose(mean, np.concatenate(every_other.values).mean(0), rtol=1e-5)
     mean = strategy.reduce("MEAN", products, axis=(0, -1))
     np.testing.assert_allclose(mean, np.concatenate([np.ravel(v) for v in products.values]).mean(), rtol=1e-5)
+
+
+def test_replicas_return_a_number_of_python_for_uneven_batches(strategy):
+    for rows in (REPLICAS * 2, REPLICAS * 2 - 1):
+        dataset = strategy.experimental_distribute_dataset(Dataset.from_tensor_slices(X[:rows]).batch(rows))
+        (batch,) = dataset
+        assert float(strategy.reduce("MEAN", strategy.run(lambda x: 1.0, (batch,)), None)) == 1.0

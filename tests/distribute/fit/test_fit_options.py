@@ -413,6 +413,15 @@ class TestRefused:
         with pytest.raises(ValueError, match="not both"):
             build(strategy).fit(dataset, class_weight={0: 2.0}, verbose=0)
 
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [({"a": Y}, "models with one output"), (np.zeros((len(X), 3, 2)), r"got \(\d+, 3, 2\)")],
+    )
+    def test_class_weights_of_other_labels(self, strategy, labels, message):
+        dataset = Dataset.from_tensor_slices((X, labels)).batch(BATCH)
+        with pytest.raises(ValueError, match=message):
+            build(strategy).fit(dataset, class_weight={0: 2.0}, verbose=0)
+
 
 def test_batches_that_replicas_cannot_share_are_named_once(strategy, caplog):
     build(strategy).fit(X, Y, batch_size=25, epochs=2, verbose=0)

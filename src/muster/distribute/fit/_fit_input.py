@@ -366,8 +366,20 @@ def class_weights(labels: AnyArray, weights: dict[int, float]) -> np.ndarray[Any
 
     Returns:
         Weights of shape (n,), float32.
+
+    Raises:
+        ValueError: The labels have another shape, or are those of several outputs.
     """
+    if isinstance(labels, dict | list | tuple):
+        raise ValueError(
+            "class_weight is for models with one output, and the dataset has labels of several: let it yield "
+            "(inputs, labels, sample_weights)."
+        )
     labels = np.asarray(labels)
+    if labels.ndim not in (1, 2):
+        raise ValueError(
+            f"class_weight needs labels of the shape (n,), (n, 1) or (n, classes), got {labels.shape}."
+        )
     one_hot = labels.ndim > 1 and labels.shape[-1] > 1
     classes = labels.argmax(-1) if one_hot else labels.reshape(len(labels)).round().astype(int)
     return np.array([weights.get(int(each), 1.0) for each in classes], np.float32)

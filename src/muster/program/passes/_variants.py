@@ -195,7 +195,7 @@ def _slots_for(
 
 def _padded(array: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Pad an array with zeros at the end of each axis; random keys with keys of zeros."""
-    if array.shape == shape:
+    if np.shape(array) == shape:  # a literal has no attribute `shape`
         return array
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         numbers = jax.random.key_data(array)
