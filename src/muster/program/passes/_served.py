@@ -203,7 +203,9 @@ class ServedStep:
         paths = tuple(paths)
         targets = {path: self._new[path] for path in paths if path in self._new}
         eqns, start = needed_equations(self._updates, targets.values(), self._pushed_values())
-        added, averages = self._added.intersection(paths), self._averages.keys() & paths
+        # In the order of the paths, so that all workers have the same text of it.
+        assigned, averages = ([p for p in paths if p in each] for each in (self._assigned, self._averages))
+        added = self._added.intersection(paths)
         own = {*targets, *added, *averages}
         takes = tuple(p for p, v in self._state.items() if v in start or p in own)
         brought = {
@@ -224,7 +226,7 @@ class ServedStep:
                 average = self._averages[path]
                 operands = (pushed[path, i] for i in range(len(average.operands)))
                 (new[path],) = average.function(state[path], *operands)
-            for path in self._assigned.intersection(paths):
+            for path in assigned:
                 new[path] = state[path] + pushed[path] if path in added else pushed[path]
             return [new[path] for path in paths]
 
