@@ -107,8 +107,3 @@ def test_reading_examples_for_columns():
         make_parse_example_spec([columns[0], numeric_column("x")])
     with pytest.raises(ValueError, match="must be FeatureColumn instances. Given: 'x'"):
         make_parse_example_spec(["x"])
-
-
-def test_integers_of_64_bits_become_floats():
-    values = dense_features({"t": np.array([[3_000_000_000], [5]])}, [numeric_column("t")])
-    assert np.asarray(values).tolist() == [[3e9], [5]]

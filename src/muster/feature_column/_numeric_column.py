@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import DTypeLike
 
-from muster._integers import first_out_of_range
 from muster.data import FixedLenFeature
 from muster.feature_column._dense_column import DenseColumn
 from muster.feature_column._feature_column import KeyedColumn, ParseSpec
@@ -206,7 +205,4 @@ def _feature(features: Features, key: str) -> jax.Array:
     value = require_feature(features, key)
     require_numbers(key, value)
     array = value if isinstance(value, jax.Array) else np.asarray(value)
-    if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-        if first_out_of_range(array, np.iinfo(np.int32)) is not None:
-            array = array.astype(np.float32)  # JAX would cut off bits
     return jnp.asarray(array[:, None] if array.ndim == 1 else array)
