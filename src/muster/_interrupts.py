@@ -1,5 +1,6 @@
 """Ctrl-C where Python drops it, and where it prints pages for a program that was calmly ended."""
 
+import _thread
 import atexit
 import contextlib
 import linecache
@@ -7,6 +8,7 @@ import logging
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
@@ -25,18 +27,23 @@ class _Dropped:
 
     def __init__(self) -> None:
         self.is_kept = False
+        self._is_in_hook = False
         self._has_ended = False
 
     def keep(self, *, goes_on: bool) -> None:
-        """Raise the interrupt again soon, or remember it if no code goes on in which it could be raised."""
-        self.is_kept = True
+        """Raise the interrupt again soon, or remember it if no code goes on in which it could be raised.
+
+        Call it last in the hook that Python calls, where what is raised is dropped once more.
+        """
+        self.is_kept = self._is_in_hook = True
         if goes_on:
-            again = threading.Timer(_AGAIN_SECS, self._raise_again)
-            again.daemon = True
             with contextlib.suppress(RuntimeError):  # since Python 3.12 no thread starts while a program ends
-                again.start()
+                # `Thread.start` would wait for the thread, for as long as the machine is busy.
+                _thread.start_new_thread(self._raise_again, ())
         elif self._has_ended:
             _end_by_ctrl_c()
+        # Between this and the end of the hook Python calls nothing and repeats nothing, so handles no signal.
+        self._is_in_hook = False
 
     def end(self) -> None:
         """End the program by an interrupt that came too late to be raised."""
@@ -49,8 +56,13 @@ class _Dropped:
         _end_by_ctrl_c()
 
     def _raise_again(self) -> None:
+        main = threading.main_thread().ident or 0
+        time.sleep(_AGAIN_SECS)
+        while self._is_in_hook:
+            time.sleep(_AGAIN_SECS)
+        # No other thread runs between these two, which might find that nothing is kept and end.
         self.is_kept = False
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        signal.pthread_kill(main, signal.SIGINT)
 
 
 _DROPPED = _Dropped()
