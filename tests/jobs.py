@@ -167,6 +167,23 @@ class Process:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def stop(self) -> None:
+        """Send SIGSTOP, and wait until it has taken effect: until then a thread goes on, and may answer."""
+        self.send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + DEADLINE
+        while not _stands_still(self.pid):
+            assert time.monotonic() < deadline, f"process {self.pid} does not stop"
+            time.sleep(0.001)
+
+
+def _stands_still(process: int) -> bool:
+    """Whether all threads of a process are stopped."""
+    try:
+        stats = [(each / "stat").read_text() for each in Path(f"/proc/{process}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):  # a thread has ended meanwhile
+        return False
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
 
 class Task:
     """A process of a job.

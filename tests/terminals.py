@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -48,9 +47,6 @@ class OnTerminal:
         while not all(text in self.written for text in texts):
             if not self._read(deadline):
                 raise AssertionError(f"It never wrote {texts}:\n{self.written}")
-
-    def interrupt(self):
-        self.process.send_signal(signal.SIGINT)
 
     def end(self):
         """Read all that it writes, and return its exit code."""

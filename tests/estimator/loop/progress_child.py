@@ -1,6 +1,7 @@
 """A program that trains, evaluates and predicts as its arguments say, without setting up a log."""
 
 import logging
+import signal
 import sys
 import time
 
@@ -44,6 +45,8 @@ class Deeds(SessionRunHook):
             print("printed at", step)
         if "log" in self.words and step % 10 == 5:
             logging.getLogger("of.the.program").warning("logged at %d", step)
+        if "ctrl-c" in self.words and step == 50:
+            signal.raise_signal(signal.SIGINT)
         if "unfinished" in self.words and step == 20:
             print("this takes", end=" ", flush=True)
             time.sleep(1)

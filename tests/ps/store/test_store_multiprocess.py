@@ -183,7 +183,7 @@ def test_a_server_that_is_killed_without_snapshots(tmp_path):
 def test_a_server_that_stands_still_for_a_while(tmp_path):
     with Cluster(tmp_path / "job", 1) as job, job.client() as chief:
         prepare(chief)
-        job.tasks[0].process.send_signal(signal.SIGSTOP)
+        job.tasks[0].process.stop()
         taken = []
 
         def work():
