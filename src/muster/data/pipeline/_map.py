@@ -19,7 +19,8 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cache, partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -385,8 +386,13 @@ def _keras_scope() -> AbstractContextManager[Any]:
     Its attribute ``read`` has the variables that are read in it, by their ``id``.
     """
     keras = sys.modules.get("keras")
-    if keras is None:
-        return nullcontext()
+    scope: AbstractContextManager[Any] = nullcontext() if keras is None else _noting_scope(keras)()
+    return scope
+
+
+@cache
+def _noting_scope(keras: ModuleType) -> Any:
+    """Return the class of such scopes."""
 
     class Scope(keras.StatelessScope):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
@@ -397,8 +403,7 @@ def _keras_scope() -> AbstractContextManager[Any]:
             self.read[id(variable)] = variable
             return super().get_current_value(variable)
 
-    scope: AbstractContextManager[Any] = Scope()
-    return scope
+    return Scope
 
 
 def _same_program(first: "jax_core.ClosedJaxpr", second: "jax_core.ClosedJaxpr") -> bool:
