@@ -142,8 +142,17 @@ def return_to_orders(dataset: Any, orders: Sequence[Sequence[int]]) -> None:
     Args:
         dataset: The dataset.
         orders: As of `next_orders`.
+
+    Raises:
+        PositionError: The dataset has more shuffles, or fewer, than the one whose orders were saved.
     """
-    for order, (seed, iteration) in zip(dataset._node.random_orders, orders, strict=False):
+    own = dataset._node.random_orders
+    if len(own) != len(orders):
+        raise PositionError(
+            f"the dataset that was saved has {len(orders)} shuffle(s), and this one has {len(own)}: go on "
+            "with the one that was saved, or begin anew without what was saved."
+        )
+    for order, (seed, iteration) in zip(own, orders, strict=True):
         order.return_to(seed, iteration)
 
 

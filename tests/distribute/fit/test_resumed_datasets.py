@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from muster._errors import PositionError
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
@@ -31,9 +32,14 @@ class Seen(keras.callbacks.Callback):
             raise InterruptedError
 
 
-def fit(folder: Path, seed: int | None, save_freq: int | str, most: int = 0, **options: int) -> list[float]:
+def fit(
+    folder: Path, seed: int | None, save_freq: int | str, most: int = 0, shuffles: int = 1, **options: int
+) -> list[float]:
     """Train a model that predicts 0 in a new program, as far as datasets know; return the sums."""
-    dataset = Dataset.from_tensor_slices((X, X)).shuffle(COUNT, seed).batch(BATCH)
+    dataset = Dataset.from_tensor_slices((X, X))
+    for _ in range(shuffles):
+        dataset = dataset.shuffle(COUNT, seed)
+    dataset = dataset.batch(BATCH)
     if options:
         dataset = dataset.repeat()
     with MirroredStrategy(["cpu:0", "cpu:1"]).scope():
@@ -75,3 +81,10 @@ def test_epochs_of_a_dataset_that_repeats_go_on(tmp_path: Path, save_freq: int |
     rest = fit(tmp_path / "parts", 7, save_freq, steps_per_epoch=4)
     skipped = 2 if save_freq == 1 else 0
     assert rest[skipped:] == whole[8 + skipped :]
+
+
+@pytest.mark.parametrize("shuffles", [0, 2])
+def test_a_dataset_with_other_shuffles_is_refused(tmp_path: Path, shuffles: int) -> None:
+    fit(tmp_path, None, 1, 4)
+    with pytest.raises(PositionError, match=rf"has 1 shuffle\(s\), and this one has {shuffles}: go"):
+        fit(tmp_path, None, 1, shuffles=shuffles)

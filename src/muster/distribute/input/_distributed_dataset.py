@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from muster._errors import TraceError
+from muster._errors import PositionError, TraceError
 from muster.data import Dataset, GetNext, Optional, next_orders, return_to_orders
 from muster.distribute.input._batch_sources import BatchSource
 from muster.distribute.replicas._replica_context import refuse_in_program
@@ -99,8 +99,18 @@ class DistributedDataset:
         return [list(map(list, next_orders(dataset))) for dataset in self._batches.datasets]
 
     def return_to(self, orders: Orders) -> None:
-        """Let the next pass be shuffled as a saved one, and those after it as it went on."""
-        for dataset, each in zip(self._batches.datasets, orders, strict=False):
+        """Let the next pass be shuffled as a saved one, and those after it as it went on.
+
+        Raises:
+            PositionError: This worker reads other datasets.
+        """
+        datasets = self._batches.datasets
+        if len(datasets) != len(orders):
+            raise PositionError(
+                f"this worker read {len(orders)} dataset(s) when a pass was saved, and now {len(datasets)}: "
+                "go on with the strategy that was saved, or begin anew without what was saved."
+            )
+        for dataset, each in zip(datasets, orders, strict=True):
             return_to_orders(dataset, each)
 
 
