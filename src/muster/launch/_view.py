@@ -3,9 +3,11 @@
 import contextlib
 import dataclasses
 import datetime
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TextIO, cast
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -43,10 +45,46 @@ class Row:
     answers: bool = False
 
 
+class _Unfailing:
+    """Writes to a stream; once that cannot be written to, what comes is dropped, for logs have it, too.
+
+    Letters that the stream's encoding lacks become question marks.
+
+    Args:
+        stream: The stream.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text, and return its length."""
+        encoding = self._stream.encoding or "utf-8"
+        self._try(lambda: self._stream.write(text.encode(encoding, "replace").decode(encoding)))
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system."""
+        self._try(self._stream.flush)
+
+    def _try(self, deed: Callable[[], Any]) -> None:
+        try:
+            deed()
+        except (OSError, ValueError):
+            # Nobody reads any more, the terminal is gone or the disk is full. What Python still holds of it
+            # would be tried again at the end of the process, which would give that another exit code.
+            with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nothing:
+                os.dup2(nothing.fileno(), self._stream.fileno())
+
+
 class View:
     """Shows a job as lines with prefixes: tasks' on standard output, the launcher's on standard error.
 
-    If nobody reads any more, as in ``muster run … | head``, the job goes on silently.
+    If nobody reads any more, as in ``muster run … | head`` or once a terminal is closed, the job goes on
+    silently.
 
     Args:
         tasks: All tasks.
@@ -72,10 +110,9 @@ class View:
         """Restore the terminal; what was shown stays."""
 
     def _print(self, name: str, lines: Sequence[str]) -> None:
-        stream = sys.stderr if name == _LAUNCHER else sys.stdout
-        with contextlib.suppress(BrokenPipeError):
-            stream.write("".join(f"{name:{self._width}} | {line}\n" for line in lines))
-            stream.flush()
+        stream = _Unfailing(sys.stderr if name == _LAUNCHER else sys.stdout)
+        stream.write("".join(f"{name:{self._width}} | {line}\n" for line in lines))
+        stream.flush()
 
 
 class LiveView(View):
@@ -142,7 +179,8 @@ class LiveView(View):
 
 def make_view(tasks: Sequence[Task]) -> View:
     """Return the view for standard output: with a table on a terminal, else lines alone."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    stream = cast(TextIO, _Unfailing(sys.stdout))
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
     if console.is_terminal and not console.is_dumb_terminal:
         return LiveView(tasks, console)
     return View(tasks)
