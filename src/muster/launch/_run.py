@@ -35,8 +35,6 @@ _SHOW_SECS = 0.5  # the period of drawing the table
 _BLAMED_LINES = 20
 # How often to ask the chief whether it is a coordinator, and how long it may take to answer, in seconds.
 _ASK_SECS, _ANSWER_SECS = 1.0, 0.5
-# The folder below that of the logs where parameter servers keep what they go on from.
-_SNAPSHOTS = "snapshots"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,7 +81,6 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
         code = _Run(options, machine, environ, view, log_dir).until_end()
         return code
     finally:
-        shutil.rmtree(log_dir / _SNAPSHOTS, ignore_errors=True)  # of servers that were not told of the end
         if options.log_dir is None and (code == 0 or not any(log_dir.iterdir())):
             shutil.rmtree(log_dir)
 
@@ -97,12 +94,14 @@ class _Run:
         self._options = options
         self._machine = machine
         self._environ = dict(environ)
-        if options.restarts and options.shape.ps:
-            self._environ.setdefault("MUSTER_SNAPSHOT_DIR", str((log_dir / _SNAPSHOTS).absolute()))
         self._view = view
         self._log_dir = log_dir
         self._command = [sys.executable, *options.program]
         self._name = uuid.uuid4().hex[:8]
+        # What parameter servers go on from, if no folder for it is given. That of the logs may be a user's.
+        self._snapshots = (log_dir / f"snapshots-{self._name}").absolute()
+        if options.restarts and options.shape.ps:
+            self._environ.setdefault("MUSTER_SNAPSHOT_DIR", str(self._snapshots))
         self._job = Job(options.shape.tasks, restarts=options.restarts, grace_secs=options.grace_secs)
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
@@ -122,6 +121,8 @@ class _Run:
         adopt_orphans()
         with ExitStack() as stack:
             stack.callback(self._view.close)
+            # Of servers that were not told of the end.
+            stack.callback(shutil.rmtree, self._snapshots, ignore_errors=True)
             stack.enter_context(self._signals)
             stack.enter_context(self._selector)
             stack.callback(self._clean_up)
