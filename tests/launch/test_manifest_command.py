@@ -1,6 +1,7 @@
 """What cluster managers are told: valid by their schemas, and with the TF_CONFIG that a local job has."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -245,9 +246,9 @@ def run_batch(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("layout", "addresses"),
     [
-        ("2(x2)", ["node1:21234", "node1:21235", "node2:21234", "node2:21235"]),
-        ("1,2,1", ["node1:21234", "node2:21234", "node2:21235", "node3:21234"]),
-        ("2,1(x2)", ["node1:21234", "node1:21235", "node2:21234", "node3:21234"]),
+        ("2(x2)", ["node1:29744", "node1:29745", "node2:29744", "node2:29745"]),
+        ("1,2,1", ["node1:29744", "node2:29744", "node2:29745", "node3:29744"]),
+        ("2,1(x2)", ["node1:29744", "node1:29745", "node2:29744", "node3:29744"]),
     ],
 )
 def test_slurm_tasks_find_their_places(run_batch, layout, addresses):
@@ -268,6 +269,18 @@ def test_slurm_tasks_find_their_places(run_batch, layout, addresses):
         assert line.endswith(repr(["0", "two words", "it's"]))
     options = [line.split(maxsplit=1)[1] for line in script.splitlines() if line.startswith("#SBATCH")]
     assert {"--ntasks=4", "--ntasks-per-node=2", "--requeue"} <= set(options)
+
+
+def test_slurm_jobs_with_numbers_in_sequence_share_no_port(run_batch):
+    ports = []
+    for number in ("31234", "31235"):
+        script, done = run_batch(
+            "--workers", "4", "--tasks-per-node", "4", layout="4", tasks=4, environ={"SLURM_JOB_ID": number}
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        ports.append(set(re.findall(r"node1:(\d+)", done.stdout)))
+    assert [len(each) for each in ports] == [4, 4]
+    assert not ports[0] & ports[1]
 
 
 def test_a_slurm_job_is_started_again_after_a_failure_and_ends_with_its_code(run_batch, tmp_path):
@@ -296,10 +309,10 @@ def test_slurm_starts_a_task_of_a_job_with_parameter_servers_again_alone(run_bat
     ]  # fmt: skip
     assert {line.split()[0] for line in done.stdout.splitlines()} == {"slurm-31234-0-0"}
     assert configs[5].cluster.as_dict() == {
-        "chief": ["node1:21234"],
-        "worker": ["node1:21235", "node2:21234"],
-        "ps": ["node2:21235"],
-        "evaluator": ["node3:21234"],
+        "chief": ["node1:29744"],
+        "worker": ["node1:29745", "node2:29744"],
+        "ps": ["node2:29745"],
+        "evaluator": ["node3:29744"],
     }
     assert configs[-1].cluster.jobs == ["chief", "worker", "ps"]
     assert done.stderr.splitlines() == [

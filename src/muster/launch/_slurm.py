@@ -1,5 +1,6 @@
 """The batch script for Slurm."""
 
+import math
 import shlex
 
 from muster.cluster import TaskType
@@ -82,9 +83,11 @@ def sbatch_script(manifest: Manifest) -> str:
     """Return a script for ``sbatch``, to be completed with the account, the partition and the time limit.
 
     Tasks get ranks in the order of ``manifest.shape.tasks``. Ports are derived from the job's number, so
-    that jobs on one host have different ones. A task that fails ends the others, and all are started again.
-    With parameter servers only that task is, so many times at most; after that its failure ends the job.
+    that jobs on one host have different ones: sixteen each, or a multiple of that for more tasks. A task that
+    fails ends the others, and all are started again. With parameter servers only that task is, so many times
+    at most; after that its failure ends the job.
     """
+    ports = 16 * math.ceil(manifest.tasks_per_node / 16)
     command = shlex.join(manifest.command)
     program, run = f"exec {command}", _RUN_AGAIN.format(restarts=manifest.restarts)
     if manifest.shape.ps:
@@ -114,7 +117,7 @@ def sbatch_script(manifest: Manifest) -> str:
     return _SCRIPT.format(
         options="\n".join(f"#SBATCH {option}" for option in options)
         + "".join(f"\nexport {name}={shlex.quote(value)}" for name, value in manifest.env),
-        port="20000 + SLURM_JOB_ID % 10000",
+        port=f"20000 + SLURM_JOB_ID % {10_000 // ports} * {ports}",
         roles="\n".join(_roles(manifest)),
         program=program,
         run=run,
