@@ -1,7 +1,7 @@
 """A program without a strategy, as one task of a job: fits, or trains an Estimator.
 
-Arguments: ``fit``, ``mirrored`` or ``estimator``, or what trains until it is interrupted: ``endless``,
-``endless-fit`` or ``endless-fit-with-backup``; and a folder for its checkpoints.
+Arguments: ``fit``, ``mirrored``, ``estimator`` or ``estimators``, two in turn, or what trains until it is
+interrupted: ``endless``, ``endless-fit`` or ``endless-fit-with-backup``; and a folder for its checkpoints.
 """
 
 import sys
@@ -63,5 +63,8 @@ if __name__ == "__main__":
     elif what == "endless-fit-with-backup":
         says = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: epoch == 5 and print("trains"))
         fit(epochs=10**6, callbacks=[keras.callbacks.BackupAndRestore(folder), says])
+    elif what == "estimators":
+        for name in ("first", "second"):
+            estimate(f"{folder}/{name}")
     else:
         estimate(folder)

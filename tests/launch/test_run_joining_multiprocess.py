@@ -51,3 +51,11 @@ def test_an_estimator_without_a_strategy_trains_with_all_workers(launch, tmp_pat
     took = [line for line in job.lines if "The Estimator has no strategy: it takes MultiWorkerM" in line]
     assert len(took) == (len(workers) if len(workers) > 1 else 0)
     assert "joined each other" not in job.text
+
+
+def test_an_evaluator_evaluates_two_estimators_in_turn(launch, tmp_path):
+    options = ["--workers", "1", "--evaluator"]
+    job = launch("estimators", tmp_path / "models", options=options, program=CHILD)
+    assert job.end(JOB_DEADLINE) == 0, job.text
+    told = [line for line in job.lines if line.startswith("evaluator 0 | evaluated")]
+    assert told == ["evaluator 0 | evaluated 20 []"] * 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster import _errors as errors
-from muster.net import adopt_listener, free_address, listen, split_address
+from muster.net import adopt_listener, copied_listener, free_address, listen, split_address
 
 pytestmark = pytest.mark.alone
 
@@ -123,6 +123,16 @@ def test_a_socket_is_taken_over_and_not_passed_on(port):
         with adopt_listener(str(server.detach())) as adopted:
             assert adopted.getsockname() == ("127.0.0.1", port)
             assert not adopted.get_inheritable()
+
+
+def test_a_copy_of_a_socket_can_be_closed_and_the_socket_taken_over_again(port):
+    with socket.create_server(("127.0.0.1", port)) as server:
+        server.set_inheritable(True)
+        for _ in range(2):
+            with adopt_listener(copied_listener(str(server.fileno()))) as adopted:
+                assert adopted.getsockname() == ("127.0.0.1", port)
+                assert not adopted.get_inheritable()
+        assert not server.get_inheritable()
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "99999"])

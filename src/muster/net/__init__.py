@@ -20,6 +20,7 @@ from muster.net._frames import encode_frame as encode_frame
 from muster.net._greeting import Hello as Hello
 from muster.net._listen import BACKLOG as BACKLOG
 from muster.net._listen import adopt_listener as adopt_listener
+from muster.net._listen import copied_listener as copied_listener
 from muster.net._listen import free_address as free_address
 from muster.net._listen import listen as listen
 from muster.net._private_files import read_private as read_private

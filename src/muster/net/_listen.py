@@ -78,6 +78,19 @@ def adopt_listener(descriptor: str) -> socket.socket:
     return sock
 
 
+def copied_listener(descriptor: str) -> str:
+    """Return a copy of such a descriptor, which may be adopted and closed, while the first one stays.
+
+    Raises:
+        RosterError: It is not one.
+    """
+    sock = adopt_listener(descriptor)
+    try:
+        return str(os.dup(sock.fileno()))
+    finally:
+        sock.detach()
+
+
 def _joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

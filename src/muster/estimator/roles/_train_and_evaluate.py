@@ -34,6 +34,7 @@ from muster.estimator.roles._continuous_eval import (
 )
 from muster.estimator.roles._training_watch import TrainingWatch
 from muster.estimator.session import clock
+from muster.net import copied_listener
 
 _log = logging.getLogger(__name__)
 
@@ -379,11 +380,13 @@ def _asynchronous(config: RunConfig, server: Server, *, starts: bool) -> Asynchr
 @contextmanager
 def _reporting(config: RunConfig) -> Iterator[Callable[..., None]]:
     """Answer the launcher's questions after the progress, while the block runs, where it has made a way."""
-    if "MUSTER_LISTEN_FD" not in os.environ:
+    if (descriptor := os.environ.get("MUSTER_LISTEN_FD")) is None:
         yield lambda **fields: None
         return
     task = Task(config.task_type, config.task_id)
-    roster = Roster.from_environ(os.environ, config.cluster_spec, task, peers=())
+    # A copy, for the program may call `train_and_evaluate` again.
+    environ = {**os.environ, "MUSTER_LISTEN_FD": copied_listener(descriptor)}
+    roster = Roster.from_environ(environ, config.cluster_spec, task, peers=())
     with closing(roster):
         yield roster.report
         roster.done()
