@@ -1,6 +1,7 @@
 """The model that is served: versions in a folder, without sockets."""
 
 import contextlib
+import os
 import shutil
 import threading
 
@@ -8,7 +9,8 @@ import pytest
 from artefacts import save_model
 
 from muster import RequestError
-from muster.serve._model import Model
+from muster.data import TensorSpec
+from muster.serve._model import Model, _rows_are_free
 
 
 @pytest.fixture
@@ -127,3 +129,29 @@ def test_it_watches_for_newer_versions(tmp_path):
         assert told.wait(60)
         assert model.serving == 2
     assert reports == ["version 2 is served now"]
+
+
+def test_a_folder_that_changes_while_it_is_looked_at_is_looked_at_again(model, tmp_path, monkeypatch):
+    save_model(tmp_path / "1", 1.0)
+    (tmp_path / "1" / "sub").mkdir()
+    scandir = os.scandir
+
+    def removes_first(path):
+        if str(path).endswith("sub"):
+            os.rmdir(path)
+            monkeypatch.setattr(os, "scandir", scandir)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", removes_first)
+    model.look()
+    assert model.serving == 1
+    assert not (tmp_path / "1" / "sub").exists()
+
+
+def test_examples_of_free_length_are_computed_apart():
+    text, numbers = TensorSpec([None], str), TensorSpec([None, 3])
+    padded, whole = TensorSpec([None, None]), TensorSpec([None, 2])
+    assert _rows_are_free([numbers], [padded])
+    assert _rows_are_free([text], [whole])
+    assert not _rows_are_free([text], [whole, padded])
+    assert not _rows_are_free([TensorSpec([1, 3])], [whole])

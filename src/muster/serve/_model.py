@@ -28,7 +28,8 @@ class Served:
         method_name: The method of TensorFlow's servers.
         inputs: By name.
         outputs: By name.
-        rows_are_free: Whether all inputs and outputs have a row for each example.
+        rows_are_free: Whether all inputs and outputs have a row for each example, which does not depend on
+            the others.
     """
 
     name: str
@@ -199,11 +200,18 @@ def _load(number: int, path: Path) -> Version:
             method_name=call.method_name,
             inputs=inputs,
             outputs=outputs,
-            rows_are_free=all(
-                spec.shape and spec.shape[0] is None for spec in (*inputs.values(), *outputs.values())
-            ),
+            rows_are_free=_rows_are_free([*inputs.values()], [*outputs.values()]),
         )
     return Version(number, signatures)
+
+
+def _rows_are_free(inputs: list[TensorSpec], outputs: list[TensorSpec]) -> bool:
+    """Return whether rows can be computed with those of other requests, and apart from each other."""
+    # Serialized examples of different lengths are padded to the longest, which shall not depend on others.
+    is_padded = any(spec.dtype.kind in "SUO" for spec in inputs) and any(
+        None in (spec.shape or ())[1:] for spec in outputs
+    )
+    return not is_padded and all(spec.shape and spec.shape[0] is None for spec in inputs + outputs)
 
 
 def _version_folders(folder: Path) -> dict[int, Path]:
@@ -213,16 +221,17 @@ def _version_folders(folder: Path) -> dict[int, Path]:
     except OSError:
         return {}
     numbers = {int(name): folder / name for name in names if name.isascii() and name.isdigit()}
-    return {number: path for number, path in numbers.items() if path.is_dir()}
+    return {number: path for number, path in numbers.items() if os.path.isdir(path)}
 
 
 def _stamp(folder: Path) -> Any:
     """Return what files there are in a folder, and their sizes and dates."""
     found = []
-    for path in sorted(folder.rglob("*")):
-        try:
-            stat = path.stat()
-        except OSError:
-            continue  # it was renamed or removed meanwhile
-        found.append((str(path), stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
+    for place, folders, files in os.walk(folder):  # leaves out folders that cannot be read now
+        for path in (os.path.join(place, name) for name in folders + files):
+            try:
+                stat = os.stat(path)
+            except OSError:
+                continue  # it was renamed or removed meanwhile
+            found.append((path, stat.st_size, stat.st_mtime_ns))
+    return tuple(sorted(found))
