@@ -1,5 +1,6 @@
 """Summaries of the default writer, as TensorBoard's own reader and plugins see them."""
 
+import contextlib
 import io
 import subprocess
 import sys
@@ -274,3 +275,37 @@ def test_a_profile_is_where_either_end_of_the_trace_says(early, tmp_path, monkey
     assert not Path(folders[-1]).exists()
     with pytest.raises(ValueError, match="Must enable trace before export"):
         muster.summary.trace_export("a", step=0)
+
+
+def test_the_end_of_a_block_writes_what_is_there(tmp_path: Path) -> None:
+    writer = summary.create_file_writer(tmp_path)
+    with writer.as_default():
+        summary.scalar("a", 1.0, step=0)
+        summary.scalar("b", 2.0, step=0)
+    assert steps_of(tmp_path) == {"a": [(0, 1.0)], "b": [(0, 2.0)]}
+    with contextlib.suppress(LookupError), writer.as_default():
+        summary.scalar("c", 3.0, step=0)
+        raise LookupError
+    assert steps_of(tmp_path)["c"] == [(0, 3.0)]
+    assert summary.default_writer() is None
+
+
+def test_a_failure_of_a_step_does_not_lose_what_was_written_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failed() -> None:
+        raise RuntimeError("a callback has failed")
+
+    for end in ("flush", "close"):
+        writer = summary.create_file_writer(tmp_path / end)
+        writer.await_steps()
+        writer.set_as_default()
+        summary.scalar("a", 1.0, step=0)
+        summary.scalar("a", 2.0, step=1)
+        with monkeypatch.context() as patched:
+            patched.setattr(jax, "effects_barrier", failed)
+            with pytest.raises(RuntimeError, match="a callback has failed"):
+                getattr(writer, end)()
+        assert steps_of(tmp_path / end) == {"a": [(0, 1.0), (1, 2.0)]}
+        writer.close()
+    summary.create_noop_writer().set_as_default()

@@ -256,6 +256,8 @@ class EventFileWriter:
 
     def _write_pending(self) -> None:
         self._flushed = time.monotonic()
+        if not self._pending:
+            return
         try:
             with open(self._path, "ab", buffering=0) as file:
                 while self._pending:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
+from muster._errors import SummaryError
 from muster.summary._event_files import EventFileWriter
 
 Condition: TypeAlias = bool | Callable[[], Any] | Any
@@ -58,7 +59,9 @@ class SummaryWriter:
 
     @contextlib.contextmanager
     def as_default(self, step: Any = None) -> Iterator["SummaryWriter"]:
-        """Make this the default writer inside of a ``with`` block.
+        """Make this the default writer inside of a ``with`` block, and write its summaries at the end.
+
+        Those of compiled code that still runs are written later, in ten seconds, or at the next `flush`.
 
         Args:
             step: The default step there; None keeps the one before.
@@ -67,6 +70,11 @@ class SummaryWriter:
         _STATE.set(dataclasses.replace(before, writer=self, step=before.step if step is None else step))
         try:
             yield self
+            self._write()
+        except BaseException:
+            with contextlib.suppress(SummaryError):  # what is raised already says more
+                self._write()
+            raise
         finally:
             if step is None:  # else set_step inside of the block is undone, too, as in TensorFlow
                 before = dataclasses.replace(before, step=_state().step)
@@ -87,7 +95,14 @@ class SummaryWriter:
             SummaryError: The file cannot be written.
         """
         if self._events is not None:
-            _await(self._compiled)
+            try:
+                _await(self._compiled)
+            finally:
+                self._write()
+
+    def _write(self) -> None:
+        """Write what is here to the file, without waiting for compiled code."""
+        if self._events is not None:
             self._events.flush()
 
     def close(self) -> None:
@@ -210,5 +225,7 @@ def _await(compiled: list[bool]) -> None:
 
 
 def _close(events: EventFileWriter, compiled: list[bool]) -> None:
-    _await(compiled)
-    events.close()
+    try:
+        _await(compiled)
+    finally:
+        events.close()
