@@ -237,3 +237,12 @@ def test_bad_arguments_write_nothing(tmp_path: Path, step, variables, metadata, 
     with pytest.raises(error, match=message):
         write_checkpoint(tmp_path, step, variables, metadata)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("end", ["/", "//", "/."])
+def test_directories_may_be_written_with_slashes_at_their_end(tmp_path: Path, end: str) -> None:
+    directory = f"{tmp_path}{end}"
+    write_checkpoint(directory, 5, {"a": np.ones(1)}, {})
+    restored = restore_latest(directory)
+    assert restored is not None
+    assert restored.step == 5

@@ -210,3 +210,44 @@ def test_a_module_of_another_version_is_refused(copy):
     manifest.write_bytes(b'{"crc32": "%08x",\n' % zlib.crc32(body) + body)
     with pytest.raises(muster.SavedModelError, match="cannot read the module y-"):
         load(copy)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(5, "Input/output error")])
+def test_the_old_model_stays_when_the_new_one_does_not_get_to_its_place(copy, monkeypatch, error):
+    rename = os.rename
+
+    def fails(source, target):
+        if target == str(copy) and not source.endswith(".old"):
+            raise error
+        rename(source, target)
+
+    new = signatures()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", fails)
+        with pytest.raises((KeyboardInterrupt, muster.SavedModelError)):
+            save(copy, {"y": new["y"]})
+    assert os.listdir(copy.parent) == ["model"]
+    assert set(load(copy).signatures) == {"y", "sum", "again"}
+
+
+def test_the_target_of_a_link_is_replaced(copy, tmp_path):
+    (tmp_path / "link").symlink_to(copy)
+    save(tmp_path / "link", {"y": signatures()["y"]})
+    assert (tmp_path / "link").is_symlink()
+    assert set(load(copy).signatures) == {"y"}
+    assert sorted(os.listdir(tmp_path)) == ["link", "model"]
+
+
+def test_a_model_that_is_replaced_while_it_is_loaded_is_loaded_anew(copy, monkeypatch):
+    from muster.saved_model import _load
+
+    read, new = _load.read_manifest, signatures()["y"]
+
+    def read_then_replace(path):
+        manifest = read(path)
+        monkeypatch.setattr(_load, "read_manifest", read)
+        save(copy, {"new": new})
+        return manifest
+
+    monkeypatch.setattr(_load, "read_manifest", read_then_replace)
+    assert set(load(copy).signatures) == {"new"}

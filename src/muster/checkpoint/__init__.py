@@ -24,9 +24,11 @@ from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
 from muster.checkpoint._layout import checkpoint_path as checkpoint_path
 from muster.checkpoint._layout import delete_checkpoint as delete_checkpoint
+from muster.checkpoint._layout import delete_old_checkpoint as delete_old_checkpoint
 from muster.checkpoint._layout import is_complete as is_complete
 from muster.checkpoint._layout import latest_checkpoint as latest_checkpoint
 from muster.checkpoint._layout import list_checkpoints as list_checkpoints
+from muster.checkpoint._layout import replace_folder as replace_folder
 from muster.checkpoint._layout import stray_checkpoints as stray_checkpoints
 from muster.checkpoint._layout import writer_of as writer_of
 from muster.checkpoint._lease import Lease as Lease

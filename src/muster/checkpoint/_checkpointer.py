@@ -15,7 +15,7 @@ import numpy as np
 from muster._errors import CheckpointError
 from muster.checkpoint._layout import (
     checkpoint_path,
-    delete_checkpoint,
+    delete_old_checkpoint,
     is_unfinished,
     list_checkpoints,
     scan,
@@ -210,18 +210,12 @@ class Checkpointer:
                 keep_every_n_hours=self._keep_every_n_hours,
                 current=snapshot.step,
             )
-            self._delete(*(info.path for info in doomed))
+            for info in doomed:
+                delete_old_checkpoint(info.path)
 
     def _sweep(self) -> None:
         """Delete, once, what a process left that was killed while it wrote or deleted checkpoints."""
         if not self._swept:
-            self._delete(*filter(is_unfinished, scan(self._directory)))
+            for path in filter(is_unfinished, scan(self._directory)):
+                delete_old_checkpoint(path)
             self._swept = True
-
-    def _delete(self, *paths: str) -> None:
-        for path in paths:
-            try:
-                delete_checkpoint(path)
-            except OSError as exc:
-                # The save itself is good: training goes on.
-                _log.warning("The old checkpoint %s cannot be deleted: %s.", path, exc)

@@ -1,6 +1,7 @@
 """The names of checkpoints in a directory, and finding them."""
 
 import itertools
+import logging
 import os
 import re
 import shutil
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 
 from muster._errors import CheckpointError, CheckpointNotFoundError
 from muster.checkpoint._manifest import FILE_NAME, UNFINISHED, read_manifest
+
+_log = logging.getLogger(__name__)
 
 BASENAME = "ckpt"
 _NAME = re.compile(rf"{BASENAME}-(0|[1-9][0-9]*)")
@@ -212,6 +215,35 @@ def delete_checkpoint(path: str) -> None:
         elif entry.name != UNFINISHED:
             os.unlink(entry)
     shutil.rmtree(path)
+
+
+def delete_old_checkpoint(path: str) -> None:
+    """Delete a checkpoint in whose place a new one was saved. If it cannot be, training goes on: it warns."""
+    try:
+        with suppress(FileNotFoundError):  # somebody else did
+            delete_checkpoint(path)
+    except OSError as exc:
+        _log.warning("The old checkpoint %s cannot be deleted: %s.", path, exc)
+
+
+def replace_folder(path: str, new: str, aside: str) -> None:
+    """Put a folder in the place of another one, if there is one, and move that aside.
+
+    If this fails or is interrupted, the other one is in its place again. A file is not replaced.
+
+    Args:
+        path: The place.
+        new: The folder to put there, in the same file system.
+        aside: Where to move the other one, a path in the same file system at which there is nothing.
+    """
+    try:
+        if os.path.isdir(path):
+            os.rename(path, aside)
+        os.rename(new, path)
+    except BaseException:
+        if os.path.lexists(aside) and not os.path.lexists(path):
+            os.rename(aside, path)
+        raise
 
 
 def move_aside(path: str) -> str:

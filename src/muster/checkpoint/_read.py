@@ -229,11 +229,11 @@ def _newest_undamaged(
 
 def _require_own_name(checkpoint: Checkpoint) -> None:
     directory, name = os.path.split(checkpoint.path)
-    own = checkpoint_path(directory, checkpoint.step)
-    if checkpoint.path != own:
+    own = os.path.basename(checkpoint_path(directory, checkpoint.step))
+    if name != own:
         raise CheckpointError(
             f"{checkpoint.path} was renamed: it is the checkpoint of step {checkpoint.step}. Rename it to "
-            f"{os.path.basename(own)}, as `muster inspect --repair {directory}` does, or move it elsewhere."
+            f"{own}, as `muster inspect --repair {directory}` does, or move it elsewhere."
         )
 
 

@@ -6,10 +6,9 @@ import secrets
 import shutil
 import zlib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 from muster._errors import DamagedSavedModelError, SavedModelError, SavedModelNotFoundError
-from muster.checkpoint import FileRecord, open_regular, sync_directory
+from muster.checkpoint import FileRecord, open_regular, replace_folder, sync_directory
 from muster.saved_model._manifest import MANIFEST, Manifest, decode, encode
 
 TEMPORARY = "temp-"
@@ -37,7 +36,8 @@ def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:
         FileExistsError: There is something else at the path.
         OSError: A file cannot be written; nothing is left of the saved model.
     """
-    parent, name = os.path.split(os.path.abspath(path))
+    path = os.path.realpath(path)  # of a link the target is replaced
+    parent, name = os.path.split(path)
     if os.path.lexists(path) and not (contains_saved_model(path) or _is_empty(path) or _is_of_keras(path)):
         raise FileExistsError(errno.EEXIST, "There is something that is no saved model", path)
     temporary = os.path.join(parent, f"{TEMPORARY}{name}-{secrets.token_hex(4)}")
@@ -47,9 +47,7 @@ def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:
         write_file(os.path.join(temporary, MANIFEST), encode(manifest))
         for folder, _, _ in os.walk(temporary):
             sync_directory(folder)
-        with suppress(FileNotFoundError):
-            os.rename(path, f"{temporary}.old")
-        os.rename(temporary, path)
+        replace_folder(path, temporary, f"{temporary}.old")
         sync_directory(parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

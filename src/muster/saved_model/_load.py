@@ -71,7 +71,17 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     """
     path = os.fsdecode(export_dir)
     keep_compiled(None)
-    manifest = read_manifest(path)
+    while True:
+        manifest = read_manifest(path)
+        try:
+            return _load(path, manifest)
+        except DamagedSavedModelError:
+            if read_manifest(path) == manifest:
+                raise
+            # Another process has saved another model in its place meanwhile.
+
+
+def _load(path: str, manifest: Manifest) -> SavedModel:
     weights = {name: jax.device_put(value) for name, value in _weights(path, manifest).items()}
     files = {name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name)}
 

@@ -1,5 +1,7 @@
 """``tf.compat.v1.train.Saver`` in eager code, and checkpoints of names in ``tf.train.Checkpoint``."""
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +95,42 @@ def test_what_cannot_be_done_says_what_to_do(tmp_path: Path) -> None:
         v1.train.Saver({"dense/bias": tf.Variable(0.0)}).restore(None, prefix)
     with pytest.raises(CheckpointMismatchError, match=r"is a checkpoint of names.* lacks other\. "):
         tf.train.Checkpoint(it=tf.Variable(0.0, name="other")).restore(prefix)
+
+
+def test_an_old_checkpoint_that_is_gone_already_is_no_error(tmp_path: Path) -> None:
+    saver = v1.train.Saver(variables(1.0, 2.0, 3.0), max_to_keep=1)
+    shutil.rmtree(saver.save(None, tmp_path / "it", 1))
+    assert saver.save(None, tmp_path / "it", 2) == str(tmp_path / "it-2")
+
+
+@pytest.mark.parametrize("kind", ["Saver", "Checkpoint"])
+def test_a_checkpoint_stays_when_the_new_one_does_not_get_to_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path, rename = str(tmp_path / "it"), os.rename
+    variable = tf.Variable(1.0, name="a")
+    saver, checkpoint = v1.train.Saver([variable]), tf.train.Checkpoint(a=variable)
+
+    def save() -> None:
+        if kind == "Saver":
+            saver.save(None, path)
+        else:
+            checkpoint.write(path)
+
+    def fails(source: str, target: str) -> None:
+        if target == path and not source.endswith("replaced"):
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    save()
+    variable.assign(2.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", fails)
+        with pytest.raises(KeyboardInterrupt):
+            save()
+    if kind == "Saver":
+        saver.restore(None, path)
+    else:
+        checkpoint.read(path)
+    assert float(variable) == 1.0
+    assert os.listdir(tmp_path) == ["it"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muster._keras import keras
-from muster.checkpoint import Checkpointer, delete_checkpoint
+from muster.checkpoint import Checkpointer, delete_old_checkpoint, replace_folder
 from muster.checkpoint.tensorflow import name_of, read_either
 from muster.estimator import Saver as ScaffoldSaver
 
@@ -72,12 +72,10 @@ class Saver(ScaffoldSaver):
         with tempfile.TemporaryDirectory(dir=directory or ".", prefix=f".{name}-") as folder:
             with Checkpointer(folder, max_to_keep=None) as writer:
                 saved = writer.save(step, values, {}, wait=True)
-            if os.path.isdir(path):  # deleted with the folder, once the new one is in its place
-                os.rename(path, os.path.join(folder, "replaced"))
-            os.rename(saved, path)
+            replace_folder(path, saved, os.path.join(folder, "replaced"))
         self._saved = [each for each in self._saved if each != path] + [path]
         while self.max_to_keep and len(self._saved) > self.max_to_keep:
-            delete_checkpoint(self._saved.pop(0))
+            delete_old_checkpoint(self._saved.pop(0))
         return path
 
     def restore(self, sess: Any, save_path: str | os.PathLike[str]) -> None:

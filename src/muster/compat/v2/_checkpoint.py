@@ -136,9 +136,7 @@ class Checkpoint(Objects):
         with tempfile.TemporaryDirectory(dir=directory or ".", prefix=f".{name}-") as folder:
             with checkpoint.Checkpointer(folder, max_to_keep=None) as writer:
                 saved = self.save_with(writer, directory)
-            if os.path.isdir(path):  # deleted with the folder, once the new one is in its place
-                os.rename(path, os.path.join(folder, "replaced"))
-            os.rename(saved, path)
+            checkpoint.replace_folder(path, saved, os.path.join(folder, "replaced"))
         return path
 
     def save_with(self, writer: checkpoint.Checkpointer, directory: str | None = None) -> str:
@@ -478,7 +476,7 @@ class CheckpointManager:
         if self._name != BASENAME:
             path = self._checkpoint.save(os.path.join(self._directory, self._name))
             for old in self.checkpoints[: -self._max_to_keep] if self._max_to_keep else []:
-                checkpoint.delete_checkpoint(old)
+                checkpoint.delete_old_checkpoint(old)
             return path
         with checkpoint.Checkpointer(
             self._directory, max_to_keep=self._max_to_keep, keep_every_n_hours=self._hours
