@@ -153,7 +153,9 @@ def as_arrays(*values: ArrayLike) -> list[Array | float]:
 
 def as_axis(axis: Axis | np.ndarray[Any, Any]) -> int | tuple[int, ...] | None:
     """Convert one or more axes to the form that NumPy takes."""
-    return tuple(int(each) for each in axis) if isinstance(axis, Sequence | np.ndarray) else axis
+    if axis is None or isinstance(axis, int):
+        return axis
+    return tuple(map(int, axis)) if np.ndim(axis) else int(axis)  # type: ignore[arg-type]
 
 
 def as_shape(shape: object) -> tuple[Any, ...]:

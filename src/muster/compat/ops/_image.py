@@ -181,11 +181,11 @@ def resized_with_pad(
     """Do as `resize_with_pad`, by a function that resizes images to a height and a width."""
     value = as_array(image)
     height, width = value.shape[-3:-1]
-    ratio = max(height / target_height, width / target_width)
-    sizes = [int(height / ratio), int(width / ratio)]
-    resized = resize(value, sizes)
-    margins = [(target_height - sizes[0]) // 2, (target_width - sizes[1]) // 2]
-    top, left = margins
+    targets = np.array([target_height, target_width], np.float32)
+    exact = np.array([height, width], np.float32)
+    exact /= np.max(exact / targets)
+    resized = resize(value, exact.astype(int).tolist())
+    top, left = np.maximum((targets - exact) // 2, 0).astype(int).tolist()
     return pad_to_bounding_box(resized, top, left, target_height, target_width)
 
 

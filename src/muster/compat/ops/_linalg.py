@@ -68,7 +68,8 @@ def band_part(input: ArrayLike, num_lower: int, num_upper: int, name: str | None
     above = np.arange(value.shape[-1]) - np.arange(value.shape[-2])[:, None]
     lower = above >= -num_lower if num_lower >= 0 else True
     upper = above <= num_upper if num_upper >= 0 else True
-    return value * np.logical_and(lower, upper).astype(value.dtype)
+    zero = value.dtype.type(0)  # a product with it is NaN where a value is infinite
+    return array_module(value).where(np.logical_and(lower, upper), value, zero)
 
 
 @operation

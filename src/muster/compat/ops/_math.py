@@ -73,11 +73,21 @@ def _reduction(function: str, keep_dtype: bool = False) -> Callable[..., Array]:
     ) -> Array:
         value = as_array(input_tensor)
         compute = _mean if function == "mean" else functools.partial(apply, function)
+        if function in ("max", "min") and 0 in value.shape:
+            compute = functools.partial(apply, function, initial=_extreme(value.dtype, function == "min"))
         reduced = compute(value, axis=as_axis(axis), keepdims=bool(keepdims))
         return cast(reduced, value.dtype) if keep_dtype else reduced
 
     note = ", but in the dtype of the input, integers too" if keep_dtype else ""
     return _named(operation, function, note, prefix="reduce_")
+
+
+def _extreme(dtype: np.dtype[Any], highest: bool) -> float:
+    """Return the greatest value of a type, which is the least one of nothing, or the other way round."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return limits.max if highest else limits.min
+    return np.inf if highest else -np.inf
 
 
 def _mean(value: Array, axis: Axis, keepdims: bool) -> Array:
@@ -357,8 +367,10 @@ def norm(
         name: Unused.
     """
     value = as_array(tensor)
-    order = 2 if ord == "euclidean" else ord
     flat, along = (value.reshape(-1), 0) if axis is None else (value, as_axis(axis))
+    # Of two axes 2 would be the largest singular value, and None is the root of the sum of squares.
+    euclidean = 2 if isinstance(along, int) else None
+    order = euclidean if ord == "euclidean" else ord
     found: Array = array_module(value).linalg.norm(flat, ord=order, axis=along, keepdims=bool(keepdims))
     return found.reshape((1,) * value.ndim) if axis is None and keepdims else found
 

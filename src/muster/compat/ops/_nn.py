@@ -248,15 +248,18 @@ def safe_embedding_lookup_sparse(
 def in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int, name: str | None = None) -> jax.Array:
     """Return whether each target is among the ``k`` highest predictions; a tie counts for the target.
 
+    It is not if it is no class, or if a score is not finite.
+
     Args:
         targets: Indices, shape (batch,).
         predictions: Scores, shape (batch, classes).
         k: How many predictions count.
         name: Unused.
     """
-    scores = as_array(predictions)
-    of_target = jnp.take_along_axis(scores, as_array(targets)[:, None], axis=1)
-    return jnp.sum(scores > of_target, axis=1) < k
+    scores, indices = as_array(predictions), as_array(targets)
+    of_target = jnp.take_along_axis(scores, indices[:, None], axis=1)
+    is_class = (indices >= 0) & (indices < scores.shape[1])
+    return (jnp.sum(scores > of_target, axis=1) < k) & is_class & jnp.isfinite(scores).all(axis=1)
 
 
 class TopK(NamedTuple):

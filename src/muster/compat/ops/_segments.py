@@ -183,18 +183,29 @@ def confusion_matrix(
 ) -> jax.Array:
     """Count predictions of each class, the columns, for labels of each class, the rows.
 
+    A last axis of size 1, which only one of them has, is dropped.
+
     Raises:
+        ValueError: A label or a prediction is no class.
         TraceError: A step computes them, and there is no ``num_classes``.
 
     Source: tensorflow/python/ops/confusion_matrix.py, ``confusion_matrix``.
     """
-    rows, columns = as_array(labels), as_array(predictions)
+    rows, columns = (each.astype(np.int32) for each in map(as_array, (labels, predictions)))
+    if rows.ndim == columns.ndim + 1 and rows.shape[-1] == 1:
+        rows = rows[..., 0]
+    elif columns.ndim == rows.ndim + 1 and columns.shape[-1] == 1:
+        columns = columns[..., 0]
+    are_known = not any(isinstance(each, jax.core.Tracer) for each in (rows, columns))
     if num_classes is None:
-        if isinstance(rows, jax.core.Tracer) or isinstance(columns, jax.core.Tracer):
+        if not are_known:
             raise NeedsValuesError(
                 "tf.math.confusion_matrix needs num_classes in a step, whose shapes are fixed."
             )
         num_classes = max(int(np.max(rows, initial=-1)), int(np.max(columns, initial=-1))) + 1
+    for what, classes in (("labels", rows), ("predictions", columns)) if are_known else ():
+        if classes.size and not 0 <= int(classes.min()) <= int(classes.max()) < num_classes:
+            raise ValueError(f"{what} are not all among the {num_classes} classes from 0: {classes}.")
     kind = jax.dtypes.canonicalize_dtype(dtype)
     each = jnp.ones(rows.shape, kind) if weights is None else jnp.asarray(as_array(weights), kind)
     return jnp.zeros((num_classes, num_classes), kind).at[rows, columns].add(each)

@@ -293,7 +293,7 @@ def split(
         sizes = list(as_shape(sizes))
         if -1 in sizes:
             sizes[sizes.index(-1)] = array.shape[axis] - sum(sizes) - 1
-    parts = sizes if isinstance(sizes, int) else np.cumsum(sizes)[:-1].tolist()
+    parts = np.cumsum(sizes)[:-1].tolist() if np.ndim(sizes) else as_shape(sizes)[0]
     return list(apply("split", array, indices_or_sections=parts, axis=axis))
 
 

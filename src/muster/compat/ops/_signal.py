@@ -76,7 +76,7 @@ def _window(name: str, first: float) -> Callable[..., Array]:
         length = int(window_length)
         if length == 1:
             return np.ones(1, dtype)
-        over = length if periodic else length - 1
+        over = length if periodic and length % 2 == 0 else length - 1  # as TensorFlow's
         return (first - (1 - first) * np.cos(2 * np.pi * np.arange(length) / over)).astype(dtype)
 
     window.__name__ = window.__qualname__ = name

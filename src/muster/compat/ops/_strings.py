@@ -42,20 +42,44 @@ def _single(text: Text) -> str:
 
 @operation
 def lower(input: Text, encoding: str = "", name: str | None = None) -> Any:
-    """Return text in lower case."""
-    return _each(str.lower, input)
+    """Return text in lower case: letters of ASCII alone, or all of them for ``encoding="utf-8"``."""
+    return _each(str.lower if _is_unicode(encoding) else ascii_lower, input)
 
 
 @operation
 def upper(input: Text, encoding: str = "", name: str | None = None) -> Any:
-    """Return text in upper case."""
-    return _each(str.upper, input)
+    """Return text in upper case: letters of ASCII alone, or all of them for ``encoding="utf-8"``."""
+    return _each(str.upper if _is_unicode(encoding) else lambda text: _text(_bytes(text).upper()), input)
+
+
+def ascii_lower(text: str) -> str:
+    """Return text with letters of ASCII in lower case."""
+    return _text(_bytes(text).lower())
+
+
+def ascii_split(text: str, maxsplit: int = -1) -> list[str]:
+    """Split text at white space of ASCII."""
+    return [_text(part) for part in _bytes(text).split(None, maxsplit)]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
+
+
+def _is_unicode(encoding: str) -> bool:
+    if encoding not in ("", "utf-8"):
+        raise ValueError(f"encoding is '' or 'utf-8', got {encoding!r}.")
+    return encoding == "utf-8"
 
 
 @operation
 def strip(input: Text, name: str | None = None) -> Any:
-    """Return text without white space at its ends."""
-    return _each(str.strip, input)
+    """Return text without white space of ASCII at its ends."""
+    return _each(lambda text: _text(_bytes(text).strip()), input)
 
 
 @operation
@@ -83,7 +107,7 @@ def as_string(
     fill: str = "",
     name: str | None = None,
 ) -> Any:
-    """Convert numbers to text: integers in decimal, others with six digits after the point.
+    """Convert numbers to text: integers in decimal, others with six digits after the point; and truth values.
 
     Args:
         input: The numbers.
@@ -97,6 +121,9 @@ def as_string(
     Source: tensorflow/core/kernels/as_string_op.cc.
     """
     array = known(input, "tf.strings.as_string")
+    if array.dtype.kind == "b":
+        truths = np.where(array, "true", "false")
+        return str(truths) if array.ndim == 0 else truths
     kind = "d" if array.dtype.kind in "iu" else "e" if scientific else "g" if shortest else "f"
     digits = f".{precision}" if precision >= 0 and kind != "d" else ""
     form = f"%{fill}{width if width >= 0 else ''}{digits}{kind}"
@@ -170,9 +197,12 @@ _REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
 
 
 def _expression(pattern: Text) -> re.Pattern[str]:
-    """Compile a regular expression, which may have RE2's classes: ``[[:punct:]]`` or ``\\p{L}``."""
+    """Compile a regular expression, which may have RE2's classes: ``[[:punct:]]`` or ``\\p{L}``.
+
+    As in RE2, ``\\w`` and its kin are of ASCII.
+    """
     text = with_unicode_classes(_single(pattern))
-    return re.compile(_CLASS.sub(lambda found: _CLASSES[found[1]], text))
+    return re.compile(_CLASS.sub(lambda found: _CLASSES[found[1]], text), re.ASCII)
 
 
 def _replacement(rewrite: str) -> str:
@@ -212,13 +242,18 @@ def regex_full_match(input: Text, pattern: Text, name: str | None = None) -> Any
 
 @operation
 def split(input: Text, sep: Text | None = None, maxsplit: int = -1, name: str | None = None) -> Any:
-    """Split texts at a separator, by default at white space.
+    """Split texts at a separator, by default at white space of ASCII.
 
     Returns:
         The parts of one text as an array; those of several texts as a `RaggedTensor`.
     """
-    separator = None if sep is None else _single(sep) or None
-    return parts_of(lambda text: np.array(_decoded(text).split(separator, maxsplit), str), input)
+    separator = "" if sep is None else _single(sep)
+
+    def parts(text: str | bytes) -> np.ndarray[Any, Any]:
+        whole = _decoded(text)
+        return np.array(whole.split(separator, maxsplit) if separator else ascii_split(whole, maxsplit), str)
+
+    return parts_of(parts, input)
 
 
 def parts_of(function: Callable[[Any], np.ndarray[Any, Any]], texts: Any) -> Any:

@@ -173,7 +173,7 @@ def int_shape(x: Any) -> tuple[int | None, ...]:
 def l2_normalize(x: Any, axis: int | None = None) -> Any:
     """Divide by the Euclidean norm along an axis; None for that of all elements."""
     total = keras.ops.sum(keras.ops.square(x), axis, keepdims=True)
-    return x * keras.ops.rsqrt(keras.ops.maximum(total, keras.config.epsilon()))
+    return x * keras.ops.rsqrt(keras.ops.maximum(total, 1e-12))
 
 
 def ndim(x: Any) -> int:

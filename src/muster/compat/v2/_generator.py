@@ -179,7 +179,7 @@ def _new_state() -> Any:
 
 
 def _state_of(seed: int) -> np.ndarray[Any, Any]:
-    return np.array([0, seed & 0xFFFFFFFF], np.uint32)
+    return np.array([seed & 0xFFFFFFFF, 0], np.uint32)  # draws count in the second one
 
 
 def get_global_generator() -> Generator:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from muster._keras import keras
+from muster.compat.ops._strings import ascii_lower, ascii_split
 from muster.compat.v2._host_layer import HostLayer, no_vocabulary_yet, symbolic
 from muster.compat.v2._lookups import StringLookup, mode_of
 from muster.data import Dataset, RaggedTensor
@@ -235,7 +236,7 @@ class TextVectorization(HostLayer):
         elif self._split == "character":
             rows = [list(text) for text in texts.tolist()]
         else:
-            rows = [text.split() if self._split else [text] for text in texts.tolist()]
+            rows = [ascii_split(text) if self._split else [text] for text in texts.tolist()]
         if self._ngrams is not None:
             rows = [_ngrams(row, self._ngrams) for row in rows]
         return rows, array.ndim == 0
@@ -245,7 +246,7 @@ class TextVectorization(HostLayer):
             return self._lookup.tokens_of(self._standardize(texts))
         each: list[Callable[[str], str]] = []
         if "lower" in (self._standardize or ""):
-            each.append(str.lower)
+            each.append(ascii_lower)
         if "strip" in (self._standardize or ""):
             each.append(lambda text: text.translate(_NO_PUNCTUATION))
         words = texts.tolist()
