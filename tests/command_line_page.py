@@ -24,7 +24,7 @@ def _sections(parser: argparse.ArgumentParser) -> list[str]:
     lines = []
     for command in _commands(parser):
         lines += [f"## {command.prog}", "", _text(command.description), ""]
-        rows = [_row(action) for action in command._actions if not _is_help(action)]
+        rows = [_row(action) for action in command._actions if not _is_hidden(action)]
         if rows:
             lines += ["| argument | |", "|---|---|", *rows, ""]
         if command.epilog:
@@ -40,8 +40,8 @@ def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     return [each for action in below for child in action.choices.values() for each in _commands(child)]
 
 
-def _is_help(action: argparse.Action) -> bool:
-    return isinstance(action, argparse._HelpAction)
+def _is_hidden(action: argparse.Action) -> bool:
+    return isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS
 
 
 def _row(action: argparse.Action) -> str:

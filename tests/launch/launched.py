@@ -57,14 +57,19 @@ class Launched:
 
     def left(self):
         """Return what still runs of all that was started for this test, the launcher and keeper too."""
-        found = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue
-        return found
+        return left_of(self.mark)
+
+
+def left_of(mark):
+    """Return the commands of processes, by id, that have a variable such as ``"NAME=value"``."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
 
 
 def clean_environment():

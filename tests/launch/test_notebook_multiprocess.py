@@ -1,18 +1,17 @@
 """Jobs that are started from a notebook."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from launched import DEADLINE, MARK, clean_environment, left_of, wait_until
 
 from muster import ClusterError
 from muster.launch import notebook_launcher
-
-DEADLINE_SECS = 60.0
 
 
 def test_each_task_runs_the_function_and_the_first_ones_result_comes_back(capfd):
@@ -65,19 +64,34 @@ def test_nothing_is_started_without_tasks():
         notebook_launcher(print, workers=0)
 
 
-def test_interrupting_the_cell_ends_the_job(tmp_path):
+@contextlib.contextmanager
+def started(folder):
+    """A program that has started a job which waits for ever."""
     child = Path(__file__).with_name("notebook_child.py")
     process = subprocess.Popen(
-        [sys.executable, child, tmp_path], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, child, folder],
+        env=clean_environment() | {MARK: str(folder)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
-        deadline = time.monotonic() + DEADLINE_SECS
-        while not (tmp_path / "running").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGINT)
-        out, _ = process.communicate(timeout=DEADLINE_SECS)
+        wait_until((folder / "running").exists)
+        yield process
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
+
+
+def test_interrupting_the_cell_ends_the_job(tmp_path):
+    with started(tmp_path) as process:
+        os.kill(process.pid, signal.SIGINT)
+        out, _ = process.communicate(timeout=DEADLINE)
     assert out.endswith("interrupted\n")
+
+
+def test_the_job_ends_with_the_process_of_the_notebook(tmp_path):
+    with started(tmp_path) as process:
+        assert len(left_of(f"{MARK}={tmp_path}")) > 2
+        os.kill(process.pid, signal.SIGKILL)
+        wait_until(lambda: not left_of(f"{MARK}={tmp_path}"))

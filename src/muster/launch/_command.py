@@ -4,7 +4,9 @@ import argparse
 import functools
 import math
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -114,6 +116,7 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         help="trace some steps of each task into DIR, for TensorBoard's profiler and Perfetto, and say where "
         "the time of a step goes",
     )
+    parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)  # for notebooks
     add_program_options(parser, "the program, a Python file")
     parser.set_defaults(handler=functools.partial(_run, parser))
 
@@ -164,6 +167,13 @@ def _what_is_wrong_with(program: tuple[str, ...]) -> str:
     return ""
 
 
+def _end_with_input() -> None:
+    """Tell the job to end when nobody can write to standard input any more."""
+    while os.read(0, 1 << 12):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -206,6 +216,8 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         environ = with_hash_seed(with_secret(os.environ))
         if args.profile is not None:
             environ["MUSTER_PROFILE"] = str(args.profile.absolute())
+        if args.ends_with_input:
+            threading.Thread(target=_end_with_input, daemon=True).start()
         code = run_job(options, this_machine(environ), environ, make_view(shape.tasks))
         if args.profile is not None:
             _print_profiles(args.profile)

@@ -29,7 +29,7 @@ def notebook_launcher(
     """Run a function in several processes on this machine, as ``muster run`` runs a program.
 
     What the tasks print appears here, line by line, behind the task's name. Interrupting the cell ends the
-    job, as Ctrl-C ends ``muster run``: an Estimator saves first.
+    job, as Ctrl-C ends ``muster run``: an Estimator saves first. The end of this process does so, too.
 
     Args:
         function: Called in each task with ``args``. It builds its strategy itself, and may be defined in the
@@ -63,7 +63,9 @@ def notebook_launcher(
     with tempfile.TemporaryDirectory(prefix="muster-") as folder:
         given, result = Path(folder, "function.pkl"), Path(folder, "result.pkl")
         given.write_bytes(dumps((function, tuple(args))))
-        code = _run([*options, str(TASK), str(given), str(result), str(shape.training[0])])
+        code = _run(
+            ["--ends-with-input", *options, str(TASK), str(given), str(result), str(shape.training[0])]
+        )
         if code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
         if code:
@@ -76,7 +78,7 @@ def _run(options: Sequence[str]) -> int:
     command = [sys.executable, "-m", "muster", "run", *options]
     process = subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,  # which ends with this process, however that ends
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
