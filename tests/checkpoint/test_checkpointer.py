@@ -206,7 +206,7 @@ def test_what_cannot_be_deleted_does_not_stop_training(
     def refuse(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(_checkpointer, "delete_checkpoint", refuse)
+    monkeypatch.setattr(_layout, "delete_checkpoint", refuse)
     with caplog.at_level(logging.WARNING), Checkpointer(tmp_path, max_to_keep=1) as checkpointer:
         checkpointer.save(1, {}, {})
         checkpointer.save(2, {}, {})
