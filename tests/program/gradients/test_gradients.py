@@ -34,6 +34,56 @@ def test_gradients_of_variables_and_of_inputs():
     np.testing.assert_allclose(out["gx"], X**2)
 
 
+def test_sources_that_are_given_twice():
+    def step(x):
+        w = variable()
+        h = w * x
+        loss = jnp.sum(h**2)
+        with GradientTape() as tape:
+            loss = jnp.sum((w * x) ** 2)
+        return {
+            "twice": gradients(jnp.sum(h**2), [w, h, w, h]),
+            "nested": tape.gradient(loss, {"all": [w], "logged": [w]}),
+        }
+
+    out = outputs_of(step, X)
+    for found in (out["twice"][0], out["twice"][2], out["nested"]["all"][0], out["nested"]["logged"][0]):
+        np.testing.assert_allclose(found, 2 * X**3)
+    for found in out["twice"][1::2]:
+        np.testing.assert_allclose(found, 2 * X**2)
+
+
+def test_a_value_on_the_way_from_a_variable_that_was_updated_before():
+    def step(x):
+        w = variable()
+        w.assign(w * 2.0)
+        with GradientTape() as tape:
+            h = w * x
+            loss = jnp.sum(h * h)
+        return dict(zip(("w", "h"), tape.gradient(loss, [w, h]), strict=True))
+
+    out = outputs_of(step, X)
+    np.testing.assert_allclose(out["w"], 2 * (2 * X) * X**2)
+    np.testing.assert_allclose(out["h"], 2 * (2 * X) * X)
+
+
+def test_a_value_on_the_way_in_the_second_step_of_a_function():
+    def step(x):
+        w, found = variable(), []
+        for _ in range(2):
+            h = w * x
+            by_w, by_h = gradients(jnp.sum(h**3), [w, h])
+            found.append((by_w, by_h))
+            w.assign(w - 0.1 * by_w)
+        return {"w": [each[0] for each in found], "h": [each[1] for each in found]}
+
+    out, w = outputs_of(step, X), X
+    for by_w, by_h in zip(out["w"], out["h"], strict=True):
+        np.testing.assert_allclose(by_h, 3 * (w * X) ** 2, rtol=1e-4)
+        np.testing.assert_allclose(by_w, 3 * (w * X) ** 2 * X, rtol=1e-4)
+        w = w - 0.1 * 3 * (w * X) ** 2 * X
+
+
 def test_nested_tapes():
     def step(x):
         w = variable()

@@ -6,7 +6,6 @@ program is complete. So the user's Python runs once, tapes nest, and inputs have
 """
 
 import functools
-import itertools
 import operator
 import os
 import traceback
@@ -62,17 +61,21 @@ def gradients(
         _require_float(value, "source")
     if not values or not leaves:
         return []
+    distinct = {id(value): value for value in values}  # a source may be given twice
     total = functools.reduce(operator.add, (jnp.sum(leaf).astype(leaves[0].dtype) for leaf in leaves))
     if scope.eager is not None:
-        grads = scope.eager.gradients(total, values, since)  # type: ignore[arg-type]
+        grads = scope.eager.gradients(total, [*distinct.values()], since)  # type: ignore[arg-type]
     else:
-        cut = any(len(each) > 1 for each in versions)
+        versioned = {id(value) for each in versions if len(each) > 1 for value in each}
+        cut = tuple(place for place, known in enumerate(distinct) if known in versioned)
         marks = [] if since is None else [since]
         ends = [end for pair in stopped for end in pair]
         params = {"opened": len(marks), "stopped": len(ends), "inside": inside}
-        grads = gradient_p.bind(total, *values, *marks, *ends, cut=cut, where=_line_of_user(), **params)
-    parts = iter(grads)
-    return [functools.reduce(operator.add, itertools.islice(parts, len(each))) for each in versions]
+        grads = gradient_p.bind(
+            total, *distinct.values(), *marks, *ends, cut=cut, where=_line_of_user(), **params
+        )
+    found = dict(zip(distinct, grads, strict=True))
+    return [functools.reduce(operator.add, (found[id(value)] for value in each)) for each in versions]
 
 
 def opening() -> jax.Array | int:

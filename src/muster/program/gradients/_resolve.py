@@ -121,7 +121,7 @@ def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equati
         path = _path(marker, without(recorded, stopped))
         if marker.params["cut"]:
             values.compute(before)
-            grads = _cut_gradients(path, marker, values, past)
+            grads = _gradients_along(path, marker, values, past)
         else:
             later = dependents(before, _ends(marker)[1])[0]
             values.compute(without(before, later))
@@ -174,27 +174,14 @@ def _values_around(path: Sequence[Equation], values: Values, given: dict[Any, ja
     return Values({v: value for v, value in values.items() if v not in made} | given)
 
 
-def _cut_gradients(
-    path: Sequence[Equation], marker: Equation, values: Values, history: Sequence[Equation]
-) -> list[jax.Array]:
-    """Differentiate with respect to several versions of a variable, taking none as computed from another.
+def _path(marker: Equation, recorded: Sequence[Equation]) -> list[Equation]:
+    """Return the recorded equations, in order, through which a marker's target depends on its sources.
 
-    Everything before the marker has been computed; the path is computed again, and XLA merges the copies.
+    Of several versions of a variable none is taken as computed from another.
     """
     target, sources = _ends(marker)
-
-    def forward(arrays: list[jax.Array]) -> jax.Array:
-        inner = _values_around(path, values, dict(zip(sources, arrays, strict=True)))
-        _evaluate(path, inner, history)
-        return inner[target]
-
-    return list(jax.grad(forward)(values.read(sources)))
-
-
-def _path(marker: Equation, recorded: Sequence[Equation]) -> list[Equation]:
-    """Return the recorded equations, in order, through which a marker's target depends on its sources."""
-    target, sources = _ends(marker)
-    needed, _ = needed_equations(recorded, [target], sources if marker.params["cut"] else ())
+    versions = [sources[place] for place in marker.params["cut"]]
+    needed, _ = needed_equations(recorded, [target], versions)
     path = dependents(needed, sources)[0]
     if not path and target not in sources:
         aval = type_of(target)
