@@ -390,6 +390,28 @@ def test_a_function_in_the_block_is_differentiated():
     assert tape.gradient(y, x) == 4
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_loop_over_a_jit_compiled_function_that_has_captured_a_value(reverse):
+    v = keras.Variable(2.0)
+    rows = jnp.arange(1.0, 4.0)
+
+    def loop():
+        multiply = jax.jit(lambda a: a * v.value)
+        return jax.lax.scan(
+            lambda c, x: (multiply(c), c + x), jnp.float32(1.0), rows, length=3, reverse=reverse
+        )
+
+    expected = loop()
+    with GradientTape() as tape:
+        last, made = loop()
+        total = last + jnp.sum(made)
+    np.testing.assert_allclose(last, expected[0])
+    np.testing.assert_allclose(made, expected[1])
+    # 8 + (1 + 2 + 4) + 6, whose derivative by v is 3 v^2 + 1 + 2 v
+    np.testing.assert_allclose(total, 21.0)
+    np.testing.assert_allclose(tape.gradient(total, v), 17.0)
+
+
 def test_a_jit_compiled_function_that_has_captured_a_value():
     v = keras.Variable(2.0)
     with GradientTape() as tape:

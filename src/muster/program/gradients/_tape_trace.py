@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jax.extend import core as jex
 
 from muster.program.gradients._same_loops import compiled_loop
+from muster.program.passes._jaxprs import scan_counts
 
 Operation = Callable[..., Sequence[Any]]
 """Takes the operands, returns a list of results; may be called again, on tracers."""
@@ -66,7 +67,10 @@ class TapeTrace(jax.core.Trace):
         if isinstance(body, jex.ClosedJaxpr) and self._captured_by(body):
             # What a compiled function has captured becomes visible if its operations come one by one.
             with jex.set_current_trace(self):
-                return jex.jaxpr_as_fun(body)(*tracers)
+                if primitive.name == "jit":
+                    return jex.jaxpr_as_fun(body)(*tracers)
+                if primitive.name == "scan" and params["length"]:
+                    return _round_by_round(jex.jaxpr_as_fun(body), tracers, params)
         followers = [record for record in self.records if record.follows(tracers)]
         if not followers:
             return self.outer.process_primitive(primitive, tracers, params)
@@ -125,6 +129,21 @@ class TapeTrace(jax.core.Trace):
     def _captured_by(self, body: Any) -> bool:
         constants = _constants(body)
         return bool(constants) and any(record.follows(constants) for record in self.records)
+
+
+def _round_by_round(body: Operation, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Compute what ``lax.scan`` does, one round after the other."""
+    consts, carries = scan_counts(params)
+    fixed, carry, rows = operands[:consts], operands[consts : consts + carries], operands[consts + carries :]
+    steps = range(params["length"])
+    made = []
+    for i in reversed(steps) if params["reverse"] else steps:
+        results = body(*fixed, *carry, *(each[i] for each in rows))
+        carry = results[:carries]
+        made.append(results[carries:])
+    if params["reverse"]:
+        made.reverse()
+    return [*carry, *map(jnp.stack, zip(*made, strict=True))]
 
 
 _known_constants: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()

@@ -163,7 +163,7 @@ class _Scan:
         self._params = equation.eqn.params
         self._workers = workers = equation.workers
         self._in_loop = dataclasses.replace(workers, can_reduce=False)
-        consts, carries = scan_counts(equation.eqn)
+        consts, carries = scan_counts(equation.eqn.params)
         operands, xs = equation.operands, equation.operands[consts + carries :]
         if any(isinstance(x, Sharded) and x.axis == 0 for x in xs):
             raise IndivisibleError("a loop over the batch")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import jax
 from jax.extend import core as jex
@@ -48,16 +49,16 @@ def variables_of(atoms: Iterable[Atom]) -> list[jex.Var]:
     return [atom for atom in atoms if not isinstance(atom, jex.Literal)]
 
 
-def scan_counts(eqn: Equation) -> tuple[int, int]:
-    """Return how many operands of a ``scan`` equation are constants, and how many carries; slices follow.
+def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many operands of a ``scan`` are constants, and how many carries; slices follow.
 
     JAX has no public name for that: up to 0.11 the parameters have two numbers, and in 0.12 a tree of the
     operands in three groups. Tried with 0.10.2 and 0.12.0.1.
     """
-    if "ft_in" in eqn.params:
-        consts, carries, _ = (len(group) for group in eqn.params["ft_in"].unpack())
+    if "ft_in" in params:
+        consts, carries, _ = (len(group) for group in params["ft_in"].unpack())
         return consts, carries
-    return eqn.params["num_consts"], eqn.params["num_carry"]
+    return params["num_consts"], params["num_carry"]
 
 
 def inputs_of(eqns: Iterable[Equation]) -> list[jex.Var]:

@@ -150,7 +150,7 @@ class _Loop:
 
     def __init__(self, eqn: Equation) -> None:
         self._params = eqn.params
-        closed, (consts, carries) = eqn.params["jaxpr"], scan_counts(eqn)
+        closed, (consts, carries) = eqn.params["jaxpr"], scan_counts(eqn.params)
         body = closed.jaxpr
         self._consts = dict(zip(body.constvars, closed.consts, strict=True))
         self._const_vars = body.invars[:consts]
