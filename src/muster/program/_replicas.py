@@ -164,7 +164,9 @@ class Replicas:
 
     def broadcast_first(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
         """Return the first replica's values, on all replicas."""
-        return self.sum([jnp.where(self.index == 0, array, jnp.zeros_like(array)) for array in arrays])
+        chosen = [jnp.where(self.index == 0, array, jnp.zeros_like(array)) for array in arrays]
+        wide = [each.astype(jnp.int32) if each.dtype == jnp.bool_ else each for each in chosen]
+        return [total.astype(each.dtype) for total, each in zip(self.sum(wide), chosen, strict=True)]
 
     def reduce(self, aggregation: str, array: jax.Array) -> jax.Array:
         """Reduce replica values by `aggregation`: "sum", "mean" or "only_first_replica"."""

@@ -102,6 +102,17 @@ def test_assignments_combine_as_their_variable_says():
     assert float(outputs["local"]) == 10
 
 
+def test_a_truth_value_that_the_first_replica_assigns_stays_one():
+    with MirroredStrategy(["cpu:0", "cpu:1"]).scope() as strategy:
+        stop = keras.Variable(
+            False, dtype="bool", trainable=False, aggregation="only_first_replica", name="stop"
+        )
+    for value, expected in ((5.0, True), (1.0, False), (4.0, True)):
+        strategy.run(lambda x: stop.assign(jnp.max(x) > 3), (np.float32(value),))
+        assert stop.value.dtype == bool
+        assert bool(stop.value) == expected
+
+
 def test_an_assignment_that_does_not_say_how_it_combines_is_an_error():
     def assign(x):
         keras.Variable(1.0, trainable=False, name="stray").assign(jnp.sum(x))
