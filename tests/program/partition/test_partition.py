@@ -273,11 +273,14 @@ WHOLE = {
     "loop": lambda state, rows: jax.lax.scan(
         lambda total, x: (total + x @ state, x.sum()), jnp.zeros((12, 4)), jnp.moveaxis(rows, 1, 0)
     ),
+    "quotients of integers": lambda state, rows: (
+        jax.lax.div((rows > 0).sum(dtype="uint32"), jnp.uint32(7)) + (rows > 1).sum(dtype="uint32")
+    ),
     "branch": lambda state, rows: jax.lax.cond(rows.sum() > 0, jnp.sin, jnp.cos, rows.sum(0)),
 }  # fmt: skip
 
 
-WITHOUT_GRADIENTS = ("counts", "along", "branch")
+WITHOUT_GRADIENTS = ("counts", "along", "branch", "quotients of integers")
 
 
 @pytest.mark.parametrize("name", WHOLE)

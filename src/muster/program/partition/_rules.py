@@ -65,6 +65,8 @@ def _is_linear(equation: ShardedEquation, places: list[int]) -> bool:
         return places == [0] and isinstance(filling, jex.Literal) and filling.val == 0
     if eqn.primitive is lax.convert_element_type_p:
         return bool(jnp.issubdtype(type_of(eqn.outvars[0]).dtype, jnp.inexact))
+    if eqn.primitive is lax.div_p and not jnp.issubdtype(type_of(eqn.outvars[0]).dtype, jnp.inexact):
+        return False  # of integers it rounds
     return places in _LINEAR.get(eqn.primitive, ()) and eqn.params.get("out_dtype") is None
 
 
