@@ -158,3 +158,21 @@ def test_each_loss_is_collected_once() -> None:
 
     outputs = outputs_of(step)
     assert outputs["found"].tolist() == outputs["made"].tolist()
+
+
+def test_labels_of_softmax_are_constants_for_gradients() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        v = tf.Variable([1.0, 2.0, 0.5], name="v")
+        logits = tf.reshape(v, (1, 3))
+        labels = tf.nn.softmax(logits)
+        losses = {
+            "old": tf1.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits),
+            "reduced": tf1.losses.softmax_cross_entropy(labels, logits),
+            "new": tf1.nn.softmax_cross_entropy_with_logits_v2(labels, logits),
+        }
+        return {name: tf1.gradients(loss, [v])[0] for name, loss in losses.items()}
+
+    found = outputs_of(step)
+    for name in ("old", "reduced"):
+        np.testing.assert_allclose(found[name], np.zeros(3), atol=1e-6)
+    assert np.abs(found["new"]).max() > 0.1

@@ -98,3 +98,27 @@ OF_FOUR = np.float32([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.6, 0.1], [0.3, 0.4, 0.2
 def test_metrics_of_predicted_classes(pair: Any, expected: float) -> None:
     outputs = outputs_of(lambda _: {"update": pair()[1]})
     np.testing.assert_allclose(outputs["update"], expected, rtol=1e-6)
+
+
+ONES = np.float32([[1, 1, 0], [0, 0, 1]])
+FOUR = np.float32([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        (lambda: tf.metrics.mean(ONES, weights=[1.0, 0.5]), 2.5 / 4.5),
+        (lambda: tf.metrics.mean_tensor(ONES, weights=[1.0, 0.5]), ONES),
+        (lambda: tf.metrics.mean_squared_error(ONES, ONES * 0, weights=[1.0, 0.5]), 2.5 / 4.5),
+        (lambda: tf.metrics.accuracy(np.int64([0, 0, 1]), np.float32([0.2, 0.7, 1.0])), 1.0),
+        (lambda: tf.metrics.accuracy(np.array([False, True, True]), np.float32([0.2, 0.7, 1])), 2 / 3),
+        (lambda: tf.metrics.mean_per_class_accuracy(np.int64([0, 0, 1]), np.float32([0.2, 0.7, 1]), 2), 1.0),
+        (lambda: tf.metrics.recall_at_top_k(np.int64([[2, -1]]), np.int64([[2, 0]])), 0.5),
+        (lambda: tf.metrics.recall_at_top_k(np.int64([[1, 1]]), np.int64([[1, 0]])), 1.0),
+        (lambda: tf.metrics.recall_at_top_k([[1, 1], [0, 2]], np.int64([[1, 0], [1, 2]]), class_id=1), 1.0),
+        (lambda: tf.metrics.recall_at_k([[1, 3, -1], [0, 2, 2]], FOUR, 2), 0.4),
+        (lambda: tf.metrics.recall_at_top_k([[1, 2], [0, 2]], [[1, 0], [1, 2]], 2, 2, [0.5, 1]), 2 / 3),
+    ],
+)  # fmt: skip
+def test_corners_are_those_of_tensorflow(pair: Any, expected: Any) -> None:
+    np.testing.assert_allclose(outputs_of(lambda x: {"metric": pair()[1]})["metric"], expected, rtol=1e-6)

@@ -203,3 +203,15 @@ def test_sparse_tensors_have_the_old_names():
     assert tf.sparse_tensor_dense_matmul(matrix, [[1.0], [2.0]]).tolist() == [[4.0], [3.0]]
     assert tf.sparse_tensor_to_dense(tf.sparse_add(matrix, matrix)).tolist() == [[0.0, 4.0], [6.0, 0.0]]
     assert tf.sparse_reshape(matrix, [4]).indices.tolist() == [[1], [2]]
+
+
+def test_where_with_a_vector_chooses_rows() -> None:
+    condition, x = np.array([True, False, False]), np.arange(9.0).reshape(3, 3)
+    rows = [[0, 1, 2], [-1, -1, -1], [-1, -1, -1]]
+    assert np.asarray(tf.where(condition, x, -np.ones((3, 3)))).tolist() == rows
+    found = tf.where(condition, np.ones((3, 4)), np.zeros((3, 4)))
+    assert np.asarray(found).tolist() == [[1] * 4, [0] * 4, [0] * 4]
+    assert np.asarray(tf.where(condition, np.ones(3), np.zeros(3))).tolist() == [1, 0, 0]
+    assert np.asarray(tf.where(condition)).tolist() == [[0]]
+    columns = [[0, -1, -1], [3, -1, -1], [6, -1, -1]]
+    assert np.asarray(tf.where_v2(condition, x, -np.ones((3, 3)))).tolist() == columns

@@ -65,3 +65,8 @@ def test_cosine_decay_restarts() -> None:
 
 def test_piecewise_constant_decay_is_another_name() -> None:
     assert train.piecewise_constant_decay is train.piecewise_constant
+
+
+def test_a_step_decays_by_the_natural_exponent() -> None:
+    rate = jax.jit(lambda step: train.natural_exp_decay(0.1, step, 100, 0.5))(jnp.int32(50))
+    np.testing.assert_allclose(rate, 0.0778801, rtol=1e-5)

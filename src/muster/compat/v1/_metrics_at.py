@@ -12,8 +12,9 @@ import jax.numpy as jnp
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.ops._chosen import mask_as_weights
+from muster.compat.ops._math import cast
 from muster.compat.ops._segments import confusion_matrix
-from muster.compat.v1.metrics import Pair, flat_weights, mean, same_shape
+from muster.compat.v1.metrics import Pair, flat_weights, mean, same_shape, spread_weights
 from muster.program import synchronize_metrics
 
 
@@ -123,7 +124,7 @@ def mean_per_class_accuracy(
     flat = flat_weights(weights, labels.shape)
     kinds = jax.nn.one_hot(jnp.ravel(labels), num_classes)
     kinds = kinds if flat is None else kinds * flat[:, None]
-    right = jnp.ravel(jnp.asarray(labels) == jnp.asarray(predictions)).astype("float32")
+    right = jnp.ravel(jnp.asarray(labels) == cast(predictions, labels.dtype)).astype("float32")
     return _pair(_Ratio(name, num_classes), (kinds * right[:, None]).sum(0), kinds.sum(0))
 
 
@@ -155,9 +156,7 @@ def mean_tensor(
 ) -> Pair:
     """Return the mean of arrays, element by element."""
     array = jnp.asarray(as_array(values), "float32")
-    factors = jnp.broadcast_to(
-        jnp.float32(1) if weights is None else jnp.asarray(as_array(weights)), array.shape
-    )
+    factors = spread_weights(jnp.float32(1) if weights is None else weights, array.shape)
     return _pair(_MeanOfArrays(name, array.shape), array, factors)
 
 
@@ -348,9 +347,16 @@ def recall_at_top_k(
     updates_collections: object = None,
     name: str = "recall_at_top_k",
 ) -> Pair:
-    """Return the fraction of the labels that are among the predicted classes; as for `precision_at_top_k`."""
+    """Return the fraction of the labels that are among the predicted classes; as for `precision_at_top_k`.
+
+    A label counts once for an example; -1 is one, which is never predicted.
+    """
     top, hits, classes, factors = _compared(labels, predictions_idx, weights)
-    wanted = classes >= 0 if class_id is None else classes == class_id
+    if class_id is None:
+        ordered = jnp.sort(classes, axis=1)
+        wanted = jnp.diff(ordered, axis=1, prepend=ordered[:, :1] - 1) != 0
+    else:
+        wanted = (classes == class_id).any(axis=1, keepdims=True)
     counted = jnp.ones_like(hits) if class_id is None else (top == class_id).astype("float32")
     return _pair(_Ratio(name), (hits * counted * factors).sum(), (wanted * factors).sum())
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from muster.compat.ops import _candidates, _layers_of_nn, _math, _nn, _segments, _select, _shape, _strings
-from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike
+from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array
 from muster.compat.ops._control import cond as _cond
 from muster.compat.ops._control import while_loop as _while_loop
 from muster.compat.ops._eager_values import shown_decoded
@@ -49,6 +49,20 @@ def norm(
 ) -> Array:
     """Return a norm along an axis, or of all values; ``keep_dims`` is the old name of ``keepdims``."""
     return _math.norm(tensor, ord, axis, keepdims or keep_dims)
+
+
+def where(
+    condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, name: str | None = None
+) -> Array:
+    """Return ``x`` where a condition holds, else ``y``; a condition of one axis chooses rows.
+
+    Source: ``where`` (tensorflow/python/ops/array_ops.py), which is the kernel ``Select``.
+    """
+    if x is not None and y is not None:
+        rank = np.ndim(as_array(x))
+        if np.ndim(as_array(condition)) == 1 < rank:
+            condition = _shape.reshape(condition, (-1, *[1] * (rank - 1)))
+    return _math.where(condition, x, y)
 
 
 def boolean_mask(

@@ -3,6 +3,8 @@
 Source: the functions of these names in tensorflow/python/ops/.
 """
 
+import jax
+
 from muster.compat.ops import (
     _asserts,
     _blocks,
@@ -22,6 +24,7 @@ from muster.compat.ops import (
     _strings,
     _windows_of_nn,
 )
+from muster.compat.ops._arrays import ArrayLike
 from muster.compat.ops._parameters import takes
 
 _OF_REDUCTIONS = "input_tensor axis keepdims name reduction_indices=axis keep_dims=keepdims"
@@ -56,9 +59,16 @@ stateless_multinomial = takes(
 
 softmax = takes(_nn.softmax, "logits axis name dim=axis")
 log_softmax = takes(_nn.log_softmax, "logits axis name dim=axis")
-softmax_cross_entropy_with_logits = takes(
-    _nn.softmax_cross_entropy_with_logits, "labels logits dim=axis name axis"
-)
+
+
+def _softmax_of_constants(
+    labels: ArrayLike, logits: ArrayLike, axis: int = -1, name: str | None = None
+) -> jax.Array:
+    """Return the softmax cross entropy of labels, which gradients treat as constants, and logits."""
+    return _nn.softmax_cross_entropy_with_logits(_shape.stop_gradient(labels), logits, axis, name)
+
+
+softmax_cross_entropy_with_logits = takes(_softmax_of_constants, "labels logits dim=axis name axis")
 softmax_cross_entropy_with_logits_v2 = takes(
     _nn.softmax_cross_entropy_with_logits, "labels logits axis name dim=axis"
 )

@@ -4,6 +4,7 @@ Each returns the rate at the global step, for an optimizer of ``tf.compat.v1.tra
 Source: tensorflow/python/keras/optimizer_v2/legacy_learning_rate_decay.py.
 """
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -59,7 +60,7 @@ def natural_exp_decay(
 
     With ``staircase`` the quotient of the steps is rounded down.
     """
-    natural = float(keras.ops.exp(-decay_rate))
+    natural = math.exp(-decay_rate)
     return exponential_decay(learning_rate, global_step, decay_steps, natural, staircase)
 
 

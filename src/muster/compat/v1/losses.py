@@ -172,9 +172,12 @@ def _scope_of(name: str) -> str:
 def softmax_cross_entropy(
     onehot_labels: ArrayLike, logits: ArrayLike, label_smoothing: float = 0.0
 ) -> jax.Array:
-    """Reduce the softmax cross entropy of class probabilities and logits, both of shape (batch, classes)."""
+    """Reduce the softmax cross entropy of class probabilities and logits, both of shape (batch, classes).
+
+    Gradients treat the probabilities as constants.
+    """
     logits = as_array(logits)
-    labels = as_array(onehot_labels, logits.dtype)
+    labels = jax.lax.stop_gradient(as_array(onehot_labels, logits.dtype))
     smooth = labels * (1 - label_smoothing) + label_smoothing / labels.shape[-1]
     return softmax_cross_entropy_with_logits(smooth, logits)
 

@@ -16,7 +16,7 @@ from muster._keras import keras
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._chosen import mask_as_weights
 from muster.compat.ops._math import abs as absolute
-from muster.compat.ops._math import equal
+from muster.compat.ops._math import cast, equal
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def accuracy(
     updates_collections: object = None,
     name: str = "accuracy",
 ) -> Pair:
-    """Return how often predictions equal labels.
+    """Return how often predictions equal labels, whose dtype they get: 0.7 is 0 for labels of integers.
 
     Args:
         labels: Labels of any shape and dtype.
@@ -43,7 +43,7 @@ def accuracy(
         name: The prefix of the metric's variables.
     """
     labels, predictions = same_shape(labels, predictions)
-    return mean(equal(predictions, labels.astype(predictions.dtype)), weights, name=name)
+    return mean(equal(cast(predictions, labels.dtype), labels), weights, name=name)
 
 
 @mask_as_weights
@@ -260,10 +260,18 @@ def same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]
 
 
 def flat_weights(weights: ArrayLike | None, shape: tuple[int, ...]) -> jax.Array | None:
-    """Return a weight for each value of a shape; weights may have a last axis of size 1 more."""
-    if weights is None:
-        return None
+    """Return a weight for each value of a shape; see `spread_weights`."""
+    return None if weights is None else spread_weights(weights, shape).ravel()
+
+
+def spread_weights(weights: ArrayLike, shape: tuple[int, ...]) -> jax.Array:
+    """Broadcast weights to a shape; they may lack its last axis, or have one more, of size 1.
+
+    Source: ``_remove_squeezable_dimensions`` (tensorflow/python/ops/metrics_impl.py).
+    """
     given = as_array(weights)
     if given.ndim == len(shape) + 1 and given.shape[-1] == 1:
         given = given.squeeze(-1)
-    return jnp.broadcast_to(given, shape).ravel()
+    elif given.ndim and given.ndim == len(shape) - 1:
+        given = given[..., None]
+    return jnp.broadcast_to(given, shape)

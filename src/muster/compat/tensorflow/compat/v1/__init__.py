@@ -240,6 +240,7 @@ from muster.compat.v1._old_arguments import to_float as to_float
 from muster.compat.v1._old_arguments import to_int32 as to_int32
 from muster.compat.v1._old_arguments import to_int64 as to_int64
 from muster.compat.v1._old_arguments import transpose as transpose
+from muster.compat.v1._old_arguments import where as where
 from muster.compat.v1._old_arguments import while_loop as while_loop
 from muster.compat.v1._old_operations import arg_max as arg_max
 from muster.compat.v1._old_operations import arg_min as arg_min
