@@ -104,3 +104,36 @@ def test_a_function_among_the_metrics_may_be_monitored():
     stopping = tf.keras.callbacks.EarlyStopping(monitor="score", patience=1)
     model.fit(X, X[:, :1], epochs=3, verbose=0, callbacks=[stopping])
     assert stopping.best == pytest.approx(min(model.history.history["score"]))
+
+
+class Rising(tf.keras.callbacks.Callback):
+    """Makes the weights and the loss that is logged the number of the epoch."""
+
+    def on_epoch_end(self, epoch, logs):
+        self.model.set_weights([np.full_like(each, epoch) for each in self.model.get_weights()])
+        logs["loss"] = float(epoch)
+
+
+@pytest.mark.parametrize(("patience", "left"), [(10, 4), (2, 0)])
+def test_the_best_weights_are_restored_where_training_was_stopped(patience, left):
+    stopping = tf.keras.callbacks.EarlyStopping("loss", patience=patience, restore_best_weights=True)
+    trained(5, Rising(), stopping)
+    assert set(np.ravel(stopping.model.get_weights()[0])) == {left}
+
+
+def test_nothing_is_the_best_without_the_monitored_value(tmp_path, caplog):
+    path = tmp_path / "best.keras"
+    trained(2, tf.keras.callbacks.ModelCheckpoint(str(path), monitor="val_acc", save_best_only=True))
+    assert not path.exists()
+    assert "Can save best model only with val_acc available, skipping." in caplog.text
+
+
+def test_the_best_is_saved_within_the_first_epoch(tmp_path):
+    path = tmp_path / "best.keras"
+    checkpoint = tf.keras.callbacks.ModelCheckpoint(
+        str(path), monitor="loss", save_best_only=True, save_freq=1
+    )
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(X, X[:, :1], batch_size=2, epochs=1, verbose=0, callbacks=[checkpoint])
+    assert path.exists()

@@ -134,6 +134,40 @@ def _finding_direction(original: Callable[..., None], rises: Callable[[str], boo
     return set_monitor_op
 
 
+def _restoring_if_stopped(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``EarlyStopping.on_train_end``: where training was not stopped, the last weights stay."""
+
+    @functools.wraps(original)
+    def on_train_end(self: Any, logs: Any = None) -> None:
+        best = self.best_weights
+        if not self.stopped_epoch:
+            self.best_weights = None
+        original(self, logs)
+        self.best_weights = best
+
+    return on_train_end
+
+
+def _skipping_unknown(original: Callable[..., bool]) -> Callable[..., bool]:
+    """Wrap ``ModelCheckpoint._should_save_model``: without the monitored value nothing is the best.
+
+    Keras 3 would put the last model in the place of the best one. It also compares only from the end of the
+    first epoch on.
+    """
+
+    @functools.wraps(original)
+    def should_save(self: Any, epoch: Any, batch: Any, logs: Any, filepath: Any) -> bool:
+        if self.save_best_only:
+            if (logs or {}).get(self.monitor) is None:
+                _log.warning("Can save best model only with %s available, skipping.", self.monitor)
+                return False
+            if self.monitor_op is None:
+                self._set_monitor_op()
+        return original(self, epoch, batch, logs, filepath)
+
+    return should_save
+
+
 class _Epochs(dict[str, list[Any]]):
     """What `fit` has logged in each epoch; of ``lr`` also by Keras 3's name."""
 
@@ -166,6 +200,9 @@ def patch() -> None:
     checkpoint.period, checkpoint.epochs_since_last_save = 1, 0  # also of those made before
     checkpoint.__init__ = _taking_period(checkpoint.__init__)
     checkpoint.on_epoch_end = _saving_by_period(checkpoint.on_epoch_end)
+    checkpoint._should_save_model = _skipping_unknown(checkpoint._should_save_model)
+    stopping = keras.callbacks.EarlyStopping
+    stopping.on_train_end = _restoring_if_stopped(stopping.on_train_end)
     board.__init__ = _leaving_out(board.__init__)
     scheduler = keras.callbacks.LearningRateScheduler
     scheduler.__init__ = _of_arrays(scheduler.__init__)

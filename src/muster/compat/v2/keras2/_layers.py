@@ -212,6 +212,46 @@ def _cropping(original: Callable[..., Any]) -> Callable[..., Any]:
     return transform_images
 
 
+def _of_both_sides(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``RandomContrast.__init__``: a factor of one number lowers the contrast as well as raising it.
+
+    A pair is that of the lower and the upper one, in this order, which Keras 3 sorts.
+    """
+
+    @functools.wraps(original)
+    def init(self: Any, factor: Any, value_range: Any = (0, 255), seed: Any = None, **kwargs: Any) -> None:
+        lower, upper = factor if isinstance(factor, list | tuple) else (factor, factor)
+        if not 0 <= lower <= 1 or upper < 0:
+            raise ValueError(
+                "factor is a number from 0 to 1, by which contrast is lowered and raised at most, or a pair "
+                f"of them, got {factor!r}."
+            )
+        original(self, 0.0, value_range, seed, **kwargs)
+        self.factor = (lower, upper)
+
+    return init
+
+
+def _computing_floats(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``transform_images`` of a layer that would compute with the integers of images, which overflow."""
+
+    @functools.wraps(original)
+    def transform_images(self: Any, images: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(self, self.backend.cast(images, self.compute_dtype), *args, **kwargs)
+
+    return transform_images
+
+
+def _fused(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``BatchNormalization.__init__``, so that it takes ``fused``, which names a kernel."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, fused: Any = None, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+
+    return init
+
+
 def _of_views(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the call of merging layers: they take the values of a dict, as in ``Add()(x.values())``."""
 
@@ -387,6 +427,13 @@ def patch() -> None:
         recurrent.get_initial_state = _of_inputs(recurrent.get_initial_state)
 
     keras.KerasTensor.__getitem__ = _of_one_axis(keras.KerasTensor.__getitem__)
+
+    for name in ("Resizing", "RandomBrightness", "RandomContrast"):
+        images = getattr(keras.layers, name)
+        images.transform_images = _computing_floats(images.transform_images)
+    contrast, norm = keras.layers.RandomContrast, keras.layers.BatchNormalization
+    contrast.__init__ = _of_both_sides(contrast.__init__)
+    norm.__init__ = _fused(norm.__init__)
 
     crop = keras.layers.RandomCrop
     crop.transform_images = _cropping(crop.transform_images)
