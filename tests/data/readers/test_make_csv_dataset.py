@@ -73,3 +73,11 @@ def test_rows_that_are_wrong_may_be_left_out(tmp_path: Path, caplog: pytest.LogC
     assert [(batch["a"].tolist(), batch["b"].tolist()) for batch in data] == [([1, 5], [2, 6])]
     assert "leaves out an element" in caplog.text
     assert "a.csv, line 3: expected 2 fields, got 1" in caplog.text
+
+
+def test_a_column_without_values_is_one_of_text(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,\n2,\n")
+    data = make_csv_dataset(str(tmp_path / "a.csv"), 2, shuffle=False, num_epochs=1)
+    (batch,) = data
+    assert batch["b"].tolist() == ["", ""]
+    assert batch["a"].tolist() == [1, 2]

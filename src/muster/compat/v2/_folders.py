@@ -296,7 +296,7 @@ def _datasets(
         )
     order = np.arange(len(files.paths))
     if shuffle and seed is not None:  # without a seed `Dataset.shuffle` alone does it, alike on all workers
-        order = np.random.default_rng(seed).permutation(order)
+        np.random.RandomState(seed).shuffle(order)  # as Keras 2 does, so that the parts are the same
     kept = len(order) - int((validation_split or 0) * len(order))
 
     def part(numbers: np.ndarray[Any, Any], shuffled: bool) -> FolderDataset:

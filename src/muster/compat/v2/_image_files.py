@@ -115,13 +115,22 @@ def decode_image(
     name: str | None = None,
     expand_animations: bool = True,
 ) -> np.ndarray[Any, Any]:
-    """Decode an image file, as `decode_png` does: the first image of an animation.
+    """Decode an image file, as `decode_png` does; with ``expand_animations`` all images of a GIF file.
 
     With a type of floats, values are from 0 to 1.
+
+    Returns:
+        Shape (height, width, channels), or of a GIF file (images, height, width, 3).
     """
+    if expand_animations and isinstance(contents, bytes) and contents.startswith(b"GIF"):
+        if channels not in (0, 3):
+            raise ValueError(f"channels is 0 or 3 for a GIF file, got {channels!r}.")
+        images = decode_gif(contents)
+    else:
+        images = decode_png(contents, channels)
     if np.issubdtype(np.dtype(dtype), np.floating):
-        return (decode_png(contents, channels) / 255).astype(dtype)
-    return decode_png(contents, channels, dtype)
+        return (images / 255).astype(dtype)
+    return images.astype(np.uint16) * 257 if np.dtype(dtype) == np.uint16 else images
 
 
 def decode_and_crop_jpeg(
@@ -242,13 +251,12 @@ def read_image(
     with open(path, "rb") as file:
         pixels = decode_png(file.read(), channels)
     height, width = pixels.shape[:2]
-    ratio = size[1] / size[0]
     if fit == "crop":
-        high, wide = min(height, round(width / ratio)), min(width, round(height * ratio))
+        high, wide = min(height, width * size[0] // size[1]), min(width, height * size[1] // size[0])
         top, left = (height - high) // 2, (width - wide) // 2
         pixels = pixels[top : top + high, left : left + wide]
     elif fit == "pad":
-        high, wide = max(height, round(width / ratio)), max(width, round(height * ratio))
+        high, wide = max(height, width * size[0] // size[1]), max(width, height * size[1] // size[0])
         top, left = (high - height) // 2, (wide - width) // 2
         pixels = np.pad(pixels, ((top, high - height - top), (left, wide - width - left), (0, 0)))
     return _resized(pixels, size, interpolation)

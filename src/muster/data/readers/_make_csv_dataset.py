@@ -189,8 +189,11 @@ def _structure(names: list[str], label_name: str | None) -> tuple[Any, list[int]
 def _inferred_columns(
     files: tuple[str, ...], form: CsvFormat, selected: list[int], count: int | None
 ) -> list[CsvColumn]:
-    """Return columns of the first type that fits `count` rows: int32, int64, float32, float64 or text."""
-    found = [0] * len(selected)
+    """Return columns of the first type that fits `count` rows: int32, int64, float32, float64 or text.
+
+    A column that is empty in all of them is one of text.
+    """
+    found = [-1] * len(selected)
     left = count
     for path in files:
         rows = _rows(files, path, form, left)
