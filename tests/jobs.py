@@ -22,11 +22,23 @@ DEADLINE = 150.0
 SOON = 15.0
 
 
+_given: set[str] = set()
+
+
 def free_addresses(count: int) -> list[str]:
-    """Addresses on loopback where nothing listens."""
+    """Addresses on loopback where nothing listens, and which this process was not given before.
+
+    The system may give a port again that was let go, and two tasks of a cluster would have the same one.
+    """
     with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]
+        found: list[str] = []
+        while len(found) < count:
+            sock = held.enter_context(socket.create_server(("127.0.0.1", 0)))
+            address = f"127.0.0.1:{sock.getsockname()[1]}"
+            if address not in _given:
+                found.append(address)
+                _given.add(address)
+        return found
 
 
 # How to compile programs that run for moments.

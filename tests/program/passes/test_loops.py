@@ -192,7 +192,9 @@ def test_the_operands_of_a_scan_are_counted() -> None:
     def counts(function):
         jaxpr = jax.make_jaxpr(function)(2.0, 3.0, 1.0, np.ones(4, np.float32))
         return [
-            (*scan_counts(eqn), len(eqn.invars)) for eqn in jaxpr.jaxpr.eqns if eqn.primitive is lax.scan_p
+            (*scan_counts(eqn.params), len(eqn.invars))
+            for eqn in jaxpr.jaxpr.eqns
+            if eqn.primitive is lax.scan_p
         ]
 
     assert counts(loop) == [(2, 2, 5)]

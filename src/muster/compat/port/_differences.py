@@ -226,7 +226,7 @@ DIFFERENCES = {
     "and loops on tensors are compiled",
     "tf.sequence_mask": "in a step it needs maxlen, but for the lengths of its own batch in a model_fn",
     "tf.strings": "on the host: in Dataset.map, in eager code, and in models that begin with text; text is "
-    "str, and regular expressions are Python's",
+    "str, and regular expressions are Python's, whose \\w and its kin are of ASCII here",
     "tf.summary.image": "floating-point numbers are from 0 to 1, in TensorFlow 1's programs, too",
     "tf.summary.merge_all": "of the step of a model_fn; a dict for SummarySaverHook and FileWriter",
     "tf.summary.scalar": "in a model_fn the step is the global step; elsewhere of the default writer",
