@@ -61,7 +61,7 @@ class SummaryWriter:
     def as_default(self, step: Any = None) -> Iterator["SummaryWriter"]:
         """Make this the default writer inside of a ``with`` block, and write its summaries at the end.
 
-        Those of compiled code that still runs are written later, in ten seconds, or at the next `flush`.
+        Those of compiled code that still runs are written later, with others or at the next `flush`.
 
         Args:
             step: The default step there; None keeps the one before.
