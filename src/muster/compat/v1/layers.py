@@ -119,8 +119,7 @@ def _in_scope(layer: keras.Layer, base: str, given: str | None) -> keras.Layer:
 def _for_keras(given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments that Keras has, with the defaults of the scope around the call."""
     scope = get_variable_scope()
-    # Ways to compute the same.
-    kept = {key: value for key, value in given.items() if key not in ("_reuse", "_scope", "fused")}
+    kept = {key: value for key, value in given.items() if key not in ("_reuse", "_scope")}
     if scope.initializer is not None:
         for key in ("kernel_initializer", "depthwise_initializer", "pointwise_initializer"):
             if key in kept and kept[key] is None:

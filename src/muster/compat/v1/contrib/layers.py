@@ -242,24 +242,36 @@ def batch_norm(
     data_format: str = "NHWC",
     zero_debias_moving_mean: bool = False,
     scope: str | None = None,
-    **unused: Any,
+    renorm: bool = False,
+    renorm_clipping: dict[str, float] | None = None,
+    renorm_decay: float = 0.99,
+    adjustment: None = None,
 ) -> jax.Array:
     """Normalize each channel, without a scale unless told; as ``tf.layers.batch_normalization``.
+
+    Inputs of the shape (batch, channels), too, are normalized as images are: the moving variance is that of a
+    sample.
 
     In a model_fn the moving averages move if the code runs the updates of the collection
     ``updates_collections``, which `optimize_loss` does with ``UPDATE_OPS``; if it is None, they move at once.
 
     Raises:
-        ValueError: There are weights, or the first moving mean is to be corrected.
+        ValueError: There are weights or an adjustment, or the first moving mean is to be corrected.
+
+    Source: tensorflow/contrib/layers/python/layers/layers.py, ``batch_norm`` and ``_fused_batch_norm``.
     """
-    if batch_weights is not None or zero_debias_moving_mean:
-        raise ValueError("batch_norm takes no batch_weights and no zero_debias_moving_mean: leave them out.")
+    if batch_weights is not None or zero_debias_moving_mean or adjustment is not None:
+        raise ValueError(
+            "batch_norm takes no batch_weights, no zero_debias_moving_mean and no adjustment: leave them out."
+        )
+    values = jnp.asarray(as_array(inputs))
+    as_images = values.ndim == 2 and fused is not False and not renorm
     given = {f"{key}_initializer": value for key, value in (param_initializers or {}).items()}
     given |= {f"{key}_regularizer": value for key, value in (param_regularizers or {}).items()}
     before = set(held_updates())
     outputs = layers.batch_normalization(
-        inputs,
-        axis=1 if data_format == "NCHW" else -1,
+        values[:, None, None, :] if as_images else values,
+        axis=1 if data_format == "NCHW" and not as_images else -1,
         momentum=decay,
         epsilon=epsilon,
         center=center,
@@ -268,8 +280,13 @@ def batch_norm(
         trainable=trainable,
         name=scope,
         reuse=reuse,
+        fused=fused,
+        renorm=renorm,
+        renorm_clipping=renorm_clipping,
+        renorm_momentum=renorm_decay,
         **given,
     )
+    outputs = outputs[:, 0, 0] if as_images else outputs
     if updates_collections is None:
         run_updates(each for each in held_updates() if each not in before)
     return outputs if activation_fn is None else activation_fn(outputs)

@@ -242,16 +242,6 @@ def _computing_floats(original: Callable[..., Any]) -> Callable[..., Any]:
     return transform_images
 
 
-def _fused(original: Callable[..., None]) -> Callable[..., None]:
-    """Wrap ``BatchNormalization.__init__``, so that it takes ``fused``, which names a kernel."""
-
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, fused: Any = None, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-
-    return init
-
-
 def _of_views(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the call of merging layers: they take the values of a dict, as in ``Add()(x.values())``."""
 
@@ -431,9 +421,8 @@ def patch() -> None:
     for name in ("Resizing", "RandomBrightness", "RandomContrast"):
         images = getattr(keras.layers, name)
         images.transform_images = _computing_floats(images.transform_images)
-    contrast, norm = keras.layers.RandomContrast, keras.layers.BatchNormalization
+    contrast = keras.layers.RandomContrast
     contrast.__init__ = _of_both_sides(contrast.__init__)
-    norm.__init__ = _fused(norm.__init__)
 
     crop = keras.layers.RandomCrop
     crop.transform_images = _cropping(crop.transform_images)
