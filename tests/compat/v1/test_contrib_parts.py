@@ -224,22 +224,70 @@ def test_variables_are_found_by_scopes_and_names() -> None:
             [each.path for each in found]
             for found in (
                 slim.get_variables("two"),
-                slim.get_variables_by_suffix("bias"),
-                slim.get_variables_by_name("kernel", "one"),
+                slim.get_variables_by_suffix("biases"),
+                slim.get_variables_by_name("weights", "one"),
                 slim.get_variables_to_restore(exclude=["two/logits"]),
                 slim.get_variables_to_restore(include=["two"]),
             )
         ]
         assert paths == [
-            ["two/logits/kernel", "two/logits/bias"],
-            ["one/bias", "two/logits/bias"],
-            ["one/kernel"],
-            ["one/kernel", "one/bias"],
-            ["two/logits/kernel", "two/logits/bias"],
+            ["two/logits/weights", "two/logits/biases"],
+            ["one/biases", "two/logits/biases"],
+            ["one/weights"],
+            ["one/weights", "one/biases"],
+            ["two/logits/weights", "two/logits/biases"],
         ]
         return {}
 
     outputs_of(step)
+
+
+def test_layers_are_scopes_of_weights_biases_and_what_normalizes() -> None:
+    images = np.arange(32, dtype=np.float32).reshape(1, 4, 4, 2)
+
+    def network(reuse: bool | None) -> Any:
+        norm = {"normalizer_fn": slim.batch_norm}
+        with tf.variable_scope("net", reuse=reuse):
+            found = slim.conv2d(images, 2, 3, scope="conv1", **norm)
+            found = slim.conv2d(found, 2, 3)
+            found = slim.conv2d(found, 2, 3, biases_initializer=None)
+            found = slim.conv2d_transpose(found, 2, 3)
+            found = slim.separable_conv2d(found, 2, 3, 1)
+            found = slim.separable_conv2d(found, None, 3, 1, **norm)
+            with tf.variable_scope("logits") as scope:
+                pass
+            return slim.fully_connected(slim.flatten(found), 2, activation_fn=None, scope=scope)
+
+    def step(_: Any) -> dict[str, Any]:
+        first, again = network(None), network(True)
+        slim.fully_connected(X, 1, scope="fc", **{"normalizer_fn": slim.batch_norm})
+        slim.fully_connected(X, 1, scope="fc", reuse=True, **{"normalizer_fn": slim.batch_norm})
+        slim.fully_connected(X, 1)
+        slim.fully_connected(X, 1)
+        slim.batch_norm(X)
+        slim.bias_add(images, data_format="NCHW", scope="bias")
+        found = slim.get_model_variables()
+        norm = ("beta", "moving_mean", "moving_variance")
+        assert [each.path for each in found] == [
+            "net/conv1/weights",
+            *(f"net/conv1/BatchNorm/{name}" for name in norm),
+            *("net/Conv/weights", "net/Conv/biases", "net/Conv_1/weights"),
+            *("net/Conv2d_transpose/weights", "net/Conv2d_transpose/biases"),
+            *("net/SeparableConv2d/depthwise_weights", "net/SeparableConv2d/pointwise_weights"),
+            *("net/SeparableConv2d/biases", "net/SeparableConv2d_1/depthwise_weights"),
+            *(f"net/SeparableConv2d_1/BatchNorm/{name}" for name in norm),
+            *("net/logits/weights", "net/logits/biases", "fc/weights"),
+            *(f"fc/BatchNorm/{name}" for name in norm),
+            *("fully_connected/weights", "fully_connected/biases"),
+            *("fully_connected_1/weights", "fully_connected_1/biases"),
+            *(f"BatchNorm/{name}" for name in norm),
+            "bias/biases",
+        ]
+        assert found[-1].shape == (4,)
+        return {"first": first, "again": again}
+
+    found = outputs_of(step)
+    np.testing.assert_array_equal(found["first"], found["again"])
 
 
 def test_variables_start_from_a_checkpoint_that_may_lack_some(tmp_path: Path, caplog: Any) -> None:

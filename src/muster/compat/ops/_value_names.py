@@ -159,3 +159,14 @@ def _is_operation(value: object) -> bool:
         return False
     named = "name" in inspect.signature(value).parameters
     return named and value.__name__ not in _BY_THEMSELVES
+
+
+def snake_case(name: str) -> str:
+    """Return a class's name as layers and cells are called: ``conv2d_transpose``, ``lstm_cell``."""
+    parts: list[str] = []
+    for index, letter in enumerate(name):
+        before, after = name[index - 1 : index], name[index + 1 : index + 2]
+        if letter.isupper() and (before.islower() or (before and after.islower())):
+            parts.append("_")
+        parts.append(letter.lower())
+    return "".join(parts)

@@ -19,7 +19,7 @@ from muster.compat.v1.losses import get_regularization_losses
 from muster.data import Initializer
 from muster.estimator.loop import session_of_loop
 from muster.program.trace import ProgramScope
-from muster.program.variables import VariableSpec, active_scope, current_scope
+from muster.program.variables import VariableKind, VariableSpec, active_scope, current_scope
 
 
 def get_global_step(graph: None = None) -> keras.Variable | program.Output:
@@ -73,6 +73,23 @@ def trainable_variables(scope: str | None = None) -> list[keras.Variable]:
     """
     pairs = _pairs("trainable_variables")
     return with_names(_in_scope([each for spec, each in pairs if each.trainable and not spec.local], scope))
+
+
+def model_variables(scope: str | None = None) -> list[keras.Variable]:
+    """Return what a model is made of: the trainable variables, and layers' others, such as moving averages.
+
+    Args:
+        scope: As for `trainable_variables`.
+
+    Raises:
+        TraceError: As for `trainable_variables`.
+    """
+    of_models = [
+        each
+        for spec, each in _pairs("model_variables")
+        if spec.kind is VariableKind.WEIGHT or (each.trainable and not spec.local)
+    ]
+    return with_names(_in_scope(of_models, scope))
 
 
 def get_local_variable(
@@ -206,8 +223,10 @@ def get_collection(key: str, scope: str | None = None) -> list[Any]:
     match key:
         case GraphKeys.GLOBAL_VARIABLES:
             return global_variables(scope) + added
-        case GraphKeys.TRAINABLE_VARIABLES | GraphKeys.MODEL_VARIABLES:
+        case GraphKeys.TRAINABLE_VARIABLES:
             return trainable_variables(scope) + added
+        case GraphKeys.MODEL_VARIABLES:
+            return model_variables(scope) + added
         case GraphKeys.LOCAL_VARIABLES | GraphKeys.METRIC_VARIABLES:
             return local_variables(scope) + added
         case GraphKeys.LOSSES:

@@ -436,6 +436,11 @@ def automatic_name(base: str) -> str | None:
     return name
 
 
+def next_name(base: str) -> str:
+    """Return the next name in the scope around the call, as `automatic_name`; of the model_fn, if none is."""
+    return automatic_name(base) or _free("", base)
+
+
 @contextlib.contextmanager
 def kept_in(made: Kept) -> Iterator[None]:
     """Keep what code in a ``with`` block makes by name, and find it in the next block with the same dict.
@@ -464,17 +469,6 @@ def name_weights(layer: keras.Layer, name: str) -> None:
     for variable in layer.weights:
         if not variable.name.startswith(f"{_path(name)}/"):
             rename(variable, f"{_path(name)}/{own_name(variable)}:0")
-
-
-def snake_case(name: str) -> str:
-    """Return a class's name as layers and cells are called: ``conv2d_transpose``, ``lstm_cell``."""
-    parts: list[str] = []
-    for index, letter in enumerate(name):
-        before, after = name[index - 1 : index], name[index + 1 : index + 2]
-        if letter.isupper() and (before.islower() or (before and after.islower())):
-            parts.append("_")
-        parts.append(letter.lower())
-    return "".join(parts)
 
 
 def note_made(kind: str, name: str, value: object) -> None:

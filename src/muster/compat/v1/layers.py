@@ -12,7 +12,7 @@ import jax
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
-from muster.compat.ops._value_names import name_value, numbered
+from muster.compat.ops._value_names import name_value, numbered, snake_case
 from muster.compat.v1._variables import (
     ask_getters,
     automatic_name,
@@ -22,7 +22,6 @@ from muster.compat.v1._variables import (
     name_weights,
     note_made,
     shared,
-    snake_case,
     variable_scope,
 )
 from muster.program import add_penalty, updates_held_back
@@ -187,7 +186,7 @@ BatchNormalization = _layer(
 )
 
 
-def _function(layer: Any, name: str) -> Callable[..., jax.Array]:
+def function_of(layer: Any, name: str) -> Callable[..., jax.Array]:
     """Make the function that builds a layer and calls it, with the layer's arguments after ``inputs``."""
 
     def apply(
@@ -236,20 +235,20 @@ def _built(layer: Any, args: Sequence[Any], kwargs: dict[str, Any], reuse: Any) 
     return shared("layers", name, lambda: layer(*args, **kwargs), reuse)
 
 
-dense = _function(Dense, "dense")
-conv1d = _function(Conv1D, "conv1d")
-conv2d = _function(Conv2D, "conv2d")
-conv3d = _function(Conv3D, "conv3d")
-conv2d_transpose = _function(Conv2DTranspose, "conv2d_transpose")
-conv3d_transpose = _function(Conv3DTranspose, "conv3d_transpose")
-separable_conv1d = _function(SeparableConv1D, "separable_conv1d")
-separable_conv2d = _function(SeparableConv2D, "separable_conv2d")
-max_pooling1d = _function(MaxPooling1D, "max_pooling1d")
-max_pooling2d = _function(MaxPooling2D, "max_pooling2d")
-max_pooling3d = _function(MaxPooling3D, "max_pooling3d")
-average_pooling1d = _function(AveragePooling1D, "average_pooling1d")
-average_pooling2d = _function(AveragePooling2D, "average_pooling2d")
-average_pooling3d = _function(AveragePooling3D, "average_pooling3d")
+dense = function_of(Dense, "dense")
+conv1d = function_of(Conv1D, "conv1d")
+conv2d = function_of(Conv2D, "conv2d")
+conv3d = function_of(Conv3D, "conv3d")
+conv2d_transpose = function_of(Conv2DTranspose, "conv2d_transpose")
+conv3d_transpose = function_of(Conv3DTranspose, "conv3d_transpose")
+separable_conv1d = function_of(SeparableConv1D, "separable_conv1d")
+separable_conv2d = function_of(SeparableConv2D, "separable_conv2d")
+max_pooling1d = function_of(MaxPooling1D, "max_pooling1d")
+max_pooling2d = function_of(MaxPooling2D, "max_pooling2d")
+max_pooling3d = function_of(MaxPooling3D, "max_pooling3d")
+average_pooling1d = function_of(AveragePooling1D, "average_pooling1d")
+average_pooling2d = function_of(AveragePooling2D, "average_pooling2d")
+average_pooling3d = function_of(AveragePooling3D, "average_pooling3d")
 
 
 def flatten(inputs: ArrayLike, name: str | None = None, data_format: str = "channels_last") -> jax.Array:

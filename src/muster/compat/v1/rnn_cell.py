@@ -13,7 +13,8 @@ import jax.numpy as jnp
 
 from muster.compat.ops import _layers_of_nn
 from muster.compat.ops._arrays import ArrayLike, DTypeLike, as_array, as_shape
-from muster.compat.v1._variables import AUTO_REUSE, get_variable, snake_case, variable_scope
+from muster.compat.ops._value_names import snake_case
+from muster.compat.v1._variables import AUTO_REUSE, get_variable, variable_scope
 
 STEP_KEY: ContextVar[Callable[[], jax.Array] | None] = ContextVar(
     "muster_tensorflow_rnn_step_key", default=None

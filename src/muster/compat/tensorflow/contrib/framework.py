@@ -11,13 +11,13 @@ from muster.compat.v1._step import get_local_variable as get_local_variable
 from muster.compat.v1._step import get_local_variable as local_variable
 from muster.compat.v1._step import get_or_create_global_step as create_global_step
 from muster.compat.v1._step import get_or_create_global_step as get_or_create_global_step
-from muster.compat.v1._step import trainable_variables as get_model_variables
 from muster.compat.v1._step import trainable_variables as get_trainable_variables
 from muster.compat.v1._variables import get_variable as model_variable
 from muster.compat.v1._variables import get_variable as variable
 from muster.compat.v1.contrib.arg_scopes import add_arg_scope as add_arg_scope
 from muster.compat.v1.contrib.arg_scopes import arg_scope as arg_scope
 from muster.compat.v1.contrib.slim_variables import assign_from_checkpoint_fn as assign_from_checkpoint_fn
+from muster.compat.v1.contrib.slim_variables import get_model_variables as get_model_variables
 from muster.compat.v1.contrib.slim_variables import get_variables as get_variables
 from muster.compat.v1.contrib.slim_variables import get_variables_by_name as get_variables_by_name
 from muster.compat.v1.contrib.slim_variables import get_variables_by_suffix as get_variables_by_suffix

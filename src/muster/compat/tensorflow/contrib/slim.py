@@ -6,7 +6,6 @@ from muster.compat.tensorflow.contrib import metrics as _metrics
 from muster.compat.v1._step import get_global_step as get_global_step
 from muster.compat.v1._step import get_or_create_global_step as create_global_step
 from muster.compat.v1._step import get_or_create_global_step as get_or_create_global_step
-from muster.compat.v1._step import trainable_variables as get_model_variables
 from muster.compat.v1._step import trainable_variables as get_trainable_variables
 from muster.compat.v1._variables import get_variable as model_variable
 from muster.compat.v1._variables import get_variable as variable
@@ -44,6 +43,7 @@ from muster.compat.v1.contrib.regularizers import l2_regularizer as l2_regulariz
 from muster.compat.v1.contrib.regularizers import variance_scaling_initializer as variance_scaling_initializer
 from muster.compat.v1.contrib.regularizers import xavier_initializer as xavier_initializer
 from muster.compat.v1.contrib.slim_variables import assign_from_checkpoint_fn as assign_from_checkpoint_fn
+from muster.compat.v1.contrib.slim_variables import get_model_variables as get_model_variables
 from muster.compat.v1.contrib.slim_variables import get_variables as get_variables
 from muster.compat.v1.contrib.slim_variables import get_variables_by_name as get_variables_by_name
 from muster.compat.v1.contrib.slim_variables import get_variables_by_suffix as get_variables_by_suffix

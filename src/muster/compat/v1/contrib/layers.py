@@ -16,7 +16,9 @@ from muster.compat.ops._nn import embedding_lookup, moments
 from muster.compat.ops._shape import one_hot
 from muster.compat.v1 import layers
 from muster.compat.v1._variables import get_variable, variable_scope
+from muster.compat.v1.contrib import named_weights
 from muster.compat.v1.contrib.named_outputs import layer
+from muster.compat.v1.contrib.named_weights import name_of
 from muster.program import held_updates, run_updates
 
 Function = Callable[..., Any] | None
@@ -57,7 +59,8 @@ def fully_connected(
         trainable: Whether the layer is trained.
         scope: The name of the layer.
     """
-    outputs = layers.dense(
+    name = name_of(scope, "fully_connected")
+    outputs = named_weights.dense(
         inputs,
         num_outputs,
         use_bias=normalizer_fn is None and biases_initializer is not None,
@@ -66,10 +69,10 @@ def fully_connected(
         kernel_regularizer=weights_regularizer,
         bias_regularizer=biases_regularizer,
         trainable=trainable,
-        name=scope,
+        name=name,
         reuse=reuse,
     )
-    return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+    return finished(outputs, normalizer_fn, normalizer_params, activation_fn, name, reuse)
 
 
 def linear(inputs: ArrayLike, num_outputs: int, **kwargs: Any) -> jax.Array:
@@ -113,7 +116,8 @@ def _convolved(
     if rank - 2 not in ((1, 2, 3) if conv_dims is None else (conv_dims,)):
         wanted = "3, 4 or 5" if conv_dims is None else conv_dims + 2
         raise ValueError(f"Convolution expects input with rank {wanted}, got {rank}.")
-    convolve = (layers.conv1d, layers.conv2d, layers.conv3d)[rank - 3]
+    convolve = (named_weights.conv1d, named_weights.conv2d, named_weights.conv3d)[rank - 3]
+    name = name_of(scope, "Conv")
     outputs = convolve(
         inputs,
         num_outputs,
@@ -127,11 +131,11 @@ def _convolved(
         kernel_regularizer=weights_regularizer,
         bias_regularizer=biases_regularizer,
         trainable=trainable,
-        name=scope,
+        name=name,
         reuse=reuse,
         **format_of(data_format),
     )
-    return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+    return finished(outputs, normalizer_fn, normalizer_params, activation_fn, name, reuse)
 
 
 def _convolution(name: str, conv_dims: int | None) -> Callable[..., jax.Array]:
@@ -174,7 +178,8 @@ def conv2d_transpose(
     scope: str | None = None,
 ) -> jax.Array:
     """Apply a transposed 2D convolution, as `conv2d` does."""
-    outputs = layers.conv2d_transpose(
+    name = name_of(scope, "Conv2d_transpose")
+    outputs = named_weights.conv2d_transpose(
         inputs,
         num_outputs,
         kernel_size,
@@ -186,11 +191,11 @@ def conv2d_transpose(
         kernel_regularizer=weights_regularizer,
         bias_regularizer=biases_regularizer,
         trainable=trainable,
-        name=scope,
+        name=name,
         reuse=reuse,
         **format_of(data_format),
     )
-    return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+    return finished(outputs, normalizer_fn, normalizer_params, activation_fn, name, reuse)
 
 
 @layer
@@ -278,7 +283,7 @@ def batch_norm(
         scale=scale,
         training=is_training,
         trainable=trainable,
-        name=scope,
+        name=name_of(scope, "BatchNorm"),
         reuse=reuse,
         fused=fused,
         renorm=renorm,
@@ -369,17 +374,17 @@ def bias_add(
     data_format: str = "NHWC",
     scope: str | None = None,
 ) -> jax.Array:
-    """Add biases along the last axis, then apply a function."""
+    """Add biases to channels, then apply a function."""
     values = jnp.asarray(as_array(inputs))
     with variable_scope(scope, "BiasAdd", reuse=reuse):
         biases = get_variable(
             "biases",
-            [values.shape[-1]],
+            [values.shape[1 if data_format == "NCHW" else -1]],
             initializer=initializer,
             regularizer=regularizer,
             trainable=trainable,
         )
-    outputs = _bias_add(values, biases)
+    outputs = _bias_add(values, biases, data_format)
     return outputs if activation_fn is None else activation_fn(outputs)
 
 
@@ -441,11 +446,17 @@ def repeat(inputs: Any, repetitions: int, layer: Callable[..., Any], *args: Any,
 
 
 def finished(
-    outputs: jax.Array, normalizer: Function, params: dict[str, Any] | None, activation: Function
+    outputs: jax.Array,
+    normalizer: Function,
+    params: dict[str, Any] | None,
+    activation: Function,
+    name: str,
+    reuse: Any,
 ) -> jax.Array:
-    """Apply what a layer ends with."""
+    """Apply what a layer of some name ends with. What normalizes has variables in the layer's scope."""
     if normalizer is not None:
-        outputs = normalizer(outputs, **(params or {}))
+        with variable_scope(name, reuse=reuse):
+            outputs = normalizer(outputs, **(params or {}))
     return outputs if activation is None else activation(outputs)
 
 

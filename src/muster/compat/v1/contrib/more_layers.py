@@ -13,10 +13,11 @@ from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.ops._layers_of_nn import bias_add
 from muster.compat.ops._more_layers_of_nn import depthwise_conv2d
 from muster.compat.ops._nn import moments
-from muster.compat.v1 import layers
 from muster.compat.v1._variables import get_variable, variable_scope
+from muster.compat.v1.contrib import named_weights
 from muster.compat.v1.contrib.layers import Function, finished, format_of
 from muster.compat.v1.contrib.named_outputs import layer
+from muster.compat.v1.contrib.named_weights import name_of
 
 
 @layer
@@ -69,8 +70,9 @@ def separable_conv2d(
         scope: The name of the layer.
     """
     has_biases = normalizer_fn is None and biases_initializer is not None
+    name = name_of(scope, "SeparableConv2d")
     if num_outputs is not None:
-        outputs = layers.separable_conv2d(
+        outputs = named_weights.separable_conv2d(
             inputs,
             num_outputs,
             kernel_size,
@@ -86,15 +88,15 @@ def separable_conv2d(
             pointwise_regularizer=weights_regularizer,
             bias_regularizer=biases_regularizer,
             trainable=trainable,
-            name=scope,
+            name=name,
             reuse=reuse,
             **format_of(data_format),
         )
-        return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+        return finished(outputs, normalizer_fn, normalizer_params, activation_fn, name, reuse)
     values = jnp.asarray(as_array(inputs))
     channels = values.shape[1 if data_format == "NCHW" else -1]
     height, width = kernel_size if isinstance(kernel_size, list | tuple) else (kernel_size, kernel_size)
-    with variable_scope(scope, "SeparableConv2d", reuse=reuse):
+    with variable_scope(name, reuse=reuse):
         filters = get_variable(
             "depthwise_weights",
             [height, width, channels, depth_multiplier],
@@ -112,7 +114,7 @@ def separable_conv2d(
                 trainable=trainable,
             )
             outputs = bias_add(outputs, biases, data_format)
-    return finished(outputs, normalizer_fn, normalizer_params, activation_fn)
+    return finished(outputs, normalizer_fn, normalizer_params, activation_fn, name, reuse)
 
 
 @layer

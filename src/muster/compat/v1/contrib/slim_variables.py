@@ -11,7 +11,7 @@ from typing import Any
 from muster._keras import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either
 from muster.compat.v1._init_from_checkpoint import init_from_checkpoint
-from muster.compat.v1._step import global_variables
+from muster.compat.v1._step import global_variables, model_variables
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -27,6 +27,12 @@ def get_variables(
         collection: Unused.
     """
     found = global_variables(getattr(scope, "name", scope))
+    return [each for each in found if suffix is None or each.path.endswith(suffix)]
+
+
+def get_model_variables(scope: str | None = None, suffix: str | None = None) -> list[keras.Variable]:
+    """Return the trainable variables, and layers' others, such as moving averages; as `get_variables`."""
+    found = model_variables(getattr(scope, "name", scope))
     return [each for each in found if suffix is None or each.path.endswith(suffix)]
 
 

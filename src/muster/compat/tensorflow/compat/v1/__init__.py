@@ -343,8 +343,8 @@ from muster.compat.v1._step import initializer_op as local_variables_initializer
 from muster.compat.v1._step import initializer_op as tables_initializer
 from muster.compat.v1._step import initializer_op as variables_initializer
 from muster.compat.v1._step import local_variables as local_variables
+from muster.compat.v1._step import model_variables as model_variables
 from muster.compat.v1._step import print_ as Print
-from muster.compat.v1._step import trainable_variables as model_variables
 from muster.compat.v1._step import trainable_variables as trainable_variables
 from muster.compat.v1._step import tuple_ as tuple
 from muster.compat.v1._summary import HistogramProto as HistogramProto
