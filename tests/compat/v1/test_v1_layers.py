@@ -51,7 +51,7 @@ def test_names_of_layers_may_have_scopes():
         again = tf.layers.batch_normalization(again, name="two/norm", scale=False)
         assert [each.name for each in tf.trainable_variables()] == [
             *("model/fc/block/last/kernel:0", "model/fc/block/last/bias:0"),
-            *("model/fc/model/fc/kernel:0", "model/fc/model/fc/bias:0"),
+            *("model/fc/model/fc/weights:0", "model/fc/model/fc/biases:0"),
             *("one/kernel:0", "one/bias:0"),
             "two/norm/beta:0",
         ]
