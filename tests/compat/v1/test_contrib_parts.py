@@ -290,6 +290,27 @@ def test_layers_are_scopes_of_weights_biases_and_what_normalizes() -> None:
     np.testing.assert_array_equal(found["first"], found["again"])
 
 
+def test_layers_in_turn_are_in_a_scope() -> None:
+    def network(reuse: bool | None) -> Any:
+        with tf.variable_scope("net", reuse=reuse):
+            found = slim.repeat(X, 2, slim.fully_connected, 3, scope="fc")
+            found = slim.stack(found, slim.fully_connected, [4, (2,)], scope="out", biases_initializer=None)
+            return slim.repeat(found, 1, slim.fully_connected, 1)
+
+    def step(_: Any) -> dict[str, Any]:
+        outputs = {"first": network(None), "again": network(True)}
+        assert [(each.path, each.shape[-1]) for each in slim.get_model_variables()] == [
+            *(("net/fc/fc_1/weights", 3), ("net/fc/fc_1/biases", 3)),
+            *(("net/fc/fc_2/weights", 3), ("net/fc/fc_2/biases", 3)),
+            *(("net/out/out_1/weights", 4), ("net/out/out_2/weights", 2)),
+            *(("net/Repeat/fully_connected_1/weights", 1), ("net/Repeat/fully_connected_1/biases", 1)),
+        ]
+        return outputs
+
+    found = outputs_of(step)
+    np.testing.assert_array_equal(found["first"], found["again"])
+
+
 def test_variables_start_from_a_checkpoint_that_may_lack_some(tmp_path: Path, caplog: Any) -> None:
     def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
         weight = tf.get_variable("weight", [], initializer=tf.constant_initializer(params["start"]))

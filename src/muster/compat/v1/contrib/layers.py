@@ -429,19 +429,35 @@ def embed_sequence(
 
 
 def stack(inputs: Any, layer: Callable[..., Any], stack_args: Sequence[Any], **kwargs: Any) -> Any:
-    """Apply a layer once for each of some arguments, each time to what came before."""
-    scope = kwargs.pop("scope", None) or getattr(layer, "__name__", "stack")
-    for number, arguments in enumerate(stack_args):
-        positional = arguments if isinstance(arguments, list | tuple) else [arguments]
-        inputs = layer(inputs, *positional, scope=f"{scope}_{number + 1}", **kwargs)
-    return inputs
+    """Apply a layer once for each of some arguments, each time to what came before.
+
+    The layers are in a scope: ``fc/fc_1``, ``fc/fc_2`` of the scope ``fc``.
+    """
+    each = [arguments if isinstance(arguments, list | tuple) else [arguments] for arguments in stack_args]
+    return _in_turn(inputs, layer, each, "Stack", **kwargs)
 
 
 def repeat(inputs: Any, repetitions: int, layer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Apply a layer several times with the same arguments."""
-    scope = kwargs.pop("scope", None) or getattr(layer, "__name__", "repeat")
-    for number in range(repetitions):
-        inputs = layer(inputs, *args, scope=f"{scope}_{number + 1}", **kwargs)
+    """Apply a layer several times with the same arguments, in a scope as those of `stack`."""
+    return _in_turn(inputs, layer, [args] * repetitions, "Repeat", **kwargs)
+
+
+def _in_turn(
+    inputs: Any,
+    layer: Callable[..., Any],
+    arguments: Sequence[Sequence[Any]],
+    default_name: str,
+    scope: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Apply a layer once for each tuple of arguments, each time to what came before.
+
+    Source: tensorflow/contrib/layers/python/layers/layers.py, ``repeat`` and ``stack``.
+    """
+    name = scope or getattr(layer, "__name__", default_name.lower())
+    with variable_scope(name_of(scope, default_name)):
+        for number, each in enumerate(arguments):
+            inputs = layer(inputs, *each, scope=f"{name}_{number + 1}", **kwargs)
     return inputs
 
 
