@@ -9,6 +9,7 @@ import pytest
 from v1_steps import outputs_of
 
 import muster.compat.tensorflow.compat.v1 as tf
+from muster.compat.v1._variables import kept_in
 from muster.program.trace._program import Program
 
 
@@ -65,6 +66,61 @@ def test_default_names_are_numbered() -> None:
         assert (scope.name, tf.get_variable_scope().name) == ("block_1", "")
 
     assert sorted(program_of(step).initial) == ["block/w", "block_1/w"]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_default_names_count_from_zero_in_a_scope_entered_again(kept: bool) -> None:
+    """What TensorFlow 2.15.1 says of the same code."""
+    names = []
+
+    def note() -> None:
+        with tf.variable_scope(None, "b") as scope:
+            names.append(scope.name)
+
+    def step(_: Any) -> dict[str, Any]:
+        names.clear()
+        with tf.variable_scope("a"):
+            note()
+            note()
+        with tf.variable_scope("a", reuse=True):
+            note()
+        with tf.variable_scope("a") as scope:
+            with tf.variable_scope("b"):
+                note()
+            note()
+            with tf.variable_scope(scope, reuse=True):
+                note()
+            note()
+        with tf.variable_scope(scope):
+            note()
+        note()
+        with tf.variable_scope(tf.get_variable_scope(), reuse=True):
+            note()
+        note()
+        with tf.variable_scope(None, "b/c") as scope:
+            names.append(scope.name)
+        return {}
+
+    if kept:
+        with kept_in({}):
+            step(None)
+    else:
+        outputs_of(step)
+    assert names == [
+        *("a/b", "a/b_1", "a/b", "a/b/b", "a/b_1", "a/b_2", "a/b_2", "a/b"),
+        *("b", "b_1", "b_1", "b/c"),
+    ]
+
+
+def test_layers_in_a_scope_entered_in_itself_are_others() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        with tf.variable_scope("a") as scope:
+            tf.layers.dense(x, 1, use_bias=False)
+            with tf.variable_scope(scope, reuse=tf.AUTO_REUSE):
+                tf.layers.dense(x, 1, use_bias=False)
+        return {}
+
+    assert sorted(program_of(step).initial) == ["a/dense/kernel", "a/dense_1/kernel"]
 
 
 def test_scopes_say_what_is_wrong() -> None:

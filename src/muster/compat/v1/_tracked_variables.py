@@ -47,7 +47,7 @@ def track_tf1_style_variables(method: Callable[..., Any]) -> Callable[..., Any]:
         with may_get_state(self) if isinstance(self, keras.Layer) else nullcontext():
             if not hasattr(self, _ATTRIBUTE):
                 # Layers and modules find variables in dicts, also those that come later.
-                setattr(self, _ATTRIBUTE, {"variables": {}, "layers": {}, "scopes": {}})
+                setattr(self, _ATTRIBUTE, {"variables": {}, "layers": {}})
             with kept_in(getattr(self, _ATTRIBUTE)):
                 return method(self, *args, **kwargs)
 

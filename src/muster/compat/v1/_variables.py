@@ -50,7 +50,9 @@ _KEPT: ContextVar[Kept | None] = ContextVar("muster_tensorflow_1_kept", default=
 
 
 def _settings() -> _Settings:
-    return _CURRENT.get() or _Settings()
+    scope = current_scope()
+    opened = set() if scope is None else scope.shared.setdefault(("tensorflow 1", "opened"), set())
+    return _CURRENT.get() or _Settings(opened=opened)
 
 
 class VariableScope:
@@ -156,9 +158,12 @@ def variable_scope(
                 f"The scope {whole!r} cannot be entered inside of {outer.name!r}: leave that one before."
             )
         inner, of_values = whole.removeprefix(outer.name).strip("/"), whole.rpartition("/")[2]
+    elif name_or_scope is not None:
+        inner = of_values = name_or_scope
+    elif default_name is not None:
+        inner, of_values = next_name(default_name), default_name
     else:
-        inner = name_or_scope if name_or_scope is not None else _free(outer.name, default_name)
-        of_values = name_or_scope if name_or_scope is not None else default_name or ""
+        raise ValueError("If default_name is None then name_or_scope is required.")
     settings = replace(
         base,
         name=f"{outer.name}/{inner}".strip("/"),
@@ -168,7 +173,7 @@ def variable_scope(
         constraint=base.constraint if constraint is None else constraint,
         getters=base.getters if custom_getter is None else (custom_getter, *base.getters),
         dtype=base.dtype if dtype is None else dtype,
-        opened=set(),
+        opened=set() if inner else set(outer.opened),
     )
     outer.opened.add(inner)
     with contextlib.ExitStack() as left:
@@ -181,18 +186,6 @@ def variable_scope(
         token = _CURRENT.set(settings)
         left.callback(_CURRENT.reset, token)
         yield VariableScope(settings)
-
-
-def _free(outer: str, default_name: str | None) -> str:
-    if default_name is None:
-        raise ValueError("If default_name is None then name_or_scope is required.")
-    taken = _made("scopes")
-    name, number = f"{outer}/{default_name}", 0
-    while name in taken:
-        number += 1
-        name = f"{outer}/{default_name}_{number}"
-    taken[name] = True
-    return name.rpartition("/")[2]
 
 
 def get_variable(
@@ -421,24 +414,23 @@ def shared(kind: str, name: str, make: Callable[[], Made], reuse: bool | str | N
 
 
 def automatic_name(base: str) -> str | None:
-    """Return the next name of a layer without one in the scope around the call, such as ``dense_1``.
-
-    A scope that is entered again counts from zero, and so finds its layers. None if there is no scope.
-
-    Source: tensorflow/python/ops/variable_scope.py, ``_get_unique_variable_scope``.
-    """
-    settings = _settings()
-    if not settings.name and _KEPT.get() is None:
-        return None
-    names = itertools.chain([base], (f"{base}_{number}" for number in itertools.count(1)))
-    name = next(each for each in names if each not in settings.opened)
-    settings.opened.add(name)
-    return name
+    """Return the `next_name` for a layer without a name; None outside of scopes, where Keras names it."""
+    return next_name(base) if _settings().name or is_kept() else None
 
 
 def next_name(base: str) -> str:
-    """Return the next name in the scope around the call, as `automatic_name`; of the model_fn, if none is."""
-    return automatic_name(base) or _free("", base)
+    """Return the next free name in the scope around the call, such as ``dense_1``.
+
+    A scope that is entered again counts from zero, and so finds its layers; one that is entered in itself
+    counts on.
+
+    Source: tensorflow/python/ops/variable_scope.py, ``_get_unique_variable_scope``.
+    """
+    opened = _settings().opened
+    names = itertools.chain([base], (f"{base}_{number}" for number in itertools.count(1)))
+    name = next(each for each in names if each not in opened)
+    opened.add(name)
+    return name
 
 
 @contextlib.contextmanager
@@ -448,7 +440,6 @@ def kept_in(made: Kept) -> Iterator[None]:
     Args:
         made: Variables and layers of the blocks before, by kind and name.
     """
-    made.setdefault("scopes", {}).clear()
     kept = _KEPT.set(made)
     current = _CURRENT.set(replace(_settings(), reuse=AUTO_REUSE, opened=set()))
     try:
