@@ -311,6 +311,43 @@ def test_layers_in_turn_are_in_a_scope() -> None:
     np.testing.assert_array_equal(found["first"], found["again"])
 
 
+def test_layers_in_turn_without_a_scope_have_the_names_of_their_functions() -> None:
+    def step(_: Any) -> dict[str, Any]:
+        images = np.zeros((1, 8, 8, 2), np.float32)
+        functions = (slim.conv2d, slim.conv2d_transpose, slim.separable_conv2d)
+        for function, arguments in zip(functions, ((2, 1), (2, 1), (None, 1, 1)), strict=True):
+            slim.repeat(images, 1, function, *arguments, biases_initializer=None)
+        assert [each.path for each in slim.get_model_variables()] == [
+            "Repeat/convolution2d_1/weights",
+            "Repeat_1/convolution2d_transpose_1/weights",
+            "Repeat_2/separable_convolution2d_1/depthwise_weights",
+        ]
+        return {}
+
+    outputs_of(step)
+
+
+def test_layers_without_a_name_are_found_again() -> None:
+    def network(reuse: bool | None) -> Any:
+        with tf.variable_scope("net", reuse=reuse):
+            rows = layers.embed_sequence([[0, 1]], 2, 4)
+            for norm in (layers.layer_norm, layers.group_norm, layers.instance_norm, layers.bias_add):
+                rows = norm(rows, **{"groups": 2} if norm is layers.group_norm else {})
+            return layers.layer_norm(rows)
+
+    def step(_: Any) -> dict[str, Any]:
+        outputs = {"first": network(None), "again": network(True)}
+        assert sorted(each.path for each in tf.global_variables()) == [
+            *("net/BiasAdd/biases", "net/EmbedSequence/embeddings"),
+            *("net/GroupNorm/beta", "net/GroupNorm/gamma", "net/InstanceNorm/beta", "net/InstanceNorm/gamma"),
+            *("net/LayerNorm/beta", "net/LayerNorm/gamma", "net/LayerNorm_1/beta", "net/LayerNorm_1/gamma"),
+        ]
+        return outputs
+
+    found = outputs_of(step)
+    np.testing.assert_array_equal(found["first"], found["again"])
+
+
 def test_variables_start_from_a_checkpoint_that_may_lack_some(tmp_path: Path, caplog: Any) -> None:
     def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
         weight = tf.get_variable("weight", [], initializer=tf.constant_initializer(params["start"]))

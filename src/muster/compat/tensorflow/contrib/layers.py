@@ -26,6 +26,7 @@ from muster.compat.v1.contrib.layers import conv2d_transpose as conv2d_transpose
 from muster.compat.v1.contrib.layers import conv3d as conv3d
 from muster.compat.v1.contrib.layers import conv3d as convolution3d
 from muster.compat.v1.contrib.layers import convolution as convolution
+from muster.compat.v1.contrib.layers import convolution2d_transpose as convolution2d_transpose
 from muster.compat.v1.contrib.layers import dropout as dropout
 from muster.compat.v1.contrib.layers import embed_sequence as embed_sequence
 from muster.compat.v1.contrib.layers import flatten as flatten
@@ -42,7 +43,7 @@ from muster.compat.v1.contrib.layers import unit_norm as unit_norm
 from muster.compat.v1.contrib.more_layers import group_norm as group_norm
 from muster.compat.v1.contrib.more_layers import instance_norm as instance_norm
 from muster.compat.v1.contrib.more_layers import separable_conv2d as separable_conv2d
-from muster.compat.v1.contrib.more_layers import separable_conv2d as separable_convolution2d
+from muster.compat.v1.contrib.more_layers import separable_convolution2d as separable_convolution2d
 from muster.compat.v1.contrib.regularizers import apply_regularization as apply_regularization
 from muster.compat.v1.contrib.regularizers import l1_l2_regularizer as l1_l2_regularizer
 from muster.compat.v1.contrib.regularizers import l1_regularizer as l1_regularizer

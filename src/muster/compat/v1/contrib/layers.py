@@ -150,14 +150,15 @@ def _convolution(name: str, conv_dims: int | None) -> Callable[..., jax.Array]:
     return layer(convolve)
 
 
+# Their own names are TensorFlow's, too: `repeat` and `stack` name layers by them.
 convolution = _convolution("convolution", None)
-conv1d = _convolution("conv1d", 1)
-conv2d = _convolution("conv2d", 2)
-conv3d = _convolution("conv3d", 3)
+conv1d = _convolution("convolution1d", 1)
+conv2d = _convolution("convolution2d", 2)
+conv3d = _convolution("convolution3d", 3)
 
 
 @layer
-def conv2d_transpose(
+def convolution2d_transpose(
     inputs: ArrayLike,
     num_outputs: int,
     kernel_size: int | Sequence[int],
@@ -196,6 +197,9 @@ def conv2d_transpose(
         **format_of(data_format),
     )
     return finished(outputs, normalizer_fn, normalizer_params, activation_fn, name, reuse)
+
+
+conv2d_transpose = convolution2d_transpose
 
 
 @layer

@@ -21,7 +21,7 @@ from muster.compat.v1.contrib.named_weights import name_of
 
 
 @layer
-def separable_conv2d(
+def separable_convolution2d(
     inputs: ArrayLike,
     num_outputs: int | None,
     kernel_size: int | Sequence[int],
@@ -115,6 +115,9 @@ def separable_conv2d(
             )
             outputs = bias_add(outputs, biases, data_format)
     return finished(outputs, normalizer_fn, normalizer_params, activation_fn, name, reuse)
+
+
+separable_conv2d = separable_convolution2d
 
 
 @layer
