@@ -122,7 +122,10 @@ class Service:
             MissingPeerError: All callers are gone, and no other one has come in time.
             Exception: What has ended the thread: a failure of the update, or of the system.
         """
-        self._ended.wait()
+        # Python handles signals when this thread wakes, and not every signal wakes it: one may come just
+        # before the wait, or to another thread.
+        while not self._ended.wait(_LOOK_SECS):
+            pass
         self._alone.wait(_LINGER_SECS)
         if self._failure is not None:
             raise self._failure
