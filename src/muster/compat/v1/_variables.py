@@ -50,9 +50,12 @@ _KEPT: ContextVar[Kept | None] = ContextVar("muster_tensorflow_1_kept", default=
 
 
 def _settings() -> _Settings:
+    """Return the options of the scope around the call; outside of scopes, those of the whole program."""
+    if (current := _CURRENT.get()) is not None:
+        return current
     scope = current_scope()
     opened = set() if scope is None else scope.shared.setdefault(("tensorflow 1", "opened"), set())
-    return _CURRENT.get() or _Settings(opened=opened)
+    return _Settings(opened=opened)
 
 
 class VariableScope:
