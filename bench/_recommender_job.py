@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import muster
-import muster.compat.tensorflow as tf
+import muster_tensorflow as tf
 from muster import keras
 from muster.cluster import TFConfigClusterResolver
 from muster.distribute import (

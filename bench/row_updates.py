@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import muster.compat.tensorflow as tf
+import muster_tensorflow as tf
 from bench import _results
 from muster._keras import keras
 from muster.program.trace import Program

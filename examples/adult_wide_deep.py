@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-import muster.compat.tensorflow as tf
+import muster_tensorflow as tf
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
 TRAINING, TEST = "adult.data", "adult.test"

@@ -16,8 +16,8 @@ import os
 
 import portpicker
 
-import muster.compat.tensorflow as tf
-import muster.compat.tensorflow.compat.v1 as tf1
+import muster_tensorflow as tf
+import muster_tensorflow.compat.v1 as tf1
 
 NUM_WORKERS, NUM_PS = 3, 2
 

@@ -9,8 +9,8 @@ MNIST is downloaded at the first run, or read from the folder that MUSTER_DATA_D
 
 import argparse
 
-import muster.compat.tensorflow as tf
-import muster.compat.tensorflow_datasets as tfds
+import muster_tensorflow as tf
+import muster_tensorflow.datasets as tfds
 
 BUFFER_SIZE = 10000
 

@@ -19,7 +19,7 @@ import time
 import numpy as np
 
 import muster
-import muster.compat.tensorflow as tf
+import muster_tensorflow as tf
 from muster import keras
 from muster.cluster import TFConfigClusterResolver
 from muster.data import Dataset

@@ -164,7 +164,7 @@ def test_the_table_of_names_is_found() -> None:
 def test_both_names_of_the_table_exist(old: str, new: str) -> None:
     importlib.import_module("muster._keras")  # before Keras chooses its backend
     importlib.import_module("muster.program")
-    assert resolve("muster.compat.tensorflow", old.removeprefix("tf.")) is not None
+    assert resolve("muster_tensorflow", old.removeprefix("tf.")) is not None
     package, _, path = new.partition(".")
     assert resolve(package, path) is not None
 

@@ -19,7 +19,7 @@ try:
         return tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)[-1]
 
 except ImportError:
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
 
     packages = ("muster-train", "jax", "keras")
 

@@ -17,7 +17,7 @@ CHECKED = 20
 
 def muster_batches(path):
     """Yield the ids of each batch, by column."""
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
     from muster.feature_column import transform_features
 
     columns = categorical_columns(tf.feature_column)

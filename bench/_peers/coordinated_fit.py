@@ -14,7 +14,7 @@ import numpy as np
 try:
     import tensorflow as tf
 except ImportError:
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
 
 BATCH = 64
 

@@ -12,7 +12,7 @@ import time
 try:
     import tensorflow as tf
 except ImportError:
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
 
 
 @tf.function

@@ -10,7 +10,7 @@ try:
 
     packages = ("tensorflow-cpu",)
 except ImportError:
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
 
     packages = ("muster-train", "jax", "keras")
 

@@ -16,7 +16,7 @@ import numpy as np
 try:
     import tensorflow as tf
 except ImportError:
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
 
 BATCH = 64
 STEPS, FOLDER = int(sys.argv[1]), Path(sys.argv[2])

@@ -11,7 +11,7 @@ try:
 
     strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
 except ImportError:
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
     from muster.distribute import MultiWorkerMirroredStrategy
 
     strategy = MultiWorkerMirroredStrategy()

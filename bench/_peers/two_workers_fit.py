@@ -9,7 +9,7 @@ try:
 
     COUNTED = 2  # its logs add the workers' mean losses
 except ImportError:
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
 
     COUNTED = 1
 

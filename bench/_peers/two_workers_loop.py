@@ -7,7 +7,7 @@ from two_workers import BATCH, CHECK_STEPS, LEARNING_RATE, STEPS, data, kernel, 
 try:
     import tensorflow as tf
 except ImportError:
-    import muster.compat.tensorflow as tf
+    import muster_tensorflow as tf
 
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 

@@ -1,0 +1,13 @@
+"""``tf.compat.v1.keras.losses``: the names of ``tf.keras.losses``, and older ones."""
+
+from typing import Any
+
+from muster._keras import keras
+from muster_tensorflow.names._names import passed_on as _passed_on
+from muster_tensorflow.keras import losses as _losses
+
+cosine = cosine_proximity = keras.losses.cosine_similarity
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(_losses, __name__, name, "cosine", "cosine_proximity")

@@ -1,0 +1,3 @@
+"""``tf.contrib.gan.estimator``."""
+
+from muster_tensorflow.library.contrib.gan._estimator import GANEstimator as GANEstimator

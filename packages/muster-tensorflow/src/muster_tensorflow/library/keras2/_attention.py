@@ -1,0 +1,43 @@
+"""Keras 2's ``causal=True`` on attention layers, which Keras 3 takes in the call as ``use_causal_mask=True``.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_attention.py`` fails when what is used here changes.
+
+Source: keras/layers/attention/base_dense_attention.py of Keras 2.15, ``BaseDenseAttention``.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from muster._keras import keras
+
+
+def _taking(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Attention.__init__``, which ``AdditiveAttention`` calls, too."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, causal: bool = False, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        self.causal = causal
+
+    init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]  # Keras reads it
+    return init
+
+
+def _masking(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the method that makes the mask of scores."""
+
+    @functools.wraps(original)
+    def mask(self: Any, scores: Any, v_mask: Any, use_causal_mask: bool) -> Any:
+        return original(self, scores, v_mask, use_causal_mask or self.causal)
+
+    return mask
+
+
+def patch() -> None:
+    """Let attention layers be causal."""
+    attention = keras.layers.Attention
+    attention.__init__ = _taking(attention.__init__)
+    attention._calculate_score_mask = _masking(attention._calculate_score_mask)

@@ -1,0 +1,34 @@
+"""``Bidirectional`` of recurrent layers whose classes, or whose cells' classes, Keras could not find by name.
+
+It makes its layers anew of their configs. In Keras 2 it passes the classes of cells on.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_bidirectional.py`` fails when what is used here changes.
+Source: keras/src/layers/rnn/bidirectional.py of Keras 2.15, ``Bidirectional._recreate_layer_from_config``.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from muster._keras import keras
+
+
+def _knowing_classes(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``Bidirectional.__init__``."""
+
+    @functools.wraps(original)
+    def init(self: Any, layer: Any, *args: Any, **kwargs: Any) -> None:
+        cell = getattr(layer, "cell", layer)
+        kinds = {type(each) for each in (layer, cell, *getattr(cell, "cells", ()))}
+        own = {kind.__name__: kind for kind in kinds if not kind.__module__.startswith("keras.")}
+        with keras.saving.custom_object_scope(own):
+            original(self, layer, *args, **kwargs)
+
+    return init
+
+
+def patch() -> None:
+    """Let ``Bidirectional`` know the classes of programs."""
+    kind = keras.layers.Bidirectional
+    kind.__init__ = _knowing_classes(kind.__init__)

@@ -1,0 +1,36 @@
+"""Layers and models whose ``call`` branches on tensors, which Keras 2 rewrites by AutoGraph.
+
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_rewritten_branches.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from muster._keras import keras
+from muster_tensorflow.programs.v2._function import with_branches
+
+# How many functions are rewritten for one layer.
+_MOST = 20
+
+
+def rewriting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``compute_output_spec``, by which Keras tries a layer or a function on symbolic tensors."""
+
+    @functools.wraps(original)
+    def compute_output_spec(*args: Any, **kwargs: Any) -> Any:
+        for _ in range(_MOST):
+            try:
+                return original(*args, **kwargs)
+            except Exception as exc:
+                if not with_branches(exc, always=True):
+                    raise
+        return original(*args, **kwargs)
+
+    return compute_output_spec
+
+
+def patch() -> None:
+    """Let layers branch on tensors."""
+    for kind in (keras.layers.Layer, keras.layers.Lambda):
+        kind.compute_output_spec = rewriting(kind.compute_output_spec)

@@ -1,0 +1,33 @@
+"""Random numbers of Keras' initializers and layers by the seeds that a test decides.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/ops/test_fixed_seeds.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from muster._keras import keras
+from muster_tensorflow.library.ops._fixed_seeds import fixed_seed
+from muster_tensorflow.library.ops._generators import note_draw
+
+
+def _drawing(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Wrap ``draw_seed``, which gives the seed of what draws next."""
+
+    @functools.wraps(original)
+    def draw_seed(seed: Any) -> Any:
+        note_draw("keras")
+        fixed = fixed_seed()
+        return original(seed) if fixed is None else jnp.array(fixed, jnp.uint32)
+
+    return draw_seed
+
+
+def patch() -> None:
+    """Let Keras ask for seeds."""
+    module = keras.src.backend.jax.random
+    module.draw_seed = _drawing(module.draw_seed)

@@ -1,0 +1,15 @@
+"""Iterators of ``ImageDataGenerator`` have ``next()``, which Keras 3 has as ``next(iterator)`` only.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_folders.py`` fails when what is used here changes.
+
+Source: keras/src/preprocessing/image.py of Keras 2.15, ``Iterator.next``.
+"""
+
+from muster._keras import keras
+
+
+def patch() -> None:
+    """Give the iterators their method."""
+    iterator = keras.src.legacy.preprocessing.image.Iterator
+    iterator.next = iterator.__next__

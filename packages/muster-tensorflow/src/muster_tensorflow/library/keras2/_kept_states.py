@@ -1,0 +1,31 @@
+"""States of stateful recurrent layers, which `fit`, `evaluate` and `predict` keep from batch to batch.
+
+Keras hides them from the variables of a layer, so that on JAX its compiled steps have no place for them: each
+batch would begin with zeros. They are no weights, and no file has them.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_kept_states.py`` fails when what is used here changes.
+Source: keras/src/layers/rnn/base_rnn.py of Keras 2.15, ``RNN.states``.
+"""
+
+from typing import Any
+
+from muster._keras import keras
+
+
+def _with_states(original: property) -> property:
+    """Wrap ``RNN.variables``."""
+
+    def variables(self: Any) -> list[Any]:
+        found: list[Any] = original.__get__(self)
+        if not self.stateful or self.states is None:
+            return found
+        known = {id(each) for each in found}
+        return [*found, *(each for each in keras.tree.flatten(self.states) if id(each) not in known)]
+
+    return property(variables, doc=original.__doc__)
+
+
+def patch() -> None:
+    """Let recurrent layers' variables have their states."""
+    keras.layers.RNN.variables = _with_states(keras.layers.RNN.variables)

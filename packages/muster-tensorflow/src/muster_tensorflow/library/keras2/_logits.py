@@ -1,0 +1,54 @@
+"""Cross entropies of what softmax and sigmoid were given, if that is what they get: as Keras 2 computes them.
+
+So it is whether a loss says ``from_logits=True`` of such an output, or not; of a layer with either activation
+any cross entropy takes the logits as its own. Keras 3 does likewise on TensorFlow. On JAX it clips
+probabilities, whose gradients vanish, and ``from_logits=True`` takes them for logits.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_logits_of_losses.py`` fails when what is used here changes.
+
+Source: keras/src/backend.py of Keras 2.15, ``_get_logits``; keras/src/activations.py, ``_keras_logits``.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from muster._keras import keras
+from muster_tensorflow.library.ops._logits import SIGMOID, SOFTMAX, logits_of, note_logits
+
+
+def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap an activation of Keras' backend."""
+
+    @functools.wraps(original)
+    def activate(x: Any, *args: Any, **kwargs: Any) -> Any:
+        output = original(x, *args, **kwargs)
+        note_logits(output, x)
+        return output
+
+    return activate
+
+
+def _of_logits(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Wrap a cross entropy of ``keras.ops``."""
+
+    @functools.wraps(original)
+    def cross_entropy(target: Any, output: Any, from_logits: bool = False, *args: Any, **kwargs: Any) -> Any:
+        logits = logits_of(output, name)
+        if logits is None:
+            return original(target, output, from_logits, *args, **kwargs)
+        return original(target, logits, True, *args, **kwargs)
+
+    return cross_entropy
+
+
+def patch() -> None:
+    """Let cross entropies compute with logits where they can."""
+    activations = keras.src.backend.nn
+    for name in ("sigmoid", "softmax"):
+        setattr(activations, name, _noting(getattr(activations, name)))
+    for name in SIGMOID | SOFTMAX:
+        wrapped = _of_logits(getattr(keras.ops, name), name)
+        for module in (keras.ops, keras.src.ops):
+            setattr(module, name, wrapped)

@@ -1,0 +1,43 @@
+"""A model that is compiled without a loss has no mean of losses among its metrics in steps of its own.
+
+Keras 2 makes the mean when ``compiled_loss`` is called. Keras 3 has it from the start, so that a step which
+returns ``{m.name: m.result() for m in self.metrics}`` would say ``loss: 0``, and ``evaluate`` return a list
+where Keras 2 returns the only number.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_loss_means.py`` fails when what is used here changes.
+
+Source: keras/src/engine/compile_utils.py of Keras 2.15, ``LossesContainer.metrics``.
+"""
+
+from typing import Any
+
+from muster._keras import keras
+from muster_tensorflow.library.keras2._compiled import has_called_loss
+from muster.distribute.fit import takes_own_step
+from muster.program.variables import compile_arguments, losses_of_outputs
+
+
+def _without_unused(original: Any) -> property:
+    """Wrap ``Model.metrics``."""
+
+    def metrics(self: Any) -> list[Any]:
+        found: list[Any] = original.fget(self)
+        if not _lacks_mean(self):
+            return found
+        unused = {id(each) for each in losses_of_outputs(self)}
+        return [each for each in found if id(each) not in unused]
+
+    return property(metrics, doc=original.__doc__)
+
+
+def _lacks_mean(model: Any) -> bool:
+    own = type(model).train_step is not keras.Model.train_step
+    compiled = own and model.compiled and compile_arguments(model)["loss"] is None
+    return compiled and not has_called_loss(model) and takes_own_step(model)
+
+
+def patch() -> None:
+    """Let models have the metrics of Keras 2."""
+    owner = next(each for each in keras.Model.__mro__ if "metrics" in vars(each))
+    owner.metrics = _without_unused(owner.metrics)

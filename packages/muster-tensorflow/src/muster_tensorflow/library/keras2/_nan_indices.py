@@ -1,0 +1,33 @@
+"""``keras.ops.argmax`` and ``argmin``, also of metrics, pass over NaN, as TensorFlow's do.
+
+For JAX and NumPy, NaN is greater and less than all numbers.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_nan_indices.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from muster._keras import keras
+from muster_tensorflow.library.ops._math import without_nan
+
+
+def _passing_over(original: Callable[..., Any], value: float) -> Callable[..., Any]:
+    """Wrap ``argmax`` or ``argmin`` of Keras' backend."""
+
+    @functools.wraps(original)
+    def index(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+        return original(without_nan(keras.src.backend.convert_to_tensor(x), value), axis, keepdims)
+
+    return index
+
+
+def patch() -> None:
+    """Let Keras find no NaN."""
+    module = keras.src.backend.numpy
+    module.argmax = _passing_over(module.argmax, -np.inf)
+    module.argmin = _passing_over(module.argmin, np.inf)

@@ -1,0 +1,44 @@
+"""``as_list()`` of what ``compute_output_shape`` of layers returns, which is a `TensorShape` in Keras 2.
+
+Wrappers of programs call it of the layers in them. What is returned here is a tuple still, as Keras wants.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_output_shapes.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from muster._keras import keras
+from muster_tensorflow.library.ops._array_shape import ArrayShape
+
+
+def _with_methods(shape: Any) -> Any:
+    """Return a shape, or a list of shapes, with TensorFlow's methods."""
+    if type(shape) not in (list, tuple):
+        return shape
+    if all(size is None or isinstance(size, int) for size in shape):
+        return ArrayShape(shape)
+    return type(shape)(map(_with_methods, shape))
+
+
+def _shaping(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compute_output_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _with_methods(original(self, *args, **kwargs))
+
+    return compute_output_shape
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _kinds(each)
+
+
+def patch() -> None:
+    """Give the output shapes of Keras' layers TensorFlow's methods."""
+    for kind in set(_kinds(keras.layers.Layer)):
+        if (original := vars(kind).get("compute_output_shape")) is not None:
+            kind.compute_output_shape = _shaping(original)

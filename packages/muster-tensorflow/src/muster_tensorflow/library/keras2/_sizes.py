@@ -1,0 +1,32 @@
+"""Sizes of shapes in ``keras.ops``, such as ``keras.ops.arange(keras.ops.shape(x)[0])``.
+
+A size under compat is a `Dimension`, an int with TensorFlow 1's ``value``. Keras asks for the dtype of a
+number's very type, and knows ``int`` alone.
+
+`patch` is called when `muster_tensorflow` is imported.
+Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_sizes.py`` fails when what is used here changes.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from muster._keras import keras
+from muster_tensorflow.library.ops._array_shape import Dimension
+
+
+def _of_python(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Wrap ``_dtype_and_weaktype``: the dtype of a size gives way to others, as that of an int does."""
+
+    @functools.wraps(original)
+    def dtype_and_weaktype(value: Any) -> Any:
+        return original(int if value is Dimension else value)
+
+    return dtype_and_weaktype
+
+
+def patch() -> None:
+    """Let Keras' operations take sizes as ints."""
+    dtypes = keras.src.backend.common.dtypes
+    dtypes.PYTHON_DTYPES_MAP[Dimension] = dtypes.PYTHON_DTYPES_MAP[int]
+    dtypes._dtype_and_weaktype = _of_python(dtypes._dtype_and_weaktype)

@@ -1,0 +1,87 @@
+"""Give NumPy's dtypes TensorFlow's attributes, such as ``tf.float32.max`` and ``x.dtype.is_floating``.
+
+``tf.float32`` is NumPy's dtype, as the dtype of every array here is; a class of our own would be none that
+JAX and Keras compare with theirs. The attributes are new names, which NumPy does not have. NumPy's class is
+written in C, and Python refuses to set attributes of such classes: they are put into the dict of the class,
+which the garbage collector knows. ``packages/muster-tensorflow/tests/ops/test_dtype_names.py`` fails where that is otherwise.
+
+Source: tensorflow/python/framework/dtypes.py, ``DType``.
+"""
+
+import ctypes
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+# TensorFlow's numbers of dtypes.
+_NUMBERS = {
+    name: number
+    for number, name in enumerate(
+        "float32 float64 int32 uint8 int16 int8 str complex64 int64 bool".split(), start=1
+    )
+} | {"bfloat16": 14, "uint16": 17, "complex128": 18, "float16": 19, "uint32": 22, "uint64": 23}
+
+
+def _limit(which: str) -> Callable[[np.dtype[Any]], Any]:
+    def limit(dtype: np.dtype[Any]) -> Any:
+        if dtype.kind == "b":
+            return which == "max"
+        of = jnp.iinfo if dtype.kind in "iu" else jnp.finfo
+        return dtype.type(getattr(of(dtype), which))
+
+    return limit
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    return (0, 1) if dtype.kind == "b" else (_limit("min")(dtype), _limit("max")(dtype))
+
+
+def _is_compatible_with(dtype: np.dtype[Any], other: Any) -> bool:
+    return bool(dtype == np.dtype(other))
+
+
+def _is_floating(dtype: np.dtype[Any]) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.floating))
+
+
+_ATTRIBUTES: dict[str, Callable[[np.dtype[Any]], Any]] = {
+    "as_datatype_enum": lambda dtype: _NUMBERS[
+        dtype.name.rstrip("0123456789") if dtype.kind == "U" else dtype.name
+    ],
+    "as_numpy_dtype": lambda dtype: object if dtype.kind == "U" else dtype.type,
+    "base_dtype": lambda dtype: dtype,
+    "is_bool": lambda dtype: dtype.kind == "b",
+    "is_complex": lambda dtype: dtype.kind == "c",
+    "is_floating": _is_floating,
+    "is_integer": lambda dtype: dtype.kind in "iu",
+    "is_numpy_compatible": lambda dtype: True,
+    "is_quantized": lambda dtype: False,
+    "is_unsigned": lambda dtype: dtype.kind == "u",
+    "limits": _limits,
+    "max": _limit("max"),
+    "min": _limit("min"),
+    "real_dtype": lambda dtype: np.zeros((), dtype).real.dtype if dtype.kind == "c" else dtype,
+    "size": lambda dtype: 1 if dtype.kind == "U" else dtype.itemsize,
+}
+
+
+DTYPE_ATTRIBUTES = frozenset((*_ATTRIBUTES, "is_compatible_with"))
+"""The names of the attributes."""
+
+
+def patch_dtypes() -> None:
+    """Give the attributes to NumPy's class of dtypes, unless it has them, and text TensorFlow's name.
+
+    ``x.dtype == "string"`` asks NumPy for the dtype of that name, and is False if it knows none.
+    """
+    np.sctypeDict["string"] = np.str_
+    if hasattr(np.dtype, "is_floating"):
+        return
+    (names,) = (each for each in gc.get_referents(np.dtype.__dict__) if isinstance(each, dict))
+    names["is_compatible_with"] = _is_compatible_with
+    for name, read in _ATTRIBUTES.items():
+        names[name] = property(read)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(np.dtype))

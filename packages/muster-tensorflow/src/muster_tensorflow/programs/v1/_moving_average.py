@@ -1,0 +1,108 @@
+"""``tf.train.ExponentialMovingAverage``."""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Any
+
+import jax.numpy as jnp
+
+from muster._keras import keras
+from muster_tensorflow.library.ops._arrays import as_array
+from muster_tensorflow.library.ops._value_names import path_of
+from muster.program import TrainOp, train_op_of, trainable_variables
+from muster.program.variables import active_scope
+
+
+class ExponentialMovingAverage:
+    """Keeps moving averages of variables, in variables of their own, which are saved, too.
+
+    Args:
+        decay: How much of an average stays in each step.
+        num_updates: A count of steps, with which the decay grows: ``min(decay, (1 + n) / (10 + n))``.
+        zero_debias: Unused: averages start from the variables' values.
+        name: What the averages are called, after their variables.
+
+    Source: tensorflow/python/training/moving_averages.py, ``ExponentialMovingAverage``.
+    """
+
+    def __init__(
+        self,
+        decay: float,
+        num_updates: Any = None,
+        zero_debias: bool = False,
+        name: str = "ExponentialMovingAverage",
+    ) -> None:
+        self._decay = decay
+        self._num_updates = num_updates
+        self._name = name
+        self._averages: dict[int, keras.Variable] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the averages."""
+        return self._name
+
+    def apply(self, var_list: Iterable[keras.Variable] | None = None) -> TrainOp:
+        """Update the averages of variables, where the model_fn runs what this returns, or in its train_op.
+
+        After a step of an optimizer that runs before, they are averages of the new values.
+
+        Args:
+            var_list: The variables; None takes all trainable ones so far.
+
+        Raises:
+            TraceError: No model_fn is being traced.
+        """
+        variables = list(trainable_variables() if var_list is None else var_list)
+        averages = [self._average_of(variable) for variable in variables]
+
+        def update() -> None:
+            decay: Any = self._decay
+            if self._num_updates is not None:
+                count = jnp.asarray(as_array(self._num_updates), "float32")
+                decay = jnp.minimum(decay, (1 + count) / (10 + count))
+            for average, variable in zip(averages, variables, strict=True):
+                average.assign(average.value - (1 - decay) * (average.value - variable.value))
+
+        return train_op_of(self._name, update, held=path_of("") is not None)
+
+    def average(self, var: keras.Variable) -> keras.Variable | None:
+        """Return the variable that holds the average of another one; None if `apply` was not given that."""
+        return self._averages.get(id(var))
+
+    def average_name(self, var: keras.Variable) -> str:
+        """Return the path of the average of a variable."""
+        return f"{var.path}/{self._name}"
+
+    def variables_to_restore(
+        self, moving_avg_variables: Iterable[keras.Variable] | None = None
+    ) -> dict[str, keras.Variable]:
+        """Return the variables of the model_fn so far by their names in checkpoints: those of averages.
+
+        A ``Saver`` of these, in the ``Scaffold`` of an evaluation or prediction, gives variables their
+        averages.
+
+        Args:
+            moving_avg_variables: The variables that have averages; None takes all trainable ones. Others have
+                their own names.
+
+        Raises:
+            TraceError: No model_fn is being traced.
+        """
+        given = trainable_variables() if moving_avg_variables is None else moving_avg_variables
+        averaged = {id(each): each for each in given}
+        pairs = active_scope("ExponentialMovingAverage.variables_to_restore").table.pairs
+        others = {spec.path: each for spec, each in pairs if not spec.local and id(each) not in averaged}
+        return {self.average_name(each): each for each in averaged.values()} | others
+
+    def _average_of(self, variable: keras.Variable) -> keras.Variable:
+        if id(variable) not in self._averages:
+            # Its first value in this step: the present one may depend on the batch.
+            first = active_scope("ExponentialMovingAverage.apply").versions(variable)[0]
+            with ExitStack() as scopes:
+                for part in variable.path.split("/"):
+                    scopes.enter_context(keras.name_scope(part))
+                self._averages[id(variable)] = keras.Variable(
+                    first, trainable=False, name=self._name, aggregation="mean"
+                )
+        return self._averages[id(variable)]

@@ -1,0 +1,283 @@
+"""``tf.distribute.experimental.PreemptionCheckpointHandler``, for machines that leave with a notice."""
+
+import contextlib
+import dataclasses
+import enum
+import logging
+import os
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from muster.checkpoint import forget_notes, note_training
+from muster.cluster import ClusterResolver
+from muster.cluster.roster import TaskState
+from muster_tensorflow.programs.v2._checkpoint import Checkpoint, CheckpointManager
+from muster.distribute import get_strategy, has_strategy
+
+_log = logging.getLogger(__name__)
+
+# How often to ask a termination_watcher_fn, in seconds.
+_LOOK_SECS = 1.0
+# How many times as long as a run and as the last save the final ones may take.
+_SLACK = 3.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TerminationConfig:
+    """How a `PreemptionCheckpointHandler` learns that its machine will be taken away, and what it does then.
+
+    Attributes:
+        termination_watcher_fn: Called every second in a thread; returns whether there is a notice. None takes
+            SIGTERM for the notice.
+        exit_fn: Called when the last checkpoint is saved; None exits with 143, as SIGTERM does. Training goes
+            on if it returns.
+        grace_period: How long there is from the notice to the end, in seconds: training goes on after a first
+            checkpoint, and saves another one in time. 0 exits after the first.
+        save_fn: Called in place of ``CheckpointManager.save``; None calls that.
+
+    Source: tensorflow/python/distribute/failure_handling/failure_handling.py, ``TerminationConfig``, whose
+    defaults for Google's machines are not here.
+    """
+
+    termination_watcher_fn: Callable[[], bool] | None = None
+    exit_fn: Callable[[], object] | None = None
+    grace_period: float | None = None
+    save_fn: Callable[..., object] | None = None
+
+
+class Word(enum.IntEnum):
+    """What a worker says to the others before a step."""
+
+    NOTHING = 0
+    NOTICE = 1
+    LAST_CALL = 2
+
+
+class Plan(enum.Enum):
+    """What all workers do before a step."""
+
+    GO_ON = enum.auto()
+    SAVE = enum.auto()
+    SAVE_AND_EXIT = enum.auto()
+
+
+class Preemption:
+    """Decides what workers do when one of them has a notice; pure.
+
+    Args:
+        grace_secs: How long there is from a notice to the end, in seconds.
+
+    Attributes:
+        has_saved: Whether the first checkpoint is saved, and training goes on for the time that is left.
+    """
+
+    def __init__(self, grace_secs: float) -> None:
+        self._grace_secs = grace_secs
+        self.has_saved = False
+
+    def word(self, noticed: float | None, needed_secs: float, now: float) -> Word:
+        """Return what this worker says.
+
+        Args:
+            noticed: When it got its notice, in seconds; None for never.
+            needed_secs: How long the last steps and the last save may take.
+            now: The time in seconds.
+        """
+        if noticed is None:
+            return Word.NOTHING
+        late = now + needed_secs >= noticed + self._grace_secs
+        return Word.LAST_CALL if late else Word.NOTICE
+
+    def plan(self, words: Sequence[int]) -> Plan:
+        """Return what all do, after what each has said."""
+        word = max(words)
+        if word == Word.LAST_CALL:
+            return Plan.SAVE_AND_EXIT
+        if word == Word.NOTICE and not self.has_saved:
+            return Plan.SAVE
+        return Plan.GO_ON
+
+
+class _Notice:
+    """When a notice came."""
+
+    def __init__(self) -> None:
+        self.time: float | None = None
+
+    def give(self, *signal_and_frame: object) -> None:
+        if self.time is None:
+            self.time = time.monotonic()
+            _log.warning("This process is about to be ended: all workers save before their next step.")
+
+
+class PreemptionCheckpointHandler:
+    """Saves when the machine of any worker is about to be taken away, and goes on from there after a restart.
+
+    Restores the newest checkpoint when it is made. Before every run of a step all workers tell each other
+    whether one of them has a notice, which is SIGTERM unless the configuration names another. If one has,
+    they all save at that step, and exit.
+
+    Args:
+        cluster_resolver: The strategy's, or None.
+        checkpoint_or_checkpoint_manager: A ``tf.train.Checkpoint``, which the chief saves; or a
+            CheckpointManager, by which each worker saves, so that it needs a directory of its own.
+        checkpoint_dir: The directory for a Checkpoint, which all workers see.
+        termination_config: What differs from the defaults.
+
+    Raises:
+        ValueError: A checkpoint is given without a directory.
+        TypeError: Something else than a Checkpoint or a CheckpointManager is given.
+        NotImplementedError: The job has parameter servers: those do without a worker that is gone.
+
+    Source: tensorflow/python/distribute/failure_handling/failure_handling.py,
+    ``PreemptionCheckpointHandler``. There, a worker tells the others by a coordination service, and all
+    save one step later.
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: ClusterResolver | None,
+        checkpoint_or_checkpoint_manager: Checkpoint | CheckpointManager,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        termination_config: TerminationConfig | None = None,
+    ) -> None:
+        config = termination_config or TerminationConfig()
+        if cluster_resolver is not None and "ps" in cluster_resolver.cluster_spec().jobs:
+            raise NotImplementedError(
+                "PreemptionCheckpointHandler is for workers in step. Beside parameter servers the others go "
+                "on without a worker: leave it out."
+            )
+        given = checkpoint_or_checkpoint_manager
+        self._all_save = isinstance(given, CheckpointManager)
+        if isinstance(given, CheckpointManager):
+            self._manager = given
+        elif not isinstance(given, Checkpoint):
+            raise TypeError(f"Give a tf.train.Checkpoint or a CheckpointManager, got {given!r}.")
+        elif not checkpoint_dir:
+            raise ValueError("When a checkpoint is passed, a checkpoint_dir must be passed as well.")
+        else:
+            self._manager = CheckpointManager(given, checkpoint_dir, max_to_keep=1)
+        self._config = config
+        strategy = get_strategy() if has_strategy() else self._manager.checkpoint.strategy()
+        self._workers = strategy.workers
+        self._preemption = Preemption(config.grace_period or 0.0)
+        self._run_secs = self._save_secs = 0.0
+        self._manager.restore_or_initialize()
+        calls = self._workers.all_gather_object(self._manager.checkpoint.run_calls)
+        self._manager.checkpoint.run_calls = calls[0]
+        self._notice = _Notice()
+        watching = contextlib.ExitStack()
+        watch = _watched if config.termination_watcher_fn is None else _polled(config.termination_watcher_fn)
+        watching.enter_context(watch(self._notice))
+        self._stop_watching = weakref.finalize(self, watching.close)
+        # Who tells all workers to end tells them one after the other: this one must not die of it at its end.
+        self._stop_watching.atexit = False
+
+    @property
+    def total_run_calls(self) -> int:
+        """The number of calls of `run`, with those before restarts."""
+        return self._manager.checkpoint.run_calls
+
+    def run(self, distributed_train_function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Save and exit if a worker has a notice; else call a function of one step, and return its result.
+
+        Args:
+            distributed_train_function: The function, which all workers call.
+            *args: Its arguments.
+            **kwargs: Its keyword arguments.
+        """
+        self._check()
+        began = time.monotonic()
+        result = distributed_train_function(*args, **kwargs)
+        self._run_secs = max(self._run_secs / 2, time.monotonic() - began)
+        self._manager.checkpoint.run_calls += 1
+        return result
+
+    def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
+        """Count a step that was taken; save and exit if a worker has a notice.
+
+        It is called after each step, in place of `run`. In TensorFlow the step before it is not counted yet.
+
+        Args:
+            *args: Arguments of ``CheckpointManager.save``, or of ``save_fn``.
+            **kwargs: Its keyword arguments.
+        """
+        self._manager.checkpoint.run_calls += 1
+        self._check(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def watch_preemption_scope(self) -> Iterator[None]:
+        """Do nothing: it is for TPUs in TensorFlow."""
+        yield
+
+    def _check(self, *args: Any, **kwargs: Any) -> None:
+        needed = _SLACK * (self._run_secs + self._save_secs)
+        word = self._preemption.word(self._notice.time, needed, time.monotonic())
+        words = self._workers.all_gather_object(int(word))
+        plan = self._preemption.plan(words)
+        if plan is Plan.GO_ON:
+            return
+        began = time.monotonic()
+        self._save(*args, **kwargs)
+        self._save_secs = time.monotonic() - began
+        if plan is Plan.SAVE:
+            self._preemption.has_saved = True
+            _log.info("Training goes on for the grace period.")
+            return
+        self._workers.end_early(words.index(max(words)), signal.SIGTERM)
+        _log.info("A checkpoint is saved at run call %d. Exiting.", self.total_run_calls)
+        forget_notes()
+        if self._config.exit_fn is not None:
+            self._config.exit_fn()
+            note_training(self._manager.directory)
+            self._stop_watching()
+            self._notice.time = None
+            return
+        raise SystemExit(128 + signal.SIGTERM)
+
+    def _save(self, *args: Any, **kwargs: Any) -> None:
+        if self._all_save or self._workers.is_chief:
+            with self._workers.reporting(TaskState.SAVING):
+                (self._config.save_fn or self._manager.save)(*args, **kwargs)
+        self._workers.barrier("preempted")
+
+
+@contextlib.contextmanager
+def _watched(notice: _Notice) -> Iterator[None]:
+    """Take SIGTERM for the notice; only the main thread can do that."""
+    before = signal.signal(signal.SIGTERM, notice.give)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # not the main thread
+            if signal.getsignal(signal.SIGTERM) == notice.give:
+                signal.signal(signal.SIGTERM, before)
+
+
+def _polled(watcher: Callable[[], bool]) -> Callable[[_Notice], contextlib.AbstractContextManager[None]]:
+    """Return what asks a function for the notice, until it has one."""
+
+    @contextlib.contextmanager
+    def polled(notice: _Notice) -> Iterator[None]:
+        ended = threading.Event()
+
+        def poll() -> None:
+            while not ended.wait(_LOOK_SECS):
+                if watcher():
+                    notice.give()
+                    return
+
+        thread = threading.Thread(target=poll, name="muster-notice", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if thread is not threading.current_thread():  # which garbage may be collected in
+                thread.join()
+
+    return polled

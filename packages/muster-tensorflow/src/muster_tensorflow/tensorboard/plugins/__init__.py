@@ -1,0 +1,3 @@
+"""``tensorboard.plugins``."""
+
+from muster_tensorflow.tensorboard.plugins import hparams as hparams

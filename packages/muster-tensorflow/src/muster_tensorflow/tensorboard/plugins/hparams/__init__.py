@@ -1,0 +1,3 @@
+"""``tensorboard.plugins.hparams``."""
+
+from muster_tensorflow.tensorboard.plugins.hparams import api as api

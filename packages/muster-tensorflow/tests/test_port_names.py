@@ -1,0 +1,90 @@
+"""``muster port`` knows what the modules have: no name is missed, and none is missing that is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+from test_guide_names import PAGE, by_module
+
+import muster_tensorflow as tf
+import muster_tensorflow.compat.v1 as tf1
+from muster_tensorflow.names._hints import advice_for
+from muster_tensorflow.port._differences import DIFFERENCES
+from muster_tensorflow.port._lookup import OTHERS, is_namespace, look_up
+from muster_tensorflow.port._program import Use, read_program
+from used_names import NAMES
+
+ROOT = Path(__file__).parents[2]
+# Names that tests of missing names use.
+DELIBERATE = {
+    "packages/muster-tensorflow/tests/test_other_names.py": {"tf.compat.v1.get_default_session"},
+    "packages/muster-tensorflow/tests/v2/test_keras_backend_names.py": {
+        "tf.keras.layers.experimental.preprocessing.PreprocessingLayer"
+    },
+    "packages/muster-tensorflow/tests/test_used_names.py": {"tf.losses.huber_loss", "tf.layers.dense"},
+}
+
+
+def there(module: object, name: str) -> bool:
+    for part in name.split(".")[1:]:
+        if not hasattr(module, part):
+            return False
+        module = getattr(module, part)
+        if part == "FLAGS":  # whose values are there once it is parsed
+            break
+    return True
+
+
+def test_all_names_of_the_modules_are_known() -> None:
+    for module, names in by_module().items():
+        for name in names:
+            assert look_up(Use(1, f"{module}.{name}"), one=False).instead is None
+        assert is_namespace(module)
+        assert look_up(Use(1, module, is_module=True), one=False).instead is None
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_names_are_missing_where_programs_would_miss_them(one: bool) -> None:
+    for name in NAMES:
+        answer = look_up(Use(1, name), one)
+        assert (answer.instead is None) == there(tf1 if one else tf, name), name
+        assert answer.instead != advice_for("tf.nothing")
+
+
+def test_names_of_tensorflow_1_are_found_in_programs_for_it() -> None:
+    program = read_program("import tensorflow as tf\n" + "\n".join(NAMES), is_namespace, set())
+    assert {use.path for use in program.uses} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=str(path.relative_to(ROOT)))
+        for folder in ("tests", "examples", "bench", "docs")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if "muster_tensorflow" in path.read_text() and "_peers" not in path.parts  # those run TensorFlow
+    ],
+)
+def test_programs_that_run_miss_nothing(path: Path) -> None:
+    program = read_program(path.read_text(), is_namespace, set(OTHERS))
+    missing = {use.path for use in program.uses if look_up(use, one=False).instead is not None}
+    assert missing == DELIBERATE.get(str(path.relative_to(ROOT)), set())
+
+
+def plain(text: str) -> str:
+    """Return a cell of a table without its markup."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").rstrip(".")
+
+
+def test_differences_are_those_of_the_page() -> None:
+    table = PAGE.split("\n## What each name became\n")[1].split("\n## ")[0]
+    found = {}
+    row = r"^\| (`tf\.[\w.]+`(?:, `[\w.]+`)*) \|[^|]*\| (.*) \|$"
+    for names, text in re.findall(row, table, re.MULTILINE):
+        # Where the page compares with Keras, the name itself is as in TensorFlow.
+        keras = re.match(r"`tf\.compat\.v1\.(train\.\w+Optimizer|metrics\.)", names)
+        if not keras and not text.startswith(("likewise", "also")):
+            for name in re.findall(r"`(tf\.[\w.]+)`", names):
+                found[name.replace("tf.compat.v1.", "tf.")] = plain(text)
+    assert found == DIFFERENCES
+    assert len(found) > 100

@@ -1,0 +1,110 @@
+"""``tf.train.SequenceExample``: bytes and values are those of TensorFlow 2.15."""
+
+import numpy as np
+import pytest
+
+import muster_tensorflow as tf
+from muster import DatasetError
+
+SERIALIZED = (
+    b"\n\x19\n\x0b\n\x02id\x12\x05\n\x03\n\x01x\n\n\n\x01n\x12\x05\x1a\x03\n\x01\x03\x12A\n\x1a\n\x03ids\x12"
+    b"\x13\n\x05\x1a\x03\n\x01\x01\n\x06\x1a\x04\n\x02\x02\x03\n\x02\x1a\x00\n#\n\x03rgb\x12\x1c\n\x0c\x12\n\n"
+    b"\x08\x00\x00\x80?\x00\x00\x00@\n\x0c\x12\n\n\x08\x00\x00@@\x00\x00\x80@"
+)
+train, io = tf.train, tf.io
+CONTEXT = {"id": io.FixedLenFeature([], tf.string), "n": io.VarLenFeature(tf.int64)}
+LISTS = {
+    "rgb": io.FixedLenSequenceFeature([2], tf.float32),
+    "ids": io.VarLenFeature(tf.int64),
+    "none": io.FixedLenSequenceFeature([], tf.int64, allow_missing=True),
+    "nothing": io.VarLenFeature(tf.int64),
+}
+
+
+def floats(*values):
+    return train.Feature(float_list=train.FloatList(value=values))
+
+
+def integers(*values):
+    return train.Feature(int64_list=train.Int64List(value=values))
+
+
+def test_bytes():
+    lists = {
+        "rgb": train.FeatureList(feature=[floats(1, 2), floats(3, 4)]),
+        "ids": train.FeatureList(feature=[integers(1), integers(2, 3), integers()]),
+    }
+    context = {"id": train.Feature(bytes_list=train.BytesList(value=[b"x"])), "n": integers(3)}
+    example = train.SequenceExample(
+        context=train.Features(feature=context), feature_lists=train.FeatureLists(feature_list=lists)
+    )
+    assert example.SerializeToString() == SERIALIZED
+    found = train.SequenceExample.FromString(SERIALIZED)
+    assert found.SerializeToString() == SERIALIZED
+    assert found.feature_lists.feature_list["ids"].feature[1].int64_list.value == [2, 3]
+
+
+def test_parsing():
+    context, lists = io.parse_single_sequence_example(SERIALIZED, CONTEXT, LISTS)
+    assert np.asarray(context["n"].values).tolist() == [3]
+    np.testing.assert_array_equal(lists["rgb"], [[1, 2], [3, 4]])
+    assert np.asarray(lists["ids"].indices).tolist() == [[0, 0], [1, 0], [1, 1]]
+    assert np.asarray(lists["ids"].values).tolist() == [1, 2, 3]
+    assert tuple(np.asarray(lists["ids"].dense_shape)) == (3, 2)
+    assert lists["none"].shape == (0,)
+    assert tuple(np.asarray(lists["nothing"].dense_shape)) == (0, 0)
+    ragged = {"ids": io.RaggedFeature(tf.int64)}
+    _, lists = tf.compat.v1.parse_single_sequence_example(SERIALIZED, None, ragged)
+    assert lists["ids"].to_list() == [[1], [2, 3], []]
+
+
+def test_parsing_in_a_dataset():
+    def rgb(serialized):
+        context, lists = io.parse_single_sequence_example(serialized, CONTEXT, LISTS)
+        return lists["rgb"] * 2
+
+    dataset = tf.data.Dataset.from_tensors(SERIALIZED).map(rgb)
+    assert next(iter(dataset)).numpy().tolist() == [[2, 4], [6, 8]]
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        ({"no": io.FixedLenSequenceFeature([], tf.int64)}, "Feature list 'no' is required"),
+        ({"ids": io.FixedLenSequenceFeature([], tf.int64)}, "step 1"),
+        ({"ids": io.FixedLenFeature([], tf.int64)}, "use FixedLenSequenceFeature"),
+    ],
+)
+def test_lists_that_are_not_as_described(lists, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        io.parse_single_sequence_example(SERIALIZED, None, lists)
+
+
+def test_other_bytes():
+    with pytest.raises(DatasetError, match="no tf.train.SequenceExample"):
+        train.SequenceExample.FromString(b"other")
+
+
+def test_places_and_values_of_sparse_features():
+    def example(places, values, rows=()):
+        feature = {
+            "at": tf.train.Feature(int64_list=tf.train.Int64List(value=places)),
+            "row": tf.train.Feature(int64_list=tf.train.Int64List(value=rows)),
+            "value": tf.train.Feature(float_list=tf.train.FloatList(value=values)),
+        }
+        return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+    spec = {"x": io.SparseFeature("at", "value", tf.float32, 4)}
+    written = [example([2, 0], [0.5, 1.5]), example([], []), example([3], [2.5])]
+    batch = io.parse_example(written, spec)["x"]
+    assert batch.indices.numpy().tolist() == [[0, 0], [0, 2], [2, 3]]
+    assert tf.sparse.to_dense(batch).numpy().tolist() == [[1.5, 0, 0.5, 0], [0] * 4, [0, 0, 0, 2.5]]
+    alone = io.parse_single_example(written[0], spec)["x"]
+    assert tf.sparse.to_dense(alone).numpy().tolist() == [1.5, 0, 0.5, 0]
+    two = {"x": io.SparseFeature(["row", "at"], "value", tf.float32, [2, 3])}
+    matrix = io.parse_example([example([1, 2], [4.0, 5.0], [1, 0])], two)["x"]
+    assert tf.sparse.to_dense(matrix).numpy().tolist() == [[[0, 0, 5], [0, 4, 0]]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="has 1 values in 'value', and 2 places in 'at'"):
+        io.parse_example([example([0, 1], [1.0])], spec)
+    with pytest.raises(ValueError, match="a size for each axis"):
+        io.SparseFeature("at", "value", tf.float32, [1, 2])

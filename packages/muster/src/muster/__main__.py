@@ -1,0 +1,136 @@
+"""The command ``muster``, also ``python -m muster``: runs jobs, looks at and serves what they wrote."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from muster._errors import MusterError
+from muster._version import __version__
+from muster_tensorflow.port import add_port_command
+from muster.launch import add_keys_command, add_manifest_command, add_run_command
+from muster.serve import add_serve_command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: The words after ``muster``; None takes those of the process.
+
+    Returns:
+        0 on success, 1 if ``inspect`` found no checkpoint or a damaged one, ``saved-model`` no model or a
+        damaged one, or ``keys`` or ``convert`` made nothing, or ``port`` found names that muster lacks, 2 if
+        the arguments are wrong, or a file for ``port``; the exit code of the job for ``run``; 130 if Ctrl-C
+        ended ``serve``.
+    """
+    args = _parser().parse_args(arguments)
+    code = 0
+    try:
+        code = args.handler(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads the output any more, as in `muster inspect … | head`. Python flushes once more at exit,
+        # which must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    # Imported late: `muster --help` must not wait for NumPy.
+    from muster._inspect import inspect_checkpoints
+
+    return _reporting_errors(
+        lambda: inspect_checkpoints(args.path, step=args.step, variables=args.variables, restore=args.repair)
+    )
+
+
+def _convert(args: argparse.Namespace) -> int:
+    from muster._convert import convert_checkpoint
+
+    return _reporting_errors(lambda: convert_checkpoint(args.source, args.model_dir))
+
+
+def _show_saved_model(args: argparse.Namespace) -> int:
+    from muster.saved_model import show_saved_model
+
+    return _reporting_errors(lambda: show_saved_model(args.path))
+
+
+def _reporting_errors(command: Callable[[], int]) -> int:
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code
+    except MusterError as exc:
+        print(f"muster: {exc}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="muster",
+        description="Train one Keras 3 model on JAX with the names of tf.estimator and tf.distribute.",
+    )
+    parser.add_argument("--version", action="version", version=f"muster {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    add_run_command(commands)
+    add_manifest_command(commands)
+    add_keys_command(commands)
+    add_serve_command(commands)
+    add_port_command(commands)
+    inspect = commands.add_parser(
+        "inspect",
+        help="list the checkpoints of a model directory",
+        description="List the checkpoints of a model directory, or look at one of them: step, time, size, "
+        "and whether it is intact.",
+        epilog="Exit code: 0 if all checkpoints are intact, 1 if there are none or one is damaged.",
+    )
+    inspect.add_argument(
+        "path",
+        metavar="DIR",
+        help="the model_dir of an Estimator, or a ckpt-N in it, or the prefix of a TensorFlow checkpoint",
+    )
+    inspect.add_argument(
+        "--variables", action="store_true", help="list names, shapes and dtypes of one checkpoint's variables"
+    )
+    inspect.add_argument(
+        "--repair",
+        action="store_true",
+        help="first restore lost manifests from data files, and the names of renamed checkpoints",
+    )
+    inspect.add_argument(
+        "--step", type=int, metavar="N", help="the checkpoint to look at (default: the newest)"
+    )
+    inspect.set_defaults(handler=_inspect)
+    convert = commands.add_parser(
+        "convert",
+        help="write a TensorFlow checkpoint as one of muster's",
+        description="Write a checkpoint of a TensorFlow Estimator as one of muster's: an Estimator of the "
+        "same program predicts and goes on training from it, with weights, optimizer slots and global step.",
+        epilog="Exit code: 0 if it was written, else 1; nothing is written then.",
+    )
+    convert.add_argument(
+        "source",
+        metavar="TF_PREFIX",
+        help="the checkpoint's path without .index, or the directory of checkpoints, whose newest is taken",
+    )
+    convert.add_argument("model_dir", metavar="MODEL_DIR", help="a new model_dir for muster's Estimator")
+    convert.set_defaults(handler=_convert)
+    saved_model = commands.add_parser(
+        "saved-model", help="look at an exported model", description="Look at an exported model."
+    )
+    show = saved_model.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
+        "show",
+        help="list the signatures of an exported model",
+        description="List the signatures of an exported model: the names, dtypes and shapes of their inputs "
+        "and outputs. Every byte is checked.",
+        epilog="Exit code: 0 if the model is intact, else 1.",
+    )
+    show.add_argument("path", metavar="DIR", help="the folder that export_saved_model returned")
+    show.set_defaults(handler=_show_saved_model)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

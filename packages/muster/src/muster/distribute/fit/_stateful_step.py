@@ -1,0 +1,191 @@
+"""A model's own ``train_step(self, data)``, TensorFlow's way, as a step over the state that Keras passes.
+
+The step is traced as a `muster.function` is. It may use variables that Keras does not take for the model's,
+as those of a second optimizer; these are part of the state, too.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster._errors import TraceError
+from muster._keras import keras
+from muster.distribute.engine._split import unwrapped
+from muster.distribute.engine._traced import Step
+from muster.distribute.fit._step_signature import STEPS
+from muster.distribute.fit._step_texts import StepTexts
+from muster.distribute.replicas._replica_context import ReplicaContext, ReplicaGroup, entered
+from muster.program import only_data_errors
+from muster.program.trace import FunctionProgram, run_eagerly
+from muster.program.variables import active_scope, set_values
+
+# What Keras' steps for PyTorch use, and arrays and models do not have here.
+_OF_TORCH = ("backward", "zero_grad", "grad")
+# What steps for Keras 2 use, and models do not have any more.
+_OF_KERAS_2 = ("compiled_loss", "compiled_metrics")
+
+
+class StatefulStep:
+    """Takes a step of a model as a pure function of the variables' values.
+
+    Args:
+        model: A Keras model.
+        method: ``fit``, ``evaluate`` or ``predict``.
+        strategy: The strategy that runs the model. The step sees all rows of a batch, as a single replica.
+        known: Returns the variables that Keras passes for this method, in its order.
+        texts: What the host computes for the step of the text in a batch; None if there is none.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        method: str,
+        strategy: ReplicaGroup,
+        known: Callable[[], list[Any]],
+        texts: StepTexts | None = None,
+    ) -> None:
+        self._model = model
+        self._name = STEPS[method]
+        self._results = _arrays_of if method == "predict" else self._logs_of
+        self._strategy = strategy
+        self._known = known
+        self._texts = texts
+        self._program: FunctionProgram[None] | None = None
+
+    def record(self, batch: Any) -> None:
+        """Run the step on the shapes of a batch, to learn which variables it uses; those it creates begin.
+
+        Args:
+            batch: The arrays of a batch, as the step gets them.
+        """
+        self._program = program = FunctionProgram(lambda data: (self.run(data), None), batch)
+        several = self._strategy.num_replicas_in_sync > 1
+        for spec, _ in program.used if several else ():
+            if spec.per_replica:
+                raise TraceError(
+                    f"{self._title} uses {spec.path}, of which each replica has its own value (ON_READ). In "
+                    "fit a step sees the batch of all replicas at once: create it without `synchronization`."
+                )
+        model = self._model
+        if type(model).build is keras.Model.build and all(layer.built for layer in model.layers):
+            model.built = True  # also one that has no call, such as a pair of models
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the step's variables are known."""
+        return self._program is not None
+
+    @property
+    def others(self) -> list[Any]:
+        """The variables of the step that Keras does not pass, in the order of their first use."""
+        if self._program is None:
+            return []
+        known = set(map(id, self._known()))
+        return [variable for _, variable in self._program.used if id(variable) not in known]
+
+    def updates(self, metrics: Sequence[Any]) -> bool:
+        """Return whether the step updates each of some metrics."""
+        if self._program is None:  # it runs eagerly, and nobody knows
+            return False
+        changed = {id(v) for spec, v in self._program.used if spec.path in self._program.assigned}
+        return all(any(id(variable) in changed for variable in metric.variables) for metric in metrics)
+
+    def __call__(self, state: Any, batch: Any) -> tuple[Any, Any]:
+        """Take the step on a state: the lists that Keras passes, with the others behind the last one's.
+
+        Returns:
+            The new state, and the step's results.
+        """
+        program = self._program
+        if program is None:
+            raise TraceError(f"{self._title} was not traced: call fit, evaluate or predict.")
+        values, structure = jax.tree.flatten(state)
+        paths = {id(variable): spec.path for spec, variable in program.used}
+        keys = [paths.get(id(variable), "") for variable in (*self._known(), *self.others)]  # "": unused
+        before = {path: value for path, value in zip(keys, values, strict=True) if path}
+        after, results = program.step(before, batch)
+        new = [after.get(path, value) for path, value in zip(keys, values, strict=True)]
+        return jax.tree.unflatten(structure, new), results
+
+    def eagerly(self, state: Any, batch: Any) -> Any:
+        """Take the step on numbers, for debugging, and return its results.
+
+        The model's variables have the new state; the step may create some.
+        """
+        set_values(self._known(), jax.tree.leaves(state))
+        arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, unwrapped(batch)))
+        return run_eagerly(lambda *arrays: self.run(jax.tree.unflatten(structure, arrays)), arrays)
+
+    def explain(self, batch: Any) -> None:
+        """Raise the error for which a step returned NaN, if it has one when it is run eagerly."""
+        if self._program is not None:
+            with only_data_errors():
+                self._program.run_eagerly(unwrapped(batch))
+
+    def run(self, data: Any) -> Any:
+        """Run the model's step in the scope of this code, and return its results as arrays.
+
+        Lists of arrays are tuples in its data, as TensorFlow's datasets make them.
+        """
+        shown = contextlib.nullcontext(data) if self._texts is None else self._texts.shown(data)
+        with entered(ReplicaContext(self._strategy, None)), self._explained(), shown as batch:
+            return self._results(getattr(self._model, self._name)(keras.tree.lists_to_tuples(batch)))
+
+    @property
+    def _title(self) -> str:
+        return f"{type(self._model).__name__}.{self._name}"
+
+    def _logs_of(self, returned: Any) -> Any:
+        if not isinstance(returned, dict):
+            raise TypeError(
+                f"{self._title} must return a dict of its results, such as {{'loss': loss}} or {{m.name: "
+                f"m.result() for m in self.metrics}}, got {returned!r}."
+            )
+        return _arrays_of(returned)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what to write in place of PyTorch's way to gradients, and of names of Keras 2."""
+        try:
+            yield
+        except AttributeError as exc:
+            if exc.name in _OF_KERAS_2 and exc.obj is self._model:
+                raise TraceError(
+                    f"{self._title} uses `self.{exc.name}`, which models had in Keras 2. Write `loss = "
+                    "self.compute_loss(x, y, y_pred, sample_weight)` in place of `compiled_loss`; it adds "
+                    "`self.losses`. At the end `return self.compute_metrics(x, y, y_pred, sample_weight)` "
+                    "updates the metrics, in place of `compiled_metrics`. Or keep both, and `import "
+                    "muster_tensorflow`, which has them."
+                ) from exc
+            if exc.name not in _OF_TORCH:
+                raise
+            raise TraceError(
+                f"{self._title} uses `{exc.name}`, PyTorch's way to gradients, which JAX does not have. "
+                "Compute the loss in `with muster.GradientTape() as tape:`, then `gradients = "
+                "tape.gradient(loss, self.trainable_variables)` and `self.optimizer.apply(gradients, "
+                "self.trainable_variables)`. Leave out zero_grad, backward and torch.no_grad."
+            ) from exc
+
+
+def compiled_by_lengths(compile_step: Callable[[], Step]) -> Step:
+    """Return a step that is compiled anew where the lists of its state have other lengths.
+
+    A model may get variables between two steps: those of metrics that a validation is the first to use.
+    """
+    steps: dict[tuple[int, ...], Step] = {}
+
+    def step(state: Any, reads: Any, batch: Any) -> tuple[Any, Any]:
+        lengths = tuple(map(len, state))
+        if lengths not in steps:
+            steps[lengths] = compile_step()
+        return steps[lengths](state, reads, batch)
+
+    return step
+
+
+def _arrays_of(returned: Any) -> Any:
+    read = active_scope("A step").read
+    return jax.tree.map(read, returned, is_leaf=lambda each: isinstance(each, keras.Variable))

@@ -1,0 +1,114 @@
+"""Experiments: what each schedule does, in one process."""
+
+import pytest
+from linear import dataset, model_fn, train_input
+
+import muster_tensorflow as tf
+from muster_tensorflow.contrib.learn import learn_runner
+from muster.estimator import Estimator, Experiment, Exporter, RunConfig, SessionRunHook, run_experiment
+from muster.summary import read_events
+
+
+class Steps(SessionRunHook):
+    def __init__(self):
+        self.seen = []
+
+    def after_run(self, run_context, run_values):
+        self.seen.append(run_context.session.global_step)
+
+
+class Notes(Exporter):
+    name = "notes"
+
+    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+        return export_path, eval_result["global_step"]
+
+
+def experiment(config, hparams=None, **options):
+    options = {"train_steps": 10, "eval_steps": 4, "eval_delay_secs": 0} | options
+    return Experiment(Estimator(model_fn, config=config), train_input, dataset, **options)
+
+
+@pytest.fixture
+def config(tmp_path):
+    return RunConfig(str(tmp_path), save_checkpoints_steps=5)
+
+
+def evaluated(config, name):
+    return [event.step for event in read_events(f"{config.model_dir}/eval_{name}") if event.tag == "loss"]
+
+
+def test_train_stops_at_its_step_and_evaluations_follow(config):
+    steps = Steps()
+    trained = experiment(config, train_monitors=[steps])
+    trained.train()
+    assert steps.seen == list(range(1, 11))
+    assert trained.evaluate(name="once")["global_step"] == 10
+    assert evaluated(config, "once") == [10]
+    trained.continuous_eval()
+    trained.continuous_eval_on_train_data(throttle_delay_secs=0)
+    assert evaluated(config, "continuous") == evaluated(config, "continuous_on_train_data") == [10]
+
+
+def test_a_predicate_ends_evaluation(config):
+    experiment(config).train()
+    seen = []
+
+    def goes_on(metrics):
+        seen.append(metrics and metrics["global_step"])
+        return len(seen) < 2
+
+    experiment(config, train_steps=20, continuous_eval_throttle_secs=0).continuous_eval(
+        continuous_eval_predicate_fn=goes_on
+    )
+    assert seen[0] is None
+
+
+def test_test_tries_all_parts_once(config):
+    hook = Steps()
+    tried = experiment(config, export_strategies=Notes())
+    tried.extend_train_hooks([hook])
+    metrics, exports = tried.test()
+    assert hook.seen == [1]
+    assert metrics["global_step"] == 1
+    assert exports == [(f"{config.model_dir}/export/notes", 1)]
+
+
+def test_the_default_schedule_trains_and_evaluates(config):
+    metrics, exports = learn_runner.run(experiment, run_config=config)
+    assert metrics["global_step"] == 10
+    assert exports == []
+    assert issubclass(tf.contrib.learn.Experiment, Experiment)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda config: run_experiment("x", config), TypeError, "is not callable"),
+        (lambda config: run_experiment(experiment, RunConfig()), ValueError, "Must specify `model_dir`"),
+        (lambda config: run_experiment(experiment, "x"), TypeError, "must be a RunConfig, got 'x'"),
+        (lambda config: run_experiment(lambda a, b: 3, config), TypeError, "Experiment instance, got 3"),
+        (
+            lambda config: run_experiment(experiment, config, "fly"),
+            ValueError,
+            "no schedule 'fly'.*train",
+        ),
+        (lambda config: Experiment("x", None, None), ValueError, "must be a muster.estimator.Estimator, got"),
+        (
+            lambda config: learn_runner.run(experiment, "folder", run_config=config),
+            ValueError,
+            "Cannot provide both `output_dir` and `run_config`",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(config, call, error, says):
+    with pytest.raises(error, match=says):
+        call(config)
+
+
+@pytest.mark.parametrize(("frequency", "steps"), [(0, [20]), (1, [5, 10, 15, 20]), (10, [5, 15, 20])])
+def test_evaluations_are_some_steps_apart(config, frequency, steps):
+    tried = experiment(config, train_steps=20, min_eval_frequency=frequency)
+    tried.train_and_evaluate()
+    seen = [e.step for e in read_events(f"{config.model_dir}/eval") if e.tag == "loss"]
+    assert seen == steps

@@ -1,3 +1,0 @@
-"""``muster port``: reads programs for TensorFlow without running them, and says what to change."""
-
-from muster.compat.port._command import add_port_command as add_port_command

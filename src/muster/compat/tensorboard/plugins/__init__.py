@@ -1,3 +1,0 @@
-"""``tensorboard.plugins``."""
-
-from muster.compat.tensorboard.plugins import hparams as hparams

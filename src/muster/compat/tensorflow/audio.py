@@ -1,8 +1,0 @@
-"""``tf.audio``."""
-
-from muster.compat.ops._eager_values import shown as _shown
-from muster.compat.ops._eager_values import shown_decoded as _shown_decoded
-from muster.compat.v2 import _audio
-
-decode_wav = _shown_decoded(_audio.decode_wav)
-encode_wav = _shown(_audio.encode_wav)

@@ -1,7 +1,0 @@
-"""``tf.experimental``."""
-
-from muster.compat.tensorflow.experimental import numpy as numpy
-from muster.compat.v2._asynchronous import async_clear_error as async_clear_error
-from muster.compat.v2._asynchronous import async_scope as async_scope
-from muster.compat.v2._extension_type import ExtensionType as ExtensionType
-from muster.data import Optional as Optional

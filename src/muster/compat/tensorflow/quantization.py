@@ -1,7 +1,0 @@
-"""``tf.quantization``: what training needs of it."""
-
-from muster.compat.ops._fake_quantization import fake_quant_with_min_max_args as fake_quant_with_min_max_args
-from muster.compat.ops._fake_quantization import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
-from muster.compat.ops._fake_quantization import (
-    fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
-)
