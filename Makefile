@@ -13,8 +13,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check 'pip>=25.1'
 
-$(VENV)/run.stamp: pyproject.toml $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[examples]'
+$(VENV)/run.stamp: $(wildcard packages/*/pyproject.toml) $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable 'packages/muster[examples]' --editable packages/muster-tensorflow
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp
@@ -49,8 +49,8 @@ check: $(VENV)/dev.stamp docs  ## ruff, mypy, import-linter, circles of imports,
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tests/check_imports.py src
-	@! find tests -name 'test_*.py' -exec basename {} \; | sort | uniq -d | sed 's/^/Two folders have a test module called /' | grep .
+	$(BIN)/python packages/muster/tests/check_imports.py packages/muster/src packages/muster-tensorflow/src
+	@! find tests packages/*/tests -name 'test_*.py' -exec basename {} \; | sort | uniq -d | sed 's/^/Two folders have a test module called /' | grep .
 
 bench: $(VENV)/dev.stamp  ## measure muster against its peers, in turn, in one run
 	$(BIN)/python -m bench

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).parent.parent / "src"
+SOURCE = Path(__file__).parent.parent / "packages" / "muster" / "src"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

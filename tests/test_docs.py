@@ -21,7 +21,8 @@ from muster.launch._kubernetes import kubernetes_objects
 from muster.launch._manifest import Manifest
 from muster.launch._plan import JobShape
 from muster.net import make_secret
-from pages import PAGES, ROOT, blocks
+from pages import PAGES, blocks
+from repository import ROOT, SOURCES
 
 CHANGE = re.compile(r"<!-- file: (?P<file>\S+) -->\n```(?P<kind>python|diff)\n(?P<code>.*?)```", re.DOTALL)
 
@@ -109,13 +110,17 @@ def apply(block: re.Match[str], root: Path) -> None:
 )
 def test_changes_to_muster_work(page: Path, tmp_path: Path) -> None:
     """The pages for contributors, applied to a copy, pass the tests that they name."""
-    for folder in ("src", "tests", "docs"):
+    for folder in ("packages", "docs"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("oracles"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for file in ("pyproject.toml", "conftest.py"):
+        shutil.copy(ROOT / file, tmp_path)
     for block in CHANGE.finditer(page.read_text()):
         apply(block, tmp_path)
     (command,) = re.findall(r"^\.venv/bin/pytest (.*)$", page.read_text(), re.MULTILINE)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(str(tmp_path / path.relative_to(ROOT)) for path in SOURCES),
+    }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *shlex.split(command)],
         cwd=tmp_path,
@@ -211,7 +216,7 @@ def test_every_dependency_is_explained() -> None:
 
 def test_every_variable_of_the_environment_is_explained() -> None:
     page = (ROOT / "docs" / "environment-variables.md").read_text()
-    sources = [path.read_text() for path in (ROOT / "src").rglob("*.py")]
+    sources = [path.read_text() for source in SOURCES for path in source.rglob("*.py")]
     names = {name for text in sources for name in re.findall(r"\bMUSTER_[A-Z_]+\b", text)}
     assert len(names) >= 10
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
@@ -221,7 +226,7 @@ def test_every_variable_of_the_environment_is_explained() -> None:
 def said_texts() -> str:
     """Return all texts in muster's code, with … in the place of what is filled in."""
     found = []
-    for path in (ROOT / "src").rglob("*.py"):
+    for path in (path for source in SOURCES for path in source.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.JoinedStr):
                 parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]

@@ -18,8 +18,7 @@ import pytest
 from jobs import DEADLINE
 from large_data import copy_mnist, large_data
 from muster.checkpoint import latest_checkpoint
-
-EXAMPLES = Path(__file__).parent.parent / "examples"
+from repository import EXAMPLES
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wheels import ROOT, install, run
+from repository import CORE, FRONT_END
+from wheels import install, run
 
 pytestmark = pytest.mark.processes
 
@@ -28,21 +29,32 @@ print(muster.__file__, estimator.get_variable_value("global_step"))
 """
 
 
-def test_the_wheel_has_the_package_and_its_data(wheel: Path) -> None:
-    assert wheel.name.startswith("muster_train-")
+def packed(wheel: Path, distribution: str) -> set[str]:
+    assert wheel.name.startswith(f"{distribution}-")
     with zipfile.ZipFile(wheel) as opened:
-        packed = {name for name in opened.namelist() if not name.startswith("muster_train-")}
-    there = {
-        str(path.relative_to(ROOT / "src"))
-        for path in (ROOT / "src/muster").rglob("*")
+        return {name for name in opened.namelist() if not name.startswith(f"{distribution}-")}
+
+
+def sources(package: Path) -> set[str]:
+    return {
+        str(path.relative_to(package / "src"))
+        for path in (package / "src").rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    assert packed == there
-    assert {"muster/__init__.pyi", "muster/py.typed"} <= packed
+
+
+def test_the_wheel_has_the_package_and_its_data(wheel: Path) -> None:
+    assert packed(wheel, "muster_train") == sources(CORE)
+    assert {"muster/__init__.pyi", "muster/py.typed"} <= sources(CORE)
+
+
+def test_the_wheel_of_tensorflows_names_has_all_of_them(wheel_of_names: Path) -> None:
+    assert packed(wheel_of_names, "muster_tensorflow") == sources(FRONT_END)
+    assert "muster_tensorflow/py.typed" in sources(FRONT_END)
 
 
 def test_the_wheel_trains_without_the_source_tree(wheel: Path, tmp_path: Path) -> None:
-    python = install(wheel, tmp_path / "env")
+    python = install(tmp_path / "env", wheel)
     purelib = Path(
         run(tmp_path, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     )

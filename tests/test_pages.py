@@ -12,7 +12,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from pages import PAGES, ROOT, Block, blocks
+from pages import PAGES, Block, blocks
+from repository import ROOT
 from tensorflow_checkpoints import recorded
 from wheels import bare_environment
 

@@ -3,7 +3,6 @@
 import re
 import types
 import typing
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,9 @@ import muster_tensorflow as tf
 import muster_tensorflow.datasets as tfds
 from muster_tensorflow.names._hints import INSTEAD
 from muster_tensorflow.names._names import Names
+from repository import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-tensorflow.md").read_text()
+PAGE = (ROOT / "docs" / "coming-from-tensorflow.md").read_text()
 
 # What the code of each page uses, in its editions since TensorFlow 2.3: names, methods of what it builds, and
 # what the text tells programs to use.

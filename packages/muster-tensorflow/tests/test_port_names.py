@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from test_guide_names import PAGE, by_module
 
 import muster_tensorflow as tf
 import muster_tensorflow.compat.v1 as tf1
@@ -12,9 +11,10 @@ from muster_tensorflow.names._hints import advice_for
 from muster_tensorflow.port._differences import DIFFERENCES
 from muster_tensorflow.port._lookup import OTHERS, is_namespace, look_up
 from muster_tensorflow.port._program import Use, read_program
+from repository import ROOT
+from test_guide_names import PAGE, by_module
 from used_names import NAMES
 
-ROOT = Path(__file__).parents[2]
 # Names that tests of missing names use.
 DELIBERATE = {
     "packages/muster-tensorflow/tests/test_other_names.py": {"tf.compat.v1.get_default_session"},
@@ -60,7 +60,13 @@ def test_names_of_tensorflow_1_are_found_in_programs_for_it() -> None:
     "path",
     [
         pytest.param(path, id=str(path.relative_to(ROOT)))
-        for folder in ("tests", "examples", "bench", "docs")
+        for folder in (
+            "packages/muster/tests",
+            "packages/muster-tensorflow/tests",
+            "examples",
+            "bench",
+            "docs",
+        )
         for path in sorted((ROOT / folder).rglob("*.py"))
         if "muster_tensorflow" in path.read_text() and "_peers" not in path.parts  # those run TensorFlow
     ],

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from canned_models import BATCH, STEPS, batches, made, trained
-from muster_tensorflow.compat.v1 import fixed_size_partitioner
 from muster.distribute import MultiWorkerMirroredStrategy, ParameterServerStrategyV1
 from muster.estimator import EvalSpec, TrainSpec, train_and_evaluate
+from muster_tensorflow.compat.v1 import fixed_size_partitioner
 
 
 def part_of(name, part):

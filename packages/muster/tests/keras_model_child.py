@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.compat.v1 import fixed_size_partitioner
 from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy, ParameterServerStrategyV1
 from muster.estimator import EvalSpec, RunConfig, TrainSpec, model_to_estimator, train_and_evaluate
+from muster_tensorflow.compat.v1 import fixed_size_partitioner
 from noted_losses import Losses
 
 ROWS, BATCH, STEPS = 64, 16, 4

@@ -7,9 +7,80 @@ which stay NumPy values (in input functions), and on the values of a step.
 import sys as _sys
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.names._names import importable_as as _importable_as
-from muster_tensorflow.names._names import report_missing as _report_missing
+from muster.data import Dataset as _Dataset
+from muster.data import FunctionArguments as _FunctionArguments
+from muster.data import RaggedTensor as RaggedTensor
+from muster.data import RaggedTensorSpec as RaggedTensorSpec
+from muster.data import SparseTensor as SparseTensor
+from muster.data import SparseTensorSpec as SparseTensorSpec
+from muster.data import TensorSpec as TensorSpec
+from muster.distribute import DistributedIterator as _DistributedIterator
+from muster.distribute import IndexedSlices as IndexedSlices
+from muster.program import GradientTape as GradientTape
+from muster.program.trace import Mending as _Mending
+from muster_tensorflow import audio as audio
+from muster_tensorflow import autodiff as autodiff
+from muster_tensorflow import autograph as autograph
+from muster_tensorflow import bitwise as bitwise
+from muster_tensorflow import compat as compat
+from muster_tensorflow import config as config
+from muster_tensorflow import contrib as contrib
+from muster_tensorflow import data as data
+from muster_tensorflow import debugging as debugging
+from muster_tensorflow import distribute as distribute
+from muster_tensorflow import dtypes as dtypes
+from muster_tensorflow import errors as errors
+from muster_tensorflow import estimator as estimator
+from muster_tensorflow import examples as examples
+from muster_tensorflow import experimental as experimental
+from muster_tensorflow import feature_column as feature_column
+from muster_tensorflow import image as image
+from muster_tensorflow import io as io
+from muster_tensorflow import keras as keras
+from muster_tensorflow import linalg as linalg
+from muster_tensorflow import lookup as lookup
+from muster_tensorflow import losses as losses
+from muster_tensorflow import math as math
+from muster_tensorflow import metrics as metrics
+from muster_tensorflow import nest as nest
+from muster_tensorflow import nn as nn
+from muster_tensorflow import optimizers as optimizers
+from muster_tensorflow import profiler as profiler
+from muster_tensorflow import quantization as quantization
+from muster_tensorflow import ragged as ragged
+from muster_tensorflow import random as random
+from muster_tensorflow import saved_model as saved_model
+from muster_tensorflow import sets as sets
+from muster_tensorflow import signal as signal
+from muster_tensorflow import sparse as sparse
+from muster_tensorflow import strings as strings
+from muster_tensorflow import summary as summary
+from muster_tensorflow import test as test
+from muster_tensorflow import tpu as tpu
+from muster_tensorflow import train as train
+from muster_tensorflow import types as types
+from muster_tensorflow import version as version
+from muster_tensorflow.dtypes import DType as DType
+from muster_tensorflow.dtypes import as_dtype as as_dtype
+from muster_tensorflow.dtypes import bfloat16 as bfloat16
+from muster_tensorflow.dtypes import bool as bool
+from muster_tensorflow.dtypes import complex64 as complex64
+from muster_tensorflow.dtypes import complex128 as complex128
+from muster_tensorflow.dtypes import double as double
+from muster_tensorflow.dtypes import float16 as float16
+from muster_tensorflow.dtypes import float32 as float32
+from muster_tensorflow.dtypes import float64 as float64
+from muster_tensorflow.dtypes import half as half
+from muster_tensorflow.dtypes import int8 as int8
+from muster_tensorflow.dtypes import int16 as int16
+from muster_tensorflow.dtypes import int32 as int32
+from muster_tensorflow.dtypes import int64 as int64
+from muster_tensorflow.dtypes import string as string
+from muster_tensorflow.dtypes import uint8 as uint8
+from muster_tensorflow.dtypes import uint16 as uint16
+from muster_tensorflow.dtypes import uint32 as uint32
+from muster_tensorflow.dtypes import uint64 as uint64
+from muster_tensorflow.library.keras2 import patch as _patch_keras
 from muster_tensorflow.library.ops import _eager_values
 from muster_tensorflow.library.ops._asserts import Assert as Assert
 from muster_tensorflow.library.ops._asserts import assert_equal as assert_equal
@@ -117,7 +188,9 @@ from muster_tensorflow.library.ops._more_math import extract_volume_patches as e
 from muster_tensorflow.library.ops._more_math import guarantee_const as guarantee_const
 from muster_tensorflow.library.ops._more_math import parallel_stack as parallel_stack
 from muster_tensorflow.library.ops._more_math import random_index_shuffle as random_index_shuffle
-from muster_tensorflow.library.ops._more_math import required_space_to_batch_paddings as required_space_to_batch_paddings
+from muster_tensorflow.library.ops._more_math import (
+    required_space_to_batch_paddings as required_space_to_batch_paddings,
+)
 from muster_tensorflow.library.ops._more_math import saturate_cast as saturate_cast
 from muster_tensorflow.library.ops._more_math import timestamp as timestamp
 from muster_tensorflow.library.ops._more_math import truncatediv as truncatediv
@@ -190,68 +263,10 @@ from muster_tensorflow.library.ops._tensor import is_tensor as is_tensor
 from muster_tensorflow.library.ops._tensor_array import TensorArray as TensorArray
 from muster_tensorflow.library.ops._tensor_shape import TensorShape as TensorShape
 from muster_tensorflow.library.ops._value_names import name_results as _name_results
-from muster_tensorflow import audio as audio
-from muster_tensorflow import autodiff as autodiff
-from muster_tensorflow import autograph as autograph
-from muster_tensorflow import bitwise as bitwise
-from muster_tensorflow import compat as compat
-from muster_tensorflow import config as config
-from muster_tensorflow import contrib as contrib
-from muster_tensorflow import data as data
-from muster_tensorflow import debugging as debugging
-from muster_tensorflow import distribute as distribute
-from muster_tensorflow import dtypes as dtypes
-from muster_tensorflow import errors as errors
-from muster_tensorflow import estimator as estimator
-from muster_tensorflow import examples as examples
-from muster_tensorflow import experimental as experimental
-from muster_tensorflow import feature_column as feature_column
-from muster_tensorflow import image as image
-from muster_tensorflow import io as io
-from muster_tensorflow import keras as keras
-from muster_tensorflow import linalg as linalg
-from muster_tensorflow import lookup as lookup
-from muster_tensorflow import losses as losses
-from muster_tensorflow import math as math
-from muster_tensorflow import metrics as metrics
-from muster_tensorflow import nest as nest
-from muster_tensorflow import nn as nn
-from muster_tensorflow import optimizers as optimizers
-from muster_tensorflow import profiler as profiler
-from muster_tensorflow import quantization as quantization
-from muster_tensorflow import ragged as ragged
-from muster_tensorflow import random as random
-from muster_tensorflow import saved_model as saved_model
-from muster_tensorflow import sets as sets
-from muster_tensorflow import signal as signal
-from muster_tensorflow import sparse as sparse
-from muster_tensorflow import strings as strings
-from muster_tensorflow import summary as summary
-from muster_tensorflow import test as test
-from muster_tensorflow import tpu as tpu
-from muster_tensorflow import train as train
-from muster_tensorflow import types as types
-from muster_tensorflow import version as version
-from muster_tensorflow.dtypes import DType as DType
-from muster_tensorflow.dtypes import as_dtype as as_dtype
-from muster_tensorflow.dtypes import bfloat16 as bfloat16
-from muster_tensorflow.dtypes import bool as bool
-from muster_tensorflow.dtypes import complex64 as complex64
-from muster_tensorflow.dtypes import complex128 as complex128
-from muster_tensorflow.dtypes import double as double
-from muster_tensorflow.dtypes import float16 as float16
-from muster_tensorflow.dtypes import float32 as float32
-from muster_tensorflow.dtypes import float64 as float64
-from muster_tensorflow.dtypes import half as half
-from muster_tensorflow.dtypes import int8 as int8
-from muster_tensorflow.dtypes import int16 as int16
-from muster_tensorflow.dtypes import int32 as int32
-from muster_tensorflow.dtypes import int64 as int64
-from muster_tensorflow.dtypes import string as string
-from muster_tensorflow.dtypes import uint8 as uint8
-from muster_tensorflow.dtypes import uint16 as uint16
-from muster_tensorflow.dtypes import uint32 as uint32
-from muster_tensorflow.dtypes import uint64 as uint64
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.names._names import importable_as as _importable_as
+from muster_tensorflow.names._names import modules_of_names as _modules_of_names
+from muster_tensorflow.names._names import report_missing as _report_missing
 from muster_tensorflow.programs.v1._graph import patch as _patch_sessions
 from muster_tensorflow.programs.v1._initializers import constant_initializer as constant_initializer
 from muster_tensorflow.programs.v1._initializers import ones_initializer as ones_initializer
@@ -269,7 +284,9 @@ from muster_tensorflow.programs.v2._device_spec import DeviceSpec as DeviceSpec
 from muster_tensorflow.programs.v2._function import function as function
 from muster_tensorflow.programs.v2._function import with_branches as _with_branches
 from muster_tensorflow.programs.v2._initializers import random_normal_initializer as random_normal_initializer
-from muster_tensorflow.programs.v2._initializers import random_uniform_initializer as random_uniform_initializer
+from muster_tensorflow.programs.v2._initializers import (
+    random_uniform_initializer as random_uniform_initializer,
+)
 from muster_tensorflow.programs.v2._module import Module as Module
 from muster_tensorflow.programs.v2._tensor_kinds import CriticalSection as CriticalSection
 from muster_tensorflow.programs.v2._tensor_kinds import get_current_name_scope as get_current_name_scope
@@ -279,18 +296,6 @@ from muster_tensorflow.programs.v2._tensor_kinds import type_spec_from_value as 
 from muster_tensorflow.programs.v2._variable import Variable as Variable
 from muster_tensorflow.programs.v2._variable import VariableAggregation as VariableAggregation
 from muster_tensorflow.programs.v2._variable import VariableSynchronization as VariableSynchronization
-from muster_tensorflow.library.keras2 import patch as _patch_keras
-from muster.data import Dataset as _Dataset
-from muster.data import FunctionArguments as _FunctionArguments
-from muster.data import RaggedTensor as RaggedTensor
-from muster.data import RaggedTensorSpec as RaggedTensorSpec
-from muster.data import SparseTensor as SparseTensor
-from muster.data import SparseTensorSpec as SparseTensorSpec
-from muster.data import TensorSpec as TensorSpec
-from muster.distribute import DistributedIterator as _DistributedIterator
-from muster.distribute import IndexedSlices as IndexedSlices
-from muster.program import GradientTape as GradientTape
-from muster.program.trace import Mending as _Mending
 
 initializers = _keras.keras.initializers
 newaxis = None
@@ -299,12 +304,12 @@ slice = _slice
 
 __version__ = version.VERSION
 
-_name_results(__name__)
-_report_missing(__name__)
+_name_results()
+_report_missing()
 _patch()
 _patch_keras()
 _patch_sessions()
-_show_results(*(_module for _path, _module in list(_sys.modules.items()) if _path.startswith(__name__)))
+_show_results(*(_module for _, _module in _modules_of_names()))
 _add_operators()
 _Dataset.shown = staticmethod(_shown_elements)
 _Dataset.__iter__ = _refusing_long_loops(_Dataset.__iter__)  # type: ignore[method-assign]

@@ -1,21 +1,27 @@
 """``tf.config``: JAX's devices by TensorFlow's names."""
 
+from muster.config import functions_run_eagerly as functions_run_eagerly
+from muster.config import run_functions_eagerly as run_functions_eagerly
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v2 import _device_memory
 from muster_tensorflow.programs.v2 import config as _config
-from muster_tensorflow.programs.v2._device_memory import get_soft_device_placement as get_soft_device_placement
+from muster_tensorflow.programs.v2._device_memory import (
+    get_soft_device_placement as get_soft_device_placement,
+)
 from muster_tensorflow.programs.v2.config import LogicalDevice as LogicalDevice
 from muster_tensorflow.programs.v2.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
 from muster_tensorflow.programs.v2.config import PhysicalDevice as PhysicalDevice
-from muster_tensorflow.programs.v2.config import experimental_connect_to_cluster as experimental_connect_to_cluster
+from muster_tensorflow.programs.v2.config import (
+    experimental_connect_to_cluster as experimental_connect_to_cluster,
+)
 from muster_tensorflow.programs.v2.config import get_visible_devices as get_visible_devices
 from muster_tensorflow.programs.v2.config import list_logical_devices as list_logical_devices
 from muster_tensorflow.programs.v2.config import list_physical_devices as list_physical_devices
-from muster_tensorflow.programs.v2.config import set_logical_device_configuration as set_logical_device_configuration
+from muster_tensorflow.programs.v2.config import (
+    set_logical_device_configuration as set_logical_device_configuration,
+)
 from muster_tensorflow.programs.v2.config import set_soft_device_placement as set_soft_device_placement
 from muster_tensorflow.programs.v2.config import set_visible_devices as set_visible_devices
-from muster.config import functions_run_eagerly as functions_run_eagerly
-from muster.config import run_functions_eagerly as run_functions_eagerly
 
 experimental_functions_run_eagerly = functions_run_eagerly
 experimental_run_functions_eagerly = run_functions_eagerly

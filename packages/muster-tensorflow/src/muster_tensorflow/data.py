@@ -4,9 +4,6 @@ from operator import attrgetter as _attrgetter
 from operator import methodcaller as _methodcaller
 
 from muster import data as _data
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1 import _input
-from muster_tensorflow.programs.v2 import _data_experimental
 from muster.data import AUTOTUNE as AUTOTUNE
 from muster.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
@@ -16,6 +13,9 @@ from muster.data import Options as Options
 from muster.data import TextLineDataset as TextLineDataset
 from muster.data import TFRecordDataset as TFRecordDataset
 from muster.data import ThreadingOptions as ThreadingOptions
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v1 import _input
+from muster_tensorflow.programs.v2 import _data_experimental
 
 Iterator = NumpyIterator = _data.DatasetIterator
 experimental = _Names(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.names._names import missing
+from muster.data import Dataset, TensorSpec, load_mnist
 from muster_tensorflow.library._subword_encoder import SubwordTextEncoder
 from muster_tensorflow.library._text_encoders import ByteTextEncoder, TextEncoder, Tokenizer, TokenTextEncoder
 from muster_tensorflow.library.ops._eager_values import shown_result
-from muster.data import Dataset, TensorSpec, load_mnist
+from muster_tensorflow.names._names import missing
 
 _DIGITS = tuple(map(str, range(10)))
 _CLASSES = {

@@ -2,8 +2,6 @@
 
 from muster import estimator as _estimator
 from muster._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1 import tpu as _tpu
 from muster.estimator import BaselineClassifier as BaselineClassifier
 from muster.estimator import BaselineEstimator as BaselineEstimator
 from muster.estimator import BaselineRegressor as BaselineRegressor
@@ -55,6 +53,8 @@ from muster.estimator import add_metrics as add_metrics
 from muster.estimator import train_and_evaluate as train_and_evaluate
 from muster.feature_column import classifier_parse_example_spec as classifier_parse_example_spec
 from muster.feature_column import regressor_parse_example_spec as regressor_parse_example_spec
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v1 import tpu as _tpu
 
 export = _Names(
     "tf.estimator.export",

@@ -4,18 +4,6 @@ import os as _os
 import shutil as _shutil
 
 from muster import data as _data
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.library.ops._eager_values import shown as _shown
-from muster_tensorflow.library.ops._eager_values import shown_decoded as _shown_decoded
-from muster_tensorflow.library.ops._more_strings import decode_base64 as decode_base64
-from muster_tensorflow.library.ops._more_strings import decode_compressed as decode_compressed
-from muster_tensorflow.library.ops._more_strings import encode_base64 as encode_base64
-from muster_tensorflow.library.ops._parameters import takes as _takes
-from muster_tensorflow.programs.v1._input import read_file as read_file
-from muster_tensorflow.programs.v1._input import write_file as write_file
-from muster_tensorflow.programs.v2 import _image_files, _sparse_messages
-from muster_tensorflow.programs.v2 import gfile as _gfile
-from muster_tensorflow.programs.v2._sparse_messages import deserialize_many_sparse as deserialize_many_sparse
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
 from muster.data import RaggedFeature as RaggedFeature
@@ -23,6 +11,18 @@ from muster.data import SparseFeature as SparseFeature
 from muster.data import TFRecordOptions as TFRecordOptions
 from muster.data import TFRecordWriter as TFRecordWriter
 from muster.data import VarLenFeature as VarLenFeature
+from muster_tensorflow.library.ops._eager_values import shown as _shown
+from muster_tensorflow.library.ops._eager_values import shown_decoded as _shown_decoded
+from muster_tensorflow.library.ops._more_strings import decode_base64 as decode_base64
+from muster_tensorflow.library.ops._more_strings import decode_compressed as decode_compressed
+from muster_tensorflow.library.ops._more_strings import encode_base64 as encode_base64
+from muster_tensorflow.library.ops._parameters import takes as _takes
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v1._input import read_file as read_file
+from muster_tensorflow.programs.v1._input import write_file as write_file
+from muster_tensorflow.programs.v2 import _image_files, _sparse_messages
+from muster_tensorflow.programs.v2 import gfile as _gfile
+from muster_tensorflow.programs.v2._sparse_messages import deserialize_many_sparse as deserialize_many_sparse
 
 decode_csv = _shown_decoded(_data.decode_csv)
 decode_and_crop_jpeg = _shown_decoded(_image_files.decode_and_crop_jpeg)

@@ -44,16 +44,26 @@ from muster_tensorflow.library.ops._linalg_solvers import tensor_diag_part as te
 from muster_tensorflow.library.ops._linalg_solvers import triangular_solve as triangular_solve
 from muster_tensorflow.library.ops._linear_operator import LinearOperator as LinearOperator
 from muster_tensorflow.library.ops._linear_operator import LinearOperatorAdjoint as LinearOperatorAdjoint
-from muster_tensorflow.library.ops._linear_operator import LinearOperatorComposition as LinearOperatorComposition
+from muster_tensorflow.library.ops._linear_operator import (
+    LinearOperatorComposition as LinearOperatorComposition,
+)
 from muster_tensorflow.library.ops._linear_operator import LinearOperatorInversion as LinearOperatorInversion
-from muster_tensorflow.library.ops._linear_operator import LinearOperatorLowerTriangular as LinearOperatorLowerTriangular
+from muster_tensorflow.library.ops._linear_operator import (
+    LinearOperatorLowerTriangular as LinearOperatorLowerTriangular,
+)
 from muster_tensorflow.library.ops._linear_operators import LinearOperatorBlockDiag as LinearOperatorBlockDiag
 from muster_tensorflow.library.ops._linear_operators import LinearOperatorDiag as LinearOperatorDiag
-from muster_tensorflow.library.ops._linear_operators import LinearOperatorFullMatrix as LinearOperatorFullMatrix
+from muster_tensorflow.library.ops._linear_operators import (
+    LinearOperatorFullMatrix as LinearOperatorFullMatrix,
+)
 from muster_tensorflow.library.ops._linear_operators import LinearOperatorIdentity as LinearOperatorIdentity
 from muster_tensorflow.library.ops._linear_operators import LinearOperatorKronecker as LinearOperatorKronecker
-from muster_tensorflow.library.ops._linear_operators import LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate
-from muster_tensorflow.library.ops._linear_operators import LinearOperatorScaledIdentity as LinearOperatorScaledIdentity
+from muster_tensorflow.library.ops._linear_operators import (
+    LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate,
+)
+from muster_tensorflow.library.ops._linear_operators import (
+    LinearOperatorScaledIdentity as LinearOperatorScaledIdentity,
+)
 from muster_tensorflow.library.ops._linear_operators import LinearOperatorZeros as LinearOperatorZeros
 from muster_tensorflow.library.ops._math import global_norm as global_norm
 from muster_tensorflow.library.ops._math import norm as norm

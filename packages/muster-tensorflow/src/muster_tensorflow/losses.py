@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.keras import losses as _losses
 from muster_tensorflow.keras.losses import Reduction as Reduction
+from muster_tensorflow.names._names import passed_on as _passed_on
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,5 @@
 """``tf.math``."""
 
-from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.library.ops import _host_special as _host_special
 from muster_tensorflow.library.ops._math import abs as abs
 from muster_tensorflow.library.ops._math import accumulate_n as accumulate_n
@@ -134,6 +133,7 @@ from muster_tensorflow.library.ops._special import xdivy as xdivy
 from muster_tensorflow.library.ops._special import xlog1py as xlog1py
 from muster_tensorflow.library.ops._special import xlogy as xlogy
 from muster_tensorflow.library.ops._special import zeta as zeta
+from muster_tensorflow.names._names import Names as _Names
 
 special = _Names(
     "tf.math.special",

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.keras import metrics as _metrics
+from muster_tensorflow.names._names import passed_on as _passed_on
 
 
 def __getattr__(name: str) -> Any:

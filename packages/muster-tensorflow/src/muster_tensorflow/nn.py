@@ -1,10 +1,11 @@
 """``tf.nn``."""
 
-from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.library.ops._blocks import depth_to_space as depth_to_space
 from muster_tensorflow.library.ops._blocks import space_to_batch as space_to_batch
 from muster_tensorflow.library.ops._blocks import space_to_depth as space_to_depth
-from muster_tensorflow.library.ops._candidates import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from muster_tensorflow.library.ops._candidates import (
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+)
 from muster_tensorflow.library.ops._candidates import nce_loss as nce_loss
 from muster_tensorflow.library.ops._candidates import sampled_softmax_loss as sampled_softmax_loss
 from muster_tensorflow.library.ops._ctc import ctc_beam_search_decoder as ctc_beam_search_decoder
@@ -30,7 +31,9 @@ from muster_tensorflow.library.ops._more_layers_of_nn import conv3d_transpose as
 from muster_tensorflow.library.ops._more_layers_of_nn import convolution as convolution
 from muster_tensorflow.library.ops._more_layers_of_nn import crelu as crelu
 from muster_tensorflow.library.ops._more_layers_of_nn import depthwise_conv2d as depthwise_conv2d
-from muster_tensorflow.library.ops._more_layers_of_nn import local_response_normalization as local_response_normalization
+from muster_tensorflow.library.ops._more_layers_of_nn import (
+    local_response_normalization as local_response_normalization,
+)
 from muster_tensorflow.library.ops._more_layers_of_nn import local_response_normalization as lrn
 from muster_tensorflow.library.ops._more_layers_of_nn import log_poisson_loss as log_poisson_loss
 from muster_tensorflow.library.ops._more_layers_of_nn import max_pool as max_pool
@@ -56,18 +59,24 @@ from muster_tensorflow.library.ops._nn import relu as relu
 from muster_tensorflow.library.ops._nn import relu6 as relu6
 from muster_tensorflow.library.ops._nn import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from muster_tensorflow.library.ops._nn import selu as selu
-from muster_tensorflow.library.ops._nn import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
+from muster_tensorflow.library.ops._nn import (
+    sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
+)
 from muster_tensorflow.library.ops._nn import silu as silu
 from muster_tensorflow.library.ops._nn import silu as swish
 from muster_tensorflow.library.ops._nn import softmax as softmax
-from muster_tensorflow.library.ops._nn import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
+from muster_tensorflow.library.ops._nn import (
+    softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
+)
 from muster_tensorflow.library.ops._nn import softplus as softplus
 from muster_tensorflow.library.ops._nn import softsign as softsign
 from muster_tensorflow.library.ops._nn import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
 from muster_tensorflow.library.ops._nn import top_k as top_k
-from muster_tensorflow.library.ops._nn import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
+from muster_tensorflow.library.ops._nn import (
+    weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
+)
 from muster_tensorflow.library.ops._nn import zero_fraction as zero_fraction
 from muster_tensorflow.library.ops._rarer_nn import (
     batch_norm_with_global_normalization as batch_norm_with_global_normalization,
@@ -89,6 +98,7 @@ from muster_tensorflow.library.ops._windows_of_nn import (
 from muster_tensorflow.library.ops._windows_of_nn import dilation2d as dilation2d
 from muster_tensorflow.library.ops._windows_of_nn import erosion2d as erosion2d
 from muster_tensorflow.library.ops._windows_of_nn import max_pool_with_argmax as max_pool_with_argmax
+from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v2._average_loss import compute_average_loss as compute_average_loss
 from muster_tensorflow.programs.v2._average_loss import scale_regularization_loss as scale_regularization_loss
 

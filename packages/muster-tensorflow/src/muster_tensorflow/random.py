@@ -1,8 +1,11 @@
 """``tf.random``: new numbers in every call, also of a compiled function."""
 
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.library.ops._candidates import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
-from muster_tensorflow.library.ops._candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
+from muster_tensorflow.library.ops._candidates import (
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+)
+from muster_tensorflow.library.ops._candidates import (
+    log_uniform_candidate_sampler as log_uniform_candidate_sampler,
+)
 from muster_tensorflow.library.ops._candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from muster_tensorflow.library.ops._generators import set_seed as set_seed
 from muster_tensorflow.library.ops._more_math import random_index_shuffle as _index_shuffle
@@ -26,6 +29,7 @@ from muster_tensorflow.library.ops._stateless import stateless_shuffle as _state
 from muster_tensorflow.library.ops._stateless import stateless_split as _stateless_split
 from muster_tensorflow.library.ops._stateless import stateless_truncated_normal as stateless_truncated_normal
 from muster_tensorflow.library.ops._stateless import stateless_uniform as stateless_uniform
+from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v2._generator import Generator as Generator
 from muster_tensorflow.programs.v2._generator import get_global_generator as get_global_generator
 from muster_tensorflow.programs.v2._generator import set_global_generator as set_global_generator

@@ -3,7 +3,9 @@
 from muster_tensorflow.library.ops._more_signal import idct as idct
 from muster_tensorflow.library.ops._more_signal import inverse_mdct as inverse_mdct
 from muster_tensorflow.library.ops._more_signal import inverse_stft_window_fn as inverse_stft_window_fn
-from muster_tensorflow.library.ops._more_signal import kaiser_bessel_derived_window as kaiser_bessel_derived_window
+from muster_tensorflow.library.ops._more_signal import (
+    kaiser_bessel_derived_window as kaiser_bessel_derived_window,
+)
 from muster_tensorflow.library.ops._more_signal import kaiser_window as kaiser_window
 from muster_tensorflow.library.ops._more_signal import mdct as mdct
 from muster_tensorflow.library.ops._more_signal import vorbis_window as vorbis_window
@@ -24,7 +26,9 @@ from muster_tensorflow.library.ops._signal import irfft as irfft
 from muster_tensorflow.library.ops._signal import irfft2d as irfft2d
 from muster_tensorflow.library.ops._signal import irfft3d as irfft3d
 from muster_tensorflow.library.ops._signal import linear_to_mel_weight_matrix as linear_to_mel_weight_matrix
-from muster_tensorflow.library.ops._signal import mfccs_from_log_mel_spectrograms as mfccs_from_log_mel_spectrograms
+from muster_tensorflow.library.ops._signal import (
+    mfccs_from_log_mel_spectrograms as mfccs_from_log_mel_spectrograms,
+)
 from muster_tensorflow.library.ops._signal import overlap_and_add as overlap_and_add
 from muster_tensorflow.library.ops._signal import rfft as rfft
 from muster_tensorflow.library.ops._signal import rfft2d as rfft2d

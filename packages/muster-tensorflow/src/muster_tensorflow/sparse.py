@@ -1,5 +1,6 @@
 """``tf.sparse``."""
 
+from muster.data import SparseTensor as SparseTensor
 from muster_tensorflow.library.ops._sets import segment_mean as segment_mean
 from muster_tensorflow.library.ops._sets import segment_sqrt_n as segment_sqrt_n
 from muster_tensorflow.library.ops._sets import segment_sum as segment_sum
@@ -26,4 +27,3 @@ from muster_tensorflow.library.ops._sparse import split as split
 from muster_tensorflow.library.ops._sparse import to_dense as to_dense
 from muster_tensorflow.library.ops._sparse import to_indicator as to_indicator
 from muster_tensorflow.library.ops._sparse import transpose as transpose
-from muster.data import SparseTensor as SparseTensor

@@ -1,7 +1,17 @@
 """``tf.train`` and ``tf.compat.v1.train``, one module for both."""
 
 from muster.cluster import ClusterSpec as ClusterSpec
-from muster_tensorflow.library.ops._parameters import takes as _takes
+from muster.data import BytesList as BytesList
+from muster.data import Example as Example
+from muster.data import Feature as Feature
+from muster.data import FeatureList as FeatureList
+from muster.data import FeatureLists as FeatureLists
+from muster.data import Features as Features
+from muster.data import FloatList as FloatList
+from muster.data import Int64List as Int64List
+from muster.data import SequenceExample as SequenceExample
+from muster.distribute import Server as Server
+from muster.estimator import Scaffold as Scaffold
 from muster_tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster_tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster_tensorflow.estimator import FinalOpsHook as FinalOpsHook
@@ -19,6 +29,7 @@ from muster_tensorflow.estimator import StepCounterHook as StepCounterHook
 from muster_tensorflow.estimator import StopAtStepHook as StopAtStepHook
 from muster_tensorflow.estimator import SummarySaverHook as SummarySaverHook
 from muster_tensorflow.estimator import VocabInfo as VocabInfo
+from muster_tensorflow.library.ops._parameters import takes as _takes
 from muster_tensorflow.programs.v1._coordinator import Coordinator as Coordinator
 from muster_tensorflow.programs.v1._init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
 from muster_tensorflow.programs.v1._moving_average import ExponentialMovingAverage as ExponentialMovingAverage
@@ -29,7 +40,9 @@ from muster_tensorflow.programs.v1._optimizers import FtrlOptimizer as FtrlOptim
 from muster_tensorflow.programs.v1._optimizers import GradientDescentOptimizer as GradientDescentOptimizer
 from muster_tensorflow.programs.v1._optimizers import MomentumOptimizer as MomentumOptimizer
 from muster_tensorflow.programs.v1._optimizers import ProximalAdagradOptimizer as ProximalAdagradOptimizer
-from muster_tensorflow.programs.v1._optimizers import ProximalGradientDescentOptimizer as ProximalGradientDescentOptimizer
+from muster_tensorflow.programs.v1._optimizers import (
+    ProximalGradientDescentOptimizer as ProximalGradientDescentOptimizer,
+)
 from muster_tensorflow.programs.v1._optimizers import RMSPropOptimizer as RMSPropOptimizer
 from muster_tensorflow.programs.v1._own_optimizers import Optimizer as Optimizer
 from muster_tensorflow.programs.v1._queues import batch as batch
@@ -66,17 +79,6 @@ from muster_tensorflow.programs.v2._checkpoint_state import get_checkpoint_state
 from muster_tensorflow.programs.v2._named_checkpoints import checkpoint_exists as checkpoint_exists
 from muster_tensorflow.programs.v2._named_checkpoints import latest_checkpoint as latest_checkpoint
 from muster_tensorflow.programs.v2.gfile import glob as _glob
-from muster.data import BytesList as BytesList
-from muster.data import Example as Example
-from muster.data import Feature as Feature
-from muster.data import FeatureList as FeatureList
-from muster.data import FeatureLists as FeatureLists
-from muster.data import Features as Features
-from muster.data import FloatList as FloatList
-from muster.data import Int64List as Int64List
-from muster.data import SequenceExample as SequenceExample
-from muster.distribute import Server as Server
-from muster.estimator import Scaffold as Scaffold
 
 NewCheckpointReader = _takes(load_checkpoint, "filepattern=ckpt_dir_or_file")
 create_global_step = get_or_create_global_step

@@ -9,8 +9,8 @@ import pytest
 
 import muster_tensorflow as tf
 from muster import TraceError
-from muster_tensorflow.programs.v2 import _generator
 from muster.data import Dataset
+from muster_tensorflow.programs.v2 import _generator
 
 
 def strategies():

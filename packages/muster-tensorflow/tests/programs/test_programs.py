@@ -38,8 +38,8 @@ def but_soak(names: Iterable[str], soak: Collection[str]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(wheel, tmp_path_factory.mktemp("installed") / "env")
+def python(wheel: Path, wheel_of_names: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("installed") / "env", wheel, wheel_of_names)
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,9 @@ import pytest
 
 import muster_tensorflow as tf
 from muster import SavedModelError
+from recorded import IN_REPOSITORY
 
-_FOLDER = Path(__file__).parents[2] / "oracles" / "keras_saved_models"
+_FOLDER = IN_REPOSITORY / "keras_saved_models"
 _SAID = json.loads((_FOLDER / "index.json").read_text())
 
 

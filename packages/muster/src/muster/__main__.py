@@ -4,10 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from muster._errors import MusterError
 from muster._version import __version__
-from muster_tensorflow.port import add_port_command
 from muster.launch import add_keys_command, add_manifest_command, add_run_command
 from muster.serve import add_serve_command
 
@@ -67,6 +68,30 @@ def _reporting_errors(command: Callable[[], int]) -> int:
         return 1
 
 
+def _add_command(commands: Any, entry: EntryPoint) -> None:
+    """Add a command of another package, which is imported when the command is used.
+
+    Args:
+        commands: The subparsers of ``muster``.
+        entry: In the group ``muster.commands``, under the command's name: a function that adds the command's
+            parser to subparsers, as `add_run_command` does.
+    """
+    distribution = "another package" if entry.dist is None else entry.dist.name
+
+    def run(args: argparse.Namespace) -> int:
+        parser = argparse.ArgumentParser(prog="muster")
+        entry.load()(parser.add_subparsers(required=True))
+        loaded = parser.parse_args([entry.name, *args.words])
+        code: int = loaded.handler(loaded)
+        return code
+
+    command = commands.add_parser(
+        entry.name, add_help=False, prefix_chars="\0", help=f"a command of {distribution}: see its --help"
+    )
+    command.add_argument("words", nargs="*")
+    command.set_defaults(handler=run)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="muster",
@@ -78,7 +103,8 @@ def _parser() -> argparse.ArgumentParser:
     add_manifest_command(commands)
     add_keys_command(commands)
     add_serve_command(commands)
-    add_port_command(commands)
+    for entry in entry_points(group="muster.commands"):
+        _add_command(commands, entry)
     inspect = commands.add_parser(
         "inspect",
         help="list the checkpoints of a model directory",

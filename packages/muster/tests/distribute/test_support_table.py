@@ -1,7 +1,6 @@
 """The table of docs/guides/strategies.md: what it says works under a strategy is tried."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +17,9 @@ from muster.distribute import (
     get_strategy,
 )
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
+from repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs/guides/strategies.md"
+PAGE = ROOT / "docs/guides/strategies.md"
 X = np.tile(np.eye(4, dtype=np.float32), (16, 1))
 Y = X @ np.arange(4, dtype=np.float32)[:, None]
 

@@ -4,9 +4,9 @@ import pytest
 from linear import dataset, model_fn, train_input
 
 import muster_tensorflow as tf
-from muster_tensorflow.contrib.learn import learn_runner
 from muster.estimator import Estimator, Experiment, Exporter, RunConfig, SessionRunHook, run_experiment
 from muster.summary import read_events
+from muster_tensorflow.contrib.learn import learn_runner
 
 
 class Steps(SessionRunHook):

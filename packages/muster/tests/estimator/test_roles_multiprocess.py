@@ -16,9 +16,10 @@ from large_data import copy_mnist
 from muster import saved_model
 from muster.checkpoint import list_checkpoints
 from muster.summary import read_events
+from repository import ROOT
 
 CHILD = Path(__file__).with_name("role_child.py")
-EXAMPLE = Path(__file__).parents[2] / "examples" / "mnist_estimator.py"
+EXAMPLE = ROOT / "examples" / "mnist_estimator.py"
 SAVES = [["listener", "begin"]]
 for _step in (0, 2, 4):
     SAVES += [["listener", "before", _step], ["listener", "after", _step]]

@@ -10,8 +10,8 @@ import muster_tensorflow.compat.v1 as tf
 from muster import estimator as est
 from muster import keras, minimize
 from muster._errors import DatasetError, TraceError
-from muster_tensorflow import contrib
 from muster.distribute import MirroredStrategy
+from muster_tensorflow import contrib
 
 WORDS = ["red", "green", "blue"]
 TAGS = ["low", "mid", "high"]

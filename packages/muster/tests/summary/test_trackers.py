@@ -10,10 +10,10 @@ import pytest
 import muster_tensorflow.compat.v1 as tf1
 from muster import summary
 from muster._keras import keras
-from muster_tensorflow.tensorboard.plugins.hparams import api as hp
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_callbacks import callbacks_of
 from muster.distribute.fit._fit_hparams import HParamsCallback
+from muster_tensorflow.tensorboard.plugins.hparams import api as hp
 
 MODULE = "tensorboard.summary.writer.event_file_writer"
 

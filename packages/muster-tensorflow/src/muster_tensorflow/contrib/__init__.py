@@ -3,7 +3,7 @@
 from functools import partial as _partial
 
 from muster import summary as _summary
-from muster_tensorflow.names._names import Names as _Names
+from muster.estimator import ProfilerHook as _ProfilerHook
 from muster_tensorflow import signal as _signal
 from muster_tensorflow.contrib import cluster_resolver as cluster_resolver
 from muster_tensorflow.contrib import crf as crf
@@ -26,14 +26,14 @@ from muster_tensorflow.contrib import seq2seq as seq2seq
 from muster_tensorflow.contrib import slim as slim
 from muster_tensorflow.contrib import tpu as tpu
 from muster_tensorflow.contrib import training as training
-from muster_tensorflow.programs.v1 import _profiler
-from muster_tensorflow.programs.v1 import _summary as _v1_summary
-from muster_tensorflow.programs.v1._optimizers import AdamOptimizer as _AdamOptimizer
 from muster_tensorflow.library.contrib import image as _image
 from muster_tensorflow.library.contrib import lookup as _lookup
 from muster_tensorflow.library.contrib import weight_decay as _weight_decay
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v1 import _profiler
+from muster_tensorflow.programs.v1 import _summary as _v1_summary
+from muster_tensorflow.programs.v1._optimizers import AdamOptimizer as _AdamOptimizer
 from muster_tensorflow.programs.v2 import _tables
-from muster.estimator import ProfilerHook as _ProfilerHook
 
 hooks = _Names("tf.contrib.hooks", ProfilerHook=_ProfilerHook)
 image = _Names(

@@ -1,8 +1,5 @@
 """``tf.contrib.estimator``."""
 
-from muster_tensorflow.library.contrib.towers import TowerOptimizer as TowerOptimizer
-from muster_tensorflow.library.contrib.towers import replicate_model_fn as replicate_model_fn
-from muster_tensorflow.library.contrib.training import clip_gradients_by_norm as clip_gradients_by_norm
 from muster.estimator import BinaryClassHead as binary_classification_head
 from muster.estimator import DNNEstimator as DNNEstimator
 from muster.estimator import DNNLinearCombinedEstimator as DNNLinearCombinedEstimator
@@ -27,3 +24,6 @@ from muster.estimator import stop_if_higher_hook as stop_if_higher_hook
 from muster.estimator import stop_if_lower_hook as stop_if_lower_hook
 from muster.estimator import stop_if_no_decrease_hook as stop_if_no_decrease_hook
 from muster.estimator import stop_if_no_increase_hook as stop_if_no_increase_hook
+from muster_tensorflow.library.contrib.towers import TowerOptimizer as TowerOptimizer
+from muster_tensorflow.library.contrib.towers import replicate_model_fn as replicate_model_fn
+from muster_tensorflow.library.contrib.training import clip_gradients_by_norm as clip_gradients_by_norm

@@ -1,8 +1,5 @@
 """``tf.contrib.layers``."""
 
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1._old_arguments import cond as _cond
-from muster_tensorflow.programs.v1._old_arguments import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from muster_tensorflow.library.contrib import named_outputs as _named_outputs
 from muster_tensorflow.library.contrib import training as _training
 from muster_tensorflow.library.contrib.columns import bucketized_column as bucketized_column
@@ -10,7 +7,9 @@ from muster_tensorflow.library.contrib.columns import crossed_column as crossed_
 from muster_tensorflow.library.contrib.columns import embedding_column as embedding_column
 from muster_tensorflow.library.contrib.columns import one_hot_column as one_hot_column
 from muster_tensorflow.library.contrib.columns import real_valued_column as real_valued_column
-from muster_tensorflow.library.contrib.columns import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
+from muster_tensorflow.library.contrib.columns import (
+    sparse_column_with_hash_bucket as sparse_column_with_hash_bucket,
+)
 from muster_tensorflow.library.contrib.columns import (
     sparse_column_with_integerized_feature as sparse_column_with_integerized_feature,
 )
@@ -49,10 +48,17 @@ from muster_tensorflow.library.contrib.regularizers import l1_l2_regularizer as 
 from muster_tensorflow.library.contrib.regularizers import l1_regularizer as l1_regularizer
 from muster_tensorflow.library.contrib.regularizers import l2_regularizer as l2_regularizer
 from muster_tensorflow.library.contrib.regularizers import sum_regularizer as sum_regularizer
-from muster_tensorflow.library.contrib.regularizers import variance_scaling_initializer as variance_scaling_initializer
+from muster_tensorflow.library.contrib.regularizers import (
+    variance_scaling_initializer as variance_scaling_initializer,
+)
 from muster_tensorflow.library.contrib.regularizers import xavier_initializer as xavier_initializer
 from muster_tensorflow.library.contrib.regularizers import xavier_initializer as xavier_initializer_conv2d
 from muster_tensorflow.library.contrib.training import optimize_loss as optimize_loss
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v1._old_arguments import cond as _cond
+from muster_tensorflow.programs.v1._old_arguments import (
+    safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
+)
 
 OPTIMIZER_SUMMARIES = _training.OPTIMIZER_SUMMARIES
 utils = _Names(

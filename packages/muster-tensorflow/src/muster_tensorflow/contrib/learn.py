@@ -1,9 +1,7 @@
 """``tf.contrib.learn``."""
 
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1._documents import ByteProcessor as _ByteProcessor
-from muster_tensorflow.programs.v1._documents import VocabularyProcessor as _VocabularyProcessor
-from muster_tensorflow.programs.v1._documents import tokenizer as _tokenizer
+from muster.estimator import ModeKeys as _ModeKeys
+from muster.estimator import RunConfig as RunConfig
 from muster_tensorflow.library.contrib import learn as _learn
 from muster_tensorflow.library.contrib.learn import DNNClassifier as DNNClassifier
 from muster_tensorflow.library.contrib.learn import DNNLinearCombinedClassifier as DNNLinearCombinedClassifier
@@ -25,9 +23,11 @@ from muster_tensorflow.library.contrib.learn import (
     infer_real_valued_columns_from_input_fn as infer_real_valued_columns_from_input_fn,
 )
 from muster_tensorflow.library.contrib.learn import make_export_strategy as make_export_strategy
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v1._documents import ByteProcessor as _ByteProcessor
+from muster_tensorflow.programs.v1._documents import VocabularyProcessor as _VocabularyProcessor
+from muster_tensorflow.programs.v1._documents import tokenizer as _tokenizer
 from muster_tensorflow.programs.v1.mnist_input import read_data_sets as _read_data_sets
-from muster.estimator import ModeKeys as _ModeKeys
-from muster.estimator import RunConfig as RunConfig
 
 ModeKeys = _Names(
     "tf.contrib.learn.ModeKeys", EVAL=_ModeKeys.EVAL, INFER=_ModeKeys.PREDICT, TRAIN=_ModeKeys.TRAIN

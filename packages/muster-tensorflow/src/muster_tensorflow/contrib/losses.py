@@ -1,8 +1,5 @@
 """``tf.contrib.losses``."""
 
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1._collections import add_loss as add_loss
-from muster_tensorflow.programs.v1._collections import get_losses as get_losses
 from muster_tensorflow.library.contrib import metric_learning as _metric_learning
 from muster_tensorflow.library.contrib.predictions_first import absolute_difference as absolute_difference
 from muster_tensorflow.library.contrib.predictions_first import log_loss as log_loss
@@ -12,6 +9,9 @@ from muster_tensorflow.library.contrib.predictions_first import softmax_cross_en
 from muster_tensorflow.library.contrib.predictions_first import (
     sparse_softmax_cross_entropy as sparse_softmax_cross_entropy,
 )
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v1._collections import add_loss as add_loss
+from muster_tensorflow.programs.v1._collections import get_losses as get_losses
 from muster_tensorflow.programs.v1.losses import compute_weighted_loss as compute_weighted_loss
 from muster_tensorflow.programs.v1.losses import get_regularization_losses as get_regularization_losses
 from muster_tensorflow.programs.v1.losses import get_total_loss as get_total_loss

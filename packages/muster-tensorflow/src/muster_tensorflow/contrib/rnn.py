@@ -8,7 +8,9 @@ from muster_tensorflow.library.contrib.rnn_cells import InputProjectionWrapper a
 from muster_tensorflow.library.contrib.rnn_cells import LayerNormBasicLSTMCell as LayerNormBasicLSTMCell
 from muster_tensorflow.library.contrib.rnn_cells import LSTMBlockCell as LSTMBlockCell
 from muster_tensorflow.library.contrib.rnn_cells import OutputProjectionWrapper as OutputProjectionWrapper
-from muster_tensorflow.programs.v1.rnn import stack_bidirectional_dynamic_rnn as stack_bidirectional_dynamic_rnn
+from muster_tensorflow.programs.v1.rnn import (
+    stack_bidirectional_dynamic_rnn as stack_bidirectional_dynamic_rnn,
+)
 from muster_tensorflow.programs.v1.rnn import static_bidirectional_rnn as static_bidirectional_rnn
 from muster_tensorflow.programs.v1.rnn import static_rnn as static_rnn
 from muster_tensorflow.programs.v1.rnn_cell import BasicLSTMCell as BasicLSTMCell

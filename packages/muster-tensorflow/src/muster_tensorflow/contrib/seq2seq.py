@@ -2,13 +2,19 @@
 
 from muster_tensorflow.library.contrib.seq2seq._attention import AttentionMechanism as AttentionMechanism
 from muster_tensorflow.library.contrib.seq2seq._attention import AttentionWrapper as AttentionWrapper
-from muster_tensorflow.library.contrib.seq2seq._attention import AttentionWrapperState as AttentionWrapperState
+from muster_tensorflow.library.contrib.seq2seq._attention import (
+    AttentionWrapperState as AttentionWrapperState,
+)
 from muster_tensorflow.library.contrib.seq2seq._attention import BahdanauAttention as BahdanauAttention
 from muster_tensorflow.library.contrib.seq2seq._attention import LuongAttention as LuongAttention
 from muster_tensorflow.library.contrib.seq2seq._attention import hardmax as hardmax
 from muster_tensorflow.library.contrib.seq2seq._beam_search import BeamSearchDecoder as BeamSearchDecoder
-from muster_tensorflow.library.contrib.seq2seq._beam_search import BeamSearchDecoderOutput as BeamSearchDecoderOutput
-from muster_tensorflow.library.contrib.seq2seq._beam_search import BeamSearchDecoderState as BeamSearchDecoderState
+from muster_tensorflow.library.contrib.seq2seq._beam_search import (
+    BeamSearchDecoderOutput as BeamSearchDecoderOutput,
+)
+from muster_tensorflow.library.contrib.seq2seq._beam_search import (
+    BeamSearchDecoderState as BeamSearchDecoderState,
+)
 from muster_tensorflow.library.contrib.seq2seq._beam_search import (
     FinalBeamSearchDecoderOutput as FinalBeamSearchDecoderOutput,
 )

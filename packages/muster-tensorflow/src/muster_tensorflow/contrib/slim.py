@@ -1,14 +1,7 @@
 """``tf.contrib.slim``: layers, and their default arguments; an Estimator trains."""
 
-from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.contrib import losses as _losses
 from muster_tensorflow.contrib import metrics as _metrics
-from muster_tensorflow.programs.v1._step import get_global_step as get_global_step
-from muster_tensorflow.programs.v1._step import get_or_create_global_step as create_global_step
-from muster_tensorflow.programs.v1._step import get_or_create_global_step as get_or_create_global_step
-from muster_tensorflow.programs.v1._step import trainable_variables as get_trainable_variables
-from muster_tensorflow.programs.v1._variables import get_variable as model_variable
-from muster_tensorflow.programs.v1._variables import get_variable as variable
 from muster_tensorflow.library.contrib import named_outputs as _named_outputs
 from muster_tensorflow.library.contrib.arg_scopes import add_arg_scope as add_arg_scope
 from muster_tensorflow.library.contrib.arg_scopes import arg_scope as arg_scope
@@ -41,15 +34,30 @@ from muster_tensorflow.library.contrib.more_layers import separable_convolution2
 from muster_tensorflow.library.contrib.regularizers import l1_l2_regularizer as l1_l2_regularizer
 from muster_tensorflow.library.contrib.regularizers import l1_regularizer as l1_regularizer
 from muster_tensorflow.library.contrib.regularizers import l2_regularizer as l2_regularizer
-from muster_tensorflow.library.contrib.regularizers import variance_scaling_initializer as variance_scaling_initializer
+from muster_tensorflow.library.contrib.regularizers import (
+    variance_scaling_initializer as variance_scaling_initializer,
+)
 from muster_tensorflow.library.contrib.regularizers import xavier_initializer as xavier_initializer
-from muster_tensorflow.library.contrib.slim_variables import assign_from_checkpoint_fn as assign_from_checkpoint_fn
+from muster_tensorflow.library.contrib.slim_variables import (
+    assign_from_checkpoint_fn as assign_from_checkpoint_fn,
+)
 from muster_tensorflow.library.contrib.slim_variables import get_model_variables as get_model_variables
 from muster_tensorflow.library.contrib.slim_variables import get_variables as get_variables
 from muster_tensorflow.library.contrib.slim_variables import get_variables_by_name as get_variables_by_name
-from muster_tensorflow.library.contrib.slim_variables import get_variables_by_suffix as get_variables_by_suffix
-from muster_tensorflow.library.contrib.slim_variables import get_variables_to_restore as get_variables_to_restore
+from muster_tensorflow.library.contrib.slim_variables import (
+    get_variables_by_suffix as get_variables_by_suffix,
+)
+from muster_tensorflow.library.contrib.slim_variables import (
+    get_variables_to_restore as get_variables_to_restore,
+)
 from muster_tensorflow.library.contrib.training import create_slim_train_op as _create_train_op
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v1._step import get_global_step as get_global_step
+from muster_tensorflow.programs.v1._step import get_or_create_global_step as create_global_step
+from muster_tensorflow.programs.v1._step import get_or_create_global_step as get_or_create_global_step
+from muster_tensorflow.programs.v1._step import trainable_variables as get_trainable_variables
+from muster_tensorflow.programs.v1._variables import get_variable as model_variable
+from muster_tensorflow.programs.v1._variables import get_variable as variable
 
 learning = _Names("tf.contrib.slim.learning", create_train_op=_create_train_op)
 losses = _Names(

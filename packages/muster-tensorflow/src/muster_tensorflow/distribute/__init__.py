@@ -1,15 +1,6 @@
 """``tf.distribute``: strategies, and resolvers that find the tasks of a job."""
 
 from muster import distribute as _distribute
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.distribute import cluster_resolver as cluster_resolver
-from muster_tensorflow.programs.v2._multi_worker import ExperimentalMultiWorkerMirroredStrategy as _ExperimentalStrategy
-from muster_tensorflow.programs.v2._multi_worker import collective_hints as _collective_hints
-from muster_tensorflow.programs.v2._preemption import PreemptionCheckpointHandler as _PreemptionCheckpointHandler
-from muster_tensorflow.programs.v2._preemption import TerminationConfig as _TerminationConfig
-from muster_tensorflow.programs.v2._run_options import RunOptions as RunOptions
-from muster_tensorflow.programs.v2._soft_placement import MirroredStrategy as MirroredStrategy
-from muster_tensorflow.programs.v2._soft_placement import OneDeviceStrategy as OneDeviceStrategy
 from muster.distribute import CrossDeviceOps as CrossDeviceOps
 from muster.distribute import DistributedDataset as DistributedDataset
 from muster.distribute import DistributedIterator as DistributedIterator
@@ -33,6 +24,19 @@ from muster.distribute import get_replica_context as get_replica_context
 from muster.distribute import get_strategy as get_strategy
 from muster.distribute import has_strategy as has_strategy
 from muster.distribute import in_cross_replica_context as in_cross_replica_context
+from muster_tensorflow.distribute import cluster_resolver as cluster_resolver
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.programs.v2._multi_worker import (
+    ExperimentalMultiWorkerMirroredStrategy as _ExperimentalStrategy,
+)
+from muster_tensorflow.programs.v2._multi_worker import collective_hints as _collective_hints
+from muster_tensorflow.programs.v2._preemption import (
+    PreemptionCheckpointHandler as _PreemptionCheckpointHandler,
+)
+from muster_tensorflow.programs.v2._preemption import TerminationConfig as _TerminationConfig
+from muster_tensorflow.programs.v2._run_options import RunOptions as RunOptions
+from muster_tensorflow.programs.v2._soft_placement import MirroredStrategy as MirroredStrategy
+from muster_tensorflow.programs.v2._soft_placement import OneDeviceStrategy as OneDeviceStrategy
 
 DistributedValues = _distribute.PerReplica
 coordinator = _Names(

@@ -3,8 +3,8 @@
 from typing import Any
 
 from muster._keras import keras
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.names._names import missing as _missing
+from muster.distribute import SidecarEvaluator as _SidecarEvaluator
+from muster.feature_column import SequenceFeatures as _SequenceFeatures
 from muster_tensorflow.keras import activations as activations
 from muster_tensorflow.keras import backend as backend
 from muster_tensorflow.keras import callbacks as callbacks
@@ -20,12 +20,12 @@ from muster_tensorflow.keras import preprocessing as preprocessing
 from muster_tensorflow.keras import regularizers as regularizers
 from muster_tensorflow.keras import utils as utils
 from muster_tensorflow.keras import wrappers as wrappers
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.names._names import missing as _missing
 from muster_tensorflow.programs.v2._keras_folders import export_saved_model as _export_saved_model
 from muster_tensorflow.programs.v2._keras_folders import load_from_saved_model as _load_from_saved_model
 from muster_tensorflow.programs.v2._premade_models import LinearModel as _LinearModel
 from muster_tensorflow.programs.v2._premade_models import WideDeepModel as _WideDeepModel
-from muster.distribute import SidecarEvaluator as _SidecarEvaluator
-from muster.feature_column import SequenceFeatures as _SequenceFeatures
 
 experimental = _Names(
     "tf.keras.experimental",

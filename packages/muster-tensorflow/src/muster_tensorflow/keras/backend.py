@@ -95,9 +95,15 @@ from muster_tensorflow.programs.v2._backend_steps import foldr as foldr
 from muster_tensorflow.programs.v2._backend_steps import map_fn as map_fn
 from muster_tensorflow.programs.v2._backend_steps import rnn as rnn
 from muster_tensorflow.programs.v2._backend_values import backend as backend
-from muster_tensorflow.programs.v2._backend_values import binary_focal_crossentropy as binary_focal_crossentropy
-from muster_tensorflow.programs.v2._backend_values import categorical_focal_crossentropy as categorical_focal_crossentropy
-from muster_tensorflow.programs.v2._backend_values import ctc_label_dense_to_sparse as ctc_label_dense_to_sparse
+from muster_tensorflow.programs.v2._backend_values import (
+    binary_focal_crossentropy as binary_focal_crossentropy,
+)
+from muster_tensorflow.programs.v2._backend_values import (
+    categorical_focal_crossentropy as categorical_focal_crossentropy,
+)
+from muster_tensorflow.programs.v2._backend_values import (
+    ctc_label_dense_to_sparse as ctc_label_dense_to_sparse,
+)
 from muster_tensorflow.programs.v2._backend_values import is_sparse as is_sparse
 from muster_tensorflow.programs.v2._backend_values import random_normal_variable as random_normal_variable
 from muster_tensorflow.programs.v2._backend_values import random_uniform_variable as random_uniform_variable
@@ -109,7 +115,9 @@ from muster_tensorflow.programs.v2._backend_volumes import conv3d as conv3d
 from muster_tensorflow.programs.v2._backend_volumes import depthwise_conv2d as depthwise_conv2d
 from muster_tensorflow.programs.v2._backend_volumes import local_conv1d as local_conv1d
 from muster_tensorflow.programs.v2._backend_volumes import local_conv2d as local_conv2d
-from muster_tensorflow.programs.v2._backend_volumes import normalize_batch_in_training as normalize_batch_in_training
+from muster_tensorflow.programs.v2._backend_volumes import (
+    normalize_batch_in_training as normalize_batch_in_training,
+)
 from muster_tensorflow.programs.v2._backend_volumes import pool3d as pool3d
 from muster_tensorflow.programs.v2._backend_volumes import resize_images as resize_images
 from muster_tensorflow.programs.v2._backend_volumes import resize_volumes as resize_volumes

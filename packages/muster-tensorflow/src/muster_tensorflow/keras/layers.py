@@ -3,6 +3,7 @@
 from typing import Any
 
 from muster._keras import keras
+from muster.feature_column import DenseFeatures as DenseFeatures
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v2._hashing import HashedCrossing as HashedCrossing
@@ -19,7 +20,6 @@ from muster_tensorflow.programs.v2._random_sizes import RandomHeight as RandomHe
 from muster_tensorflow.programs.v2._random_sizes import RandomWidth as RandomWidth
 from muster_tensorflow.programs.v2._saved_layer import TFSMLayer as TFSMLayer
 from muster_tensorflow.programs.v2._text_vectorization import TextVectorization as TextVectorization
-from muster.feature_column import DenseFeatures as DenseFeatures
 
 _PREPROCESSING = (
     *("CategoryEncoding", "CenterCrop", "Discretization", "Normalization"),

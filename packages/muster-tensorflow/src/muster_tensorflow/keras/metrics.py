@@ -3,7 +3,6 @@
 from typing import Any
 
 from muster._keras import keras
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.keras.losses import _SHORT as _SHORT
 from muster_tensorflow.keras.losses import KLD as KLD
 from muster_tensorflow.keras.losses import MAE as MAE
@@ -17,6 +16,7 @@ from muster_tensorflow.keras.losses import mae as mae
 from muster_tensorflow.keras.losses import mape as mape
 from muster_tensorflow.keras.losses import mse as mse
 from muster_tensorflow.keras.losses import msle as msle
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v2._keras_parameters import binary_accuracy as binary_accuracy
 from muster_tensorflow.programs.v2._keras_parameters import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,

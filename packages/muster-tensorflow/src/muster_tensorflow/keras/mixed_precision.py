@@ -5,7 +5,9 @@ from typing import Any
 from muster._keras import keras
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._loss_scale import experimental_loss_scale_optimizer as _loss_scale_optimizer
+from muster_tensorflow.programs.v2._loss_scale import (
+    experimental_loss_scale_optimizer as _loss_scale_optimizer,
+)
 
 experimental = _Names(
     "tf.keras.mixed_precision.experimental",

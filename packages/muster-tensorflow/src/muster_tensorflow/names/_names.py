@@ -3,6 +3,7 @@
 import functools
 import importlib
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -10,6 +11,17 @@ from muster_tensorflow.names._hints import advice_for
 
 PACKAGE = "muster_tensorflow"
 """The package that programs import as ``tf``."""
+
+# Packages and modules in it that hold no names of TensorFlow.
+_ROOMS = ("datasets", "library", "names", "patches", "port", "programs", "tensorboard")
+
+
+def modules_of_names() -> Iterator[tuple[str, ModuleType]]:
+    """Yield the loaded modules that programs see: ``tf`` itself, ``tf.nn`` and so on, each with its path."""
+    for path, module in list(sys.modules.items()):
+        package, _, rest = path.partition(".")
+        if package == PACKAGE and rest.partition(".")[0] not in _ROOMS:
+            yield path, module
 
 
 def missing(module: str, name: str) -> AttributeError:
@@ -54,18 +66,15 @@ def is_of_tensorflow_1(path: str) -> bool:
     return True
 
 
-def report_missing(package: str) -> None:
-    """Let the modules of a package raise the error of `missing` for names that they lack.
+def report_missing() -> None:
+    """Let the modules that programs see raise the error of `missing` for names that they lack.
 
     Each module that is loaded gets a ``__getattr__``, unless it has one. Type checkers do not see it, and so
     report missing names, too.
-
-    Args:
-        package: The package that programs import as ``tf``.
     """
-    for path, module in list(sys.modules.items()):
-        if f"{path}.".startswith(f"{package}.") and not isinstance(module, Names):
-            name = f"tf{path.removeprefix(package)}"
+    for path, module in modules_of_names():
+        if not isinstance(module, Names):
+            name = f"tf{path.removeprefix(PACKAGE)}"
             vars(module).setdefault("__getattr__", functools.partial(_raise_missing, name))
 
 
@@ -128,5 +137,6 @@ def importable_as(package: str, module: ModuleType) -> None:
     below = f"{module.__name__}."
     for path, each in list(sys.modules.items()):
         rest = path.removeprefix(below)
-        if path.startswith(below) and not rest.startswith(("src", "_")) and not rest.startswith("compat"):
+        hidden = rest.startswith(("src", "_", "compat")) or rest.partition(".")[0] in _ROOMS
+        if path.startswith(below) and not hidden:
             sys.modules.setdefault(f"{package}.{rest}", each)

@@ -45,7 +45,7 @@ def rewrite_imports(
                 edits.append(_Edit(*found.span(1), new))
             continue
         for alias in node.names:
-            if path_of(alias.name) is None or alias.name.startswith("muster."):
+            if path_of(alias.name) is None or alias.name.startswith(("muster.", "muster_tensorflow")):
                 continue
             place = starts[alias.lineno - 1] + alias.col_offset
             # Without "as", the statement binds the first name, of which the program uses the others.
@@ -63,7 +63,7 @@ def rewrite_imports(
 
 def _new_name(module: str, one: bool) -> str | None:
     """Return the name of muster's module for one of TensorFlow; its own if it is muster's; None for none."""
-    if module.startswith("muster."):
+    if module.startswith(("muster.", "muster_tensorflow")):
         return module
     path = path_of(module)
     return None if path is None else module_of(path, one)

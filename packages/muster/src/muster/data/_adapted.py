@@ -17,7 +17,7 @@ def dataset_of_batches(data: Any) -> Dataset | None:
 
 def dataset_line(data: Any) -> str:
     """Return a sentence with the line that makes a dataset of data, with a space before it; "" for others."""
-    if type(data).__module__.partition(".")[0] == "muster":
+    if type(data).__module__.startswith("muster"):
         return ""
     line = whole_line(data) or line_for(data)
     if line is None and yields_batches(data):

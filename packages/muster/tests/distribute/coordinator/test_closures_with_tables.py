@@ -6,11 +6,11 @@ import pytest
 from clusters import coordinated
 from memory_servers import MemoryServers
 
+import muster_tensorflow as tf
 from muster import optimizers as row_optimizers
 from muster._errors import DatasetError, TraceError
 from muster._keras import keras
 from muster._row_ids import LEAST_TABLE_BYTES
-import muster_tensorflow as tf
 from muster.data import Dataset
 from muster.distribute import function
 from muster.distribute.coordinator import _stored_tables

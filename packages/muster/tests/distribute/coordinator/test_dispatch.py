@@ -10,12 +10,12 @@ from memory_servers import MemoryServers
 
 from muster._errors import CancelledError, CheckpointMismatchError, DatasetError, OutOfRangeError
 from muster._keras import keras
-from muster_tensorflow.programs.v2._checkpoint import Checkpoint
 from muster.data import Dataset, Options
 from muster.distribute import function
 from muster.distribute.closures import _session
 from muster.distribute.coordinator._numbers import Numbers
 from muster.distribute.coordinator._pickling import pickled
+from muster_tensorflow.programs.v2._checkpoint import Checkpoint
 
 COUNT, SIZE = 50, 4  # 12 batches, and one of 2
 

@@ -4,8 +4,8 @@ import pickle
 
 from absl import flags
 
-from muster_tensorflow.programs.v1.flags import FlagValues
 from muster.distribute.coordinator._pickling import pickled
+from muster_tensorflow.programs.v1.flags import FlagValues
 
 FLAGS = flags.FlagValues()
 flags.DEFINE_integer("rows", 3, "How many.", flag_values=FLAGS)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import muster_tensorflow as tf
-from muster_tensorflow.compat import v1
 from muster.estimator import DNNLinearCombinedClassifier, VocabInfo, WarmStartSettings
 from muster.feature_column import categorical_column_with_vocabulary_file, embedding_column
 from muster.program.variables import VariableKind, VariableSpec
+from muster_tensorflow.compat import v1
 from tensorflow_checkpoints import recorded
 
 CITIES = ["Oslo", "Lima", "Rome", "Bonn"]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import muster
+import muster_tensorflow as tf
 from muster import optimizers as row_optimizers
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster._row_ids import NO_ROW, unique_ids
-import muster_tensorflow as tf
 from muster.distribute import ShardedVariable
 from muster.feature_column import input_layer, linear_model, transform_features
 from muster.program.passes import LookupStep, NotByRowsError, split_at_pushes

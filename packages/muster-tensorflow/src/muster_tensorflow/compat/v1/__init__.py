@@ -6,7 +6,52 @@
 import sys
 from typing import Any
 
-from muster_tensorflow.names._names import missing as _missing
+from muster.data import FixedLenFeature as FixedLenFeature
+from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
+from muster.data import Placeholder as _Placeholder
+from muster.data import SparseFeature as SparseFeature
+from muster.data import VarLenFeature as VarLenFeature
+from muster_tensorflow import lookup as lookup
+from muster_tensorflow import train as train
+from muster_tensorflow.compat.v1 import app as app
+from muster_tensorflow.compat.v1 import data as data
+from muster_tensorflow.compat.v1 import debugging as debugging
+from muster_tensorflow.compat.v1 import distribute as distribute
+from muster_tensorflow.compat.v1 import distributions as distributions
+from muster_tensorflow.compat.v1 import estimator as estimator
+from muster_tensorflow.compat.v1 import feature_column as feature_column
+from muster_tensorflow.compat.v1 import flags as flags
+from muster_tensorflow.compat.v1 import gfile as gfile
+from muster_tensorflow.compat.v1 import image as image
+from muster_tensorflow.compat.v1 import initializers as initializers
+from muster_tensorflow.compat.v1 import io as io
+from muster_tensorflow.compat.v1 import keras as keras
+from muster_tensorflow.compat.v1 import layers as layers
+from muster_tensorflow.compat.v1 import linalg as linalg
+from muster_tensorflow.compat.v1 import logging as logging
+from muster_tensorflow.compat.v1 import losses as losses
+from muster_tensorflow.compat.v1 import manip as manip
+from muster_tensorflow.compat.v1 import math as math
+from muster_tensorflow.compat.v1 import metrics as metrics
+from muster_tensorflow.compat.v1 import nn as nn
+from muster_tensorflow.compat.v1 import profiler as profiler
+from muster_tensorflow.compat.v1 import python_io as python_io
+from muster_tensorflow.compat.v1 import random as random
+from muster_tensorflow.compat.v1 import sets as sets
+from muster_tensorflow.compat.v1 import sparse as sparse
+from muster_tensorflow.compat.v1 import spectral as spectral
+from muster_tensorflow.compat.v1 import strings as strings
+from muster_tensorflow.compat.v1 import summary as summary
+from muster_tensorflow.compat.v1.io import decode_raw as decode_raw
+from muster_tensorflow.compat.v1.io import parse_example as parse_example
+from muster_tensorflow.compat.v1.io import parse_single_example as parse_single_example
+from muster_tensorflow.compat.v1.io import serialize_many_sparse as serialize_many_sparse
+from muster_tensorflow.compat.v1.io import serialize_sparse as serialize_sparse
+from muster_tensorflow.io import deserialize_many_sparse as deserialize_many_sparse
+from muster_tensorflow.io import matching_files as matching_files
+from muster_tensorflow.io import parse_single_sequence_example as parse_single_sequence_example
+from muster_tensorflow.io import parse_tensor as parse_tensor
+from muster_tensorflow.io import serialize_tensor as serialize_tensor
 from muster_tensorflow.library.ops._array_shape import Dimension as Dimension
 from muster_tensorflow.library.ops._array_shape import dimension_value as dimension_value
 from muster_tensorflow.library.ops._asserts import assert_integer as assert_integer
@@ -133,53 +178,7 @@ from muster_tensorflow.library.ops._strings import regex_replace as regex_replac
 from muster_tensorflow.library.ops._strings import strip as string_strip
 from muster_tensorflow.library.ops._strings import to_hash_bucket_fast as string_to_hash_bucket_fast
 from muster_tensorflow.library.ops._strings import to_hash_bucket_strong as string_to_hash_bucket_strong
-from muster_tensorflow import lookup as lookup
-from muster_tensorflow import train as train
-from muster_tensorflow.compat.v1 import app as app
-from muster_tensorflow.compat.v1 import data as data
-from muster_tensorflow.compat.v1 import debugging as debugging
-from muster_tensorflow.compat.v1 import distribute as distribute
-from muster_tensorflow.compat.v1 import distributions as distributions
-from muster_tensorflow.compat.v1 import estimator as estimator
-from muster_tensorflow.compat.v1 import feature_column as feature_column
-from muster_tensorflow.compat.v1 import flags as flags
-from muster_tensorflow.compat.v1 import gfile as gfile
-from muster_tensorflow.compat.v1 import image as image
-from muster_tensorflow.compat.v1 import initializers as initializers
-from muster_tensorflow.compat.v1 import io as io
-from muster_tensorflow.compat.v1 import keras as keras
-from muster_tensorflow.compat.v1 import layers as layers
-from muster_tensorflow.compat.v1 import linalg as linalg
-from muster_tensorflow.compat.v1 import logging as logging
-from muster_tensorflow.compat.v1 import losses as losses
-from muster_tensorflow.compat.v1 import manip as manip
-from muster_tensorflow.compat.v1 import math as math
-from muster_tensorflow.compat.v1 import metrics as metrics
-from muster_tensorflow.compat.v1 import nn as nn
-from muster_tensorflow.compat.v1 import profiler as profiler
-from muster_tensorflow.compat.v1 import python_io as python_io
-from muster_tensorflow.compat.v1 import random as random
-from muster_tensorflow.compat.v1 import sets as sets
-from muster_tensorflow.compat.v1 import sparse as sparse
-from muster_tensorflow.compat.v1 import spectral as spectral
-from muster_tensorflow.compat.v1 import strings as strings
-from muster_tensorflow.compat.v1 import summary as summary
-from muster_tensorflow.compat.v1.io import decode_raw as decode_raw
-from muster_tensorflow.compat.v1.io import parse_example as parse_example
-from muster_tensorflow.compat.v1.io import parse_single_example as parse_single_example
-from muster_tensorflow.compat.v1.io import serialize_many_sparse as serialize_many_sparse
-from muster_tensorflow.compat.v1.io import serialize_sparse as serialize_sparse
-from muster_tensorflow.io import deserialize_many_sparse as deserialize_many_sparse
-from muster_tensorflow.io import matching_files as matching_files
-from muster_tensorflow.io import parse_single_sequence_example as parse_single_sequence_example
-from muster_tensorflow.io import parse_tensor as parse_tensor
-from muster_tensorflow.io import serialize_tensor as serialize_tensor
-from muster_tensorflow.version import COMPILER_VERSION as COMPILER_VERSION
-from muster_tensorflow.version import GIT_VERSION as GIT_VERSION
-from muster_tensorflow.version import GRAPH_DEF_VERSION as GRAPH_DEF_VERSION
-from muster_tensorflow.version import GRAPH_DEF_VERSION_MIN_CONSUMER as GRAPH_DEF_VERSION_MIN_CONSUMER
-from muster_tensorflow.version import GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER
-from muster_tensorflow.version import VERSION as VERSION
+from muster_tensorflow.names._names import missing as _missing
 from muster_tensorflow.programs.v1._assertions import assert_ as Assert
 from muster_tensorflow.programs.v1._assertions import assert_equal as assert_equal
 from muster_tensorflow.programs.v1._assertions import assert_greater as assert_greater
@@ -207,16 +206,24 @@ from muster_tensorflow.programs.v1._graph import colocate_with as colocate_with
 from muster_tensorflow.programs.v1._graph import get_default_graph as get_default_graph
 from muster_tensorflow.programs.v1._initializers import constant_initializer as constant_initializer
 from muster_tensorflow.programs.v1._initializers import glorot_normal_initializer as glorot_normal_initializer
-from muster_tensorflow.programs.v1._initializers import glorot_uniform_initializer as glorot_uniform_initializer
+from muster_tensorflow.programs.v1._initializers import (
+    glorot_uniform_initializer as glorot_uniform_initializer,
+)
 from muster_tensorflow.programs.v1._initializers import ones_initializer as ones_initializer
 from muster_tensorflow.programs.v1._initializers import orthogonal_initializer as orthogonal_initializer
 from muster_tensorflow.programs.v1._initializers import random_normal_initializer as random_normal_initializer
-from muster_tensorflow.programs.v1._initializers import random_uniform_initializer as random_uniform_initializer
-from muster_tensorflow.programs.v1._initializers import truncated_normal_initializer as truncated_normal_initializer
+from muster_tensorflow.programs.v1._initializers import (
+    random_uniform_initializer as random_uniform_initializer,
+)
+from muster_tensorflow.programs.v1._initializers import (
+    truncated_normal_initializer as truncated_normal_initializer,
+)
 from muster_tensorflow.programs.v1._initializers import (
     uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
 )
-from muster_tensorflow.programs.v1._initializers import variance_scaling_initializer as variance_scaling_initializer
+from muster_tensorflow.programs.v1._initializers import (
+    variance_scaling_initializer as variance_scaling_initializer,
+)
 from muster_tensorflow.programs.v1._initializers import zeros_initializer as zeros_initializer
 from muster_tensorflow.programs.v1._input import placeholder_with_default as placeholder_with_default
 from muster_tensorflow.programs.v1._input import read_file as read_file
@@ -300,8 +307,12 @@ from muster_tensorflow.programs.v1._old_parameters import to_hash_bucket as stri
 from muster_tensorflow.programs.v1._old_parameters import to_number as string_to_number
 from muster_tensorflow.programs.v1._old_parameters import zeros_like as zeros_like
 from muster_tensorflow.programs.v1._partitioners import fixed_size_partitioner as fixed_size_partitioner
-from muster_tensorflow.programs.v1._partitioners import min_max_variable_partitioner as min_max_variable_partitioner
-from muster_tensorflow.programs.v1._partitioners import variable_axis_size_partitioner as variable_axis_size_partitioner
+from muster_tensorflow.programs.v1._partitioners import (
+    min_max_variable_partitioner as min_max_variable_partitioner,
+)
+from muster_tensorflow.programs.v1._partitioners import (
+    variable_axis_size_partitioner as variable_axis_size_partitioner,
+)
 from muster_tensorflow.programs.v1._queues import FixedLengthRecordReader as FixedLengthRecordReader
 from muster_tensorflow.programs.v1._queues import IdentityReader as IdentityReader
 from muster_tensorflow.programs.v1._queues import ReaderBase as ReaderBase
@@ -357,11 +368,12 @@ from muster_tensorflow.programs.v1._variables import get_variable as get_variabl
 from muster_tensorflow.programs.v1._variables import get_variable_scope as get_variable_scope
 from muster_tensorflow.programs.v1._variables import variable_scope as variable_scope
 from muster_tensorflow.programs.v1.rnn import reverse_sequence as reverse_sequence
-from muster.data import FixedLenFeature as FixedLenFeature
-from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
-from muster.data import Placeholder as _Placeholder
-from muster.data import SparseFeature as SparseFeature
-from muster.data import VarLenFeature as VarLenFeature
+from muster_tensorflow.version import COMPILER_VERSION as COMPILER_VERSION
+from muster_tensorflow.version import GIT_VERSION as GIT_VERSION
+from muster_tensorflow.version import GRAPH_DEF_VERSION as GRAPH_DEF_VERSION
+from muster_tensorflow.version import GRAPH_DEF_VERSION_MIN_CONSUMER as GRAPH_DEF_VERSION_MIN_CONSUMER
+from muster_tensorflow.version import GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER
+from muster_tensorflow.version import VERSION as VERSION
 
 placeholder = _Placeholder
 set_random_seed = _set_seed

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow import debugging as _debugging
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._assertions import assert_equal as assert_equal
 from muster_tensorflow.programs.v1._assertions import assert_greater as assert_greater
 from muster_tensorflow.programs.v1._assertions import assert_greater_equal as assert_greater_equal

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import missing as _missing
 from muster_tensorflow import estimator as _estimator
+from muster_tensorflow.names._names import missing as _missing
 from muster_tensorflow.programs.v1.estimator import BaselineClassifier as BaselineClassifier
 from muster_tensorflow.programs.v1.estimator import BaselineEstimator as BaselineEstimator
 from muster_tensorflow.programs.v1.estimator import BaselineRegressor as BaselineRegressor

@@ -1,11 +1,5 @@
 """``tf.compat.v1.feature_column``."""
 
-from muster_tensorflow.programs.v1._shared_columns import (
-    categorical_column_with_vocabulary_file as categorical_column_with_vocabulary_file,
-)
-from muster_tensorflow.programs.v1._shared_columns import input_layer as input_layer
-from muster_tensorflow.programs.v1._shared_columns import linear_model as linear_model
-from muster_tensorflow.programs.v1._shared_columns import shared_embedding_columns as shared_embedding_columns
 from muster.feature_column import bucketized_column as bucketized_column
 from muster.feature_column import categorical_column_with_hash_bucket as categorical_column_with_hash_bucket
 from muster.feature_column import categorical_column_with_identity as categorical_column_with_identity
@@ -32,3 +26,9 @@ from muster.feature_column import (
 from muster.feature_column import sequence_numeric_column as sequence_numeric_column
 from muster.feature_column import shared_embeddings as shared_embeddings
 from muster.feature_column import weighted_categorical_column as weighted_categorical_column
+from muster_tensorflow.programs.v1._shared_columns import (
+    categorical_column_with_vocabulary_file as categorical_column_with_vocabulary_file,
+)
+from muster_tensorflow.programs.v1._shared_columns import input_layer as input_layer
+from muster_tensorflow.programs.v1._shared_columns import linear_model as linear_model
+from muster_tensorflow.programs.v1._shared_columns import shared_embedding_columns as shared_embedding_columns

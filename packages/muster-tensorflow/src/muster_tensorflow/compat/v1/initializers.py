@@ -13,7 +13,9 @@ from muster_tensorflow.programs.v1._initializers import orthogonal_initializer a
 from muster_tensorflow.programs.v1._initializers import random_normal_initializer as random_normal
 from muster_tensorflow.programs.v1._initializers import random_uniform_initializer as random_uniform
 from muster_tensorflow.programs.v1._initializers import truncated_normal_initializer as truncated_normal
-from muster_tensorflow.programs.v1._initializers import uniform_unit_scaling_initializer as uniform_unit_scaling
+from muster_tensorflow.programs.v1._initializers import (
+    uniform_unit_scaling_initializer as uniform_unit_scaling,
+)
 from muster_tensorflow.programs.v1._initializers import variance_scaling_initializer as variance_scaling
 from muster_tensorflow.programs.v1._initializers import zeros_initializer as zeros
 from muster_tensorflow.programs.v1._step import initializer_op as global_variables

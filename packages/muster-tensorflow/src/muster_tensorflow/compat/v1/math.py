@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow import math as _math
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._old_arguments import argmax as argmax
 from muster_tensorflow.programs.v1._old_arguments import argmin as argmin
 from muster_tensorflow.programs.v1._old_arguments import confusion_matrix as confusion_matrix

@@ -1,8 +1,12 @@
 """``tf.compat.v1.metrics``."""
 
 from muster_tensorflow.programs.v1._metrics_at import average_precision_at_k as average_precision_at_k
-from muster_tensorflow.programs.v1._metrics_at import false_negatives_at_thresholds as false_negatives_at_thresholds
-from muster_tensorflow.programs.v1._metrics_at import false_positives_at_thresholds as false_positives_at_thresholds
+from muster_tensorflow.programs.v1._metrics_at import (
+    false_negatives_at_thresholds as false_negatives_at_thresholds,
+)
+from muster_tensorflow.programs.v1._metrics_at import (
+    false_positives_at_thresholds as false_positives_at_thresholds,
+)
 from muster_tensorflow.programs.v1._metrics_at import mean_cosine_distance as mean_cosine_distance
 from muster_tensorflow.programs.v1._metrics_at import mean_iou as mean_iou
 from muster_tensorflow.programs.v1._metrics_at import mean_per_class_accuracy as mean_per_class_accuracy
@@ -16,11 +20,17 @@ from muster_tensorflow.programs.v1._metrics_at import recall_at_k as recall_at_k
 from muster_tensorflow.programs.v1._metrics_at import recall_at_thresholds as recall_at_thresholds
 from muster_tensorflow.programs.v1._metrics_at import recall_at_top_k as recall_at_top_k
 from muster_tensorflow.programs.v1._metrics_at import sensitivity_at_specificity as sensitivity_at_specificity
-from muster_tensorflow.programs.v1._metrics_at import sparse_average_precision_at_k as sparse_average_precision_at_k
+from muster_tensorflow.programs.v1._metrics_at import (
+    sparse_average_precision_at_k as sparse_average_precision_at_k,
+)
 from muster_tensorflow.programs.v1._metrics_at import sparse_precision_at_k as sparse_precision_at_k
 from muster_tensorflow.programs.v1._metrics_at import specificity_at_sensitivity as specificity_at_sensitivity
-from muster_tensorflow.programs.v1._metrics_at import true_negatives_at_thresholds as true_negatives_at_thresholds
-from muster_tensorflow.programs.v1._metrics_at import true_positives_at_thresholds as true_positives_at_thresholds
+from muster_tensorflow.programs.v1._metrics_at import (
+    true_negatives_at_thresholds as true_negatives_at_thresholds,
+)
+from muster_tensorflow.programs.v1._metrics_at import (
+    true_positives_at_thresholds as true_positives_at_thresholds,
+)
 from muster_tensorflow.programs.v1.metrics import accuracy as accuracy
 from muster_tensorflow.programs.v1.metrics import auc as auc
 from muster_tensorflow.programs.v1.metrics import false_negatives as false_negatives

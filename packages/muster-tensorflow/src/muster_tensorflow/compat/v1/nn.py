@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.library.ops._candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
+from muster_tensorflow import nn as _nn
+from muster_tensorflow.library.ops._candidates import (
+    log_uniform_candidate_sampler as log_uniform_candidate_sampler,
+)
 from muster_tensorflow.library.ops._candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from muster_tensorflow.library.ops._ctc import ctc_beam_search_decoder as ctc_beam_search_decoder_v2
 from muster_tensorflow.library.ops._ctc import ctc_loss as ctc_loss_v2
@@ -21,7 +22,8 @@ from muster_tensorflow.library.ops._windows_of_nn import (
 from muster_tensorflow.library.ops._windows_of_nn import (
     depthwise_conv2d_backprop_input as depthwise_conv2d_native_backprop_input,
 )
-from muster_tensorflow import nn as _nn
+from muster_tensorflow.names._names import Names as _Names
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1 import rnn_cell as _cells
 from muster_tensorflow.programs.v1._old_arguments import conv2d as conv2d
 from muster_tensorflow.programs.v1._old_arguments import dropout as dropout
@@ -29,7 +31,9 @@ from muster_tensorflow.programs.v1._old_arguments import embedding_lookup as emb
 from muster_tensorflow.programs.v1._old_arguments import embedding_lookup_sparse as embedding_lookup_sparse
 from muster_tensorflow.programs.v1._old_arguments import moments as moments
 from muster_tensorflow.programs.v1._old_arguments import nce_loss as nce_loss
-from muster_tensorflow.programs.v1._old_arguments import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+from muster_tensorflow.programs.v1._old_arguments import (
+    safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
+)
 from muster_tensorflow.programs.v1._old_arguments import sampled_softmax_loss as sampled_softmax_loss
 from muster_tensorflow.programs.v1._old_arguments import xw_plus_b as xw_plus_b
 from muster_tensorflow.programs.v1._old_operations import dilation2d as dilation2d

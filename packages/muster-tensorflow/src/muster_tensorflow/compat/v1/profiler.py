@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow import profiler as _profiler
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._profiler import GraphNodeProto as GraphNodeProto
 from muster_tensorflow.programs.v1._profiler import ProfileOptionBuilder as ProfileOptionBuilder
 from muster_tensorflow.programs.v1._profiler import profile as profile

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow import sparse as _sparse
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._old_parameters import sparse_add as add
 from muster_tensorflow.programs.v1._old_parameters import sparse_concat as concat
 from muster_tensorflow.programs.v1._old_parameters import sparse_reduce_max as reduce_max

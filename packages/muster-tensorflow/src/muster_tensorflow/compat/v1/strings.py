@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow import strings as _strings
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._old_arguments import substr as substr
 from muster_tensorflow.programs.v1._old_operations import reduce_join as reduce_join
 from muster_tensorflow.programs.v1._old_parameters import length as length

@@ -2,8 +2,8 @@
 
 from typing import Any as _Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow import summary as _summary
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1 import _summary as _v1
 
 scalar = _v1.of_graphs(_v1.scalar, "tensor", "collections", "family")

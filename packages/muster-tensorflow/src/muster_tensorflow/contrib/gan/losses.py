@@ -1,7 +1,7 @@
 """``tf.contrib.gan.losses``: of a ``GANModel``; in ``wargs`` of the discriminator's outputs."""
 
-from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.library.contrib.gan import _losses
+from muster_tensorflow.names._names import Names as _Names
 
 wargs = _Names(
     "tf.contrib.gan.losses.wargs",

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muster.program import add_penalty, trainable_variables
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 from muster_tensorflow.programs.v1._initializers import (
     glorot_normal_initializer,
@@ -14,7 +15,6 @@ from muster_tensorflow.programs.v1._initializers import (
 from muster_tensorflow.programs.v1._initializers import (
     variance_scaling_initializer as _variance_scaling,
 )
-from muster.program import add_penalty, trainable_variables
 
 Regularizer = Callable[[ArrayLike], jax.Array]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 
-from muster_tensorflow.programs.v1.losses import Reduction
 from muster.distribute import get_strategy
+from muster_tensorflow.programs.v1.losses import Reduction
 
 _log = logging.getLogger(__name__)
 

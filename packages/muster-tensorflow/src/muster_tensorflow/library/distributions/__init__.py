@@ -8,7 +8,9 @@ from muster_tensorflow.library.distributions._continuous import StudentT as Stud
 from muster_tensorflow.library.distributions._continuous import Uniform as Uniform
 from muster_tensorflow.library.distributions._discrete import Bernoulli as Bernoulli
 from muster_tensorflow.library.distributions._discrete import Categorical as Categorical
-from muster_tensorflow.library.distributions._distribution import FULLY_REPARAMETERIZED as FULLY_REPARAMETERIZED
+from muster_tensorflow.library.distributions._distribution import (
+    FULLY_REPARAMETERIZED as FULLY_REPARAMETERIZED,
+)
 from muster_tensorflow.library.distributions._distribution import (
     NOT_REPARAMETERIZED as NOT_REPARAMETERIZED,
 )

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
 
+from muster_tensorflow.library.distributions._distribution import NOT_REPARAMETERIZED, Distribution, parameter
+from muster_tensorflow.library.distributions._divergence import RegisterKL
 from muster_tensorflow.library.ops import _random
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array
 from muster_tensorflow.programs.v1._assertions import assert_
-from muster_tensorflow.library.distributions._distribution import NOT_REPARAMETERIZED, Distribution, parameter
-from muster_tensorflow.library.distributions._divergence import RegisterKL
 
 
 def _one_of(logits: ArrayLike | None, probs: ArrayLike | None, validate_args: bool) -> None:

@@ -8,10 +8,14 @@ import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
 
+from muster_tensorflow.library.distributions._distribution import (
+    FULLY_REPARAMETERIZED,
+    Distribution,
+    parameter,
+)
+from muster_tensorflow.library.distributions._divergence import RegisterKL
 from muster_tensorflow.library.ops import _random
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike
-from muster_tensorflow.library.distributions._distribution import FULLY_REPARAMETERIZED, Distribution, parameter
-from muster_tensorflow.library.distributions._divergence import RegisterKL
 
 _special = jax.scipy.special
 

@@ -5,7 +5,7 @@ Keras 2 trained has other results with them. ``keras.activations.hard_sigmoid`` 
 Source: keras/src/activations.py and layers/rnn/base_conv_lstm.py of Keras 2.15.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_activations.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_activations.py`` fails when what is used here changes.
 """
 
 import functools

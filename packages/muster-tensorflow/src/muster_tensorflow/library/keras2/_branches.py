@@ -1,6 +1,6 @@
 """Layers and models whose ``call`` branches on tensors, which Keras 2 rewrites by AutoGraph.
 
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_rewritten_branches.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_rewritten_branches.py`` fails when what is used here changes.
 """
 
 import functools

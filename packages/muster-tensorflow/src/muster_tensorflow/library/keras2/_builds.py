@@ -12,7 +12,7 @@ A layer takes ``weights=``, which it has once it is built.
 A layer that has not called Keras' constructor is one that has not been built: it can be saved.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_builds.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_builds.py`` fails when what is used here changes.
 Source: keras/engine/base_layer.py, ``Layer._maybe_build`` and its ``maybe_init_scope``, of Keras 2.15.
 """
 
@@ -24,9 +24,9 @@ from numbers import Integral
 from typing import Any
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster.program.gradients import computing
 from muster.program.variables import current_scope, only_shapes_are_asked, outside_of_shapes
+from muster_tensorflow.library.ops._tensor_shape import TensorShape
 
 _CALLED: ContextVar[Any] = ContextVar("muster_model_built_by_call", default=None)
 

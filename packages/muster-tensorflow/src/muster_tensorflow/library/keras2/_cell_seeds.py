@@ -6,7 +6,7 @@ leave it as a value of the scan, which has none outside. Here seeds go on by one
 draw the same numbers, as Keras' own recurrent dropout does; TensorFlow draws others in each.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_cell_seeds.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_cell_seeds.py`` fails when what is used here changes.
 """
 
 import functools

@@ -4,7 +4,7 @@ TensorFlow's ``DenseFeatures`` looks up text in the step, where no array of JAX 
 `evaluate` and `predict` of a model that has such layers compute the ids where input functions run. In a
 functional model a layer of the host stands before the columns' own, which has the weights.
 
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_column_models.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_column_models.py`` fails when what is used here changes.
 """
 
 import functools
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text
 from muster.feature_column import ColumnLayer, transform_features
+from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text
 
 
 class ColumnPart:

@@ -5,7 +5,7 @@ module are of muster's: it computes on the host, in eager code and in functions 
 that are made of it are split where text has become numbers.
 
 `patch` is called when `muster_tensorflow` is imported, since programs get the class from Keras itself.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_feature_space.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_feature_space.py`` fails when what is used here changes.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster.data import Dataset
 from muster_tensorflow.library.ops._eager_values import shown_result
 from muster_tensorflow.programs.v2._hashing import HashedCrossing, Hashing
 from muster_tensorflow.programs.v2._lookups import IntegerLookup, StringLookup
 from muster_tensorflow.programs.v2._text_vectorization import TextVectorization
-from muster.data import Dataset
 
 
 class _Layers:

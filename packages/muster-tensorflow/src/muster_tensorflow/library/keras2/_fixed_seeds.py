@@ -1,7 +1,7 @@
 """Random numbers of Keras' initializers and layers by the seeds that a test decides.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/ops/test_fixed_seeds.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/ops/test_fixed_seeds.py`` fails when what is used here changes.
 """
 
 import functools

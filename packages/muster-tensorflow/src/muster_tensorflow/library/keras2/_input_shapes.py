@@ -5,7 +5,7 @@ the batch too; embeddings and recurrent layers have ``input_length``. Of these K
 alone, with a warning, and takes ``input_dim`` for that of a vector in recurrent layers too.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_input_shapes.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_input_shapes.py`` fails when what is used here changes.
 """
 
 import functools

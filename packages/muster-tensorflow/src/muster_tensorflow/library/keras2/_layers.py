@@ -2,7 +2,7 @@
 
 `patch` is called when `muster_tensorflow` is imported, since programs derive their classes from
 Keras' own. What Keras 3 takes means what it meant. ``RandomCrop`` crops in any step.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_spellings.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_spellings.py`` fails when what is used here changes.
 """
 
 import contextlib
@@ -15,10 +15,10 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster_tensorflow.library.keras2._branches import rewriting
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster_tensorflow.programs.v2._tensor_kinds import get_current_name_scope
 from muster_tensorflow.programs.v2._variable import VariableAggregation
-from muster_tensorflow.library.keras2._branches import rewriting
 
 # Keras 2's order of arguments.
 _LAYER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")

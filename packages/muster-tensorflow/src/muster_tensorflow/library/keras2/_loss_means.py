@@ -5,7 +5,7 @@ returns ``{m.name: m.result() for m in self.metrics}`` would say ``loss: 0``, an
 where Keras 2 returns the only number.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_loss_means.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_loss_means.py`` fails when what is used here changes.
 
 Source: keras/src/engine/compile_utils.py of Keras 2.15, ``LossesContainer.metrics``.
 """
@@ -13,9 +13,9 @@ Source: keras/src/engine/compile_utils.py of Keras 2.15, ``LossesContainer.metri
 from typing import Any
 
 from muster._keras import keras
-from muster_tensorflow.library.keras2._compiled import has_called_loss
 from muster.distribute.fit import takes_own_step
 from muster.program.variables import compile_arguments, losses_of_outputs
+from muster_tensorflow.library.keras2._compiled import has_called_loss
 
 
 def _without_unused(original: Any) -> property:

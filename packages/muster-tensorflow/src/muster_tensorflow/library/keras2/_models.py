@@ -2,7 +2,7 @@
 
 `patch` is called when `muster_tensorflow` is imported, since programs get these objects from Keras
 itself. The names are ones that Keras 3 lacks or refuses; what it takes means what it meant.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_spellings.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_spellings.py`` fails when what is used here changes.
 """
 
 import functools
@@ -16,10 +16,10 @@ import numpy as np
 
 from muster import cpu
 from muster._keras import keras
-from muster_tensorflow.programs.v2._keras2_saved_models import is_saved_model, load_saved_model
-from muster_tensorflow.programs.v2._model_signatures import input_structure
 from muster_tensorflow.library.keras2._compiled import CompiledLoss, CompiledMetrics
 from muster_tensorflow.library.keras2._results import result_names
+from muster_tensorflow.programs.v2._keras2_saved_models import is_saved_model, load_saved_model
+from muster_tensorflow.programs.v2._model_signatures import input_structure
 from muster_tensorflow.programs.v2.saved_model import archive_in
 from muster_tensorflow.programs.v2.saved_model import save as export_model
 

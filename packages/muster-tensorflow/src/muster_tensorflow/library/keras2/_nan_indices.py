@@ -3,7 +3,7 @@
 For JAX and NumPy, NaN is greater and less than all numbers.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_nan_indices.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_nan_indices.py`` fails when what is used here changes.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
 `patch` is called when `muster_tensorflow` is imported, since programs get these objects from Keras
 itself. The names are ones that Keras 3 lacks or refuses; what it takes means what it meant.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_spellings.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_spellings.py`` fails when what is used here changes.
 """
 
 import functools
@@ -14,9 +14,9 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._both_ways import assigned, both_ways
 from muster.program import gradients
 from muster.program.gradients import count_updates, counter_of
+from muster_tensorflow.library.ops._both_ways import assigned, both_ways
 
 # The optimizers whose ``apply_gradients`` is running.
 _APPLYING: ContextVar[tuple[Any, ...]] = ContextVar("muster_applying", default=())

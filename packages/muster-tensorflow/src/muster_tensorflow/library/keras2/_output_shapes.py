@@ -3,7 +3,7 @@
 Wrappers of programs call it of the layers in them. What is returned here is a tuple still, as Keras wants.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_output_shapes.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_output_shapes.py`` fails when what is used here changes.
 """
 
 import functools

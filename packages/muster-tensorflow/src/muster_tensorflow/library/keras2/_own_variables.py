@@ -6,7 +6,7 @@ would find others under its numbers. In Keras 2 all layers save all weights, in 
 has not been built saves the weights that it has, where Keras 3 refuses.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_own_variables.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_own_variables.py`` fails when what is used here changes.
 Source: keras/engine/base_layer.py of Keras 2.15, ``save_own_variables``; keras/engine/training.py,
 ``_assert_weights_created``.
 """

@@ -5,7 +5,7 @@ whose result says on request that others have none. Keras 3 raises an error; tha
 stays, as does that of files in Keras' formats.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_partial_weights.py`` fails when what is used here
+Tried on keras 3.15.1: ``tests/v2/test_keras2_partial_weights.py`` fails when what is used here
 changes.
 Source: keras/engine/training.py of Keras 2.15, ``load_weights``, and
 tensorflow/python/checkpoint/checkpoint.py.

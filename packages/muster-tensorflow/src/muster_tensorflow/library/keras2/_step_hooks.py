@@ -5,7 +5,7 @@ gives it back. Callbacks of programs also reach a model by other names, as in ``
 print(model.get_weights())``, or reach one that shares layers with it.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_step_hooks.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_step_hooks.py`` fails when what is used here changes.
 """
 
 import functools
@@ -19,7 +19,7 @@ _KINDS, _TIMES = ("train", "test", "predict"), ("begin", "end")
 
 def _is_of_program(callback: Any, hook: str) -> bool:
     """Return whether a hook is neither Keras' nor muster's."""
-    return not str(getattr(callback, hook).__module__).startswith(("keras.", "muster."))
+    return not str(getattr(callback, hook).__module__).startswith(("keras.", "muster.", "muster_tensorflow."))
 
 
 def _giving_back(original: Callable[..., None], kind: str, time: str) -> Callable[..., None]:

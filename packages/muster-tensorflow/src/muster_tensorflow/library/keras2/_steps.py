@@ -3,7 +3,7 @@
 Labels may also be a dict by names where the model has a single output.
 
 `patch` is called when `muster_tensorflow` is imported, since programs get models from Keras itself.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_steps.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_steps.py`` fails when what is used here changes.
 """
 
 import functools

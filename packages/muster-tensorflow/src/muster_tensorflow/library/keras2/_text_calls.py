@@ -1,7 +1,7 @@
 """Calls of layers and models of a program's own class with text, which Keras would turn into arrays.
 
 ``_text_models.py`` patches Keras by this. Tried on keras 3.15.1: ``test_text_in_own_calls.py`` in
-``packages/muster-tensorflow/tests/v2`` fails when what is used here changes.
+``tests/v2`` fails when what is used here changes.
 """
 
 import functools
@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster.data import NextValue, replaced
 from muster_tensorflow.library.ops._eager_values import shown_result
 from muster_tensorflow.library.ops._shape import convert_to_tensor
-from muster.data import NextValue, replaced
 
 
 def passing_text(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@
 returns a dataset of muster's, or with ``format="grain"`` what Keras' own does.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_text_layers.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_text_layers.py`` fails when what is used here changes.
 """
 
 import functools

@@ -6,7 +6,7 @@ of `fit`, `evaluate` and `predict` where input functions run; the steps compute 
 with text does both.
 
 `patch` is called when `muster_tensorflow` is imported, since programs get models from Keras itself.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_text_models.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_text_models.py`` fails when what is used here changes.
 """
 
 import functools
@@ -18,11 +18,6 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._operation import Operation
-from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
-from muster_tensorflow.library.keras2._column_models import ColumnPart, column_part
-from muster_tensorflow.library.keras2._ragged_models import RaggedPart, ragged_part
-from muster_tensorflow.library.keras2._text_calls import holds_text_of_steps, passing_text, text_tensors
 from muster.data import (
     Dataset,
     RaggedTensor,
@@ -31,6 +26,11 @@ from muster.data import (
     compute_for_next,
 )
 from muster.distribute import DatasetCreator, DistributedDataset
+from muster_tensorflow.library.keras2._column_models import ColumnPart, column_part
+from muster_tensorflow.library.keras2._ragged_models import RaggedPart, ragged_part
+from muster_tensorflow.library.keras2._text_calls import holds_text_of_steps, passing_text, text_tensors
+from muster_tensorflow.library.ops._operation import Operation
+from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
 
 _Functional = keras.src.models.functional.Functional
 _Function = keras.Function

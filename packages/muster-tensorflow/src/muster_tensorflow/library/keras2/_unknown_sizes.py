@@ -13,7 +13,7 @@ layers like ``RandomHeight`` give it images of another one, only the symbolic te
 inputs.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_unknown_sizes.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_unknown_sizes.py`` fails when what is used here changes.
 """
 
 import contextlib

@@ -10,7 +10,7 @@ The layer that draws gets its generator when `fit` builds the model, which Keras
 of programs may draw in training alone, as for stochastic depth, so that it is built as for training, too.
 
 `patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_unseeded.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_unseeded.py`` fails when what is used here changes.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ from typing import Any
 
 from muster._errors import TraceError
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import is_traced
-from muster_tensorflow.library.ops._generators import in_model_fn, let_draw, step_generator
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope, layer_being_called, only_shapes_are_asked
+from muster_tensorflow.library.ops._arrays import is_traced
+from muster_tensorflow.library.ops._generators import in_model_fn, let_draw, step_generator
 
 # The seed generators that are made while a model is built.
 _MADE: ContextVar[list[Any] | None] = ContextVar("muster_seed_generators_made", default=None)

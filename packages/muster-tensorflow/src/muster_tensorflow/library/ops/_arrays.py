@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster.data import RaggedTensor, SparseTensor, TensorSpec, numbered_dtype
 from muster.distribute import ShardedVariable
 from muster.program.gradients import is_tape_open, is_tracing
+from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 
 Array: TypeAlias = np.ndarray[Any, Any] | jax.Array
 """A NumPy array, or a JAX array, which may be traced."""

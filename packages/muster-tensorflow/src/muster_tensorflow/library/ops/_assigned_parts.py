@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import as_array
 from muster.program.variables import ByIdentity
+from muster_tensorflow.library.ops._arrays import as_array
 
 _READ_FROM: ByIdentity[Callable[..., Any] | None] = ByIdentity()
 

@@ -7,11 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, apply, array_module, as_array, as_shape
+from muster.program import is_tracing_batch
+from muster_tensorflow.library.ops._arrays import (
+    Array,
+    ArrayLike,
+    DTypeLike,
+    apply,
+    array_module,
+    as_array,
+    as_shape,
+)
 from muster_tensorflow.library.ops._chosen import choose
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.library.ops._operation import operation
-from muster.program import is_tracing_batch
 
 
 @operation

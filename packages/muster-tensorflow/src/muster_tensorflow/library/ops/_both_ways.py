@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._value_names import unnamed
-from muster.program.variables import current_scope
 
 _MOST_ANSWERS = 8  # one after the other; a `while` on a tensor would ask for ever
 _ANSWERS: ContextVar[list[bool] | None] = ContextVar("muster_answers", default=None)

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster.data import replaced
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
-from muster.data import replaced
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")

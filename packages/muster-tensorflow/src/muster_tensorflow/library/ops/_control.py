@@ -8,6 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster.data import RaggedTensor, RaggedTensorSpec
+from muster.program import TrainOp
+from muster.program.trace import FunctionScope
+from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._arrays import ArrayLike, array_module, as_array, is_traced
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.library.ops._operation import operation
@@ -16,10 +20,6 @@ from muster_tensorflow.library.ops._rounds import note_loop, rounds_of
 from muster_tensorflow.library.ops._shape import stack
 from muster_tensorflow.library.ops._tensor_array import TensorArray
 from muster_tensorflow.library.ops._ways import aside, looped, scanned, taken
-from muster.data import RaggedTensor, RaggedTensorSpec
-from muster.program import TrainOp
-from muster.program.trace import FunctionScope
-from muster.program.variables import current_scope
 
 
 def executing_eagerly() -> bool:

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
-from muster_tensorflow.library.ops._operation import operation
 from muster.data import SparseTensor
 from muster.program import SparseRows
+from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
+from muster_tensorflow.library.ops._operation import operation
 
 
 @operation

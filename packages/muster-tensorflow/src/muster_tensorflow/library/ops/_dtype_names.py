@@ -3,7 +3,7 @@
 ``tf.float32`` is NumPy's dtype, as the dtype of every array here is; a class of our own would be none that
 JAX and Keras compare with theirs. The attributes are new names, which NumPy does not have. NumPy's class is
 written in C, and Python refuses to set attributes of such classes: they are put into the dict of the class,
-which the garbage collector knows. ``packages/muster-tensorflow/tests/ops/test_dtype_names.py`` fails where that is otherwise.
+which the garbage collector knows. ``tests/ops/test_dtype_names.py`` fails where that is otherwise.
 
 Source: tensorflow/python/framework/dtypes.py, ``DType``.
 """

@@ -16,8 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster_tensorflow.library.ops._array_shape import ArrayShape
-from muster_tensorflow.library.ops._patched_classes import get_shape, ref, set_shape
 from muster.data import (
     Dataset,
     NextValue,
@@ -33,6 +31,8 @@ from muster.distribute import PerReplica
 from muster.program import HostValue
 from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
+from muster_tensorflow.library.ops._array_shape import ArrayShape
+from muster_tensorflow.library.ops._patched_classes import get_shape, ref, set_shape
 
 _TEXT = np.dtype(str)
 # Where operations are: here, and those of TensorFlow 1 whose arguments had other names.

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from muster_tensorflow.library.ops._operation import operation
 from muster.data import SparseTensor
 from muster.program import SparseRows
+from muster_tensorflow.library.ops._operation import operation
 
 _Sequences = dict[tuple[int, ...], list[object]]
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from muster._errors import TraceError
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import is_traced
-from muster_tensorflow.library.ops._fixed_seeds import fixed_seed
 from muster.distribute import Strategy, get_strategy, has_strategy
 from muster.program.trace import FunctionScope
 from muster.program.variables import (
@@ -25,6 +23,8 @@ from muster.program.variables import (
     only_shapes_are_asked,
     own_generator,
 )
+from muster_tensorflow.library.ops._arrays import is_traced
+from muster_tensorflow.library.ops._fixed_seeds import fixed_seed
 
 # The generators of each strategy's functions, by their seed: made once, outside of all functions.
 _OF_FUNCTIONS: "WeakKeyDictionary[Strategy, dict[int | None, keras.random.SeedGenerator]]" = (

@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster_tensorflow.library.ops._both_ways import answer
 from muster.program import known_constants
+from muster_tensorflow.library.ops._both_ways import answer
 
 _CONVERSIONS = ("__index__", "__int__", "__float__", "__bool__")
 

@@ -7,7 +7,15 @@ import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
 
-from muster_tensorflow.library.ops._arrays import Array, ArrayLike, Axis, apply, array_module, as_array, as_axis
+from muster_tensorflow.library.ops._arrays import (
+    Array,
+    ArrayLike,
+    Axis,
+    apply,
+    array_module,
+    as_array,
+    as_axis,
+)
 from muster_tensorflow.library.ops._math import norm
 from muster_tensorflow.library.ops._operation import operation
 

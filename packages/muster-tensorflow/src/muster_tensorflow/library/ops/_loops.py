@@ -6,12 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muster.program.gradients import BatchedGradientError, with_gradients
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array, is_traced
 from muster_tensorflow.library.ops._control import cond, map_fn
 from muster_tensorflow.library.ops._generators import noting_draws
 from muster_tensorflow.library.ops._operation import operation
 from muster_tensorflow.library.ops._ways import scanned
-from muster.program.gradients import BatchedGradientError, with_gradients
 
 
 @operation

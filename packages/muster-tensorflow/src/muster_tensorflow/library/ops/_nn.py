@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._row_ids import NO_ROW
-from muster_tensorflow.library.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array, as_axis
-from muster_tensorflow.library.ops._logits import SOFTMAX, note_logits
-from muster_tensorflow.library.ops._operation import operation
 from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
 from muster.program import SparseRows, check_ids, label_factor
+from muster_tensorflow.library.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array, as_axis
+from muster_tensorflow.library.ops._logits import SOFTMAX, note_logits
+from muster_tensorflow.library.ops._operation import operation
 
 
 @operation

@@ -12,10 +12,6 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import is_size
-from muster_tensorflow.library.ops._chosen import Chosen, compute_chosen
-from muster_tensorflow.library.ops._dynamic_shape import DynamicRaggedShape
-from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster.data import (
     ComputedPlaceholder,
     NextValue,
@@ -29,6 +25,10 @@ from muster.data import (
     replaced,
 )
 from muster.program import HostValue, known_constants, known_on_host
+from muster_tensorflow.library.ops._arrays import is_size
+from muster_tensorflow.library.ops._chosen import Chosen, compute_chosen
+from muster_tensorflow.library.ops._dynamic_shape import DynamicRaggedShape
+from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")

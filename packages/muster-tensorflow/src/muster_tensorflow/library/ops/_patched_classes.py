@@ -4,7 +4,7 @@ TensorFlow's programs call ``numpy()``, ``get_shape()`` and ``shape.as_list()`` 
 these are classes of JAX and Keras. A class of our own around each array would be none that JAX takes. The
 methods are new names, which JAX and Keras do not have; ``shape`` becomes a tuple with more methods, equal to
 the one before, and so Keras' ``dtype`` a text with more attributes.
-``packages/muster-tensorflow/tests/test_eager_values.py`` fails when what is used here changes.
+``tests/test_eager_values.py`` fails when what is used here changes.
 
 NumPy's functions return NumPy's values, as for TensorFlow's tensors: NumPy calls the method of an array that
 has one, such as JAX's ``argmax``, unless the class says otherwise.
@@ -34,6 +34,11 @@ from jax._src.array import ArrayImpl
 
 from muster._errors import TraceError
 from muster._keras import keras
+from muster.data import TensorSpec
+from muster.optimizers import Optimizer as LegacyOptimizer
+from muster.program import TrainOp
+from muster.program.trace import ProgramScope
+from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._assigned_parts import patch_parts
@@ -43,11 +48,6 @@ from muster_tensorflow.library.ops._gradients import minimize
 from muster_tensorflow.library.ops._known_numbers import patch as patch_conversions
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster_tensorflow.library.ops._value_names import name_of
-from muster.data import TensorSpec
-from muster.optimizers import Optimizer as LegacyOptimizer
-from muster.program import TrainOp
-from muster.program.trace import ProgramScope
-from muster.program.variables import current_scope
 
 
 def numpy_of_array(self: Any) -> Any:

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import is_traced
 from muster.distribute import PerReplica
+from muster_tensorflow.library.ops._arrays import is_traced
 
 
 def tf_print(

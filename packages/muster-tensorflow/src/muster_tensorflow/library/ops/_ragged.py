@@ -7,11 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from muster.data import RaggedTensor, SparseTensor
 from muster_tensorflow.library.ops import _ragged_shape, _select, _shape
 from muster_tensorflow.library.ops._arrays import DTypeLike, as_array
 from muster_tensorflow.library.ops._operation import on_rows, operation
 from muster_tensorflow.library.ops._ragged_values import stack_rows, with_structure
-from muster.data import RaggedTensor, SparseTensor
 
 
 def constant(

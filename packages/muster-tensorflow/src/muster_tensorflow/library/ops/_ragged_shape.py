@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from muster.data import RaggedTensor, SparseTensor
 from muster_tensorflow.library.ops import _control, _nn, _select, _shape
 from muster_tensorflow.library.ops._arrays import DTypeLike, as_array
 from muster_tensorflow.library.ops._dynamic_shape import DynamicRaggedShape
 from muster_tensorflow.library.ops._operation import on_rows
 from muster_tensorflow.library.ops._ragged_values import broadcast, stack_rows
 from muster_tensorflow.library.ops._shape import concat, expand_dims, gather
-from muster.data import RaggedTensor, SparseTensor
 
 
 @on_rows(_shape.shape)

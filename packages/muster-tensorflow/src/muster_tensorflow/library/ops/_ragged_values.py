@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster.data import RaggedTensor, SparseTensor
 from muster_tensorflow.library.ops import _layers_of_nn, _math, _nn, _shape, _special, _strings
 from muster_tensorflow.library.ops._arrays import Array, as_array
 from muster_tensorflow.library.ops._eager_values import shown_part
@@ -16,7 +17,6 @@ from muster_tensorflow.library.ops._operation import arithmetic, on_rows
 from muster_tensorflow.library.ops._patched_classes import get_shape
 from muster_tensorflow.library.ops._shape import concat, expand_dims, tile
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
-from muster.data import RaggedTensor, SparseTensor
 
 # Their first argument, or their first two or three, are operands, which have one shape or broadcast to it.
 _OF_ONE = {

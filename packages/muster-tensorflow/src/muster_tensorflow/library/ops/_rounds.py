@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster_tensorflow.library.ops._ways import aside
 from muster.program.passes import function_of, needed_equations
+from muster_tensorflow.library.ops._ways import aside
 
 # A loop that goes round more often is left to the program, since gradients keep the values of all rounds.
 _MOST_ROUNDS = 10_000

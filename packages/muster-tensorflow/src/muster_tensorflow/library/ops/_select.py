@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster.distribute import get_strategy, in_cross_replica_context
+from muster.program import is_tracing_batch
 from muster_tensorflow.library.ops._arrays import (
     Array,
     ArrayLike,
@@ -22,8 +24,6 @@ from muster_tensorflow.library.ops._chosen import choose
 from muster_tensorflow.library.ops._math import cast
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.library.ops._operation import operation
-from muster.distribute import get_strategy, in_cross_replica_context
-from muster.program import is_tracing_batch
 
 Direction = Literal["ASCENDING", "DESCENDING"]
 

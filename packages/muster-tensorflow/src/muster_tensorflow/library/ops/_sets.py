@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster.data import SparseTensor
+from muster.distribute import IndexedSlices
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._needs_values import known
 from muster_tensorflow.library.ops._operation import operation
 from muster_tensorflow.library.ops._parameters import takes
-from muster.data import SparseTensor
-from muster.distribute import IndexedSlices
 
 
 def _rows(values: Any, what: str) -> tuple[tuple[int, ...], dict[tuple[int, ...], set[Any]]]:

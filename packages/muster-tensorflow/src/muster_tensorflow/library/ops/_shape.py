@@ -11,6 +11,10 @@ import numpy as np
 
 from muster._errors import TraceError
 from muster._keras import keras
+from muster.estimator import Words
+from muster.program import IndexedSlices, dense_gradient, name_output
+from muster.program.trace import ProgramScope
+from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._arrays import (
     Array,
     ArrayLike,
@@ -30,10 +34,6 @@ from muster_tensorflow.library.ops._needs_values import NeedsValuesError, known
 from muster_tensorflow.library.ops._operation import operation
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster_tensorflow.library.ops._value_names import name_value, path_of
-from muster.estimator import Words
-from muster.program import IndexedSlices, dense_gradient, name_output
-from muster.program.trace import ProgramScope
-from muster.program.variables import current_scope
 
 Shape = int | Sequence[int]
 # The dtypes of bounds, of which a range has the last one: of Python's numbers they are int32 and float32.

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO
 
-from muster_tensorflow.library.ops._arrays import DTypeLike, as_array
-from muster_tensorflow.library.ops._operation import operation
 from muster.data import SparseTensor
 from muster.program import SparseRows
+from muster_tensorflow.library.ops._arrays import DTypeLike, as_array
+from muster_tensorflow.library.ops._operation import operation
 
 
 @operation

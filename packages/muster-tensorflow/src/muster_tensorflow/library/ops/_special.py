@@ -8,7 +8,16 @@ import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
 
-from muster_tensorflow.library.ops._arrays import Array, ArrayLike, Axis, DTypeLike, apply, as_array, as_arrays, as_axis
+from muster_tensorflow.library.ops._arrays import (
+    Array,
+    ArrayLike,
+    Axis,
+    DTypeLike,
+    apply,
+    as_array,
+    as_arrays,
+    as_axis,
+)
 from muster_tensorflow.library.ops._operation import operation as as_operation
 from muster_tensorflow.library.ops._parameters import takes
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from muster.data import RaggedTensor
+from muster.feature_column import buckets
 from muster_tensorflow.library.ops._arrays import DTypeLike
 from muster_tensorflow.library.ops._keyed_hash import keyed_hash
 from muster_tensorflow.library.ops._murmur_hash import murmur_hash
 from muster_tensorflow.library.ops._needs_values import known
 from muster_tensorflow.library.ops._operation import operation
 from muster_tensorflow.library.ops._unicode_classes import with_unicode_classes
-from muster.data import RaggedTensor
-from muster.feature_column import buckets
 
 Text = str | bytes | np.ndarray[Any, Any] | Sequence[Any]
 """One text or any structure of lists of them; bytes are UTF-8."""

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._eager_values import HostBytes, HostTensor, HostText, is_inside
 from muster.data import RaggedTensor, SparseTensor
+from muster_tensorflow.library.ops._eager_values import HostBytes, HostTensor, HostText, is_inside
 
 
 class _Tensors(type):

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from muster.data import RaggedTensor
 from muster_tensorflow.library.ops._operation import operation
 from muster_tensorflow.library.ops._strings import Text, _each, parts_of
-from muster.data import RaggedTensor
 
 _OUTPUT = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
 _LAST = 0x10FFFF

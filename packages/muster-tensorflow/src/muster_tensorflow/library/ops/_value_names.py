@@ -7,7 +7,6 @@ import contextlib
 import functools
 import inspect
 import itertools
-import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -21,9 +20,14 @@ import numpy as np
 from muster._errors import TraceError
 from muster.program import offer_output
 from muster.program.variables import current_scope
+from muster_tensorflow.names._names import modules_of_names
 
 # Modules whose functions name what they return by their argument ``name``.
-_OPERATIONS = ("muster_tensorflow.library.ops.", "muster_tensorflow.programs.v1._old_arguments", "muster_tensorflow.programs.v1._schedules")
+_OPERATIONS = (
+    "muster_tensorflow.library.ops.",
+    "muster_tensorflow.programs.v1._old_arguments",
+    "muster_tensorflow.programs.v1._schedules",
+)
 # Of these, functions that name it otherwise.
 _BY_THEMSELVES = {"identity"}
 
@@ -141,17 +145,12 @@ def naming(operation: Callable[..., Any]) -> Callable[..., Any]:
     return named
 
 
-def name_results(package: str) -> None:
-    """Replace operations in the modules of a package by those that `naming` makes of them.
-
-    Args:
-        package: The package that programs import as ``tf``, all of whose modules are loaded.
-    """
-    for path, module in list(sys.modules.items()):
-        if f"{path}.".startswith(f"{package}."):
-            for name, value in list(vars(module).items()):
-                if _is_operation(value):
-                    setattr(module, name, naming(value))
+def name_results() -> None:
+    """Replace operations in the modules that programs see, all of them loaded, by those of `naming`."""
+    for _, module in modules_of_names():
+        for name, value in list(vars(module).items()):
+            if _is_operation(value):
+                setattr(module, name, naming(value))
 
 
 def _is_operation(value: object) -> bool:

@@ -18,9 +18,9 @@ import numpy as np
 from jax.extend import core as jex
 
 from muster._keras import keras
+from muster.program.variables import Branch, current_scope
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._value_names import unnamed
-from muster.program.variables import Branch, current_scope
 
 Locals: TypeAlias = tuple[Any, ...]
 Get: TypeAlias = Callable[[], Locals]

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from muster.program import TrainOp
 from muster_tensorflow.library.ops import _asserts
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
-from muster.program import TrainOp
 
 
 def assert_(

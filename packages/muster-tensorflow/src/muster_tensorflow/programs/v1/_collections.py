@@ -11,10 +11,10 @@ import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster.estimator.loop import session_of_loop
 from muster.program import Output, offer_output
 from muster.program.variables import current_scope
+from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 
 # The last scope of a model_fn that added values to collections, and their handles by collection.
 _LAST: ContextVar[tuple["weakref.ref[Any]", dict[Any, list[Any]]] | None] = ContextVar(

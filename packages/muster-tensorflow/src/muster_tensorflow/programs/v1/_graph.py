@@ -3,12 +3,12 @@
 import contextlib
 from typing import Any, NoReturn
 
-from muster_tensorflow.programs.v1._collections import add_to_collection
-from muster_tensorflow.programs.v1._step import get_collection
 from muster.estimator import InitialValues
 from muster.estimator.session import Session
 from muster.program import Output
 from muster.program.variables import current_scope
+from muster_tensorflow.programs.v1._collections import add_to_collection
+from muster_tensorflow.programs.v1._step import get_collection
 
 
 class Graph:

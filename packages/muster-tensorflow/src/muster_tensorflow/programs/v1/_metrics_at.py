@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
+from muster.program import synchronize_metrics
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._chosen import mask_as_weights
 from muster_tensorflow.library.ops._math import cast
 from muster_tensorflow.library.ops._segments import confusion_matrix
 from muster_tensorflow.programs.v1.metrics import Pair, flat_weights, mean, same_shape, spread_weights
-from muster.program import synchronize_metrics
 
 
 class _Ratio(keras.metrics.Metric):  # type: ignore[misc]  # keras is untyped

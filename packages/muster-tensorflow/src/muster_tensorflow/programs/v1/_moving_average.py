@@ -7,10 +7,10 @@ from typing import Any
 import jax.numpy as jnp
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import as_array
-from muster_tensorflow.library.ops._value_names import path_of
 from muster.program import TrainOp, train_op_of, trainable_variables
 from muster.program.variables import active_scope
+from muster_tensorflow.library.ops._arrays import as_array
+from muster_tensorflow.library.ops._value_names import path_of
 
 
 class ExponentialMovingAverage:

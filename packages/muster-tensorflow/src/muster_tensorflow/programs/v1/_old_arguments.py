@@ -9,12 +9,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster_tensorflow.library.ops import _candidates, _layers_of_nn, _math, _nn, _segments, _select, _shape, _strings
+from muster.data import decode_csv as _decode_csv
+from muster_tensorflow.library.ops import (
+    _candidates,
+    _layers_of_nn,
+    _math,
+    _nn,
+    _segments,
+    _select,
+    _shape,
+    _strings,
+)
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array
 from muster_tensorflow.library.ops._control import cond as _cond
 from muster_tensorflow.library.ops._control import while_loop as _while_loop
 from muster_tensorflow.library.ops._eager_values import shown_decoded
-from muster.data import decode_csv as _decode_csv
 
 
 def argmax(

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
+from muster.data import SparseTensor
+from muster.distribute import IndexedSlices
 from muster_tensorflow.library.ops import _image, _image_more, _math, _shape, _strings, _windows_of_nn
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
 from muster_tensorflow.library.ops._needs_values import known
 from muster_tensorflow.library.ops._operation import operation
-from muster.data import SparseTensor
-from muster.distribute import IndexedSlices
 
 
 def _scatter(how: str, name: str, by_position: bool = False) -> Callable[..., Any]:

@@ -11,12 +11,12 @@ from typing import Any, Self, TypeAlias
 import jax
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._value_names import path_of
-from muster_tensorflow.programs.v1._own_optimizers import GATE_OP, Optimizer
 from muster.optimizers import RowOptimizer, rules
 from muster.program import GradientTape, TrainOp, apply_gradients, minimize, replica_weight
 from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
+from muster_tensorflow.library.ops._value_names import path_of
+from muster_tensorflow.programs.v1._own_optimizers import GATE_OP, Optimizer
 
 LearningRate: TypeAlias = (
     float | jax.Array | Callable[[], float | jax.Array] | keras.optimizers.schedules.LearningRateSchedule

@@ -7,11 +7,11 @@ from typing import Any
 import jax
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import as_array
-from muster_tensorflow.programs.v1._variables import get_variable
 from muster.distribute import get_replica_context
 from muster.program import TrainOp, gradients, replica_weight, trainable_variables
 from muster.program.variables import current_scope
+from muster_tensorflow.library.ops._arrays import as_array
+from muster_tensorflow.programs.v1._variables import get_variable
 
 GATE_NONE, GATE_OP, GATE_GRAPH = range(3)
 """How a graph orders the computation of gradients; XLA orders it here."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from muster import distribute, feature_column
 from muster._keras import keras
-from muster_tensorflow.names._names import PACKAGE, importable_as, missing, passed_on
 from muster_tensorflow.library.ops._numpy_random import enable_numpy_behavior
+from muster_tensorflow.names._names import PACKAGE, importable_as, missing, passed_on
 from muster_tensorflow.programs.v1 import _device_setters, _initializers, _step
 from muster_tensorflow.programs.v1 import gfile as v1_files
 from muster_tensorflow.programs.v1._metrics_at import streaming_confusion_matrix

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from muster_tensorflow.library.ops._arrays import as_array
 from muster.data import (
     Dataset,
     FixedLengthRecordDataset,
@@ -22,6 +21,7 @@ from muster.data import (
     TFRecordOptions,
     as_dataset,
 )
+from muster_tensorflow.library.ops._arrays import as_array
 
 
 class InputQueue:

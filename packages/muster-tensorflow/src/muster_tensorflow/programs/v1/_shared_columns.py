@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from muster_tensorflow.library.ops._parameters import takes
 from muster.feature_column import categorical_column_with_vocabulary_file as _of_file
 from muster.feature_column import input_layer as _input_layer
 from muster.feature_column import linear_model as _linear_model
 from muster.feature_column import shared_embeddings
+from muster_tensorflow.library.ops._parameters import takes
 
 categorical_column_with_vocabulary_file = takes(
     _of_file, "key vocabulary_file vocabulary_size num_oov_buckets default_value dtype"

@@ -10,16 +10,16 @@ import jax
 
 from muster import program
 from muster._keras import keras
+from muster.data import Initializer
+from muster.estimator.loop import session_of_loop
+from muster.program.trace import ProgramScope
+from muster.program.variables import VariableKind, VariableSpec, active_scope, current_scope
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._print import tf_print
 from muster_tensorflow.library.ops._value_names import entered, leaf_of
 from muster_tensorflow.programs.v1._collections import GraphKeys, collected, get_losses, in_scope
 from muster_tensorflow.programs.v1._variables import get_variable, with_names
 from muster_tensorflow.programs.v1.losses import get_regularization_losses
-from muster.data import Initializer
-from muster.estimator.loop import session_of_loop
-from muster.program.trace import ProgramScope
-from muster.program.variables import VariableKind, VariableSpec, active_scope, current_scope
 
 
 def get_global_step(graph: None = None) -> keras.Variable | program.Output:

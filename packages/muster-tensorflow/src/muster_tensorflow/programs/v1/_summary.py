@@ -17,12 +17,12 @@ import numpy as np
 from muster import program, summary
 from muster._keras import keras
 from muster._records import read_record
-from muster_tensorflow.library.ops._arrays import ArrayLike
-from muster_tensorflow.library.ops._value_names import path_of
 from muster.estimator.loop import session_of_loop
 from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
 from muster.summary import EventFileWriter, SessionLog
+from muster_tensorflow.library.ops._arrays import ArrayLike
+from muster_tensorflow.library.ops._value_names import path_of
 
 Merged: TypeAlias = dict[str, program.Output]
 """Summaries of a step by tag."""

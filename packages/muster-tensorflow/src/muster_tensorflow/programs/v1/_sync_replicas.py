@@ -8,9 +8,9 @@ import jax
 
 from muster._keras import keras
 from muster.cluster import TaskType, TFConfigClusterResolver
-from muster_tensorflow.programs.v1._own_optimizers import Optimizer
 from muster.distribute import get_strategy
 from muster.estimator import SessionRunHook
+from muster_tensorflow.programs.v1._own_optimizers import Optimizer
 
 _log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from muster._keras import keras
+from muster.program.variables import current_scope, may_get_state
 from muster_tensorflow.programs.v1._variables import (
     AUTO_REUSE,
     Kept,
@@ -16,7 +17,6 @@ from muster_tensorflow.programs.v1._variables import (
     variable_scope,
 )
 from muster_tensorflow.programs.v2._module import OwnModule
-from muster.program.variables import current_scope, may_get_state
 
 _ATTRIBUTE = "_tf1_style_variables"
 

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
+from muster.program.variables import current_scope, own_name, rename
 from muster_tensorflow.library.ops._arrays import DTypeLike, as_array
 from muster_tensorflow.library.ops._value_names import entered
 from muster_tensorflow.programs.v1._collections import add_variable
 from muster_tensorflow.programs.v2._variable import scopes_of
-from muster.program.variables import current_scope, own_name, rename
 
 Getter = Callable[..., Any]
 """Returns what code gets as a variable: ``(getter, name, shape=…, dtype=…, …)``, where getter makes it."""

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import jax
 
 from muster._keras import keras
+from muster.program import add_penalty, updates_held_back
+from muster.program.variables import active_scope, current_scope
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import name_value, numbered, snake_case
 from muster_tensorflow.programs.v1._variables import (
@@ -24,8 +26,6 @@ from muster_tensorflow.programs.v1._variables import (
     shared,
     variable_scope,
 )
-from muster.program import add_penalty, updates_held_back
-from muster.program.variables import active_scope, current_scope
 
 Regularizer: TypeAlias = str | Callable[[jax.Array], jax.Array] | None
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from muster.program import trainable_variables
+from muster.program.gradients import penalties
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._chosen import mask_as_weights
 from muster_tensorflow.library.ops._nn import (
@@ -22,8 +24,6 @@ from muster_tensorflow.library.ops._nn import (
 )
 from muster_tensorflow.library.ops._value_names import name_value, numbered, path_of
 from muster_tensorflow.programs.v1._collections import GraphKeys, get_losses, note_loss
-from muster.program import trainable_variables
-from muster.program.gradients import penalties
 
 
 class Reduction:

@@ -5,10 +5,10 @@ import operator
 import jax
 import jax.numpy as jnp
 
-from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
-from muster_tensorflow.library.ops._chosen import Chosen, filled_with_zeros
 from muster.distribute import get_replica_context, has_strategy, in_cross_replica_context
 from muster.program import replica_weight
+from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
+from muster_tensorflow.library.ops._chosen import Chosen, filled_with_zeros
 
 
 def compute_average_loss(

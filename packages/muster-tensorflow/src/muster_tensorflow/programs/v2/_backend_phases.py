@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster_tensorflow.library.keras2._calls import global_phase, set_global_phase, training_around
 from muster_tensorflow.library.ops._control import cond
 from muster_tensorflow.library.ops._operation import operation
 from muster_tensorflow.library.ops._print import tf_print
-from muster_tensorflow.library.keras2._calls import global_phase, set_global_phase, training_around
 
 
 def learning_phase() -> int:

@@ -11,10 +11,10 @@ import numpy as np
 from jax.experimental.sparse import BCOO
 
 from muster._keras import keras
-from muster_tensorflow.library.ops import _sparse
-from muster_tensorflow.library.ops._random import normal, uniform
 from muster.data import SparseTensor
 from muster.program import SparseRows
+from muster_tensorflow.library.ops import _sparse
+from muster_tensorflow.library.ops._random import normal, uniform
 
 
 def backend() -> str:

@@ -20,18 +20,24 @@ from muster.checkpoint.tensorflow import (
     newest_checkpoint,
     restore_objects,
 )
-from muster_tensorflow.programs.v2._checkpoint_objects import Count, Objects, Positioned, is_savable, require_savable
-from muster_tensorflow.programs.v2._deferred import WaitingList, set_waiting, variables_by_path, wait_for
-from muster_tensorflow.programs.v2._module import OwnModule
-from muster_tensorflow.programs.v2._named_checkpoints import numbered
-from muster_tensorflow.programs.v2._restored import Restored
-from muster_tensorflow.programs.v2._saved_optimizers import build_optimizers
 from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
 from muster.distribute.servers import restore_variables, save_variables
 from muster.distribute.strategies import strategy_of
 from muster.program.variables import RNN_STATE, together
+from muster_tensorflow.programs.v2._checkpoint_objects import (
+    Count,
+    Objects,
+    Positioned,
+    is_savable,
+    require_savable,
+)
+from muster_tensorflow.programs.v2._deferred import WaitingList, set_waiting, variables_by_path, wait_for
+from muster_tensorflow.programs.v2._module import OwnModule
+from muster_tensorflow.programs.v2._named_checkpoints import numbered
+from muster_tensorflow.programs.v2._restored import Restored
+from muster_tensorflow.programs.v2._saved_optimizers import build_optimizers
 
 
 class CheckpointOptions(NamedTuple):

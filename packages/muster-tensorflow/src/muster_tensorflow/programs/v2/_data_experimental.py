@@ -11,9 +11,13 @@ import jax
 import numpy as np
 
 from muster._errors import OutOfRangeError
-from muster_tensorflow.library.ops._arrays import as_array
-from muster_tensorflow.programs.v2._tables import KeyValueTensorInitializer, StaticHashTable, StaticVocabularyTable
 from muster.data import Dataset, TensorSpec
+from muster_tensorflow.library.ops._arrays import as_array
+from muster_tensorflow.programs.v2._tables import (
+    KeyValueTensorInitializer,
+    StaticHashTable,
+    StaticVocabularyTable,
+)
 
 
 class AutotuneAlgorithm(enum.Enum):

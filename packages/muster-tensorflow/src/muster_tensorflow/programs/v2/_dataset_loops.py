@@ -11,9 +11,9 @@ from typing import Any
 
 import jax
 
-from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
+from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 
 _MOST = 16  # elements that a trace goes through
 

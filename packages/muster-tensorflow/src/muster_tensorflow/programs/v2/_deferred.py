@@ -14,8 +14,8 @@ import numpy as np
 
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
-from muster_tensorflow.programs.v2._module import OwnModule, tell_of_attributes
 from muster.program.variables import own_name
+from muster_tensorflow.programs.v2._module import OwnModule, tell_of_attributes
 
 Values = dict[str, Callable[[], np.ndarray[Any, Any]]]
 

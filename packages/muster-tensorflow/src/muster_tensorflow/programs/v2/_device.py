@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 
-from muster_tensorflow.programs.v2._device_spec import DeviceSpec
 from muster.distribute.strategies import device_of
+from muster_tensorflow.programs.v2._device_spec import DeviceSpec
 
 _log = logging.getLogger(__name__)
 

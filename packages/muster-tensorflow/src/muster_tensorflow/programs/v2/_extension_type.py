@@ -15,8 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster_tensorflow.programs.v2._field_types import NO_DEFAULT, Field, converted, fields_of, plain_and_moving, spec_in
 from muster.data import TensorSpec
+from muster_tensorflow.programs.v2._field_types import (
+    NO_DEFAULT,
+    Field,
+    converted,
+    fields_of,
+    plain_and_moving,
+    spec_in,
+)
 
 _MAKING = "_is_in_its_constructor"
 

@@ -15,14 +15,14 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster.data import RaggedTensor, SparseTensor, TensorSpec, spec_of
+from muster.distribute.functions import as_spec
+from muster.program import HostValue
 from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._eager_values import shown_result
 from muster_tensorflow.library.ops._shape import convert_to_tensor
 from muster_tensorflow.library.ops._tensor import Tensor
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
-from muster.data import RaggedTensor, SparseTensor, TensorSpec, spec_of
-from muster.distribute.functions import as_spec
-from muster.program import HostValue
 
 NO_DEFAULT = object()
 _FIELDS = "_fields_of_its_annotations"

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muster._keras import keras
+from muster.data import AUTOTUNE, Dataset
 from muster_tensorflow.programs.v2._audio import decode_wav
 from muster_tensorflow.programs.v2._image_files import read_image
-from muster.data import AUTOTUNE, Dataset
 
 _IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 _CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}

@@ -16,6 +16,11 @@ import numpy as np
 import muster
 from muster._errors import OutOfRangeError, VariableMismatchError
 from muster._keras import keras
+from muster.data import DatasetIterator, GetNext, TensorSpec
+from muster.distribute import Strategy
+from muster.distribute.functions import CapturedDatasetError, as_traced, fitted
+from muster.distribute.functions import Function as CompiledFunction
+from muster.program.variables import current_scope, is_stateless
 from muster_tensorflow.library.ops._both_ways import assigned, both_ways
 from muster_tensorflow.library.ops._eager_values import HostText, shown_result
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError, uncompiled_instead
@@ -25,11 +30,6 @@ from muster_tensorflow.library.ops._rounds import noting_loops
 from muster_tensorflow.programs.v2._dataset_loops import DatasetLoopError
 from muster_tensorflow.programs.v2._deferred import is_waiting
 from muster_tensorflow.programs.v2._extension_type import ExtensionType
-from muster.data import DatasetIterator, GetNext, TensorSpec
-from muster.distribute import Strategy
-from muster.distribute.functions import CapturedDatasetError, as_traced, fitted
-from muster.distribute.functions import Function as CompiledFunction
-from muster.program.variables import current_scope, is_stateless
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,10 @@ _IN_A_WHILE_LOOP = (
     "because of a tf.while_loop that values of the function end: JAX has no gradients of it, and its shapes "
     "stay. Let it count by numbers that are known before. It failed in %s."
 )
-_LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, keras, muster))
+_LIBRARIES = (
+    *(str(Path(module.__file__ or "").parent) for module in (jax, keras, muster)),
+    str(Path(__file__).parents[2]),
+)
 # What calls code that cannot run uncompiled.
 _ALWAYS_COMPILED = [
     str(Path(muster.__file__).parent / "distribute" / part)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from muster._keras import keras
+from muster.feature_column import buckets, crossed_column
 from muster_tensorflow.library.ops._keyed_hash import keyed_hash
 from muster_tensorflow.programs.v2._host_layer import HostLayer, symbolic
 from muster_tensorflow.programs.v2._lookups import MODES, encoded, encoded_shape
-from muster.feature_column import buckets, crossed_column
 
 
 @keras.saving.register_keras_serializable("muster")

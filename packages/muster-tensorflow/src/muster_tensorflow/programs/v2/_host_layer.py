@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._eager_values import shown_result
 from muster.data import NextValue, Placeholder, compute_for_next, compute_on_host
+from muster_tensorflow.library.ops._eager_values import shown_result
 
 # Whether a function is tried on texts that stand for any: they need not be in a vocabulary.
 on_example: ContextVar[bool] = ContextVar("muster_on_example", default=False)

@@ -2,7 +2,7 @@
 
 Beside the graph, which needs TensorFlow, such a folder has the configuration of each layer, and the variables
 as a checkpoint. A sequential or functional model is made of these; one of another class needs the class.
-Tried on keras 3.15.1: ``packages/muster-tensorflow/tests/v2/test_keras2_saved_models.py`` fails when what is used here changes.
+Tried on keras 3.15.1: ``tests/v2/test_keras2_saved_models.py`` fails when what is used here changes.
 
 Source: keras/saving/legacy/saved_model/load.py and keras/protobuf/saved_metadata.proto of Keras 2.15.
 """

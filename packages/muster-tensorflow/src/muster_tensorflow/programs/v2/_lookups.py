@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from muster._keras import keras
-from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, on_example, symbolic
 from muster.data import Dataset, RaggedTensor
 from muster.feature_column import buckets
+from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, on_example, symbolic
 
 Token: TypeAlias = str | int
 Vocabulary: TypeAlias = Iterable[Token] | str | os.PathLike[str]

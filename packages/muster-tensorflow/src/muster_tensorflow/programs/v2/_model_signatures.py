@@ -9,7 +9,6 @@ from typing import Any
 import jax
 
 from muster._keras import keras
-from muster_tensorflow.programs.v2._function import with_branches
 from muster.data import TensorSpec
 from muster.distribute.functions import ConcreteFunction, Function
 from muster.program.trace import FunctionProgram
@@ -22,6 +21,7 @@ from muster.saved_model import (
     symbolic_arguments,
     trace,
 )
+from muster_tensorflow.programs.v2._function import with_branches
 
 DEFAULT = "serving_default"
 # How many functions are rewritten for one signature.

@@ -13,11 +13,11 @@ from muster import cpu
 from muster._arrays import dtype_named
 from muster._errors import SavedModelError
 from muster._keras import keras
-from muster_tensorflow.programs.v2._function import needed_value
 from muster.data import RaggedTensor, SparseTensor, TensorSpec
 from muster.distribute.functions import ConcreteFunction, as_spec
 from muster.program.trace import FunctionProgram
 from muster.saved_model import PLATFORMS, any_number_of_rows, symbolic_arguments
+from muster_tensorflow.programs.v2._function import needed_value
 
 # The ranks for which a function is exported that takes an array of any.
 _RANKS = range(5)

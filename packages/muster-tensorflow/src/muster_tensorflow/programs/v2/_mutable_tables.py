@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from muster.data import RaggedTensor
 from muster_tensorflow.library.ops._eager_values import shown
 from muster_tensorflow.library.ops._needs_values import known
-from muster.data import RaggedTensor
 
 
 class MutableHashTable:

@@ -15,8 +15,8 @@ from typing import Any
 from muster.checkpoint import forget_notes, note_training
 from muster.cluster import ClusterResolver
 from muster.cluster.roster import TaskState
-from muster_tensorflow.programs.v2._checkpoint import Checkpoint, CheckpointManager
 from muster.distribute import get_strategy, has_strategy
+from muster_tensorflow.programs.v2._checkpoint import Checkpoint, CheckpointManager
 
 _log = logging.getLogger(__name__)
 

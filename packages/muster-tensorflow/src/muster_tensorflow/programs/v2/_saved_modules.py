@@ -15,14 +15,19 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import SavedModelError
 from muster._keras import keras
+from muster.data import TensorSpec
+from muster.distribute.functions import ConcreteFunction, Function
 from muster_tensorflow.programs.v2._checkpoint_objects import Objects
 from muster_tensorflow.programs.v2._function import needed_value, place_of
 from muster_tensorflow.programs.v2._module import OwnModule
-from muster_tensorflow.programs.v2._module_functions import FunctionToSave, LoadedFunction, of_any_rank, of_the_only_size
+from muster_tensorflow.programs.v2._module_functions import (
+    FunctionToSave,
+    LoadedFunction,
+    of_any_rank,
+    of_the_only_size,
+)
 from muster_tensorflow.programs.v2._pickled_objects import pickled, unpickled
 from muster_tensorflow.programs.v2._variable import Variable
-from muster.data import TensorSpec
-from muster.distribute.functions import ConcreteFunction, Function
 
 _log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from muster._keras import keras
+from muster.data import Dataset, RaggedTensor
 from muster_tensorflow.library.ops._strings import ascii_lower, ascii_split
 from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, symbolic
 from muster_tensorflow.programs.v2._lookups import StringLookup, mode_of
-from muster.data import Dataset, RaggedTensor
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _MODES = ("int", "multi_hot", "count", "tf_idf")

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
-from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 from muster.distribute import CentralStorageStrategy, IndexedSlices, ShardedVariable, get_strategy
 from muster.distribute.servers import StoredVariables
 from muster.program import Replicas
@@ -21,6 +20,7 @@ from muster.program.variables import (
     origin_of,
     rename,
 )
+from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 
 # Scatters that go together for any number of replicas: the others cannot be added or averaged.
 _COMBINED = ("add", "subtract", "multiply", "divide")

@@ -17,12 +17,18 @@ import numpy as np
 
 from muster import saved_model
 from muster._keras import keras
+from muster.data import TensorSpec
 from muster_tensorflow.library.ops._eager_values import as_tensor
 from muster_tensorflow.programs.v2._checkpoint_objects import Objects
 from muster_tensorflow.programs.v2._model_signatures import DEFAULT, named_outputs, signatures_of
 from muster_tensorflow.programs.v2._module import OwnModule
-from muster_tensorflow.programs.v2._saved_modules import OBJECTS, LoadedModule, functions_of, read_module, write_module
-from muster.data import TensorSpec
+from muster_tensorflow.programs.v2._saved_modules import (
+    OBJECTS,
+    LoadedModule,
+    functions_of,
+    read_module,
+    write_module,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """What traced code computes of constants alone, such as the number of nodes of a graph that a layer holds.
 
 JAX traces operations on constants like all others, and has no public way to ask for their values. What is
-used of JAX here is private, tried with JAX 0.10.2: ``packages/muster-tensorflow/tests/ops/test_known_numbers.py`` fails when it
+used of JAX here is private, tried with JAX 0.10.2: a test of muster-tensorflow fails when it
 changes.
 """
 

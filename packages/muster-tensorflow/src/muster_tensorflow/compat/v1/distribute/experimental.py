@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import missing as _missing
-from muster_tensorflow import distribute as _distribute
 from muster.distribute import ParameterServerStrategyV1 as ParameterServerStrategy
+from muster_tensorflow import distribute as _distribute
+from muster_tensorflow.names._names import missing as _missing
 
 
 def __getattr__(name: str) -> Any:

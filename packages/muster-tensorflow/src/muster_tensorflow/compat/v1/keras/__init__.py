@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow import keras as _keras
 from muster_tensorflow.compat.v1.keras import initializers as initializers
 from muster_tensorflow.compat.v1.keras import layers as layers
@@ -10,6 +9,7 @@ from muster_tensorflow.compat.v1.keras import losses as losses
 from muster_tensorflow.compat.v1.keras import metrics as metrics
 from muster_tensorflow.compat.v1.keras import models as models
 from muster_tensorflow.compat.v1.keras import utils as utils
+from muster_tensorflow.names._names import passed_on as _passed_on
 
 
 def __getattr__(name: str) -> Any:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow import keras as _keras
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._initializers import KerasRandomNormal as RandomNormal
 from muster_tensorflow.programs.v1._initializers import KerasRandomUniform as RandomUniform
 from muster_tensorflow.programs.v1._initializers import KerasTruncatedNormal as TruncatedNormal

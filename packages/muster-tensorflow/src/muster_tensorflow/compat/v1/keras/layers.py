@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.keras import layers as _layers
+from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._keras_recurrent import GRU as GRU
 from muster_tensorflow.programs.v1._keras_recurrent import LSTM as LSTM
 from muster_tensorflow.programs.v1._keras_recurrent import GRUCell as GRUCell

@@ -3,8 +3,8 @@
 from typing import Any
 
 from muster._keras import keras
-from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.keras import losses as _losses
+from muster_tensorflow.names._names import passed_on as _passed_on
 
 cosine = cosine_proximity = keras.losses.cosine_similarity
 

@@ -8,9 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from muster_tensorflow.programs.v1 import metrics
-from muster_tensorflow.programs.v1._step import get_or_create_global_step
-from muster_tensorflow.programs.v1._variables import variable_scope
+from muster.estimator import Estimator, EstimatorSpec, ModeKeys
 from muster_tensorflow.library.contrib.gan._train import (
     GANModel,
     GANTrainSteps,
@@ -18,7 +16,9 @@ from muster_tensorflow.library.contrib.gan._train import (
     get_sequential_train_hooks,
 )
 from muster_tensorflow.library.contrib.training import create_train_op
-from muster.estimator import Estimator, EstimatorSpec, ModeKeys
+from muster_tensorflow.programs.v1 import metrics
+from muster_tensorflow.programs.v1._step import get_or_create_global_step
+from muster_tensorflow.programs.v1._variables import variable_scope
 
 _Function = Callable[..., Any]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from muster.program import gradients
 from muster_tensorflow.library.ops import _random
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.programs.v1 import losses
@@ -15,7 +16,6 @@ from muster_tensorflow.programs.v1._collections import GraphKeys, add_loss
 from muster_tensorflow.programs.v1._step import name_scope
 from muster_tensorflow.programs.v1._summary import of_graphs, scalar
 from muster_tensorflow.programs.v1._variables import AUTO_REUSE, variable_scope
-from muster.program import gradients
 
 _scalar = of_graphs(scalar, "tensor", "collections", "family")
 _REDUCTION = losses.Reduction.SUM_BY_NONZERO_WEIGHTS

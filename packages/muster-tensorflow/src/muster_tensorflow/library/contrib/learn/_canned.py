@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muster import estimator as core
-from muster_tensorflow.library.ops._shape import squeeze
-from muster_tensorflow.programs.v1._optimizers import KerasBacked
-from muster_tensorflow.library.contrib import columns
-from muster_tensorflow.library.contrib.learn._estimator import Estimator
-from muster_tensorflow.programs.v1.estimator._arguments import OPTIMIZERS
 from muster.data import Dataset
 from muster.estimator import EstimatorSpec
+from muster_tensorflow.library.contrib import columns
+from muster_tensorflow.library.contrib.learn._estimator import Estimator
+from muster_tensorflow.library.ops._shape import squeeze
+from muster_tensorflow.programs.v1._optimizers import KerasBacked
+from muster_tensorflow.programs.v1.estimator._arguments import OPTIMIZERS
 
 
 class Canned(Estimator):

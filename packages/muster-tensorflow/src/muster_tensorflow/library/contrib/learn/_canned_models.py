@@ -15,11 +15,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from muster_tensorflow.programs.v1 import estimator as v1
+from muster.estimator import RunConfig
 from muster_tensorflow.library.contrib.learn._canned import Classifier, Regressor, clipped, require_none
+from muster_tensorflow.programs.v1 import estimator as v1
 from muster_tensorflow.programs.v1.estimator._arguments import DNN_RATE
 from muster_tensorflow.programs.v1.losses import Reduction
-from muster.estimator import RunConfig
 
 Columns = Sequence[Any]
 

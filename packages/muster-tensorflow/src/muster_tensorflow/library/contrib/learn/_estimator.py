@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster import estimator as core
+from muster.estimator import EstimatorSpec, RunConfig, numpy_input_fn
 from muster_tensorflow.library.contrib.learn._metric_spec import MetricSpec
 from muster_tensorflow.library.contrib.learn._model_fn_ops import ModelFnOps, receiver_fn
-from muster.estimator import EstimatorSpec, RunConfig, numpy_input_fn
 
 Metrics = Mapping[Any, Any]
 _OF_MODEL_FN = ("mode", "params", "config", "model_dir")

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.contrib.seq2seq._decoding import Decoder
 from muster_tensorflow.library.contrib.seq2seq._helpers import Embedding, embedding_function
+from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.programs.v1.rnn_cell import RNNCell
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from muster import estimator as v2
-from muster_tensorflow.programs.v1.estimator._arguments import OptimizerV1, Path, as_optimizer, as_reduction
-from muster_tensorflow.programs.v1.losses import Reduction
 from muster.estimator import Head, RunConfig
 from muster.feature_column import NumericColumn
+from muster_tensorflow.programs.v1.estimator._arguments import OptimizerV1, Path, as_optimizer, as_reduction
+from muster_tensorflow.programs.v1.losses import Reduction
 
 
 class BaselineClassifier(v2.BaselineClassifier):

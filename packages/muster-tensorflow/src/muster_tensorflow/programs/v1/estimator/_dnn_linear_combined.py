@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 
 from muster import estimator as v2
+from muster.estimator import Head, RunConfig
+from muster.estimator.canned import LinearColumns
+from muster.feature_column import NumericColumn
 from muster_tensorflow.programs.v1.estimator._arguments import (
     Activation,
     Columns,
@@ -14,9 +17,6 @@ from muster_tensorflow.programs.v1.estimator._arguments import (
     require_no_partitioner,
 )
 from muster_tensorflow.programs.v1.losses import Reduction
-from muster.estimator import Head, RunConfig
-from muster.estimator.canned import LinearColumns
-from muster.feature_column import NumericColumn
 
 
 class DNNLinearCombinedClassifier(v2.DNNLinearCombinedClassifier):

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster._errors import CheckpointError
+from muster.estimator import BinaryClassHead, MultiClassHead, RegressionHead
 from muster_tensorflow.programs.v1.estimator._arguments import OPTIMIZERS, OptimizerV1, as_reduction
 from muster_tensorflow.programs.v1.losses import Reduction
 from muster_tensorflow.programs.v2 import config
 from muster_tensorflow.programs.v2._checkpoint_reader import load_checkpoint
-from muster.estimator import BinaryClassHead, MultiClassHead, RegressionHead
 
 
 class Head(abc.ABC):

@@ -1,11 +1,11 @@
 """Makes docs/command-line.md from the parsers of the commands: ``python tests/command_line_page.py``."""
 
 import argparse
-from pathlib import Path
 
 from muster.__main__ import _parser
+from repository import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
+PAGE = ROOT / "docs" / "command-line.md"
 
 _BEGIN = """\
 # The command line

@@ -22,6 +22,7 @@ import pytest
 import jobs
 import wheels
 from departures import Outcome
+from repository import FRONT_END
 
 # A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -175,9 +176,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def wheel_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that the wheel is installed in."""
-    return wheels.install(wheel, tmp_path_factory.mktemp("environment") / "env")
+def wheel_of_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of TensorFlow's names."""
+    return wheels.build(tmp_path_factory.mktemp("wheel"), FRONT_END)
+
+
+@pytest.fixture(scope="session")
+def wheel_python(wheel: Path, wheel_of_names: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that both wheels are installed in."""
+    return wheels.install(tmp_path_factory.mktemp("environment") / "env", wheel, wheel_of_names)
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from muster._extras import extra_module, install_command, missing_package
+from repository import CORE, ROOT
 
-ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((CORE / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-MODULES = sorted((ROOT / "src").rglob("*.py"))
+MODULES = sorted((CORE / "src").rglob("*.py"))
 
 
 def distribution(requirement: str) -> str:
@@ -97,7 +97,9 @@ TEXTS = [
         "Makefile",
         "*.toml",
         "docs/**/*",
-        "src/**/*",
+        "packages/*/pyproject.toml",
+        "packages/*/README.md",
+        "packages/*/src/**/*",
         "bench/**/*",
         "examples/*",
     )

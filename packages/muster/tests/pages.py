@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-ROOT = Path(__file__).parent.parent
+from repository import ROOT
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Blocks that begin with ``py`` need packages that tests do not have: `make soak` runs them where they are.
 # A marker before a block: it goes on with the program before it; it is a file, of muster's or the reader's.

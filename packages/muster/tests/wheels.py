@@ -7,7 +7,7 @@ import sys
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from repository import CORE
 
 
 def bare_environment(**further: str) -> dict[str, str]:
@@ -30,21 +30,21 @@ def run(folder: Path, *command: str | Path, timeout: float = 280, **further: str
     return done.stdout
 
 
-def build(folder: Path) -> Path:
-    """Build the wheel in a folder, and return its path."""
-    run(folder, sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
+def build(folder: Path, package: Path = CORE) -> Path:
+    """Build the wheel of a package in a folder, and return its path."""
+    run(folder, sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, package)
     (built,) = folder.glob("*.whl")
     return built
 
 
-def install(wheel: Path, folder: Path) -> Path:
-    """Make an environment with the wheel beside what is installed already, and return its Python.
+def install(folder: Path, *wheels: Path) -> Path:
+    """Make an environment with wheels beside what is installed already, and return its Python.
 
     To fetch all that anew takes too long: `make soak` does it once.
     """
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    run(folder, python, "-m", "pip", "install", "--quiet", "--no-deps", wheel)
+    run(folder, python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels)
     where = run(folder, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
     # Only the folder: `.pth` files in it, such as that of a source tree, are not read.
     others = importlib.metadata.distribution("keras").locate_file("")

@@ -70,8 +70,12 @@ def circles(graph: Graph) -> list[list[str]]:
 
 
 def package_of(module: str) -> str:
-    """Return the package that a module belongs to: the folder below the root, or the root."""
-    return ".".join(module.split(".")[:-1][:2])
+    """Return the package that a module belongs to: the folder below the root, or the root.
+
+    What is private in a front end is private to all of it, for its folders have the layout of another library.
+    """
+    parts = module.split(".")[:-1]
+    return parts[0] if parts[0] == "muster_tensorflow" else ".".join(parts[:2])
 
 
 def intrusions(graph: Graph) -> list[str]:
@@ -94,6 +98,6 @@ def problems(source: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    wrong = problems(Path(sys.argv[1]))
+    wrong = [line for source in sys.argv[1:] for line in problems(Path(source))]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     sys.exit(bool(wrong))

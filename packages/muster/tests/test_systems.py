@@ -18,9 +18,9 @@ from muster import _processes
 from muster.__main__ import main
 from muster.checkpoint import WriterWatch
 from muster.net import make_secret
+from repository import CORE, ROOT
 
-ROOT = Path(__file__).parent.parent
-ELSEWHERE = ROOT / "tests" / "elsewhere.py"
+ELSEWHERE = Path(__file__).with_name("elsewhere.py")
 # These look first whether the name is there, or Linux is.
 GUARDED = {
     "_processes.py": {"time.CLOCK_BOOTTIME"},
@@ -40,7 +40,7 @@ def linux_only_names(module: Path) -> set[str]:
 
 
 def test_only_muster_run_uses_what_linux_alone_has() -> None:
-    package = ROOT / "src" / "muster"
+    package = CORE / "src" / "muster"
     found = {str(path.relative_to(package)): linux_only_names(path) for path in package.rglob("*.py")}
     assert {
         name: names for name, names in found.items() if names and not name.startswith("launch/")

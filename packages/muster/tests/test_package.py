@@ -16,8 +16,8 @@ import muster
 from check_imports import circles, graph_of, intrusions, modules_of, problems
 from muster.__main__ import main
 from muster.checkpoint import write_checkpoint
+from repository import CORE
 
-ROOT = Path(__file__).parent.parent
 PACKAGES = [
     "checkpoint",
     "cluster",
@@ -98,7 +98,7 @@ def test_packages_export_by_import_alone() -> None:
     """An ``__init__.py`` imports names as themselves, and does nothing else; or its stub does, for names that
     are imported when they are first used."""
     for package in PACKAGES:
-        folder = ROOT / "src/muster" / package
+        folder = CORE / "src/muster" / package
         docstring, *names = ast.parse((folder / "__init__.py").read_text()).body
         assert isinstance(docstring, ast.Expr)
         if (stub := folder / "__init__.pyi").exists():
@@ -115,11 +115,11 @@ def test_every_module_can_be_imported() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    assert circles(graph_of(modules_of(ROOT / "src"))) == []
+    assert circles(graph_of(modules_of(CORE / "src"))) == []
 
 
 def test_private_modules_are_imported_from_their_packages_alone() -> None:
-    assert intrusions(graph_of(modules_of(ROOT / "src"))) == []
+    assert intrusions(graph_of(modules_of(CORE / "src"))) == []
 
 
 def test_circles_and_intrusions_are_found(tmp_path: Path) -> None:
@@ -148,11 +148,11 @@ def test_the_version_is_the_installed_ones(capsys: pytest.CaptureFixture[str]) -
     assert exit.value.code == 0
     assert capsys.readouterr().out == f"muster {muster.__version__}\n"
     assert importlib.metadata.version("muster-train") == muster.__version__
-    assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"]
+    assert "version" in tomllib.loads((CORE / "pyproject.toml").read_text())["project"]["dynamic"]
 
 
 def test_the_changelog_has_a_place_for_what_comes() -> None:
-    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+    assert "## [Unreleased]" in (CORE / "CHANGELOG.md").read_text()
 
 
 METADATA = {
