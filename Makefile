@@ -14,7 +14,7 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check 'pip>=25.1'
 
 $(VENV)/run.stamp: $(wildcard packages/*/pyproject.toml) $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable 'packages/muster[examples]' --editable packages/muster-tensorflow
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable './packages/muster[examples]' --editable ./packages/muster-tensorflow
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp

@@ -72,7 +72,7 @@ def circles(graph: Graph) -> list[list[str]]:
 def package_of(module: str) -> str:
     """Return the package that a module belongs to: the folder below the root, or the root.
 
-    What is private in a front end is private to all of it, for its folders have the layout of another library.
+    What is private in a front end is private to all of it: its folders have the layout of another library.
     """
     parts = module.split(".")[:-1]
     return parts[0] if parts[0] == "muster_tensorflow" else ".".join(parts[:2])

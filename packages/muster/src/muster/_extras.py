@@ -8,13 +8,14 @@ import importlib.util
 from types import ModuleType
 
 
-def install_command(extra: str) -> str:
+def install_command(extra: str, distribution: str = "muster-train") -> str:
     """Return the shell command that installs an extra, the optional packages for one purpose.
 
     Args:
         extra: The extra's name in ``pyproject.toml``.
+        distribution: The distribution that has the extra.
     """
-    return f'pip install "muster-train[{extra}]"'
+    return f'pip install "{distribution}[{extra}]"'
 
 
 def missing_package(packages: tuple[str, ...], extra: str) -> str | None:
@@ -36,13 +37,14 @@ def missing_package(packages: tuple[str, ...], extra: str) -> str | None:
     return None
 
 
-def extra_module(module: str, extra: str, who: str) -> ModuleType:
+def extra_module(module: str, extra: str, who: str, distribution: str = "muster-train") -> ModuleType:
     """Import a module of an optional package.
 
     Args:
         module: The name of the module.
-        extra: The extra of muster that installs the package.
+        extra: The extra that installs the package.
         who: The class that needs the package, for the message.
+        distribution: The distribution that has the extra.
 
     Raises:
         ImportError: The package is not installed; says how to install it.
@@ -51,5 +53,5 @@ def extra_module(module: str, extra: str, who: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as exc:
         raise ImportError(
-            f"{who} needs the package {module.partition('.')[0]}: {install_command(extra)}."
+            f"{who} needs the package {module.partition('.')[0]}: {install_command(extra, distribution)}."
         ) from exc

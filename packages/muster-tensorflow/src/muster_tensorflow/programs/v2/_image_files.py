@@ -18,7 +18,7 @@ def pillow() -> Any:
     Raises:
         ImportError: Pillow is not installed; says how to install it.
     """
-    return extra_module("PIL.Image", "images", "An image file")
+    return extra_module("PIL.Image", "images", "An image file", "muster-tensorflow")
 
 
 def decode_png(
