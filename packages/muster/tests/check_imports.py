@@ -13,12 +13,13 @@ from pathlib import Path
 Graph = dict[str, set[str]]
 
 
-def modules_of(source: Path) -> dict[str, Path]:
-    """Return the modules of all packages in a folder, by name; a package's is that of its ``__init__.py``."""
+def modules_of(*sources: Path) -> dict[str, Path]:
+    """Return the modules of all packages in folders, by name; a package's is that of its ``__init__.py``."""
     found = {}
-    for path in sorted(source.rglob("*.py")):
-        parts = path.relative_to(source).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for source in sources:
+        for path in sorted(source.rglob("*.py")):
+            parts = path.relative_to(source).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
@@ -89,15 +90,15 @@ def intrusions(graph: Graph) -> list[str]:
     ]
 
 
-def problems(source: Path) -> list[str]:
-    """Return what is wrong with the imports of all packages in a folder, a line for each."""
-    modules = modules_of(source)
+def problems(*sources: Path) -> list[str]:
+    """Return what is wrong with the imports of all packages in folders, a line for each."""
+    modules = modules_of(*sources)
     graph = graph_of(modules)
     lines = [f"These modules import each other: {', '.join(group)}." for group in circles(graph)]
     return lines + [f"{line}, which is for its own package alone." for line in intrusions(graph)]
 
 
 if __name__ == "__main__":
-    wrong = [line for source in sys.argv[1:] for line in problems(Path(source))]
+    wrong = problems(*map(Path, sys.argv[1:]))
     print(*wrong, sep="\n", end="\n" if wrong else "")
     sys.exit(bool(wrong))

@@ -8,16 +8,15 @@ import sys as _sys
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.data import Dataset as _Dataset
-from muster.data import FunctionArguments as _FunctionArguments
 from muster.data import RaggedTensor as RaggedTensor
 from muster.data import RaggedTensorSpec as RaggedTensorSpec
 from muster.data import SparseTensor as SparseTensor
 from muster.data import SparseTensorSpec as SparseTensorSpec
 from muster.data import TensorSpec as TensorSpec
-from muster.distribute import DistributedIterator as _DistributedIterator
 from muster.distribute import IndexedSlices as IndexedSlices
+from muster.extend import Frontend as _Frontend
+from muster.extend import install as _install
 from muster.program import GradientTape as GradientTape
-from muster.program.trace import Mending as _Mending
 from muster_tensorflow import audio as audio
 from muster_tensorflow import autodiff as autodiff
 from muster_tensorflow import autograph as autograph
@@ -111,6 +110,7 @@ from muster_tensorflow.library.ops._eager_values import show_results as _show_re
 from muster_tensorflow.library.ops._eager_values import shown_argument as _shown_argument
 from muster_tensorflow.library.ops._eager_values import shown_count as _shown_count
 from muster_tensorflow.library.ops._eager_values import shown_elements as _shown_elements
+from muster_tensorflow.library.ops._eager_values import shown_part as _shown_part
 from muster_tensorflow.library.ops._edit_distance import edit_distance as edit_distance
 from muster_tensorflow.library.ops._factorizations import eig as eig
 from muster_tensorflow.library.ops._factorizations import eigvals as eigvals
@@ -281,6 +281,7 @@ from muster_tensorflow.programs.v1.logging import get_logger as get_logger
 from muster_tensorflow.programs.v2._dataset_loops import refusing as _refusing_long_loops
 from muster_tensorflow.programs.v2._device import device as device
 from muster_tensorflow.programs.v2._device_spec import DeviceSpec as DeviceSpec
+from muster_tensorflow.programs.v2._function import UNCOMPILED_AFTER as _UNCOMPILED_AFTER
 from muster_tensorflow.programs.v2._function import function as function
 from muster_tensorflow.programs.v2._function import with_branches as _with_branches
 from muster_tensorflow.programs.v2._initializers import random_normal_initializer as random_normal_initializer
@@ -311,13 +312,20 @@ _patch_keras()
 _patch_sessions()
 _show_results(*(_module for _, _module in _modules_of_names()))
 _add_operators()
-_Dataset.shown = staticmethod(_shown_elements)
+_install(
+    _Frontend(
+        elements=_shown_elements,
+        argument=_shown_argument,
+        batch=_eager_values.shown_batch,
+        part=_shown_part,
+        mend=_with_branches,
+        uncompiled_after=_UNCOMPILED_AFTER,
+        folders=tuple(__path__),
+    )
+)
 _Dataset.__iter__ = _refusing_long_loops(_Dataset.__iter__)  # type: ignore[method-assign]
 _Dataset.as_numpy_iterator = _numpy_elements(_Dataset.as_numpy_iterator)  # type: ignore[method-assign,assignment]
 _Dataset.cardinality = _shown_count(_Dataset.cardinality)  # type: ignore[method-assign,assignment]
-_DistributedIterator.shown = staticmethod(_eager_values.shown_batch)
-_FunctionArguments.shown = staticmethod(_shown_argument)
-_Mending.mend = staticmethod(_with_branches)
 _importable_as(f"{__name__}.keras", _keras.keras)
 _provide_private_modules(_sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])

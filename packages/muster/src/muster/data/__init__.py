@@ -75,7 +75,6 @@ from muster.data.files._tensor_proto import parse_tensor as parse_tensor
 from muster.data.files._tensor_proto import serialize_tensor as serialize_tensor
 from muster.data.files._tfrecord import TFRecordOptions as TFRecordOptions
 from muster.data.files._tfrecord import TFRecordWriter as TFRecordWriter
-from muster.data.pipeline._map import FunctionArguments as FunctionArguments
 from muster.data.pipeline._map import in_dataset_function as in_dataset_function
 from muster.data.pipeline._map import spread as spread
 from muster.data.pipeline._names_now import with_names_of_calls as with_names_of_calls

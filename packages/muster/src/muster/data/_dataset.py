@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from muster._frontend import frontend
 from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
 from muster.data._dataset_steps import DatasetSteps, node_maker
@@ -46,13 +47,7 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
 
     Source: tensorflow/python/data/ops/dataset_ops.py, ``DatasetV2``. The order is always deterministic;
     ``num_parallel_calls`` and ``deterministic`` are accepted and ignored.
-
-    Attributes:
-        shown: What ``for element in dataset`` yields for elements that are read together; None for the
-            elements. `muster_tensorflow` sets it for all datasets.
     """
-
-    shown: Convert | None = None
 
     def __init__(self, node: Node, options: Options | None = None):
         """Wrap a pipeline. Users call `from_tensor_slices` and other constructors instead."""
@@ -479,7 +474,7 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         return NumberedElements(self._node, position, seed, convert)
 
     def __iter__(self) -> DatasetIterator:
-        return self.iterator(convert=Dataset.shown)
+        return self.iterator(convert=frontend().elements)
 
     def as_numpy_iterator(self) -> DatasetIterator:
         """Begin an iteration. Elements are always NumPy values."""

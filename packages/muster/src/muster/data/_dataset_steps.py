@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
+from muster._frontend import frontend
 from muster.data._arguments import integer
 from muster.data._iterator import DatasetIterator
 from muster.data.files._element_files import ELEMENTS, write_elements
@@ -353,7 +354,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         state = as_element(initial_state)
         for element in self:
             state = as_element(reduce_func(state, element))
-        shown = getattr(self, "shown", None)
+        shown = frontend().elements
         return state if shown is None else shown([state])[0]
 
     def get_single_element(self, name: str | None = None) -> Any:
@@ -401,7 +402,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
             DatasetError: A leaf is neither an array, text nor bytes; or the file cannot be written.
         """
         os.makedirs(path, exist_ok=True)
-        # What `muster_tensorflow` shows of elements becomes arrays again.
+        # What a front end shows of elements becomes arrays again.
         write_elements(os.path.join(path, ELEMENTS), map(as_element, self), compression)
 
     def snapshot(

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster.data import RaggedTensor, RaggedTensorSpec
+from muster.extend import FunctionScope, current_scope, outside_of_step
 from muster.program import TrainOp
-from muster.program.trace import FunctionScope
-from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._arrays import ArrayLike, array_module, as_array, is_traced
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.library.ops._operation import operation
@@ -39,7 +38,7 @@ def init_scope() -> Iterator[None]:
     scope = current_scope()
     with jax.ensure_compile_time_eval():
         # A model_fn makes its variables in every step: there they stay the step's.
-        with scope.aside() if isinstance(scope, FunctionScope) else nullcontext():
+        with outside_of_step() if isinstance(scope, FunctionScope) else nullcontext():
             yield
 
 

@@ -297,7 +297,7 @@ def _with_methods(shape: Any) -> Callable[[Any], Any]:
 
 def _operator(how: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        return self.shown(arithmetic(other, self, how) if reflected else arithmetic(self, other, how))
+        return shown_part(arithmetic(other, self, how) if reflected else arithmetic(self, other, how))
 
     return method
 
@@ -309,7 +309,6 @@ def add_operators() -> None:
     """Give ragged and sparse tensors Python's operators and TensorFlow's parts, once."""
     kinds: list[Any] = [RaggedTensor, SparseTensor]
     for kind in kinds:
-        kind.shown = staticmethod(shown_part)
         kind.shape = property(_with_methods(kind.shape))
         kind.get_shape = get_shape
     for how in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "and_", "or_", "xor"):
@@ -319,7 +318,7 @@ def add_operators() -> None:
     for name, how in _COMPARED.items():
         setattr(RaggedTensor, name, _operator(how))
     for name, function in (("neg", _math.negative), ("invert", _math.logical_not), ("abs", _math.abs)):
-        setattr(RaggedTensor, f"__{name}__", lambda self, function=function: self.shown(function(self)))
+        setattr(RaggedTensor, f"__{name}__", lambda self, function=function: shown_part(function(self)))
     for how in ("mul", "truediv"):
         setattr(SparseTensor, f"__{how}__", _operator(how))
     SparseTensor.__rmul__ = lambda self, other: self * other  # type: ignore[attr-defined]

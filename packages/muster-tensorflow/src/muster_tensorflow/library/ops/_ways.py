@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core as jex
 
-from muster._keras import keras
-from muster.program.variables import Branch, current_scope
+from muster import keras
+from muster.extend import Branch, assign_chosen, branch, current_scope
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._value_names import unnamed
 
@@ -109,19 +109,19 @@ def scanned(
 
     def call(carried: tuple[Any, list[Any]], element: Any) -> tuple[tuple[Any, list[Any]], Any]:
         before, values = carried
-        with aside() as branch:
+        with aside() as way:
             scope.state_mapping.update(
                 {id(each): value for each, value in zip(variables, values, strict=True)}
             )
             after, made = step(before, element)
         pairs = zip(variables, values, strict=True)
-        return (after, [branch.assigned.get(id(each), (each, value))[1] for each, value in pairs]), made
+        return (after, [way.assigned.get(id(each), (each, value))[1] for each, value in pairs]), made
 
     values = [scope.get_current_value(each) for each in variables]
     with unnamed():
         (last, values), made = jax.lax.scan(call, (first, values), elements, length, reverse)
     for variable, value in zip(variables, values, strict=True):
-        scope.assign_chosen(variable, value, [once.branch])
+        _assign(variable, value, [once.branch])
     return last, made
 
 
@@ -169,7 +169,7 @@ class _KerasScope:
 
     @contextmanager
     def branch(self) -> Iterator[Branch]:
-        """Run code of which it is not known whether it will run: see `VariableScope.branch`."""
+        """Run code of which it is not known whether it will run, as `muster.extend.branch` does."""
         made, before = Branch(), dict(self.state_mapping)
         if self._scope is None:
             yield made
@@ -192,10 +192,6 @@ class _KerasScope:
         """Return the value of a variable."""
         return variable.value
 
-    def assign_chosen(self, variable: Any, value: Any, branches: Sequence[Branch]) -> None:
-        """Assign to a variable."""
-        variable.assign(value)
-
 
 def _scope() -> Any:
     """Return what gives variables their values now."""
@@ -205,8 +201,18 @@ def _scope() -> Any:
 @contextmanager
 def aside() -> Iterator[Branch]:
     """Trace code in a ``with`` block that leaves the variables as they are; it yields what it assigns."""
-    with unnamed(), _scope().branch() as branch:
-        yield branch
+    scope = _scope()
+    with unnamed(), scope.branch() if isinstance(scope, _KerasScope) else branch(scope) as made:
+        yield made
+
+
+def _assign(variable: Any, value: Any, branches: Sequence[Branch]) -> None:
+    """Assign what one of several ways through the code has made of a variable."""
+    scope = current_scope()
+    if scope is None:
+        variable.assign(value)
+    else:
+        assign_chosen(scope, variable, value, branches)
 
 
 def _traced(way: Callable[[], Any], before: Locals, get: Get, put: Put) -> _Way:
@@ -289,9 +295,8 @@ class _Choice:
         returned, *values = jax.tree.unflatten(self._structure, leaves)
         count = len(values) - len(self._variables)
         put(tuple(values[:count]))
-        scope = _scope()
         for variable, value in zip(self._variables.values(), values[count:], strict=True):
-            scope.assign_chosen(variable, value, [way.branch for way in self._ways])
+            _assign(variable, value, [way.branch for way in self._ways])
         return returned
 
     def _path(self, way: _Way, leaves: Sequence[Any]) -> Callable[[], list[jax.Array]]:
@@ -335,9 +340,8 @@ class _Loop:
         values = self._locals(last)
         count = len(self._changed)
         self._put_locals(values[:count])
-        scope = _scope()
         for variable, value in zip(self._variables.values(), values[count:], strict=True):
-            scope.assign_chosen(variable, value, [self._once.branch])
+            _assign(variable, value, [self._once.branch])
 
     def _goes_on(self, arrays: list[jax.Array]) -> jax.Array:
         with aside():
@@ -345,12 +349,12 @@ class _Loop:
             return jnp.asarray(truth(self._test()))
 
     def _step(self, arrays: list[jax.Array]) -> list[jax.Array]:
-        with aside() as branch:
+        with aside() as way:
             variables = self._begin(arrays)
             self._body()
             after = self._get()
         parts = [after[place] for place in self._changed]
-        parts += [branch.assigned.get(key, (None, variables[key]))[1] for key in self._variables]
+        parts += [way.assigned.get(key, (None, variables[key]))[1] for key in self._variables]
         return self._arrays(_flat(parts)[0])
 
     def _begin(self, arrays: list[jax.Array]) -> dict[int, Any]:

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import jax
 
-from muster._keras import keras
+from muster import keras
+from muster.extend import active_scope, current_scope, standing_in
 from muster.program import add_penalty, updates_held_back
-from muster.program.variables import active_scope, current_scope
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import name_value, numbered, snake_case
 from muster_tensorflow.programs.v1._variables import (
@@ -311,7 +311,7 @@ def _as_getters_say(layer: keras.Layer, shape: tuple[int, ...]) -> Iterator[None
     if not layer.built:
         layer.build(shape)
     others = ask_getters(layer.weights)
-    with active_scope("custom_getter").standing_in(others) if others else nullcontext():
+    with standing_in(active_scope("custom_getter"), others) if others else nullcontext():
         yield
 
 

@@ -14,13 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import muster
-from muster._errors import OutOfRangeError, VariableMismatchError
-from muster._keras import keras
+from muster import OutOfRangeError, VariableMismatchError, keras
 from muster.data import DatasetIterator, GetNext, TensorSpec
 from muster.distribute import Strategy
-from muster.distribute.functions import CapturedDatasetError, as_traced, fitted
-from muster.distribute.functions import Function as CompiledFunction
-from muster.program.variables import current_scope, is_stateless
+from muster.extend import CapturedDatasetError, as_traced, current_scope, fitted, is_stateless
+from muster.extend import Function as CompiledFunction
 from muster_tensorflow.library.ops._both_ways import assigned, both_ways
 from muster_tensorflow.library.ops._eager_values import HostText, shown_result
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError, uncompiled_instead
@@ -41,7 +39,7 @@ _PYTHON_NEEDS_A_VALUE = (
 )
 # TensorFlow runs what `strategy.run` calls outside of a function eagerly: it may ask for numbers, and create
 # variables each time.
-Strategy.uncompiled_after = (
+UNCOMPILED_AFTER = (
     *_PYTHON_NEEDS_A_VALUE,
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,

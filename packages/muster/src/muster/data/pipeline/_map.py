@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from muster._errors import DatasetError
+from muster._frontend import frontend
 from muster._integers import first_out_of_range
 from muster.data.pipeline._handles import Loaded, Stacked, unstacked
 from muster.data.pipeline._names_now import users_function
@@ -242,23 +243,12 @@ class MapFunction:
             del self._traces[next(iter(self._traces))]
 
 
-class FunctionArguments:
-    """Turns elements into the arguments of users' functions.
-
-    Attributes:
-        shown: Returns what a function gets of an element; None passes the element itself. `muster_tensorflow`
-            sets it.
-    """
-
-    shown: Callable[[Any], Any] | None = None
-
-
 def spread(function: Callable[..., Any], element: Any) -> Any:
     """Call a function with an element; the items of a tuple (not a named one) are its arguments."""
     before, _thread.in_function = _thread.in_function, True
     try:
-        if FunctionArguments.shown is not None:
-            element = FunctionArguments.shown(element)
+        if (shown := frontend().argument) is not None:
+            element = shown(element)
         return function(*element) if type(element) is tuple else function(element)
     finally:
         _thread.in_function = before

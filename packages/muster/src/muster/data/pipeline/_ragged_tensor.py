@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from muster._frontend import frontend
 from muster.data.pipeline._ragged_parts import (
     in_rows,
     joined,
@@ -17,7 +18,7 @@ from muster.data.pipeline._ragged_parts import (
     splits_of_row_ids,
     taken,
 )
-from muster.data.pipeline._sparse_tensor import SparseTensor, as_shown, empty_value
+from muster.data.pipeline._sparse_tensor import SparseTensor, empty_value
 from muster.data.pipeline._spec import as_array
 
 
@@ -41,9 +42,6 @@ class RaggedTensor:
 
     __slots__ = ("__weakref__", "_row_splits", "_values", "uniform_row_length")
     __array_ufunc__ = None  # NumPy's arrays leave operators to the ragged tensor
-
-    shown: ClassVar[Any] = staticmethod(as_shown)
-    """What programs see of parts and results; `muster_tensorflow` gives them TensorFlow's methods."""
 
     def __init__(self, values: Any, row_splits: Any, uniform_row_length: int | None = None) -> None:
         if isinstance(values, np.ndarray) or not hasattr(values, "dtype"):
@@ -207,12 +205,12 @@ class RaggedTensor:
     @property
     def values(self) -> Any:
         """The values of all rows."""
-        return self.shown(self._values)
+        return frontend().shown_part(self._values)
 
     @property
     def flat_values(self) -> Any:
         """The values of all innermost rows, which are an array."""
-        return self.shown(self.plain_values)
+        return frontend().shown_part(self.plain_values)
 
     @property
     def plain_values(self) -> Any:
@@ -240,7 +238,7 @@ class RaggedTensor:
     @property
     def row_splits(self) -> Any:
         """Where rows begin, and where the last one ends."""
-        return self.shown(self._row_splits)
+        return frontend().shown_part(self._row_splits)
 
     @property
     def plain_splits(self) -> list[np.ndarray[Any, Any]]:
@@ -251,15 +249,15 @@ class RaggedTensor:
     @property
     def nested_row_splits(self) -> tuple[Any, ...]:
         """The splits of each ragged axis, the outermost first."""
-        return tuple(map(self.shown, self.plain_splits))
+        return tuple(map(frontend().shown_part, self.plain_splits))
 
     def nested_row_lengths(self, name: str | None = None) -> tuple[Any, ...]:
         """Return the lengths in each ragged axis, the outermost first."""
-        return tuple(self.shown(np.diff(splits)) for splits in self.plain_splits)
+        return tuple(frontend().shown_part(np.diff(splits)) for splits in self.plain_splits)
 
     def nested_value_rowids(self, name: str | None = None) -> tuple[Any, ...]:
         """Return the row numbers of values in each ragged axis, the outermost first."""
-        return tuple(self.shown(rows_of(splits)) for splits in self.plain_splits)
+        return tuple(frontend().shown_part(rows_of(splits)) for splits in self.plain_splits)
 
     @property
     def ragged_rank(self) -> int:
@@ -279,29 +277,29 @@ class RaggedTensor:
     @property
     def dtype(self) -> Any:
         """The type of the values."""
-        return self.shown(self.plain_values[:0]).dtype
+        return frontend().shown_part(self.plain_values[:0]).dtype
 
     def value_rowids(self, name: str | None = None) -> Any:
         """Return the number of each value's row."""
-        return self.shown(rows_of(self._row_splits))
+        return frontend().shown_part(rows_of(self._row_splits))
 
     def row_starts(self, name: str | None = None) -> Any:
         """Return where rows begin."""
-        return self.shown(self._row_splits[:-1])
+        return frontend().shown_part(self._row_splits[:-1])
 
     def row_limits(self, name: str | None = None) -> Any:
         """Return where rows end."""
-        return self.shown(self._row_splits[1:])
+        return frontend().shown_part(self._row_splits[1:])
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
         """Return the lengths of rows, int64 of shape (rows,); of a deeper axis as a ragged tensor."""
         if axis > 1:
             return self.with_values(self._values.row_lengths(axis - 1))
-        return self.shown(np.diff(self._row_splits))
+        return frontend().shown_part(np.diff(self._row_splits))
 
     def nrows(self, out_type: DTypeLike = np.int64, name: str | None = None) -> Any:
         """Return the number of rows."""
-        return self.shown(np.dtype(out_type).type(len(self)))
+        return frontend().shown_part(np.dtype(out_type).type(len(self)))
 
     def bounding_shape(
         self, axis: int | None = None, name: str | None = None, out_type: DTypeLike = np.int64
@@ -309,7 +307,7 @@ class RaggedTensor:
         """Return the shape of the smallest array that has room for the rows, or its size in an axis."""
         lengths = [int(np.diff(splits).max(initial=0)) for splits in self.plain_splits]
         sizes = np.array([len(self), *lengths, *self.plain_values.shape[1:]], out_type)
-        return self.shown(sizes if axis is None else sizes[axis])
+        return frontend().shown_part(sizes if axis is None else sizes[axis])
 
     def with_values(self, values: Any) -> "RaggedTensor":
         """Return other values in the same rows."""
@@ -340,7 +338,7 @@ class RaggedTensor:
                 values, splits = values._values, values._row_splits[splits]
             else:
                 values, splits = values.reshape(-1, *values.shape[2:]), splits * values.shape[1]
-        return RaggedTensor(values, splits) if outer else self.shown(values)
+        return RaggedTensor(values, splits) if outer else frontend().shown_part(values)
 
     def rows(self) -> list[Any]:
         """Return the rows, as views of the values."""
@@ -359,7 +357,7 @@ class RaggedTensor:
 
     def numpy(self) -> Any:
         """Return an array of the rows, which are objects unless they have one length."""
-        rows = [self.shown(row) for row in self.rows()]
+        rows = [frontend().shown_part(row) for row in self.rows()]
         arrays = [row.numpy() if hasattr(row, "numpy") else row for row in rows]
         if len({array.shape for array in arrays}) == 1:
             return np.stack(arrays)
@@ -372,11 +370,11 @@ class RaggedTensor:
         return len(self._row_splits) - 1
 
     def __iter__(self) -> Iterator[Any]:
-        return (self.shown(row) for row in self.rows())
+        return (frontend().shown_part(row) for row in self.rows())
 
     def __getitem__(self, key: Any) -> Any:
         """Return a part: rows by number, slice or a list of numbers, and parts of these rows."""
-        return self.shown(sliced_rows(self, key))
+        return frontend().shown_part(sliced_rows(self, key))
 
     def __repr__(self) -> str:
         return f"<tf.RaggedTensor {self.to_list()}>"
@@ -415,9 +413,9 @@ class RaggedTensor:
             (*sizes[: len(places)], *flat.shape[1:]), default_value, _wide_enough(flat.dtype, default_value)
         )
         if xp is not np:
-            return self.shown(filled.at[tuple(places)].set(flat))
+            return frontend().shown_part(filled.at[tuple(places)].set(flat))
         filled[tuple(places)] = flat
-        return self.shown(filled)
+        return frontend().shown_part(filled)
 
     def coordinates(self) -> list[np.ndarray[Any, Any]]:
         """Return where each value lies in each axis up to the innermost rows, int64 of shape (values,)."""

@@ -1,16 +1,12 @@
 """``tf.SparseTensor``: the values of features that each example has as many of as it likes."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from muster._errors import DatasetError
-
-
-def as_shown(value: Any) -> Any:
-    """Return the value: what programs of muster see of it."""
-    return value
+from muster._frontend import frontend
 
 
 class SparseTensor:
@@ -33,9 +29,6 @@ class SparseTensor:
 
     __slots__ = ("__weakref__", "_dense_shape", "_indices", "_values")
     __array_ufunc__ = None  # NumPy's arrays leave operators to the sparse tensor
-
-    shown: ClassVar[Any] = staticmethod(as_shown)
-    """What programs see of parts and results; `muster_tensorflow` gives them TensorFlow's methods."""
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         if isinstance(values, list | tuple) and any(isinstance(value, bytes) for value in values):
@@ -70,12 +63,12 @@ class SparseTensor:
     @property
     def indices(self) -> Any:
         """The places of the values."""
-        return self.shown(self._indices)
+        return frontend().shown_part(self._indices)
 
     @property
     def values(self) -> Any:
         """The values."""
-        return self.shown(self._values)
+        return frontend().shown_part(self._values)
 
     @property
     def plain_values(self) -> Any:
@@ -90,7 +83,7 @@ class SparseTensor:
     @property
     def dense_shape(self) -> Any:
         """The shape of the array, as an array."""
-        return self.shown(self._dense_shape)
+        return frontend().shown_part(self._dense_shape)
 
     def with_values(self, values: Any) -> "SparseTensor":
         """Return other values at the same places, unchecked."""
@@ -112,7 +105,7 @@ class SparseTensor:
     @property
     def dtype(self) -> Any:
         """The type of the values."""
-        return self.shown(self._values[:0]).dtype
+        return frontend().shown_part(self._values[:0]).dtype
 
     def __repr__(self) -> str:
         parts = ("indices", "values", "dense_shape")
@@ -137,10 +130,10 @@ class SparseTensor:
             default_value = empty_value(values.dtype)
         if not isinstance(values, np.ndarray):
             full = values.__array_namespace__().full(self.shape, default_value, values.dtype)
-            return self.shown(full.at[places].set(values))
+            return frontend().shown_part(full.at[places].set(values))
         dense = np.full(self.shape, default_value, values.dtype)
         dense[places] = values
-        return self.shown(dense)
+        return frontend().shown_part(dense)
 
 
 def empty_value(dtype: Any) -> Any:

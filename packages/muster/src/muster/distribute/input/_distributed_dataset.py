@@ -3,11 +3,12 @@
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from muster._errors import PositionError, TraceError
+from muster._frontend import frontend
 from muster.data import Dataset, GetNext, Optional, next_orders, return_to_orders
 from muster.distribute.input._batch_sources import BatchSource
 from muster.distribute.replicas._replica_context import refuse_in_program
@@ -126,15 +127,12 @@ class DistributedIterator(GetNext):
         steps: The pass.
 
     Attributes:
-        shown: What a program gets for a batch; None for the batch itself.
         input_wait_secs: The seconds that the loop has waited so far: for reading and computing batches, and
             for agreeing on them with other workers.
         steps_taken: The number of batches so far.
 
     Source: tensorflow/python/distribute/input_lib.py, ``DistributedIterator``.
     """
-
-    shown: Callable[[Any], Any] | None = None
 
     _END = object()
 
@@ -165,7 +163,8 @@ class DistributedIterator(GetNext):
             self._report(ended - self._began)
             raise StopIteration
         self.steps_taken += 1
-        return batch if self.shown is None else self.shown(batch)
+        shown = frontend().batch
+        return batch if shown is None else shown(batch)
 
     @property
     def element_spec(self) -> Any:

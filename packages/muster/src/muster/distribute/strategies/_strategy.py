@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from muster._errors import GradientError
+from muster._frontend import frontend
 from muster._keras import keras
 from muster.cluster import ClusterResolver
 from muster.data import INFINITE_CARDINALITY, Dataset, dataset_line
@@ -33,7 +34,7 @@ from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.strategies._extended import StrategyExtended
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.gradients import is_tape_open
-from muster.program.trace import Mending
+from muster.program.trace import without_mending
 from muster.program.variables import ByIdentity, Storage, current_scope, variables_owned_by
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
@@ -59,8 +60,6 @@ class Strategy:
             own; None if there are none.
         storage: What holds the values of variables that are created in the scope; None if they do themselves.
         distributed_dataset: The class of distributed datasets.
-        uncompiled_after: The errors after which ``run`` calls code of a single replica uncompiled, as eager
-            code: those of code that needs values in Python.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
     """
@@ -68,7 +67,6 @@ class Strategy:
     servers: RemoteServers | None = None
     storage: Storage | None = None
     distributed_dataset: type[DistributedDataset] = DistributedDataset
-    uncompiled_after: tuple[type[Exception], ...] = ()
 
     def __init__(
         self, placement: Placement, engine: Engine, workers: Workers | None = None, local_replicas: int = 1
@@ -349,12 +347,13 @@ def _run_outermost(
     """Call a function on each replica, compiled if that is possible."""
     run = _run_of(strategy, fn)
     if run is not None:
-        if strategy.num_replicas_in_sync > 1 or not strategy.uncompiled_after:
+        uncompiled_after = frontend().uncompiled_after
+        if strategy.num_replicas_in_sync > 1 or not uncompiled_after:
             return run(args, kwargs)
         try:
-            with Mending.left_out():
+            with without_mending():
                 return run(args, kwargs)
-        except strategy.uncompiled_after:
+        except uncompiled_after:
             target, method = (fn.__self__, fn.__func__) if inspect.ismethod(fn) else (fn, None)
             _RUNS.get(target, {})[strategy, method] = None
     with strategy.entered(ReplicaContext(strategy, None)):

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import GradientError
+from muster._frontend import frontend
 from muster._keras import keras
 from muster.program.gradients._resolve import gradient_p
 from muster.program.variables._variable_scope import active_scope, current_scope
@@ -93,7 +94,8 @@ def place() -> jax.Array:
 
 def _line_of_user() -> str:
     """Return the innermost file and line outside of muster and Keras."""
-    ours = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[2], Path(keras.__file__).parent))
+    folders = (Path(__file__).parents[2], Path(keras.__file__).parent, *frontend().folders)
+    ours = tuple(f"{folder}{os.sep}" for folder in folders)
     frames = [f for f in traceback.extract_stack() if not f.filename.startswith(ours)]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jax.extend import core as jex
 
 from muster import cpu
 from muster._errors import VariableMismatchError
+from muster._frontend import frontend
 from muster._keras import keras
 from muster.program._replicas import Gathers, Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
@@ -30,29 +31,23 @@ def reduced_path(path: str) -> str:
     return f"{path} of all replicas"
 
 
-class Mending:
-    """Holds what mends the code of functions that cannot be traced; None for nothing.
+_mends: ContextVar[bool] = ContextVar("muster_mends", default=True)
 
-    It takes the error of a run, and returns whether another may succeed.
-    """
 
-    mend: ClassVar[Callable[[Exception], bool] | None] = None
-    _left_out: ClassVar[ContextVar[bool]] = ContextVar("left_out", default=False)
+@contextmanager
+def without_mending() -> Iterator[None]:
+    """Let a front end mend no code in a ``with`` block: code that cannot be traced runs uncompiled there."""
+    token = _mends.set(False)
+    try:
+        yield
+    finally:
+        _mends.reset(token)
 
-    @classmethod
-    @contextmanager
-    def left_out(cls) -> Iterator[None]:
-        """Mend nothing in a ``with`` block: its code runs uncompiled if it cannot be traced."""
-        token = cls._left_out.set(True)
-        try:
-            yield
-        finally:
-            cls._left_out.reset(token)
 
-    @classmethod
-    def mends(cls, error: Exception) -> bool:
-        """Mend what an error comes from; return whether another run may succeed."""
-        return cls.mend is not None and not cls._left_out.get() and cls.mend(error)
+def _is_mended(error: Exception) -> bool:
+    """Let the front end mend what an error comes from; return whether another trace may succeed."""
+    mend = frontend().mend
+    return mend is not None and _mends.get() and mend(error)
 
 
 class FunctionProgram(Generic[Static]):
@@ -121,7 +116,7 @@ class FunctionProgram(Generic[Static]):
             try:
                 return self._recorded(args, may_create=True, gathers=gathers, given=given)
             except Exception as exc:
-                if not Mending.mends(exc):
+                if not _is_mended(exc):
                     raise
         return self._recorded(args, may_create=True, gathers=gathers, given=given)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import TraceError
+from muster._frontend import frontend
 from muster.data import SparseTensor
 
 
@@ -102,7 +103,7 @@ class SparseRows(SparseTensor):
     @property
     def dense_shape(self) -> Any:
         """The shape of the array, as an array."""
-        return self.shown(np.array(self.shape))
+        return frontend().shown_part(np.array(self.shape))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -112,7 +113,7 @@ class SparseRows(SparseTensor):
     @property
     def dtype(self) -> Any:
         """The type of the values."""
-        return self.shown(self._packed).dtype
+        return frontend().shown_part(self._packed).dtype
 
     @property
     def _there(self) -> Any:
@@ -149,4 +150,4 @@ class SparseRows(SparseTensor):
         """Return the array, with a value for its empty places: by default 0."""
         full = jnp.full(self.shape, default_value or 0, jnp.asarray(self._packed).dtype)
         places = tuple(self.plain_indices.T)
-        return self.shown(full.at[places].set(self.plain_values, mode="drop"))
+        return frontend().shown_part(full.at[places].set(self.plain_values, mode="drop"))

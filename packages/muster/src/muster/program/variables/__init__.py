@@ -63,3 +63,7 @@ from muster.program.variables._unshared_values import unshared_values as unshare
 from muster.program.variables._variable_scope import active_scope as active_scope
 from muster.program.variables._variable_scope import current_scope as current_scope
 from muster.program.variables._variable_table import VariableSpec as VariableSpec
+from muster.program.variables._ways import assign_chosen as assign_chosen
+from muster.program.variables._ways import branch as branch
+from muster.program.variables._ways import outside_of_step as outside_of_step
+from muster.program.variables._ways import standing_in as standing_in

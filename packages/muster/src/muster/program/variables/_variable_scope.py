@@ -9,7 +9,7 @@ the *initializer*, not the value afterwards.
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -25,7 +25,6 @@ from muster.program.passes._assigned import assigned
 from muster.program.variables._assignments import Assignments, Branch, DivergedValues
 from muster.program.variables._held_updates import HeldUpdate
 from muster.program.variables._initial_values import donatable_copy
-from muster.program.variables._keras_internals import without_scope
 from muster.program.variables._named_outputs import NamedOutputs
 from muster.program.variables._origins import (
     VariableKind,
@@ -49,12 +48,12 @@ class UntracedRun(Protocol):
     def gradients(self, total: jax.Array, sources: list[jax.Array], since: int | None) -> list[jax.Array]: ...
 
 
-_ACTIVE: ContextVar["VariableScope | None"] = ContextVar("muster_variable_scope", default=None)
+ACTIVE: ContextVar["VariableScope | None"] = ContextVar("muster_variable_scope", default=None)
 
 
 def current_scope() -> "VariableScope | None":
     """Return the scope of the step that this thread is tracing, if any."""
-    scope = _ACTIVE.get()
+    scope = ACTIVE.get()
     if scope is not None:
         scope.trace_keys.note_read()
     return scope
@@ -121,30 +120,20 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.read_by: list[dict[int, Any]] = []
         self.taken: Branch | None = None
         self._holds_updates = False
-        self._diverged = DivergedValues()
+        self.diverged = DivergedValues()
         self.is_in_sync = False
         self.has_labels = False
         self._reduced: list[tuple[jax.Array, jax.Array]] = []
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call ``function(*args)`` in this scope."""
-        token = _ACTIVE.set(self)
+        token = ACTIVE.set(self)
         try:
             with no_stop_iteration("The code of a step", TraceError), patched_keras(), self:
                 with self.on(self.replicas):
                     return function(*args)
         finally:
-            _ACTIVE.reset(token)
-
-    @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
-        """Run code outside of this scope: it creates, reads and assigns to variables as eager code does."""
-        token = _ACTIVE.set(None)
-        try:
-            with without_scope():
-                yield
-        finally:
-            _ACTIVE.reset(token)
+            ACTIVE.reset(token)
 
     @contextlib.contextmanager
     def on(self, replicas: Replicas | None) -> Iterator[None]:
@@ -228,7 +217,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         before = self.state_mapping[id(variable)]
         self.assignments.note(variable, before)
         if self.replicas is not None and not self.is_in_sync:
-            self._diverged.note(variable, before)
+            self.diverged.note(variable, before)
         self.state_mapping[id(variable)] = assigned(value)
         self.trace_keys.note_change()
 
@@ -250,19 +239,6 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             f"The variable {variable.path} cannot start from a checkpoint here: it can in a model_fn."
         )
 
-    @contextlib.contextmanager
-    def standing_in(self, values: Iterable[tuple[Any, jax.Array]]) -> Iterator[None]:
-        """Give variables other values of their shapes; what is assigned to them meanwhile is lost."""
-        pairs = list(values)
-        before = {id(variable): self.get_current_value(variable) for variable, _ in pairs}
-        try:
-            self.state_mapping.update((id(variable), value) for variable, value in pairs)
-            self.trace_keys.note_change()
-            yield
-        finally:
-            self.state_mapping.update(before)
-            self.trace_keys.note_change()
-
     def increment(self, variable: Any) -> None:
         """Add one to a variable."""
         variable.assign_add(1)
@@ -274,51 +250,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             seed = self.replicas.fold_into_seed(self.get_current_value(variable))
             self.state_mapping[id(variable)] = seed
             self.trace_keys.note_change()
-            self._diverged.note(variable, seed)
-
-    @contextlib.contextmanager
-    def branch(self) -> Iterator[Branch]:
-        """Run code of which it is not known whether it will run: it leaves the variables as they are.
-
-        Yields:
-            What it assigns to variables, at the end of the ``with`` block.
-        """
-        before, outer = dict(self.state_mapping), (self.assignments, self._diverged, self.taken)
-        self.assignments, self._diverged = Assignments(), self._diverged.copy()
-        self.taken = branch = Branch()
-        try:
-            yield branch
-            before = {**self.values_of_new(), **before}  # what code creates on one way is there on all
-            for _, variable in self.table.pairs:
-                value = self.state_mapping.get(id(variable))
-                if value is not None and value is not before.get(id(variable)):
-                    branch.assigned[id(variable)] = variable, value
-            branch.diverged.update(key for key in branch.assigned if self._diverged.has(key))
-        finally:
-            self.state_mapping.clear()
-            self.state_mapping.update(before)
-            self.assignments, self._diverged, self.taken = outer
-            self.trace_keys.note_change()
-
-    def assign_chosen(self, variable: Any, value: jax.Array, branches: Iterable[Branch]) -> None:
-        """Assign what one of several ways through the code has assigned to a variable, or what it had before.
-
-        Args:
-            variable: The variable.
-            value: The value.
-            branches: What each of the ways assigned.
-        """
-        key, taken = id(variable), list(branches)
-        if any(key in each.unreduced for each in taken):
-            if any(each.unreduced.get(key) for each in taken):
-                variable.assign_add(value - self.get_current_value(variable))
-            else:
-                variable.assign(value)
-            return
-        self.state_mapping.setdefault(key, self.get_current_value(variable))
-        is_same = not any(key in each.diverged for each in taken)
-        with self.in_sync() if is_same else contextlib.nullcontext():
-            self.assign(variable, value)
+            self.diverged.note(variable, seed)
 
     @contextlib.contextmanager
     def in_sync(self) -> Iterator[None]:
@@ -339,12 +271,12 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             TraceError: A replica assigned to a variable that does not say how assignments are reduced.
         """
         if self.replicas is not None:
-            self._diverged.reduce(self.replicas, self.table.pairs, self.state_mapping, kinds)
+            self.diverged.reduce(self.replicas, self.table.pairs, self.state_mapping, kinds)
             self.trace_keys.note_change()
 
     def with_others(self, variable: Any, value: jax.Array) -> jax.Array:
         """Return the value of a sum together with what the other replicas have added to it."""
-        before = self._diverged.before(variable)
+        before = self.diverged.before(variable)
         if self.replicas is None or before is None:
             return value
         return before + self.replicas.sum([value - before])[0]
@@ -365,7 +297,7 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
     def init(
         self: Any, initializer: Any, shape: Any = None, dtype: Any = None, *args: Any, **kw: Any
     ) -> None:
-        scope = _ACTIVE.get()
+        scope = ACTIVE.get()
         note_origin(self)
         storage = storage_for(self, kw.get("name"))
         if storage is not None:
@@ -408,7 +340,7 @@ def _as_array(value: Any, dtype: Any) -> jax.Array:
 
 def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
     def assign(self: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        scope = _ACTIVE.get()
+        scope = ACTIVE.get()
         if scope is not None and isinstance(value, np.ndarray):
             scope.check_constant(self)
         if scope is None:

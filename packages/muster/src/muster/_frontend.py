@@ -1,0 +1,71 @@
+"""Hold what a front end, such as a package with another library's names, changes of what programs see."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frontend:
+    """What programs see instead of muster's own values, and how code is run that muster would refuse.
+
+    A front end makes one and installs it, once for the process: see `install`. What is None or empty leaves
+    muster as it is.
+
+    Attributes:
+        elements: Takes elements of a `Dataset` that are read together, and returns what
+            ``for element in dataset`` yields for each.
+        argument: Takes an element, and returns what the function of a dataset's operation gets for it.
+        batch: Takes a batch of a distributed dataset, and returns what a loop over it yields.
+        part: Takes a part or a result of a ragged or sparse tensor, such as its values, and returns what the
+            program gets for it.
+        mend: Takes the error of a trace; changes the code that it comes from, and returns whether another
+            trace may succeed.
+        uncompiled_after: The errors after which ``strategy.run`` calls code of a single replica uncompiled.
+        folders: The front end's own folders, as absolute paths: an error that names a line of the user's
+            looks outside of them.
+
+    Example:
+        install(Frontend(part=np.asarray))
+    """
+
+    elements: Callable[[list[Any]], list[Any]] | None = None
+    argument: Callable[[Any], Any] | None = None
+    batch: Callable[[Any], Any] | None = None
+    part: Callable[[Any], Any] | None = None
+    mend: Callable[[Exception], bool] | None = None
+    uncompiled_after: tuple[type[Exception], ...] = ()
+    folders: tuple[str, ...] = ()
+
+    def shown_part(self, value: Any) -> Any:
+        """Return what a program gets for a part or a result of a ragged or sparse tensor."""
+        return value if self.part is None else self.part(value)
+
+
+_PLAIN = Frontend()
+_installed = _PLAIN
+
+
+def install(frontend: Frontend | None) -> Frontend | None:
+    """Let programs of this process see what a front end shows them.
+
+    Args:
+        frontend: The front end; None for muster as it is.
+
+    Returns:
+        The one that was installed before, to return to; None if there was none.
+
+    Raises:
+        ValueError: Another front end is installed: two would show the same values in two ways.
+    """
+    global _installed
+    before = None if _installed is _PLAIN else _installed
+    if frontend is not None and before is not None and before != frontend:
+        raise ValueError(f"A front end is installed already, {before}: install(None) takes it away first.")
+    _installed = _PLAIN if frontend is None else frontend
+    return before
+
+
+def frontend() -> Frontend:
+    """Return the front end that is installed; one that changes nothing if there is none."""
+    return _installed
