@@ -1,7 +1,11 @@
-"""Lists a package's public names on its reference page, so that no page can forget one."""
+"""Fills in what pages take from the code: a package's public names, and the tables of TensorFlow's names."""
 
 import ast
+import functools
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +13,12 @@ SOURCE = Path(__file__).parent.parent / "packages" / "muster" / "src"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace ``<!-- names of PACKAGE -->`` by what the package's ``__init__.py`` or ``.pyi`` imports."""
-    return re.sub(r"<!-- names of ([\w.]+) -->", lambda found: _references(found[1]), markdown)
+    """Replace ``<!-- names of PACKAGE -->`` by what the package's ``__init__.py`` or ``.pyi`` imports.
+
+    ``<!-- TensorFlow: TITLE -->`` becomes a table of ``muster_tensorflow.port``.
+    """
+    markdown = re.sub(r"<!-- names of ([\w.]+) -->", lambda found: _references(found[1]), markdown)
+    return re.sub(r"<!-- TensorFlow: (.*?) -->", lambda found: _tables()[found[1]], markdown)
 
 
 def _references(package: str) -> str:
@@ -19,3 +27,13 @@ def _references(package: str) -> str:
     tree = ast.parse((stub if stub.exists() else folder / "__init__.py").read_text())
     names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
     return "\n\n".join(f"::: {package}.{name}" for name in names if not name.startswith("_"))
+
+
+@functools.cache
+def _tables() -> dict[str, str]:
+    # A process of its own: the package changes JAX and Keras where it is imported.
+    code = "import json; from muster_tensorflow.port import tables; print(json.dumps(tables()))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True)
+    # Links in the tables start at the folder of the documentation.
+    found: dict[str, str] = json.loads(done.stdout)
+    return {title: table.replace("](guides/", "](../guides/") for title, table in found.items()}

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -22,7 +23,7 @@ from muster.launch._manifest import Manifest
 from muster.launch._plan import JobShape
 from muster.net import make_secret
 from pages import PAGES, blocks
-from repository import ROOT, SOURCES
+from repository import FRONT_END, ROOT, SOURCES
 
 CHANGE = re.compile(r"<!-- file: (?P<file>\S+) -->\n```(?P<kind>python|diff)\n(?P<code>.*?)```", re.DOTALL)
 
@@ -150,8 +151,10 @@ def test_objects_for_kubernetes_are_valid() -> None:
 
 
 def migrated_names() -> list[tuple[str, str]]:
-    text = (ROOT / "docs" / "coming-from-tensorflow.md").read_text()
-    return re.findall(r"^\| `(tf\.[\w.]+)` \| `((?:muster|keras)\.[\w.]+)` \|", text, re.MULTILINE)
+    names = FRONT_END / "src" / "muster_tensorflow" / "port" / "names.json"
+    pairs = [(old.strip("`"), new.strip("`")) for old, new, _ in json.loads(names.read_text())]
+    ours = re.compile(r"(?:muster|keras)\.[\w.]+")
+    return [(old, new) for old, new in pairs if re.fullmatch(r"tf\.[\w.]+", old) and ours.fullmatch(new)]
 
 
 def resolve(module: str, path: str) -> object:

@@ -1,18 +1,15 @@
-"""The names of TensorFlow's guides on distribution, and the tables of the page "Coming from TensorFlow"."""
+"""The names of TensorFlow's guides on distribution, and the tables of the page "TensorFlow's names"."""
 
 import re
-import types
-import typing
 
 import pytest
 
 import muster_tensorflow as tf
 import muster_tensorflow.datasets as tfds
 from muster_tensorflow.names._hints import INSTEAD
-from muster_tensorflow.names._names import Names
-from repository import ROOT
-
-PAGE = (ROOT / "docs" / "coming-from-tensorflow.md").read_text()
+from muster_tensorflow.port import tables
+from muster_tensorflow.port._differences import rows
+from muster_tensorflow.port._tables import names_by_module
 
 # What the code of each page uses, in its editions since TensorFlow 2.3: names, methods of what it builds, and
 # what the text tells programs to use.
@@ -230,31 +227,6 @@ def value_of(name: str) -> object:
     return value
 
 
-def by_module() -> dict[str, list[str]]:
-    """Return all names by module, without those of Keras and of private modules."""
-    found: dict[str, list[str]] = {}
-
-    def walk(path: str, module: object) -> None:
-        for name, value in vars(module).items():
-            ours = getattr(value, "__name__", "").startswith("muster_tensorflow.")
-            if name.startswith("_") or value is typing.Any or f"{path}.{name}" in ("tf.keras", "tf.python"):
-                continue
-            if isinstance(value, Names) or (isinstance(value, types.ModuleType) and ours):
-                if not (path.startswith("tf.compat.v1") and hasattr(tf, name) and value is getattr(tf, name)):
-                    walk(f"{path}.{name}", value)
-            elif not isinstance(value, types.ModuleType):
-                found.setdefault(path, []).append(name)
-
-    walk("tf", tf)
-    return {path: sorted(found[path]) for path in sorted(found)}
-
-
-def rows(title: str) -> list[tuple[str, str]]:
-    """Return the rows of the table below a title."""
-    section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
-    return re.findall(r"^\| `([\w.*]+)` \| (.*) \|$", section, re.MULTILINE)
-
-
 @pytest.mark.parametrize("guide", GUIDES)
 def test_what_the_guides_use_is_there_or_is_said(guide: str) -> None:
     for name in GUIDES[guide].split():
@@ -266,13 +238,12 @@ def test_what_the_guides_use_is_there_or_is_said(guide: str) -> None:
             assert value_of(name) is not None
 
 
-def test_all_names_are_on_the_page() -> None:
-    table = {module: re.findall(r"`(\w+)`", names) for module, names in rows("All names")}
-    assert table == by_module()
-
-
-def test_what_is_not_there_is_on_the_page() -> None:
-    assert dict(rows("Names that are not there")) == INSTEAD
+def test_the_tables_have_a_row_for_each_module_and_missing_name() -> None:
+    there, missing = (tables()[f"Names that are{word} there"] for word in ("", " not"))
+    found = dict(re.findall(r"^\| `([\w.]+)` \| (.*) \|$", there, re.MULTILINE))
+    assert {module: re.findall(r"`(\w+)`", names) for module, names in found.items()} == names_by_module()
+    assert {"tf", "tf.compat.v1", "tf.data", "tf.nn"} <= found.keys()
+    assert dict(re.findall(r"^\| `([\w.*]+)` \| (.*) \|$", missing, re.MULTILINE)) == INSTEAD
 
 
 @pytest.mark.parametrize(
@@ -303,14 +274,14 @@ def test_other_names_have_an_error_that_names_the_page(name: str) -> None:
 
 
 def test_modules_say_what_they_do_not_have() -> None:
-    for path in by_module():
+    for path in names_by_module():
         if path != "tf.losses":
             with pytest.raises(AttributeError, match=rf"muster has no {re.escape(path)}\.nothing\."):
                 value_of(f"{path}.nothing")
 
 
 def test_the_names_that_became_others_exist() -> None:
-    table = rows("What each name became")
-    assert len(table) > 100
-    for name, _ in table:
+    names = [names.strip("`") for names, _, _ in rows() if re.fullmatch(r"`[\w.*]+`", names)]
+    assert len(names) > 100
+    for name in names:
         assert value_of(name) is not None
