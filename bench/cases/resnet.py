@@ -11,10 +11,10 @@ _MOMENTUM = 0.99
 _EPSILON = 1e-3
 
 
-def blocks():
+def blocks(widths=WIDTHS):
     """Return each block's number, input size, input channels, width and stride."""
-    found, size, channels = [], 32, 16
-    for number, width in enumerate(WIDTHS):
+    found, size, channels = [], 32, widths[0]
+    for number, width in enumerate(widths):
         stride = 1 if width == channels else 2
         found.append((number, size, channels, width, stride))
         size, channels = size // stride, width
@@ -46,7 +46,7 @@ def data(batches):
     return images, labels
 
 
-def keras_model(keras):
+def keras_model(keras, widths=WIDTHS):
     layers = keras.layers
 
     def conv_norm(x, seed, width, kernel, stride):
@@ -54,8 +54,8 @@ def keras_model(keras):
         return layers.BatchNormalization(momentum=_MOMENTUM, epsilon=_EPSILON)(x)
 
     inputs = keras.Input((32, 32, 3))
-    x = layers.Activation("relu")(conv_norm(inputs, 1, 16, 3, 1))
-    for number, _, _, width, stride in blocks():
+    x = layers.Activation("relu")(conv_norm(inputs, 1, widths[0], 3, 1))
+    for number, _, _, width, stride in blocks(widths):
         seed, shortcut = 10 * (number + 1), x
         if stride > 1:
             shortcut = layers.Conv2D(width, 1, stride, kernel_initializer=start(seed))(x)
@@ -65,7 +65,7 @@ def keras_model(keras):
     return keras.Model(inputs, layers.Dense(10, kernel_initializer=start(2))(x))
 
 
-def torch_model(torch, load):
+def torch_model(torch, load, widths=WIDTHS):
     nn = torch.nn
 
     class ConvNorm(nn.Module):
@@ -96,10 +96,10 @@ def torch_model(torch, load):
             return torch.relu(self.two(torch.relu(self.one(x))) + self.shortcut(x))
 
     return nn.Sequential(
-        ConvNorm(1, 3, 16, 1),
+        ConvNorm(1, 3, widths[0], 1),
         nn.ReLU(),
-        *(Block(*block) for block in blocks()),
+        *(Block(*block) for block in blocks(widths)),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
-        load(nn.Linear(WIDTHS[-1], 10), start(2)((WIDTHS[-1], 10))),
+        load(nn.Linear(widths[-1], 10), start(2)((widths[-1], 10))),
     )
