@@ -27,6 +27,14 @@ def machine() -> dict[str, Any]:
     }
 
 
+def version(package: str) -> str | None:
+    """Return the version of a package, or None if it is not installed, as where its sources are imported."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
     """Write figures to ``folder/NAME.json``, replacing an earlier run's, and return the path.
 
@@ -35,15 +43,19 @@ def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
         figures: Values that JSON can hold.
         folder: The folder, which is created if it does not exist.
     """
+    return write_to(folder / f"{name}.json", name, figures)
+
+
+def write_to(path: Path, name: str, figures: dict[str, Any]) -> Path:
+    """Write figures to a file, replacing an earlier run's, and return its path; see `write`."""
     packages = ("muster-train", "jax", "keras", "numpy")
     record = {
         "name": name,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": machine(),
-        "versions": {package: importlib.metadata.version(package) for package in packages},
+        "versions": {package: version(package) for package in packages},
         **figures,
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n")
     return path

@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import muster
 from bench._gpu.nets import GuidesNetwork
+
+import muster
 from muster import keras
 from muster.data import Dataset
 from muster.estimator import EstimatorSpec, ModeKeys, PredictOutput

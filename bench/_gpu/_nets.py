@@ -75,7 +75,7 @@ def torch_python() -> str | None:
 
 @contextmanager
 def torch_turns(part: Part, net: str, steps: int) -> Iterator[Callable[[], dict[str, Callable[[], float]]]]:
-    """Start PyTorch's loop, which gets ready meanwhile; yield what waits for it and returns it as a contestant.
+    """Start PyTorch's loop, which gets ready meanwhile; yield what waits for it, and returns contestants.
 
     If PyTorch is not here, or fails, there is none, and the part's report says why.
 

@@ -2,8 +2,8 @@
 
 A part is a program, ``python -m bench._gpu.PROGRAM NAME FOLDER SIZE SECONDS``: the part's name; the folder of
 the run, in which parts leave what others use; ``full`` or ``small``; and how long it may take. It writes what
-it finds to ``NAME.json`` in that folder, at once, so that figures are kept if it crashes or is killed, and ends
-with 1 if anything failed.
+it finds to ``NAME.json`` in that folder, at once, so that figures are kept if it crashes or is killed, and
+ends with 1 if anything failed.
 """
 
 import json

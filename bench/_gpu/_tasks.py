@@ -27,8 +27,8 @@ def run_tasks(part: Part, program: str, names: Sequence[str], arguments: Sequenc
 
     Args:
         part: The part; tasks that run until shortly before its end are killed.
-        program: A module of ``bench._gpu``, which writes its report, in JSON, to the file that MUSTER_BENCH_REPORT
-            names.
+        program: A module of ``bench._gpu``, which writes its report, in JSON, to the file that
+            MUSTER_BENCH_REPORT names.
         names: The tasks, such as ``worker 0``.
         arguments: The program's arguments.
     """
@@ -48,6 +48,8 @@ def run_tasks(part: Part, program: str, names: Sequence[str], arguments: Sequenc
                 "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
                 "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.4",
             }
+            if kind == "ps":
+                environment["JAX_PLATFORMS"] = "cpu"  # as under muster run
             command = [sys.executable, "-m", f"bench._gpu.{program}", *map(str, arguments)]
             with report.with_suffix(".log").open("w") as log:
                 tasks[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)

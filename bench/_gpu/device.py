@@ -1,6 +1,5 @@
 """Say which device JAX computes on, and fail unless it is the one that was asked for."""
 
-import importlib.metadata
 import os
 import subprocess
 
@@ -8,19 +7,10 @@ import jax
 import jax.numpy as jnp
 from bench._gpu._part import this_part
 
+from bench import _results
+
 QUERY = "name,driver_version,memory.total,memory.used,power.limit"
 PACKAGES = ("jax", "jaxlib", "keras", "torch", "jax-cuda12-plugin", "jax-cuda13-plugin")
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the packages that compute, as far as they are installed."""
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def card() -> str | None:
@@ -35,7 +25,7 @@ def card() -> str | None:
 
 if __name__ == "__main__":
     part = this_part()
-    part.note(versions=versions(), nvidia_smi=card())
+    part.note(versions={name: _results.version(name) for name in PACKAGES}, nvidia_smi=card())
     devices = jax.devices()
     part.note(devices=[f"{each.platform}:{each.id} {each.device_kind}" for each in devices])
     wanted = os.environ["JAX_PLATFORMS"].partition(",")[0]

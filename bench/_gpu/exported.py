@@ -27,7 +27,7 @@ from muster.estimator import Estimator, build_raw_serving_input_receiver_fn
 
 ROWS = 16
 CLIENTS = (1, 32)
-# Products of the card in float32 have the precision of TF32 unless JAX_DEFAULT_MATMUL_PRECISION says otherwise.
+# The card multiplies float32 with the precision of TF32, unless JAX_DEFAULT_MATMUL_PRECISION says otherwise.
 AGREEMENT = 5e-3
 ASK = """
 import sys
@@ -73,14 +73,15 @@ def ask_here(part: Part, folder: Path, images: Any, expected: Any) -> None:
 
 def ask_on_cpu(part: Part, folder: Path, images: Any, expected: Any) -> None:
     """Ask the loaded model in a process that has the CPU alone."""
-    np.save(folder / "images.npy", images)
-    command = [sys.executable, "-c", ASK, folder / "versions" / "1", folder / "images.npy", folder / "cpu.npy"]
+    asked, answered = folder / "asked.npy", folder / "answered.npy"
+    np.save(asked, images)
+    command = [sys.executable, "-c", ASK, folder / "versions" / "1", asked, answered]
     done = subprocess.run(command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True, text=True)
     if done.returncode:
         part.fail(f"A process with the CPU alone could not answer:\n{done.stderr[-2000:]}")
         return
     part.note(cpu_process=done.stdout.split()[-1])
-    compare(part, "the_cpu", np.load(folder / "cpu.npy"), expected)
+    compare(part, "the_cpu", np.load(answered), expected)
 
 
 @contextmanager

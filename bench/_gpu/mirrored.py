@@ -1,6 +1,6 @@
 """Train the guide's CNN under ``MirroredStrategy`` of one card by ``fit`` and by an Estimator.
 
-Both are compared with the same without a strategy: the losses must agree, and the epochs of ``fit`` alternate.
+Both are compared with the same without a strategy: losses must agree, and the epochs of ``fit`` alternate.
 """
 
 import dataclasses

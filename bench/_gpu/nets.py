@@ -94,7 +94,7 @@ class Transformer:
                 return self.logits(self.norm(x))
 
         model = Decoder()
-        model(self.data()[0][:1])  # builds it
+        model(keras.Input((self.length,), dtype="int32"))  # builds it
         return model
 
     def keras_optimizer(self, keras: Any) -> Any:

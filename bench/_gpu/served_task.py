@@ -1,4 +1,7 @@
-"""Be the trainer or the parameter server of ``served.py``. Arguments: ``full`` or ``small``; the model's folder."""
+"""Be the trainer or the parameter server of ``served.py``.
+
+Arguments: ``full`` or ``small``; the folder of the model.
+"""
 
 import json
 import os
@@ -44,7 +47,7 @@ if __name__ == "__main__":
         TrainSpec(input_fn, max_steps=1 + chosen.steps, hooks=[clock]),
         EvalSpec(input_fn, steps=1),
     )
-    # Asking JAX for devices would make a server take some of the card.
+    # To ask JAX for devices would start its platforms.
     used = sorted(jax._src.xla_bridge._backends)
     report: dict[str, Any] = {"jax_has_started": used}
     if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "chief":

@@ -34,6 +34,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # Several CPU devices for tests of strategies; JAX reads this when it first looks for devices.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
+# Where the conformance suite trains: on the CPU, or on another of JAX's platforms, such as gpu.
+ON_CPU = os.environ.get("MUSTER_TEST_PLATFORM", "cpu") == "cpu"
+
 # No test finds what another has compiled, or leaves anything in the user's cache directory.
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
 
@@ -81,6 +84,8 @@ def pytest_configure(config: pytest.Config) -> None:
     as users' are."""
     if hasattr(config, "workerinput"):
         _give_way()
+    if not ON_CPU:
+        _take_accelerator()
     from jax._src import compiler
 
     options = compiler.get_compile_options
@@ -91,6 +96,13 @@ def pytest_configure(config: pytest.Config) -> None:
         return options(*args, env_options_overrides={**quickly, **(env_options_overrides or {})}, **kwargs)
 
     compiler.get_compile_options = as_wanted
+
+
+def _take_accelerator() -> None:
+    """Let JAX find the accelerator before any test, for which what its driver opens would be leaks."""
+    import jax
+
+    jax.block_until_ready(jax.numpy.ones((8, 8)) @ jax.numpy.ones((8, 8)))
 
 
 def _give_way() -> None:
@@ -153,7 +165,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     import jax
 
     global _compiles_quickly
-    before, _compiles_quickly = _compiles_quickly, item.get_closest_marker("optimized") is None
+    quickly = ON_CPU and item.get_closest_marker("optimized") is None
+    before, _compiles_quickly = _compiles_quickly, quickly
     if before and not _compiles_quickly:
         jax.clear_caches()
 

@@ -6,6 +6,7 @@ parts one after the other on one device; with whole batches where the model has 
 """
 
 import itertools
+import os
 
 import jax
 import numpy as np
@@ -23,18 +24,21 @@ from muster.distribute import (
 )
 
 
-def cpus(count):
-    return [f"/cpu:{i}" for i in range(count)]
+def devices(count):
+    """So many CPU devices; of the platform that MUSTER_TEST_PLATFORM names, as many of them as there are."""
+    platform = os.environ.get("MUSTER_TEST_PLATFORM", "cpu")
+    there = count if platform == "cpu" else min(count, len(jax.devices(platform)))
+    return [f"/{platform}:{i}" for i in range(there)]
 
 
 STRATEGIES = {
     "default": get_strategy,
-    "one device": lambda: OneDeviceStrategy("/cpu:1"),
-    "mirrored 1": lambda: MirroredStrategy(cpus(1)),
-    "mirrored 2": lambda: MirroredStrategy(cpus(2)),
-    "mirrored 3": lambda: MirroredStrategy(cpus(3)),
-    "mirrored 8": lambda: MirroredStrategy(cpus(8)),
-    "central storage 2": lambda: CentralStorageStrategy(cpus(2)),
+    "one device": lambda: OneDeviceStrategy(devices(2)[-1]),
+    "mirrored 1": lambda: MirroredStrategy(devices(1)),
+    "mirrored 2": lambda: MirroredStrategy(devices(2)),
+    "mirrored 3": lambda: MirroredStrategy(devices(3)),
+    "mirrored 8": lambda: MirroredStrategy(devices(8)),
+    "central storage 2": lambda: CentralStorageStrategy(devices(2)),
     "tpu 4": lambda: TPUStrategy(devices=jax.devices()[:4]),
 }
 # More devices than two, and fewer than many, do what both do. To compile as users do takes much longer, and
