@@ -9,13 +9,13 @@ To have the time of the set-up count, too, give the parts what is left of ten mi
 
     SECONDS=0; python -m pip install ... && python -m bench gpu --budget $((590 - SECONDS))
 
-The installed package is ``muster-train[gpu,serve]``; where JAX has CUDA already, the extra ``gpu`` is not needed.
-PyTorch takes part where this Python has it, or the one that MUSTER_BENCH_TORCH names.
+The installed package is ``muster-train[gpu,serve]``; where JAX has CUDA already, the extra ``gpu`` is not
+needed. PyTorch takes part where this Python has it, or the one that MUSTER_BENCH_TORCH names.
 
 Each part is a process with a deadline, so that a crash or a hang costs no other part; figures and failures of
 all are in one file, ``bench/results/gpu.json`` by default, which is written after each part. The exit code is
-1 if any part failed or had no time left. ``--rehearse`` tries all of it on the CPU in small sizes; its figures
-mean nothing, and are kept only where ``--output`` says.
+1 if any part failed or had no time left. ``--rehearse`` tries all of it on the CPU in small sizes; its
+figures mean nothing, and are kept only where ``--output`` says.
 """
 
 import argparse

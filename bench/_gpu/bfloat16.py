@@ -56,7 +56,8 @@ def measure(part: Part) -> None:
     chosen = net(part.name, part.size)
     loss_of = cast_loss(LOSS)
     with torch_turns(part, part.name, chosen.steps) as torch:
-        batch = jax.device_put(chosen.data(), jax.devices()[0])
+        # Not committed to the device, or else the loop by hand would be compiled again for its second step.
+        batch = jax.device_put(chosen.data())
         model, ours = under_a_strategy(chosen, loss_of)
         by_hand = ByHand(*built(chosen), loss_of)
         part.note(weights=weights_of(model), batch=chosen.batch)

@@ -200,7 +200,7 @@ class GuidesNetwork:
 FULL = {"cnn": GuidesNetwork(), "resnet": ResidualNetwork(), "transformer": Transformer()}
 SMALL = {
     "cnn": GuidesNetwork(batch=2, hidden=8, batches=4, steps=2),
-    "resnet": ResidualNetwork(batch=2, widths=(4, 8), steps=1),
+    "resnet": ResidualNetwork(batch=2, widths=(4,), steps=1),
     "transformer": Transformer(batch=1, length=8, words=16, width=8, heads=2, layers=1, steps=1),
 }
 

@@ -1,8 +1,8 @@
 """Train a net of ``bench.gpu`` in a PyTorch loop, as a contestant of ``bench.peers``.
 
 Arguments: the net, ``full`` or ``small``, the number of steps in a turn, and the device. It is eager PyTorch:
-a fused optimizer, autocast to bfloat16 but for the CNN, images with channels last. The CNN's batches come from
-pinned memory, the others' one batch stays on the device.
+a fused optimizer, autocast to bfloat16 but for the CNN, images with channels last. The CNN's batches come
+from pinned memory, the others' one batch stays on the device.
 """
 
 import contextlib

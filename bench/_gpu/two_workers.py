@@ -1,7 +1,8 @@
 """Let two processes of ``MultiWorkerMirroredStrategy`` train on one card.
 
-On GPUs muster leaves the sums of gradients to XLA, which has NCCL make them, and NCCL may refuse two processes
-on one card. The report says how they end, or that both found the same losses, and their steps a second.
+On GPUs muster leaves the sums of gradients to XLA, which has NCCL make them, and NCCL may refuse two
+processes on one card. The report says how they end, or that both found the same losses, and their steps a
+second.
 """
 
 from bench._gpu._part import this_part
