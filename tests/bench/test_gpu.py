@@ -1,4 +1,4 @@
-"""What the measurement on a GPU makes of its parts' outcomes and times; test_gpu_multiprocess.py rehearses it."""
+"""The measurement on a GPU makes tables of its parts; test_gpu_multiprocess.py rehearses them."""
 
 import json
 import sys
