@@ -1,6 +1,7 @@
 """The loops that muster's steps are measured beside: by hand in JAX, and in PyTorch's process."""
 
 import importlib.util
+import math
 import os
 import subprocess
 import sys
@@ -106,7 +107,19 @@ def torch_turns(part: Part, net: str, steps: int) -> Iterator[Callable[[], dict[
                 part.fail(f"PyTorch failed: {error}")
                 return {}
             part.note(torch=found.versions)
-            return {"torch": found.seconds_per_turn}
+            failed = False
+
+            def turn() -> float:
+                nonlocal failed
+                if not failed:
+                    try:
+                        return found.seconds_per_turn()
+                    except RuntimeError as error:
+                        failed = True
+                        part.fail(f"PyTorch failed: {error}")
+                return math.nan  # others' figures are to be kept
+
+            return {"torch": turn}
 
         try:
             yield contestant

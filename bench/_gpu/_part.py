@@ -7,6 +7,7 @@ ends with 1 if anything failed.
 """
 
 import json
+import math
 import statistics
 import sys
 import time
@@ -89,7 +90,8 @@ def speeds(seconds: Mapping[str, Sequence[float]], steps: int, examples: int) ->
     """Return figures of turns.
 
     Args:
-        seconds: The seconds of each turn, by contestant; those of muster by ``OURS``.
+        seconds: The seconds of each turn, by contestant; those of muster by ``OURS``. One with a turn of NaN
+            has failed, and is left out.
         steps: The number of steps in a turn.
         examples: The number of examples in a step.
 
@@ -97,6 +99,7 @@ def speeds(seconds: Mapping[str, Sequence[float]], steps: int, examples: int) ->
         Milliseconds a step, steps and examples a second, and how many times as fast as each other contestant
         muster is: the median of the rounds, the lowest and the highest.
     """
+    seconds = {name: each for name, each in seconds.items() if not any(map(math.isnan, each))}
     step = {name: statistics.median(each) / steps for name, each in seconds.items()}
     figures: dict[str, Any] = {
         "ms_per_step": {name: round(1e3 * each, 4) for name, each in step.items()},

@@ -1,6 +1,7 @@
 """The measurement on a GPU makes tables of its parts; test_gpu_multiprocess.py rehearses them."""
 
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -80,12 +81,14 @@ def test_nothing_else_is_begun_without_a_usable_card():
 def test_speeds_are_medians_and_ratios_are_those_of_rounds():
     from bench._gpu._part import speeds
 
-    figures = speeds({"muster": [2.0, 1.0, 4.0], "jax": [3.0, 1.0, 1.0]}, steps=10, examples=5)
+    seconds = {"muster": [2.0, 1.0, 4.0], "jax": [3.0, 1.0, 1.0], "torch": [1.0, math.nan, math.nan]}
+    figures = speeds(seconds, steps=10, examples=5)
 
     assert figures["ms_per_step"] == {"muster": 200.0, "jax": 100.0}
     assert figures["steps_per_sec"] == {"muster": 5.0, "jax": 10.0}
     assert figures["examples_per_sec"] == {"muster": 25.0, "jax": 50.0}
     assert figures["times_as_fast_as_jax"] == [1.0, 0.25, 1.5]
+    assert "times_as_fast_as_torch" not in figures
 
 
 def test_contestants_alternate_until_the_time_is_over():
