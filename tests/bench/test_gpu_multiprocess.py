@@ -89,17 +89,18 @@ def test_without_a_card_the_run_says_so_and_fails(tmp_path):
     assert "These failed: gpu." in done.stderr
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)  # minutes on a machine that much else uses
 def test_every_part_is_rehearsed_on_the_cpu(tmp_path):
     from bench.gpu import PARTS
 
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "gpu", "--rehearse", "--output", tmp_path / "found.json"],
+        [sys.executable, "-m", "bench", "gpu", "--rehearse", "--budget", "850"]
+        + ["--output", tmp_path / "found.json"],
         cwd=ROOT,
         env=os.environ | {"XLA_FLAGS": QUICKLY_BY_FLAGS},
         capture_output=True,
         text=True,
-        timeout=580,
+        timeout=880,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
