@@ -37,7 +37,7 @@ from typing import Any
 from bench import _results
 
 ROOT = _results.RESULTS.parents[1]
-TESTS = ROOT / "tests"
+TESTS = ROOT / "packages" / "muster" / "tests"
 
 BUDGET_SECS = 540.0
 # A part with less time than this is not begun.
