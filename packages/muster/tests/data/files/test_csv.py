@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from dataset_model import read
 
-import muster_tensorflow as tf
 from large_data import large_data
 from muster._errors import DatasetError
 from muster.data import CsvDataset, make_csv_dataset
@@ -39,9 +38,9 @@ def test_rows_are_tuples_with_defaults(simple: str) -> None:
 
 
 def test_columns_are_chosen(simple: str) -> None:
-    chosen = CsvDataset(simple, [tf.int64, ""], header=True, select_cols=[0, 2])
+    chosen = CsvDataset(simple, [np.int64, ""], header=True, select_cols=[0, 2])
     assert read(chosen) == [(1, "one"), (2, 'two, "too"'), (3, "")]
-    assert read(CsvDataset(simple, [tf.int64, ""], header=True, exclude_cols=[1])) == read(chosen)
+    assert read(CsvDataset(simple, [np.int64, ""], header=True, exclude_cols=[1])) == read(chosen)
 
 
 def test_other_delimiters_and_no_quotes(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import muster_tensorflow.compat.v1 as tf1
 from muster import DatasetError
 from muster.data import Dataset, decode_csv
 
@@ -25,7 +24,6 @@ def test_columns_are_chosen() -> None:
     assert decode_csv('1,"a,b",3', [0, 0], select_cols=[0, 2]) == [1, 3]
     assert decode_csv('1,"a,b",3', [0, "", 0])[1] == "a,b"
     assert decode_csv("1;NA", [0, 5], field_delim=";", na_value="NA") == [1, 5]
-    assert tf1.decode_csv("1;NA", [0, 5], ";", True, "name", "NA") == [1, 5]
     assert decode_csv('"a",1', ["", 0], use_quote_delim=False) == ['"a"', 1]
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tfrecord_examples import MANY, ONE, example
 
-import muster_tensorflow as tf
 from muster._errors import DatasetError
 from muster.data import (
     BytesList,
@@ -36,13 +35,13 @@ def test_numbers_that_are_not_packed_are_read() -> None:
 
 def test_parsing_one_and_many() -> None:
     features = {
-        "int64_a": FixedLenFeature([], tf.int64),
-        "float_a": FixedLenFeature([1, 3], tf.float32),
-        "bytes_a": FixedLenFeature(2, tf.string),
-        "gone": FixedLenFeature([2], tf.int64, default_value=-1),
-        "text": FixedLenFeature([], tf.string, default_value="none"),
-        "nothing": FixedLenFeature([], tf.float32, default_value=0.5),
-        "int64_many": FixedLenSequenceFeature([], tf.int64, allow_missing=True),
+        "int64_a": FixedLenFeature([], np.int64),
+        "float_a": FixedLenFeature([1, 3], np.float32),
+        "bytes_a": FixedLenFeature(2, str),
+        "gone": FixedLenFeature([2], np.int64, default_value=-1),
+        "text": FixedLenFeature([], str, default_value="none"),
+        "nothing": FixedLenFeature([], np.float32, default_value=0.5),
+        "int64_many": FixedLenSequenceFeature([], np.int64, allow_missing=True),
     }
     other = example(**{**ONE, "int64_a": [8], "int64_many": [5]})
     one = parse_single_example(example(**ONE), features)
@@ -62,7 +61,7 @@ def test_parsing_one_and_many() -> None:
 
 
 def test_any_number_of_values_become_sparse_tensors() -> None:
-    features = {"int64_many": tf.io.VarLenFeature(tf.int64), "bytes_a": VarLenFeature(tf.string)}
+    features = {"int64_many": VarLenFeature(np.int64), "bytes_a": VarLenFeature(str)}
     few = example(int64_many=[5], bytes_a=[])
     many = parse_example([few, example(**ONE)], features)
     assert isinstance(many["int64_many"], SparseTensor)

@@ -9,9 +9,21 @@ import numpy as np
 import pytest
 from dataset_model import read
 
-import muster_tensorflow as tf
 from muster._errors import DatasetError
-from muster.data import TFRecordDataset, TFRecordOptions, TFRecordWriter
+from muster.data import (
+    BytesList,
+    Dataset,
+    Example,
+    Feature,
+    Features,
+    FixedLenFeature,
+    Int64List,
+    TFRecordDataset,
+    TFRecordOptions,
+    TFRecordWriter,
+    decode_raw,
+    parse_single_example,
+)
 
 RECORDS = [random.Random(size).randbytes(size) for size in (0, 1, 11, 12, 200, 5000, 100_000)]
 
@@ -103,26 +115,25 @@ def test_only_bytes_are_written(tmp_path: Path) -> None:
         writer.write("text")  # type: ignore[arg-type]
 
 
-def test_a_program_written_for_tensorflow(tmp_path: Path) -> None:
+def test_examples_are_written_and_read_in_batches(tmp_path: Path) -> None:
     images = np.arange(24, dtype=np.uint8).reshape(6, 2, 2)
-    with tf.io.TFRecordWriter(str(tmp_path / "images.tfrecord")) as writer:
+    with TFRecordWriter(tmp_path / "images.tfrecord") as writer:
         for label, image in enumerate(images):
             feature = {
-                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[image.tobytes()])),
-                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+                "image": Feature(bytes_list=BytesList(value=[image.tobytes()])),
+                "label": Feature(int64_list=Int64List(value=[label])),
             }
-            writer.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString())
+            writer.write(Example(features=Features(feature=feature)).SerializeToString())
 
     def parse(record: Any) -> Any:
-        parsed = tf.io.parse_single_example(
-            record,
-            {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)},
+        parsed = parse_single_example(
+            record, {"image": FixedLenFeature([], str), "label": FixedLenFeature([], np.int64)}
         )
-        image = tf.reshape(tf.io.decode_raw(parsed["image"], tf.uint8), [2, 2])
-        return tf.cast(image, tf.float32) / 255, parsed["label"]
+        image = decode_raw(parsed["image"], np.uint8).reshape(2, 2)
+        return image.astype(np.float32) / 255, parsed["label"]
 
-    files = tf.data.Dataset.list_files(str(tmp_path / "*.tfrecord"))
-    dataset = files.interleave(tf.data.TFRecordDataset).map(parse).batch(4)
+    files = Dataset.list_files(str(tmp_path / "*.tfrecord"))
+    dataset = files.interleave(TFRecordDataset).map(parse).batch(4)
     (first, labels), (second, _) = dataset
     np.testing.assert_allclose(np.concatenate([first, second]) * 255, images)
     np.testing.assert_array_equal(labels, [0, 1, 2, 3])
