@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from canned_models import BATCH, STEPS, batches, made, trained
-from muster.distribute import MultiWorkerMirroredStrategy, ParameterServerStrategyV1
+from muster.distribute import FixedShardsPartitioner, MultiWorkerMirroredStrategy, ParameterServerStrategyV1
 from muster.estimator import EvalSpec, TrainSpec, train_and_evaluate
-from muster_tensorflow.compat.v1 import fixed_size_partitioner
 
 
 def part_of(name, part):
@@ -25,7 +24,7 @@ def main(options):
     folder = Path(options["folder"])
     if "told" not in options:
         (name,) = options["names"]
-        strategy = ParameterServerStrategyV1(variable_partitioner=fixed_size_partitioner(2))
+        strategy = ParameterServerStrategyV1(variable_partitioner=FixedShardsPartitioner(2))
         estimator = made(name, folder / name, train_distribute=strategy, max_staleness=0)
         train_and_evaluate(
             estimator,

@@ -2,10 +2,22 @@
 
 import numpy as np
 
-import muster_tensorflow as tf
+from muster import feature_column as fc
 from muster._keras import keras
 from muster.data import Dataset, RaggedTensor
 from muster.estimator import (
+    BaselineClassifier,
+    BaselineEstimator,
+    BaselineRegressor,
+    DNNClassifier,
+    DNNEstimator,
+    DNNLinearCombinedClassifier,
+    DNNLinearCombinedEstimator,
+    DNNLinearCombinedRegressor,
+    DNNRegressor,
+    LinearClassifier,
+    LinearEstimator,
+    LinearRegressor,
     LogisticRegressionHead,
     MultiLabelHead,
     PoissonRegressionHead,
@@ -34,7 +46,6 @@ NUMBERS = X["age"] / 50 + CLASSES
 TWO_NUMBERS = np.stack([NUMBERS, -NUMBERS], 1)
 LABELS = np.stack([CLASSES > 0, CLASSES > 1, CLASSES < 1], 1).astype("int32")
 
-fc = tf.feature_column
 AGE = fc.numeric_column("age", normalizer_fn=lambda years: years / 100)
 AGES = fc.bucketized_column(fc.numeric_column("age"), [20, 40, 60])
 TOWN, BORN = (
@@ -52,29 +63,28 @@ COMBINED = {
     "dnn_hidden_units": [4],
 }
 
-e, v1 = tf.estimator, tf.compat.v1.estimator
 MODELS = {
-    "BaselineClassifier": (e.BaselineClassifier, CLASSES, {"n_classes": 3}),
-    "BaselineEstimator": (e.BaselineEstimator, NUMBERS, {"head": PoissonRegressionHead()}),
+    "BaselineClassifier": (BaselineClassifier, CLASSES, {"n_classes": 3}),
+    "BaselineEstimator": (BaselineEstimator, NUMBERS, {"head": PoissonRegressionHead()}),
     "BaselineRegressor": (
-        e.BaselineRegressor,
+        BaselineRegressor,
         TWO_NUMBERS,
         {"label_dimension": 2, "weight_column": "weight"},
     ),
     "LinearClassifier": (
-        e.LinearClassifier,
+        LinearClassifier,
         NAMES,
         {"feature_columns": WIDE, "label_vocabulary": ["no", "yes"], "weight_column": "weight"},
     ),
-    "LinearEstimator": (e.LinearEstimator, LABELS, {"head": MultiLabelHead(3), "feature_columns": WIDE}),
-    "LinearRegressor": (e.LinearRegressor, NUMBERS, {"feature_columns": WIDE, "optimizer": "Adam"}),
+    "LinearEstimator": (LinearEstimator, LABELS, {"head": MultiLabelHead(3), "feature_columns": WIDE}),
+    "LinearRegressor": (LinearRegressor, NUMBERS, {"feature_columns": WIDE, "optimizer": "Adam"}),
     "DNNClassifier": (
-        e.DNNClassifier,
+        DNNClassifier,
         CLASSES,
         {"hidden_units": [4, 3], "feature_columns": DEEP, "n_classes": 3},
     ),
     "DNNEstimator": (
-        e.DNNEstimator,
+        DNNEstimator,
         NUMBERS / 5,
         {
             "head": LogisticRegressionHead(),
@@ -84,17 +94,17 @@ MODELS = {
         },
     ),
     "DNNRegressor": (
-        e.DNNRegressor,
+        DNNRegressor,
         TWO_NUMBERS,
         {"hidden_units": [4], "feature_columns": DEEP, "label_dimension": 2, "loss_reduction": "sum"},
     ),
-    "DNNLinearCombinedClassifier": (e.DNNLinearCombinedClassifier, CLASSES > 0, COMBINED),
+    "DNNLinearCombinedClassifier": (DNNLinearCombinedClassifier, CLASSES > 0, COMBINED),
     "DNNLinearCombinedEstimator": (
-        e.DNNLinearCombinedEstimator,
+        DNNLinearCombinedEstimator,
         NUMBERS,
         {"head": RegressionHead(weight_column="weight"), **COMBINED},
     ),
-    "DNNLinearCombinedRegressor": (e.DNNLinearCombinedRegressor, NUMBERS, COMBINED),
+    "DNNLinearCombinedRegressor": (DNNLinearCombinedRegressor, NUMBERS, COMBINED),
     "RNNClassifier": (
         RNNClassifier,
         CLASSES,
@@ -116,11 +126,6 @@ MODELS = {
             "cell_type": "lstm",
             "optimizer": "SGD",
         },
-    ),
-    "version 1": (
-        v1.DNNLinearCombinedClassifier,
-        CLASSES,
-        {**COMBINED, "linear_optimizer": "Ftrl", "dnn_optimizer": "Adagrad", "n_classes": 3},
     ),
 }
 # Estimators of a kind differ in their heads alone.

@@ -15,9 +15,8 @@ import numpy as np
 
 from muster._keras import keras
 from muster.data import Dataset
-from muster.distribute import MultiWorkerMirroredStrategy, ParameterServerStrategyV1
+from muster.distribute import FixedShardsPartitioner, MultiWorkerMirroredStrategy, ParameterServerStrategyV1
 from muster.estimator import EvalSpec, RunConfig, TrainSpec, model_to_estimator, train_and_evaluate
-from muster_tensorflow.compat.v1 import fixed_size_partitioner
 from noted_losses import Losses
 
 ROWS, BATCH, STEPS = 64, 16, 4
@@ -70,7 +69,7 @@ def main(options):
         losses, _ = trained(options["folder"], input_fn, train_distribute=strategy)
         Path(options["told"]).write_text(json.dumps(losses))
         return
-    strategy = ParameterServerStrategyV1(variable_partitioner=fixed_size_partitioner(2))
+    strategy = ParameterServerStrategyV1(variable_partitioner=FixedShardsPartitioner(2))
     train_and_evaluate(
         made(options["folder"], train_distribute=strategy, max_staleness=0),
         TrainSpec(partial(part_of, options.get("part", 0)), max_steps=STEPS),

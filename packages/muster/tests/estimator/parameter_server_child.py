@@ -3,8 +3,8 @@
 Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds),
 makes (a file, at the first step), awaits (a file, after it, or after the global step at),
 snapshot_updates, save_steps, mirrored (whether workers have no servers), dies (a file: a server makes it
-when it has written half of its part of a checkpoint, and writes no more), shards (of TensorFlow 1's
-partitioner), max_staleness, part (0 or 1: every second batch), log_steps, waits (a global step to begin
+when it has written half of its part of a checkpoint, and writes no more), shards (of each
+variable), max_staleness, part (0 or 1: every second batch), log_steps, waits (a global step to begin
 after), stops (a step, by a hook), schedule (of an Experiment).
 """
 
@@ -19,10 +19,9 @@ from pathlib import Path
 import numpy as np
 
 import muster
-import muster_tensorflow.compat.v1 as tf
 from muster import keras
 from muster.data import Dataset
-from muster.distribute import MultiWorkerMirroredStrategy
+from muster.distribute import FixedShardsPartitioner, MultiWorkerMirroredStrategy, ParameterServerStrategyV1
 from muster.distribute.engine import ServedState
 from muster.estimator import (
     Estimator,
@@ -86,9 +85,7 @@ def main(options):
     train_data = data.shard(2, options["part"]) if "part" in options else data
     strategy = MultiWorkerMirroredStrategy() if options.get("mirrored") else None
     if "shards" in options:
-        strategy = tf.distribute.experimental.ParameterServerStrategy(
-            variable_partitioner=tf.fixed_size_partitioner(options["shards"])
-        )
+        strategy = ParameterServerStrategyV1(variable_partitioner=FixedShardsPartitioner(options["shards"]))
     config = RunConfig(
         tf_random_seed=1,
         save_checkpoints_steps=options.get("save_steps", 20),
