@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -87,9 +87,9 @@ DEPARTURES = {
 }
 
 
-def cases(file: str) -> list[Any]:
-    """Return a pytest parameter for each case of a file."""
-    return recorded.cases(file, departures=DEPARTURES[file])
+def cases(file: str, wanted: Callable[[Json], bool] = lambda case: True) -> list[Any]:
+    """Return a pytest parameter for each wanted case of a file."""
+    return recorded.cases(file, wanted, DEPARTURES[file])
 
 
 def arrays(features: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:

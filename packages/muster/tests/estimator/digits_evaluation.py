@@ -9,7 +9,6 @@ import sys
 import numpy as np
 from sklearn.datasets import load_digits
 
-import muster_tensorflow as tf
 from muster import keras
 from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy
@@ -31,8 +30,15 @@ def model_fn(features, labels, mode):
     accuracy.update_state(labels, logits)
     error.update_state(keras.ops.one_hot(labels, 10), keras.ops.softmax(logits))
     recall.update_state(labels > 4, keras.ops.sigmoid(logits[:, 0]))
-    pair = tf.compat.v1.metrics.accuracy(labels, keras.ops.argmax(logits, axis=1))
-    metrics = {"count": count, "accuracy": accuracy, "error": error, "recall": recall, "pair": pair}
+    right = keras.metrics.Accuracy(name="right")
+    right.update_state(labels, keras.ops.argmax(logits, axis=1))
+    metrics = {
+        "count": count,
+        "accuracy": accuracy,
+        "error": error,
+        "recall": recall,
+        "pair": (right, right.result()),
+    }
     return EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
 
 

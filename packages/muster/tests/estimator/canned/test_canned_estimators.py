@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
 from muster.estimator import (
     BaselineClassifier,
+    BaselineRegressor,
     BinaryClassHead,
     DNNClassifier,
     DNNEstimator,
@@ -207,17 +207,6 @@ def test_a_logit_function_that_returns_no_array():
         call_logit_fn(lambda features: "x", {}, "train", None, None)
 
 
-def test_optimizers_of_tensorflow_1(tmp_path):
-    def trained(folder, optimizer):
-        est = tf.compat.v1.estimator.LinearRegressor(COLUMNS, str(tmp_path / folder), optimizer=optimizer)
-        return est.train(batches(NUMBERS), steps=2).get_variable_value("linear/linear_model/a/weights")
-
-    given = trained("given", tf.compat.v1.train.MomentumOptimizer(0.01, 0.9))
-    made = trained("made", lambda: tf.compat.v1.train.MomentumOptimizer(0.01, momentum=0.9))
-    assert given == made != 0
-    assert trained("named", "SGD") != 0
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -230,18 +219,8 @@ def test_optimizers_of_tensorflow_1(tmp_path):
             lambda: DNNLinearCombinedClassifier(dnn_feature_columns=COLUMNS),
             "dnn_hidden_units must be defined",
         ),
-        (
-            lambda: tf.compat.v1.estimator.LinearClassifier(COLUMNS, partitioner=len),
-            "partitioner must be None, given: .*Give one to ParameterServerStrategy",
-        ),
-        (
-            lambda: tf.compat.v1.estimator.LinearClassifier(COLUMNS, optimizer="Bogus"),
-            "Unsupported optimizer name: Bogus",
-        ),
-        (
-            lambda: tf.compat.v1.estimator.BaselineRegressor(loss_reduction="none"),
-            "Invalid loss_reduction: none",
-        ),
+        (lambda: LinearClassifier(COLUMNS, optimizer="Bogus"), "Unsupported optimizer name: Bogus"),
+        (lambda: BaselineRegressor(loss_reduction="none"), "Invalid loss_reduction: none"),
     ],
 )
 def test_arguments_that_are_wrong(make, message):
@@ -249,15 +228,9 @@ def test_arguments_that_are_wrong(make, message):
         make()
 
 
-@pytest.mark.parametrize(
-    ("reduction", "divisor"),
-    [("SUM", 1), ("MEAN", 3.5), ("SUM_BY_NONZERO_WEIGHTS", 2), ("SUM_OVER_BATCH_SIZE", 4)],
-)
-def test_reductions_of_tensorflow_1(tmp_path, reduction, divisor):
-    tf1 = tf.compat.v1
-    est = tf1.estimator.BaselineRegressor(
-        str(tmp_path), weight_column="w", loss_reduction=getattr(tf1.losses.Reduction, reduction)
-    )
+@pytest.mark.parametrize(("reduction", "divisor"), [("sum", 1), ("sum_over_batch_size", 4)])
+def test_reductions(tmp_path, reduction, divisor):
+    est = BaselineRegressor(str(tmp_path), weight_column="w", loss_reduction=reduction)
     features = {"a": np.ones(4, "float32"), "w": np.float32([3, 0.5, 0, 0])}
     seen = Losses()
     labels = np.float32([1, 2, 3, 4])
@@ -265,6 +238,17 @@ def test_reductions_of_tensorflow_1(tmp_path, reduction, divisor):
     assert seen.losses == pytest.approx([(3 * 1 + 0.5 * 4) / divisor])
     nothing = features | {"w": np.zeros(4, "float32")}
     assert est.evaluate(lambda: Dataset.from_tensors((nothing, labels)))["loss"] == 0
+
+
+def test_optimizers_are_copied_made_and_named(tmp_path):
+    def trained(folder, optimizer):
+        est = LinearRegressor(COLUMNS, str(tmp_path / folder), optimizer=optimizer)
+        return est.train(batches(NUMBERS), steps=2).get_variable_value("linear/linear_model/a/weights")
+
+    given = trained("given", keras.optimizers.SGD(0.01, momentum=0.9))
+    made = trained("made", lambda: keras.optimizers.SGD(0.01, momentum=0.9))
+    assert given == made != 0
+    assert trained("named", "SGD") != 0
 
 
 def test_replicas_evaluate_as_one_device_does(tmp_path):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster.checkpoint import write_checkpoint
@@ -216,7 +215,7 @@ def test_replicas_and_other_heads(tmp_path):
 
     def trained(folder, batch_size, strategy=None):
         config = RunConfig(tf_random_seed=1, train_distribute=strategy)
-        est = tf.estimator.experimental.RNNEstimator(
+        est = RNNEstimator(
             RegressionHead(),
             [indicator_column(words())],
             units=[3],

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
+from muster import feature_column as fc
+from muster._keras import keras
+from muster.checkpoint import list_variables, read_checkpoint
 from muster.checkpoint.tensorflow import TensorFlowCheckpoint
 from muster.data import Dataset, RaggedTensor
+from muster.estimator import RegressionHead, RNNClassifier, RNNEstimator
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),
@@ -20,13 +23,13 @@ pytestmark = [
 FOLDER = Path(__file__).parents[2] / "oracles" / "tensorflow_rnn"
 RECORDED = json.loads((FOLDER / "index.json").read_text())
 
-fc, layers, experimental = tf.feature_column, tf.keras.layers, tf.estimator.experimental
+layers = keras.layers
 WORDS = fc.sequence_categorical_column_with_vocabulary_list("words", ["a", "b", "c", "d"])
 EMBEDDED, COUNTED = fc.embedding_column(WORDS, 3), fc.indicator_column(WORDS)
 PRICES, AGE = fc.sequence_numeric_column("prices"), fc.numeric_column("age")
 
 classifier = functools.partial(
-    experimental.RNNClassifier,
+    RNNClassifier,
     sequence_feature_columns=[EMBEDDED, PRICES],
     context_feature_columns=[AGE],
     n_classes=3,
@@ -48,8 +51,8 @@ ESTIMATORS = {
         optimizer="SGD",
     ),
     "sequences": functools.partial(
-        experimental.RNNEstimator,
-        head=tf.estimator.RegressionHead(),
+        RNNEstimator,
+        head=RegressionHead(),
         sequence_feature_columns=[PRICES],
         context_feature_columns=[AGE],
         units=[3, 2],
@@ -81,7 +84,7 @@ def test_it_predicts_and_goes_on(name, tmp_path):
 
     estimator.train(lambda: Dataset.from_tensors(batch()), steps=1)
     assert estimator.get_variable_value("global_step") == 2
-    shapes = {path: list(shape) for path, shape in tf.train.list_variables(str(model_dir / "ckpt-2"))}
+    shapes = {path: list(info.shape) for path, info in list_variables(model_dir / "ckpt-2").items()}
     # Slots are the optimizer's, and generators of random numbers have state in Keras 3.
     shapes = {path: shape for path, shape in shapes.items() if path.startswith(("rnn_", "sequence_"))}
     shapes = {path: shape for path, shape in shapes.items() if "seed_generator" not in path}
@@ -95,9 +98,9 @@ def test_slots_are_taken_over(tmp_path):
     model_dir = shutil.copytree(FOLDER / name, tmp_path / "model")
     ESTIMATORS[name](model_dir=str(model_dir)).train(lambda: Dataset.from_tensors(batch()), steps=1)
     stored = TensorFlowCheckpoint(model_dir / "model.ckpt-1").read_all()
-    began = str(model_dir / "ckpt-1")
+    began = read_checkpoint(model_dir / "ckpt-1").variables
     slots = [path for path in stored if path.startswith("training/Adam/") and path.endswith(("/m", "/v"))]
     assert len(slots) == 18
     for slot in slots:
         ours = f"Adam/{slot.removeprefix('training/Adam/').replace('/', '_')}"
-        np.testing.assert_array_equal(tf.train.load_variable(began, ours), stored[slot], err_msg=slot)
+        np.testing.assert_array_equal(began[ours], stored[slot], err_msg=slot)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import muster
-import muster_tensorflow as tf
 from muster import feature_column as fc
 from muster import keras
 from muster.data import (
@@ -268,7 +267,9 @@ def model_fn(features, labels, mode):
     train_op = muster.minimize(keras.optimizers.Adam(0.1), loss, muster.get_or_create_global_step())
     mean = keras.metrics.Mean(name="mean_of_logits")
     mean.update_state(logits)
-    metrics = {"mean": mean, "error": tf.compat.v1.metrics.mean_absolute_error(x[:, 0], logits[:, 0])}
+    error = keras.metrics.MeanAbsoluteError(name="error")
+    error.update_state(x[:, 0], logits[:, 0])
+    metrics = {"mean": mean, "error": (error, error.result())}
     return EstimatorSpec(mode, predictions=logits, loss=loss, train_op=train_op, eval_metric_ops=metrics)
 
 

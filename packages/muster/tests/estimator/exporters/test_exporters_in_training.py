@@ -8,25 +8,39 @@ from typing import Any
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
 from muster import saved_model
 from muster._keras import keras
+from muster.data import Dataset, TensorSpec
+from muster.estimator import (
+    BestExporter,
+    Estimator,
+    EvalSpec,
+    Exporter,
+    FinalExporter,
+    LatestExporter,
+    LinearRegressor,
+    PredictOutput,
+    RunConfig,
+    TrainSpec,
+    build_raw_serving_input_receiver_fn,
+    model_to_estimator,
+    train_and_evaluate,
+)
+from muster.feature_column import numeric_column
 
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(-1, 1)
 Y = 3 * X + 1
 REQUESTS = X[::8]
 
 
-def input_fn() -> tf.data.Dataset:
-    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(8)
+def input_fn() -> Dataset:
+    return Dataset.from_tensor_slices(({"x": X}, Y)).batch(8)
 
 
-serving_input_receiver_fn = tf.estimator.export.build_raw_serving_input_receiver_fn(
-    {"x": tf.TensorSpec([None, 1], tf.float32)}
-)
+serving_input_receiver_fn = build_raw_serving_input_receiver_fn({"x": TensorSpec([None, 1], np.float32)})
 
 
-class StepsExporter(tf.estimator.Exporter):
+class StepsExporter(Exporter):
     """A user's exporter, which exports at some steps."""
 
     def __init__(self, name: str, steps: set[int]) -> None:
@@ -40,7 +54,7 @@ class StepsExporter(tf.estimator.Exporter):
 
     def export(
         self,
-        estimator: tf.estimator.Estimator,
+        estimator: Estimator,
         export_path: str,
         checkpoint_path: str,
         eval_result: Mapping[str, Any],
@@ -54,20 +68,20 @@ class StepsExporter(tf.estimator.Exporter):
         )
 
 
-def estimator(model_dir: pathlib.Path, **more: Any) -> tf.estimator.Estimator:
-    return tf.estimator.LinearRegressor(
-        [tf.feature_column.numeric_column("x")],
+def estimator(model_dir: pathlib.Path, **more: Any) -> Estimator:
+    return LinearRegressor(
+        [numeric_column("x")],
         model_dir,
         optimizer=lambda: keras.optimizers.SGD(0.1),
-        config=tf.estimator.RunConfig(save_checkpoints_steps=4, **more),
+        config=RunConfig(save_checkpoints_steps=4, **more),
     )
 
 
-def train(trained: tf.estimator.Estimator, exporters: list[tf.estimator.Exporter], max_steps: int) -> Any:
-    return tf.estimator.train_and_evaluate(
+def train(trained: Estimator, exporters: list[Exporter], max_steps: int) -> Any:
+    return train_and_evaluate(
         trained,
-        tf.estimator.TrainSpec(lambda: input_fn().repeat(), max_steps=max_steps),
-        tf.estimator.EvalSpec(input_fn, steps=None, exporters=exporters, throttle_secs=0),
+        TrainSpec(lambda: input_fn().repeat(), max_steps=max_steps),
+        EvalSpec(input_fn, steps=None, exporters=exporters, throttle_secs=0),
     )
 
 
@@ -80,9 +94,9 @@ def test_every_exporter_writes_a_model_that_predicts(tmp_path: pathlib.Path) -> 
     trained = estimator(tmp_path)
     steps = StepsExporter("steps", {8})
     exporters = [
-        tf.estimator.BestExporter(serving_input_receiver_fn=serving_input_receiver_fn, exports_to_keep=1),
-        tf.estimator.LatestExporter("latest", serving_input_receiver_fn),
-        tf.estimator.FinalExporter("final", serving_input_receiver_fn),
+        BestExporter(serving_input_receiver_fn=serving_input_receiver_fn, exports_to_keep=1),
+        LatestExporter("latest", serving_input_receiver_fn),
+        FinalExporter("final", serving_input_receiver_fn),
         steps,
     ]
     metrics, (best, latest, final, last) = train(trained, exporters, 12)
@@ -93,13 +107,13 @@ def test_every_exporter_writes_a_model_that_predicts(tmp_path: pathlib.Path) -> 
     counts = {folder.name: len(list(folder.iterdir())) for folder in export.iterdir()}
     assert counts == {"best_exporter": 1, "latest": 3, "final": 1, "steps": 1}
     expected = [
-        each["predictions"] for each in trained.predict(lambda: tf.data.Dataset.from_tensors({"x": REQUESTS}))
+        each["predictions"] for each in trained.predict(lambda: Dataset.from_tensors({"x": REQUESTS}))
     ]
     for folder in (best, latest, final):
         np.testing.assert_array_equal(predictions(folder), expected)
     (at_8,) = (export / "steps").iterdir()
     (rows,) = trained.predict(
-        lambda: tf.data.Dataset.from_tensors({"x": REQUESTS}),
+        lambda: Dataset.from_tensors({"x": REQUESTS}),
         checkpoint_path=str(tmp_path / "ckpt-8"),
         yield_single_examples=False,
     )
@@ -107,8 +121,8 @@ def test_every_exporter_writes_a_model_that_predicts(tmp_path: pathlib.Path) -> 
 
 
 def test_best_model_stays_the_best_after_a_restart(tmp_path: pathlib.Path) -> None:
-    def best() -> tf.estimator.Exporter:
-        return tf.estimator.BestExporter(
+    def best() -> Exporter:
+        return BestExporter(
             serving_input_receiver_fn=serving_input_receiver_fn,
             compare_fn=lambda best_eval_result, current_eval_result: current_eval_result["global_step"] <= 8,
         )
@@ -125,15 +139,15 @@ def test_best_model_stays_the_best_after_a_restart(tmp_path: pathlib.Path) -> No
 def test_keras_model_is_exported(tmp_path: pathlib.Path) -> None:
     model = keras.Sequential([keras.layers.Input((1,), name="x"), keras.layers.Dense(1, name="y")])
     model.compile("sgd", "mse")
-    trained = tf.keras.estimator.model_to_estimator(
+    trained = model_to_estimator(
         model,
         model_dir=tmp_path,
-        config=tf.estimator.RunConfig(save_checkpoints_steps=4),
-        export_outputs={"y": tf.estimator.export.PredictOutput},
+        config=RunConfig(save_checkpoints_steps=4),
+        export_outputs={"y": PredictOutput},
     )
-    exporter = tf.estimator.FinalExporter("final", serving_input_receiver_fn)
+    exporter = FinalExporter("final", serving_input_receiver_fn)
     _, (final,) = train(trained, [exporter], 8)
     signatures = saved_model.load(os.fsdecode(final)).signatures
     assert signatures.keys() == {"serving_default", "y"}
-    expected = [each["y"] for each in trained.predict(lambda: tf.data.Dataset.from_tensors({"x": REQUESTS}))]
+    expected = [each["y"] for each in trained.predict(lambda: Dataset.from_tensors({"x": REQUESTS}))]
     np.testing.assert_array_equal(signatures["serving_default"](x=REQUESTS)["y"], expected)

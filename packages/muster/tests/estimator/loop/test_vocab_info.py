@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
-from muster.estimator import DNNLinearCombinedClassifier, VocabInfo, WarmStartSettings
+from muster import keras
+from muster.checkpoint import read_checkpoint
+from muster.data import Dataset
+from muster.estimator import DNNClassifier, DNNLinearCombinedClassifier, VocabInfo, WarmStartSettings
 from muster.feature_column import categorical_column_with_vocabulary_file, embedding_column
 from muster.program.variables import VariableKind, VariableSpec
-from muster_tensorflow.compat import v1
 from tensorflow_checkpoints import recorded
 
 CITIES = ["Oslo", "Lima", "Rome", "Bonn"]
@@ -66,7 +67,7 @@ def test_only_as_many_entries_count_as_are_said(change: VocabInfo) -> None:
 
 def classifier(vocabulary_file: str, model_dir: Path, buckets: int, **more: Any) -> Any:
     column = categorical_column_with_vocabulary_file("city", vocabulary_file, num_oov_buckets=buckets)
-    embedded = embedding_column(column, 2, initializer=tf.keras.initializers.RandomNormal(seed=1))
+    embedded = embedding_column(column, 2, initializer=keras.initializers.RandomNormal(seed=1))
     return DNNLinearCombinedClassifier(
         model_dir,
         linear_feature_columns=[column],
@@ -77,7 +78,7 @@ def classifier(vocabulary_file: str, model_dir: Path, buckets: int, **more: Any)
 
 
 def input_fn() -> Any:
-    return tf.data.Dataset.from_tensor_slices(({"city": np.array(CITIES)}, np.array([0, 1, 0, 1]))).batch(2)
+    return Dataset.from_tensor_slices(({"city": np.array(CITIES)}, np.array([0, 1, 0, 1]))).batch(2)
 
 
 LINEAR = "linear/linear_model/city/weights"
@@ -95,21 +96,21 @@ def test_canned_estimator_starts_with_another_vocabulary(tmp_path: Path, change:
         var_name_to_vocab_info={
             LINEAR: change,
             embedding: dataclasses.replace(
-                change, backup_initializer=tf.keras.initializers.RandomUniform(5, 6, seed=2)
+                change, backup_initializer=keras.initializers.RandomUniform(5, 6, seed=2)
             ),
         },
     )
     after = classifier(str(change.new_vocab), tmp_path / "after", 2, warm_start_from=settings)
     after.train(input_fn, steps=1)
-    started = tmp_path / "after" / "ckpt-0"
-    weights = tf.train.load_variable(started, LINEAR)
+    started = read_checkpoint(tmp_path / "after" / "ckpt-0").variables
+    weights = started[LINEAR]
     np.testing.assert_array_equal(weights, [linear_rows[2], [0], linear_rows[0], [0], [0]])
-    table = tf.train.load_variable(started, embedding)
+    table = started[embedding]
     np.testing.assert_array_equal(table[[0, 2]], rows[[2, 0]])
     assert (5 <= table[[1, 3, 4]]).all()
     assert len(np.unique(table[[1, 3, 4]])) == 6
     kernel = "dnn/hiddenlayer_0/kernel"
-    np.testing.assert_array_equal(tf.train.load_variable(started, kernel), before.get_variable_value(kernel))
+    np.testing.assert_array_equal(started[kernel], before.get_variable_value(kernel))
 
 
 def test_table_that_tensorflow_trained_in_parts(tmp_path: Path) -> None:
@@ -118,19 +119,17 @@ def test_table_that_tensorflow_trained_in_parts(tmp_path: Path) -> None:
     table = np.float32(said["variables"][name]["value"])
     old = vocabulary(tmp_path / "old.txt", [f"job {number}" for number in range(9)])
     new = vocabulary(tmp_path / "new.txt", ["job 8", "another", "job 0"])
-    column = tf.feature_column.categorical_column_with_vocabulary_file("job", str(new), num_oov_buckets=1)
-    settings = tf.estimator.WarmStartSettings(
+    column = categorical_column_with_vocabulary_file("job", str(new), num_oov_buckets=1)
+    settings = WarmStartSettings(
         str(prefix),
         vars_to_warm_start=None,
-        var_name_to_vocab_info={name: tf.train.VocabInfo(str(new), 3, 1, str(old))},
+        var_name_to_vocab_info={name: VocabInfo(str(new), 3, 1, str(old))},
     )
-    estimator = v1.estimator.DNNClassifier(
-        [8], [tf.feature_column.embedding_column(column, 4)], tmp_path / "new", warm_start_from=settings
-    )
+    estimator = DNNClassifier([8], [embedding_column(column, 4)], tmp_path / "new", warm_start_from=settings)
     features = {"job": np.array(["job 8", "job 0"])}
-    data = tf.data.Dataset.from_tensor_slices((features, np.array([0, 1]))).batch(2)
+    data = Dataset.from_tensor_slices((features, np.array([0, 1]))).batch(2)
     estimator.train(lambda: data, steps=1)
-    started = tf.train.load_variable(tmp_path / "new" / "ckpt-0", name)
+    started = read_checkpoint(tmp_path / "new" / "ckpt-0").variables[name]
     np.testing.assert_array_equal(started, [table[8], np.zeros(4), table[0], np.zeros(4)])
 
 
