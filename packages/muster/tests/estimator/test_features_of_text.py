@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import muster_tensorflow.compat.v1 as tf
+import muster
 from muster import estimator as est
 from muster import feature_column as fc
 from muster._errors import DatasetError
 from muster._keras import keras
+from muster.data import Dataset
 
 WORDS = ["red", "green", "blue", "red"]
 FEATURES = {
@@ -22,7 +23,7 @@ LABELS = np.float32([1, 0, 0, 1])
 
 
 def input_fn() -> Any:
-    return tf.data.Dataset.from_tensor_slices((FEATURES, LABELS)).repeat(200).batch(4)
+    return Dataset.from_tensor_slices((FEATURES, LABELS)).repeat(200).batch(4)
 
 
 COLOR = fc.categorical_column_with_vocabulary_list("color", ["red", "green", "blue"])
@@ -30,15 +31,13 @@ COLOR = fc.categorical_column_with_vocabulary_list("color", ["red", "green", "bl
 
 def model_fn(features: Any, labels: Any, mode: Any) -> Any:
     assert "note" not in features
-    net = tf.feature_column.input_layer(features, [fc.indicator_column(COLOR), fc.numeric_column("size")])
-    logits = tf.layers.dense(net, 1)[:, 0]
-    logits += tf.feature_column.linear_model(features, [fc.categorical_column_with_hash_bucket("note", 10)])[
-        :, 0
-    ]
+    net = fc.dense_features(features, [fc.indicator_column(COLOR), fc.numeric_column("size")])
+    logits = keras.layers.Dense(1)(net)[:, 0]
+    logits += fc.linear_model(features, [fc.categorical_column_with_hash_bucket("note", 10)])[:, 0]
     if mode == "infer":
-        return est.EstimatorSpec(mode, {"p": tf.sigmoid(logits)})
-    loss = tf.losses.sigmoid_cross_entropy(labels, logits)
-    train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        return est.EstimatorSpec(mode, {"p": keras.ops.sigmoid(logits)})
+    loss = keras.losses.BinaryCrossentropy(from_logits=True)(labels, logits)
+    train_op = muster.minimize(keras.optimizers.Adam(0.1), loss, muster.get_or_create_global_step())
     return est.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -54,9 +53,9 @@ def test_columns_of_a_model_fn_are_found(tmp_path: Path) -> None:
 def test_text_that_no_column_uses_is_left_out(tmp_path: Path) -> None:
     def numbers(features: Any, labels: Any, mode: Any) -> Any:
         assert list(features) == ["size"]
-        w = tf.get_variable("w", [])
-        loss = tf.reduce_mean(tf.square(w * features["size"] - labels))
-        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        w = keras.Variable(0.5, name="w")
+        loss = keras.ops.mean(keras.ops.square(w * features["size"] - labels))
+        train_op = muster.minimize(keras.optimizers.Adam(0.1), loss, muster.get_or_create_global_step())
         return est.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     est.Estimator(numbers, tmp_path).train(input_fn, steps=2)
@@ -73,12 +72,12 @@ def test_a_model_fn_that_computes_with_text_is_told(compute: Any, tmp_path: Path
 
 def test_features_may_all_be_text(tmp_path: Path) -> None:
     def words() -> Any:
-        return tf.data.Dataset.from_tensor_slices(({"color": FEATURES["color"]}, LABELS)).repeat(100).batch(4)
+        return Dataset.from_tensor_slices(({"color": FEATURES["color"]}, LABELS)).repeat(100).batch(4)
 
     def linear(features: Any, labels: Any, mode: Any) -> Any:
-        logits = tf.feature_column.linear_model(features, [COLOR])[:, 0]
-        loss = tf.losses.sigmoid_cross_entropy(labels, logits)
-        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        logits = fc.linear_model(features, [COLOR])[:, 0]
+        loss = keras.losses.BinaryCrossentropy(from_logits=True)(labels, logits)
+        train_op = muster.minimize(keras.optimizers.Adam(0.1), loss, muster.get_or_create_global_step())
         return est.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     estimator = est.Estimator(linear, tmp_path).train(words, steps=60)
@@ -89,8 +88,8 @@ def trained(model: Any) -> Any:
     """Return a model_fn with a model that takes the features."""
 
     def of_model(features: Any, labels: Any, mode: Any) -> Any:
-        loss = tf.reduce_mean(tf.square(model()(features)[:, 0] - labels))
-        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        loss = keras.ops.mean(keras.ops.square(model()(features)[:, 0] - labels))
+        train_op = muster.minimize(keras.optimizers.Adam(0.1), loss, muster.get_or_create_global_step())
         return est.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     return of_model
@@ -137,13 +136,13 @@ def test_features_may_be_structures(text: Any, tmp_path: Path) -> None:
 
     def reads(features: Any, labels: Any, mode: Any) -> Any:
         assert features.keys() == {"of"}
-        w = tf.get_variable("w", [])
-        loss = tf.reduce_mean(
-            tf.square(w * features["of"]["size"] + features["of"]["pair"][1][:, 0] - labels)
+        w = keras.Variable(0.5, name="w")
+        loss = keras.ops.mean(
+            keras.ops.square(w * features["of"]["size"] + features["of"]["pair"][1][:, 0] - labels)
         )
-        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        train_op = muster.minimize(keras.optimizers.Adam(0.1), loss, muster.get_or_create_global_step())
         return est.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     est.Estimator(reads, tmp_path).train(
-        lambda: tf.data.Dataset.from_tensor_slices((nested, LABELS)).batch(4), steps=1
+        lambda: Dataset.from_tensor_slices((nested, LABELS)).batch(4), steps=1
     )

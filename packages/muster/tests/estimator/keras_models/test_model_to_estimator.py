@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
@@ -257,15 +256,6 @@ def test_loss_scaling_is_kept(tmp_path: pathlib.Path) -> None:
     check_evaluation(estimator, model)
 
 
-def test_an_optimizer_of_tensorflow_1_is_kept(tmp_path: pathlib.Path) -> None:
-    model = small_model(optimizer=tf.compat.v1.train.RMSPropOptimizer(0.01, momentum=0.5))
-    fit(model)
-    estimator = model_to_estimator(model, model_dir=tmp_path)
-    estimator.train(batches())
-    fit(model)
-    check_evaluation(estimator, model)
-
-
 @pytest.mark.parametrize("loss", [keras.losses.MeanSquaredError(), keras.losses.MeanSquaredError("sum")])
 def test_replicas_compute_the_same(tmp_path: pathlib.Path, loss: Any) -> None:
     model = small_model(
@@ -338,7 +328,7 @@ def test_model_that_is_not_built_yet(tmp_path: pathlib.Path) -> None:
 
 
 def test_train_and_evaluate(tmp_path: pathlib.Path) -> None:
-    estimator = tf.keras.estimator.model_to_estimator(
+    estimator = model_to_estimator(
         keras_model=small_model(),
         config=RunConfig(save_checkpoints_steps=4),
         model_dir=tmp_path,
