@@ -137,7 +137,7 @@ CASES = {
     "no labels": (
         lambda p: train(p, inputs=lambda: Dataset.from_tensor_slices(X).batch(4)),
         ValueError,
-        "Got None .* labels that the input does not give",
+        "The labels of this model_fn are None: the input to train does not give any",
     ),
     # Hooks and configs.
     "one hook": (lambda p: train(p, hooks=StopAtStepHook(1)), TypeError, "hooks must be .* in a list"),

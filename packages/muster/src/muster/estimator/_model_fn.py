@@ -115,7 +115,15 @@ def call_model_fn(
             "Give it an argument `labels`, or let input_fn return features only."
         )
     given = {"labels": labels, "mode": mode, "params": _copied(params), "config": config}
-    spec = model_fn(features=features, **{name: value for name, value in given.items() if name in names})
+    try:
+        spec = model_fn(features=features, **{name: value for name, value in given.items() if name in names})
+    except (AttributeError, TypeError, ValueError) as exc:  # such as Keras', which speaks of None alone
+        if labels is None and "labels" in names and mode != ModeKeys.PREDICT:
+            exc.add_note(
+                f"The labels of this model_fn are None: the input to {mode} does not give any. Let input_fn "
+                "return (features, labels), or a dataset of such pairs."
+            )
+        raise
     if not isinstance(spec, EstimatorSpec):
         raise ValueError(f"model_fn should return an EstimatorSpec. model_fn: {model_fn} returned: {spec!r}")
     if mode == ModeKeys.TRAIN and (updates := left_out()):
