@@ -6,10 +6,10 @@ Used by the tests of `fit` with such models, in this process, in jobs and with s
 import numpy as np
 from fit_cases import BATCH, WEIGHTS, Losses, X, Y
 
-import muster_tensorflow as tf
+from muster import GradientTape, function
+from muster._keras import keras
 
-keras = tf.keras
-layers = keras.layers
+layers, ops = keras.layers, keras.ops
 ROWS, EPOCHS = 103, 3  # the last batch is a short one
 DIES_AFTER = 6  # after how many steps a worker is killed
 WIDTH, LATENT = X.shape[1], 4
@@ -36,7 +36,7 @@ class OwnClassifier(Classifier):
 
     def train_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-        with tf.GradientTape() as tape:
+        with GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight)
         gradients = tape.gradient(loss, self.trainable_variables)
@@ -53,7 +53,7 @@ class OwnClassifier(Classifier):
         return self(data, training=False)
 
     def _results(self, loss, x, y, y_pred, sample_weight):
-        self.loss_tracker.update_state(loss, sample_weight=tf.shape(x)[0])
+        self.loss_tracker.update_state(loss, sample_weight=ops.shape(x)[0])
         return {**self.compute_metrics(x, y, y_pred, sample_weight), "loss": self.loss_tracker.result()}
 
 
@@ -79,10 +79,10 @@ class GAN(keras.Model):
         self.d_optimizer, self.g_optimizer, self.loss_fn = d_optimizer, g_optimizer, loss_fn
 
     def train_step(self, real):
-        batch = tf.shape(real)[0]
+        batch = ops.shape(real)[0]
         noise = keras.random.normal((batch, LATENT), seed=self.noise)
-        ones, zeros = tf.ones((batch, 1)), tf.zeros((batch, 1))
-        with tf.GradientTape() as d_tape, tf.GradientTape() as g_tape:
+        ones, zeros = ops.ones((batch, 1)), ops.zeros((batch, 1))
+        with GradientTape() as d_tape, GradientTape() as g_tape:
             fake = self.generator(noise, training=True)
             of_real = self.discriminator(real, training=True)
             of_fake = self.discriminator(fake, training=True)
@@ -99,7 +99,7 @@ class GAN(keras.Model):
         return {m.name: m.result() for m in self.metrics}
 
     def test_step(self, real):
-        score = self.loss_fn(tf.ones((tf.shape(real)[0], 1)), self.discriminator(real, training=False))
+        score = self.loss_fn(ops.ones((ops.shape(real)[0], 1)), self.discriminator(real, training=False))
         self.g_loss.update_state(score)
         return {"loss": self.g_loss.result()}
 
@@ -117,23 +117,23 @@ class VAE(keras.Model):
         self.seeds = keras.random.SeedGenerator(5)
 
     def call(self, x):
-        mean, log_variance = tf.split(self.encoder(x), 2, axis=1)
-        self.add_loss(-0.05 * tf.reduce_mean(1.0 + log_variance - tf.square(mean) - tf.exp(log_variance)))
-        noise = keras.random.normal(tf.shape(mean), seed=self.seeds)
-        return self.decoder(mean + tf.exp(0.5 * log_variance) * noise)
+        mean, log_variance = ops.split(self.encoder(x), 2, axis=1)
+        self.add_loss(-0.05 * ops.mean(1.0 + log_variance - ops.square(mean) - ops.exp(log_variance)))
+        noise = keras.random.normal(ops.shape(mean), seed=self.seeds)
+        return self.decoder(mean + ops.exp(0.5 * log_variance) * noise)
 
-    @tf.function
+    @function
     def train_step(self, data):
         x = data[0] if isinstance(data, tuple) else data
-        with tf.GradientTape() as tape:
-            reconstruction = tf.reduce_mean(tf.square(x - self(x, training=True)))
+        with GradientTape() as tape:
+            reconstruction = ops.mean(ops.square(x - self(x, training=True)))
             loss = reconstruction + sum(self.losses)
         gradients = tape.gradient(loss, self.trainable_weights)
         self.optimizer.apply(gradients, self.trainable_weights)
         return {"loss": loss, "reconstruction": reconstruction}
 
     def test_step(self, data):
-        return {"loss": tf.reduce_mean(tf.square(data - self(data)))}
+        return {"loss": ops.mean(ops.square(data - self(data)))}
 
 
 class Contrastive(keras.Model):
@@ -147,17 +147,14 @@ class Contrastive(keras.Model):
 
     def _loss(self, rows, training):
         views = [
-            tf.math.l2_normalize(self.encoder(self.augmentation(rows, training=training)), axis=1)
-            for _ in range(2)
+            ops.normalize(self.encoder(self.augmentation(rows, training=training)), axis=1) for _ in range(2)
         ]
-        similarities = tf.matmul(views[0], tf.transpose(views[1])) / 0.5
-        of_rows = tf.range(tf.shape(rows)[0])
-        return tf.reduce_mean(
-            keras.losses.sparse_categorical_crossentropy(of_rows, similarities, from_logits=True)
-        )
+        similarities = ops.matmul(views[0], ops.transpose(views[1])) / 0.5
+        of_rows = ops.arange(ops.shape(rows)[0])
+        return ops.mean(keras.losses.sparse_categorical_crossentropy(of_rows, similarities, from_logits=True))
 
     def train_step(self, rows):
-        with tf.GradientTape() as tape:
+        with GradientTape() as tape:
             loss = self._loss(rows, training=True)
         self.optimizer.apply_gradients(
             zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables, strict=True)

@@ -6,7 +6,6 @@ import pytest
 from clusters import coordinated
 from memory_servers import MemoryServers
 
-import muster_tensorflow as tf
 from muster import optimizers as row_optimizers
 from muster._errors import DatasetError, TraceError
 from muster._keras import keras
@@ -14,7 +13,9 @@ from muster._row_ids import LEAST_TABLE_BYTES
 from muster.data import Dataset
 from muster.distribute import function
 from muster.distribute.coordinator import _stored_tables
-from muster.feature_column import DenseFeatures
+from muster.feature_column import DenseFeatures, categorical_column_with_identity, embedding_column
+from muster.feature_column._categorical_column import PaddedIds
+from muster.feature_column._lookup import combined_rows
 from muster.program import GradientTape
 
 UNITS = 4
@@ -119,7 +120,7 @@ def test_rows_are_looked_up_in_all_ways(servers, coordinator):
     @function
     def rows(ids):
         return (
-            tf.nn.embedding_lookup(users, ids),
+            jax.numpy.take(users.value, ids, axis=0),
             users.value[ids[0]],
             keras.ops.take(users, ids[:, 0], axis=0),
             jax.numpy.take(users.value, ids * 2, axis=0, mode="clip"),
@@ -148,10 +149,9 @@ def combined(made):
     made += tables
 
     def lookup(ids):
-        ragged = jax.numpy.where(ids > 3, ids, -1)
-        weights = jax.numpy.cos(ids)
+        ragged = PaddedIds(jax.numpy.where(ids > 3, ids, -1), jax.numpy.cos(ids))
         one, two = (
-            tf.nn.embedding_lookup_sparse(table, ragged, weights, combiner=combiner)
+            combined_rows(table.value, ragged, combiner)
             for table, combiner in zip(tables, ("sqrtn", "mean"), strict=True)
         )
         return keras.ops.concatenate([one, two], 1)
@@ -161,8 +161,8 @@ def combined(made):
 
 def columns(made):
     """An embedding column, in a Keras layer."""
-    column = tf.feature_column.categorical_column_with_identity("ids", ROWS)
-    embedding = tf.feature_column.embedding_column(column, UNITS, initializer=keras.initializers.Ones())
+    column = categorical_column_with_identity("ids", ROWS)
+    embedding = embedding_column(column, UNITS, initializer=keras.initializers.Ones())
     layer = DenseFeatures([embedding])
     layer({"ids": IDS[0]})
     made += layer.trainable_variables

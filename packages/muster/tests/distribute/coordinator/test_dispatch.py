@@ -8,14 +8,13 @@ import pytest
 from clusters import Strategy, cluster_of, coordinated, coordinator_of, start_worker
 from memory_servers import MemoryServers
 
-from muster._errors import CancelledError, CheckpointMismatchError, DatasetError, OutOfRangeError
+from muster._errors import CancelledError, DatasetError, OutOfRangeError
 from muster._keras import keras
 from muster.data import Dataset, Options
 from muster.distribute import function
 from muster.distribute.closures import _session
 from muster.distribute.coordinator._numbers import Numbers
 from muster.distribute.coordinator._pickling import pickled
-from muster_tensorflow.programs.v2._checkpoint import Checkpoint
 
 COUNT, SIZE = 50, 4  # 12 batches, and one of 2
 
@@ -218,7 +217,7 @@ def test_shared_iterators_and_those_of_a_worker_go_together():
         assert coordinator.fetch(values) == [(0, 10), (1, 11), (2, 12)]
 
 
-def test_another_program_goes_on_where_a_checkpoint_was_written(tmp_path):
+def test_another_program_goes_on_at_a_position():
     take = function(lambda it: next(it))
     seen = []
     with coordinated(workers=2) as coordinator:
@@ -226,26 +225,14 @@ def test_another_program_goes_on_where_a_checkpoint_was_written(tmp_path):
         values = [coordinator.schedule(take, args=(it,)) for _ in range(5)]
         coordinator.join()
         seen += coordinator.fetch(values)
-        assert json.loads(json.dumps(it.position)) == it.position
-        checkpoint = Checkpoint(iterator=it, variable=keras.Variable(1.0))
-        path = checkpoint.save(tmp_path / "ckpt")
+        position = json.loads(json.dumps(it.position))
+        assert position == it.position
     with coordinated(workers=1) as coordinator:
         it = iter(coordinator.create_per_worker_dataset(from_arrays, dispatch="dynamic"))
         coordinator.schedule(take, args=(it,)).fetch()
-        Checkpoint(iterator=it, variable=keras.Variable(0.0)).restore(path)
+        it.go_on(position)
         seen += epoch(coordinator, take, it)
     assert sorted(np.concatenate(seen).tolist()) == list(range(COUNT))
-    with pytest.raises(CheckpointMismatchError, match="no position of the iterator 'other'"):
-        Checkpoint(other=iter(from_arrays()), variable=keras.Variable(0.0)).restore(path)
-
-
-def test_the_place_of_an_iterator_is_in_a_checkpoint(tmp_path):
-    first = iter(Dataset.range(6))
-    next(first)
-    path = Checkpoint(iterator=first).save(tmp_path / "ckpt")
-    second = iter(Dataset.range(6))
-    Checkpoint(iterator=second).restore(path)
-    assert list(second) == [1, 2, 3, 4, 5]
 
 
 def test_a_worker_whose_dataset_is_shorter_says_so():

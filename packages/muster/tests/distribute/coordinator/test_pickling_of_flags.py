@@ -5,7 +5,6 @@ import pickle
 from absl import flags
 
 from muster.distribute.coordinator._pickling import pickled
-from muster_tensorflow.programs.v1.flags import FlagValues
 
 FLAGS = flags.FlagValues()
 flags.DEFINE_integer("rows", 3, "How many.", flag_values=FLAGS)
@@ -16,9 +15,3 @@ def test_workers_have_the_values_of_flags():
     flag_values = FLAGS
     made = pickle.loads(pickled(lambda: [flag_values.rows]))
     assert made() == [5]
-
-
-def test_workers_have_the_values_of_flags_of_tensorflow_1():
-    FLAGS(["program", "--rows=7"])
-    flag_values = FlagValues(FLAGS)
-    assert pickle.loads(pickled(lambda: [flag_values.rows]))() == [7]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from fit_cases import X, Y, build, same, values
 
-import muster_tensorflow as tf
 from muster import keras
 from muster.data import Dataset
 from muster.distribute import (
@@ -118,7 +117,3 @@ def test_what_the_function_returns_is_a_dataset():
 def test_arguments(arguments, message):
     with pytest.raises(TypeError, match=message):
         DatasetCreator(*arguments)
-
-
-def test_names_of_tensorflow():
-    assert tf.keras.utils.experimental.DatasetCreator is DatasetCreator

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-import muster_tensorflow as tf
+from muster import function
 from muster._keras import keras
 from muster.distribute.fit._step_signature import may_have_own_steps, takes_data
 
@@ -53,13 +53,13 @@ class StateWithOptions(Keras):
 
 
 class Compiled(Keras):
-    @tf.function
+    @function
     def train_step(self, data):
         return {}
 
 
 class CompiledWithOptions(Keras):
-    @tf.function(jit_compile=True)
+    @function(jit_compile=True)
     def train_step(self, data):
         return {}
 
