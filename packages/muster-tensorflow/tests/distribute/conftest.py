@@ -1,4 +1,4 @@
-"""The core's helpers for tests of strategies are found by those here, and by the processes that they start."""
+"""The core's helpers for tests of strategies are found by those here, and by processes that they start."""
 
 import os
 import sys

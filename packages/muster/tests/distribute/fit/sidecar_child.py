@@ -13,8 +13,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from saved_objects import save_objects
 
-import muster_tensorflow as tf
+from muster import keras
+from muster.data import Dataset
+from muster.distribute import SidecarEvaluator
 
 options = json.loads(sys.argv[1])
 directory = Path(options["directory"])
@@ -25,9 +28,9 @@ images = rng.normal(size=(64, 4)).astype(np.float32)
 labels = images @ rng.normal(size=(4, 1)).astype(np.float32)
 
 
-def made() -> tf.keras.Model:
-    model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
-    model.compile(tf.keras.optimizers.Adam(0.1), "mse")
+def made() -> keras.Model:
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.1), "mse")
     return model
 
 
@@ -37,17 +40,17 @@ def wait_for(path: Path) -> None:
         time.sleep(0.05)
 
 
-class Paced(tf.keras.callbacks.Callback):
+class Paced(keras.callbacks.Callback):
     """After the first epoch, waits until that is evaluated: so there is more than one evaluation."""
 
     def on_epoch_end(self, epoch, logs=None):
         if options["saves"] == "checkpoint":
-            manager.save()
+            save_objects(directory, max_to_keep=2, model=self.model, optimizer=self.model.optimizer)
         if epoch == 0:
             wait_for(directory / "evaluated")
 
 
-class Evaluated(tf.keras.callbacks.Callback):
+class Evaluated(keras.callbacks.Callback):
     def on_test_end(self, logs=None):
         (directory / "evaluated").touch()
 
@@ -55,24 +58,21 @@ class Evaluated(tf.keras.callbacks.Callback):
 model = made()
 if task == "evaluator":
     logging.basicConfig(level=logging.INFO)
-    board = tf.keras.callbacks.TensorBoard(directory / "board")
-    found = tf.keras.utils.SidecarEvaluator(
+    board = keras.callbacks.TensorBoard(directory / "board")
+    found = SidecarEvaluator(
         model,
-        tf.data.Dataset.from_tensor_slices((images, labels)).batch(32),
+        Dataset.from_tensor_slices((images, labels)).batch(32),
         directory,
         callbacks=[board, Evaluated()],
     ).start()
     Path(options["report"]).write_text(json.dumps(found))
     sys.exit()
 
-callbacks: list[tf.keras.callbacks.Callback] = [Paced()]
-if options["saves"] == "checkpoint":
-    checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
-    manager = tf.train.CheckpointManager(checkpoint, directory, max_to_keep=2)
-else:
+callbacks: list[keras.callbacks.Callback] = [Paced()]
+if options["saves"] != "checkpoint":
     path = directory / f"ckpt-{{epoch}}{options['saves']}"
     callbacks.insert(
-        0, tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=options["saves"] == ".weights.h5")
+        0, keras.callbacks.ModelCheckpoint(path, save_weights_only=options["saves"] == ".weights.h5")
     )
 model.fit(images, labels, batch_size=16, epochs=options["epochs"], callbacks=callbacks, verbose=0)
 Path(options["report"]).with_suffix(".loss").write_text(

@@ -5,8 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
+from saved_objects import save_objects
 
-import muster_tensorflow as tf
 from muster import CheckpointMismatchError, CheckpointNotFoundError, DamagedCheckpointError, keras
 from muster.distribute.fit._saved_models import NewModels, SavedModel, list_saved, load_saved
 
@@ -42,8 +42,7 @@ def trained():
 def save(trained, directory, kind):
     """Save a model; returns the path."""
     if kind == "checkpoint":
-        checkpoint = tf.train.Checkpoint(model=trained, optimizer=trained.optimizer)
-        return tf.train.CheckpointManager(checkpoint, directory, max_to_keep=3).save()
+        return save_objects(directory, model=trained, optimizer=trained.optimizer)
     path = str(directory / f"ckpt-03{kind}")
     trained.save(path) if kind == ".keras" else trained.save_weights(path)
     return path
@@ -76,7 +75,7 @@ def test_another_model_is_refused(trained, tmp_path, kind):
 
 
 def test_a_checkpoint_without_a_model_is_refused(trained, tmp_path):
-    tf.train.Checkpoint(net=trained).save(tmp_path / "ckpt")
+    save_objects(tmp_path, net=trained)
     with pytest.raises(CheckpointMismatchError, match=r"has no model: .*tf.train.Checkpoint\(model=model"):
         load_saved(model(), *list_saved(str(tmp_path)))
 

@@ -1,6 +1,7 @@
 """An evaluator of what a training has left."""
 
 import dataclasses
+import functools
 import logging
 import shutil
 from pathlib import Path
@@ -8,10 +9,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from saved_objects import save_objects
 
-import muster_tensorflow as tf
 from muster import keras
 from muster.checkpoint import note_paths, note_training, read_note
+from muster.data import Dataset
 from muster.distribute import MirroredStrategy, SidecarEvaluator
 from muster.distribute.fit import _sidecar_evaluator
 
@@ -29,12 +31,11 @@ def model(**layer):
 
 @pytest.fixture
 def trained(tmp_path):
-    """A model and the manager of its checkpoints."""
+    """A model, and what saves a checkpoint of it."""
     made = model(kernel_initializer="ones")
     made.build((None, 4))
     made.optimizer.build(made.trainable_variables)
-    checkpoint = tf.train.Checkpoint(model=made, optimizer=made.optimizer)
-    return made, tf.train.CheckpointManager(checkpoint, tmp_path, max_to_keep=None)
+    return made, functools.partial(save_objects, tmp_path, model=made, optimizer=made.optimizer)
 
 
 def end_training(directory):
@@ -45,14 +46,14 @@ def end_training(directory):
 
 
 def saved(trained, *steps):
-    made, manager = trained
+    made, save = trained
     for step in steps:
         made.optimizer.iterations.assign(step)
-        manager.save()
+        save()
 
 
 def evaluator(directory, **options):
-    data = tf.data.Dataset.from_tensor_slices((DATA, DATA[:, :2])).batch(4)
+    data = Dataset.from_tensor_slices((DATA, DATA[:, :2])).batch(4)
     return SidecarEvaluator(model(), data, directory, **options)
 
 
@@ -133,7 +134,7 @@ def test_steps_and_a_strategy(trained, tmp_path):
     saved(trained, 1)
     with MirroredStrategy(["/cpu:0"]).scope():
         other = model()
-    data = tf.data.Dataset.from_tensor_slices((DATA, DATA[:, :2])).repeat().batch(4)
+    data = Dataset.from_tensor_slices((DATA, DATA[:, :2])).repeat().batch(4)
     (found,) = SidecarEvaluator(other, data, tmp_path, steps=1, max_evaluations=1).start()
     expected = trained[0].evaluate(DATA[:4], DATA[:4, :2], verbose=0, return_dict=True)
     assert found.metrics == pytest.approx(expected)
@@ -141,7 +142,7 @@ def test_steps_and_a_strategy(trained, tmp_path):
 
 def test_a_checkpoint_of_another_program_without_iterations_counts_by_its_number(trained, tmp_path):
     made, _ = trained
-    tf.train.CheckpointManager(tf.train.Checkpoint(model=made), tmp_path / "own", max_to_keep=1).save()
+    save_objects(tmp_path / "own", model=made)
     (found,) = evaluator(tmp_path / "own", max_evaluations=1).start()
     assert found.iterations == 1
 
@@ -149,8 +150,3 @@ def test_a_checkpoint_of_another_program_without_iterations_counts_by_its_number
 def test_a_model_that_is_not_compiled_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"'bare' is not compiled: call `model.compile\(...\)`"):
         SidecarEvaluator(keras.Sequential(name="bare"), DATA, tmp_path)
-
-
-def test_names_of_tensorflow():
-    assert tf.keras.utils.SidecarEvaluator is tf.keras.experimental.SidecarEvaluator is SidecarEvaluator
-    assert tf.keras.utils.set_random_seed is keras.utils.set_random_seed
