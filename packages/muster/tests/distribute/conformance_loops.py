@@ -5,9 +5,9 @@ import numpy as np
 from conformance import BATCH, EPOCHS, ROWS, WEIGHTS, X, Y, built
 
 import muster
-import muster_tensorflow as tf
 from muster._keras import keras
 from muster.data import Dataset
+from muster.distribute import ReduceOp, get_replica_context
 
 
 def batches_of(data, epoch):
@@ -37,22 +37,22 @@ def looped(strategy, case):
         accuracy = keras.metrics.SparseCategoricalAccuracy()
         counted = {"dtype": "int32", "aggregation": "sum", "synchronization": "on_read", "trainable": False}
         seen = keras.Variable(0, **counted)
-        classes = tf.Variable(np.zeros(3, np.int32), False, aggregation=tf.VariableAggregation.SUM)
+        classes = keras.Variable(np.zeros(3), dtype="int32", aggregation="sum", trainable=False)
 
     def forward(x, y, weights):
         logits = model(x, training=True)
         accuracy.update_state(y, logits, weights)
         seen.assign_add(len(x))
-        classes.scatter_add(tf.IndexedSlices(keras.ops.ones(len(y), "int32"), y))
+        classes.assign_add(keras.ops.sum(keras.ops.one_hot(y, 3, dtype="int32"), axis=0))
         return keras.ops.sum(loss_of(y, logits) * weights) / BATCH
 
     def guides_step(batch):
-        with tf.GradientTape() as tape:
+        with muster.GradientTape() as tape:
             loss = forward(*batch)
         gradients = tape.gradient(loss, model.trainable_variables)
         summed = case.data == "weighted"  # by the program, rather than by the optimizer
         if summed:
-            gradients = tf.distribute.get_replica_context().all_reduce("sum", gradients)
+            gradients = get_replica_context().all_reduce("sum", gradients)
         pairs = zip(gradients, model.trainable_variables, strict=True)
         optimizer.apply_gradients(pairs, skip_gradients_aggregation=summed)
         return loss
@@ -62,11 +62,9 @@ def looped(strategy, case):
         optimizer.apply(gradients, model.trainable_variables)
         return loss
 
-    @tf.function
+    @muster.function
     def of_batch(batch):
-        return strategy.reduce(
-            tf.distribute.ReduceOp.SUM, strategy.run(guides_step, args=(batch,)), axis=None
-        )
+        return strategy.reduce(ReduceOp.SUM, strategy.run(guides_step, args=(batch,)), axis=None)
 
     @muster.function
     def of_iterator(iterator):

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
+import muster
 from muster._keras import keras
+from muster.data import Dataset
 from muster.distribute import MirroredStrategy, OneDeviceStrategy, get_replica_context
 from muster.estimator import Estimator, EstimatorSpec, RunConfig
+from muster.program import replica_weight
 
 STRATEGIES = {
     "one device": lambda: OneDeviceStrategy("/cpu:0"),
@@ -25,7 +27,8 @@ CLIPPED = X.mean(0) / np.linalg.norm(X.mean(0))
 
 def clipped(gradients):
     summed = get_replica_context().all_reduce("sum", gradients)
-    return tf.clip_by_global_norm(summed, 1.0)[0]
+    norm = keras.ops.sqrt(sum(keras.ops.sum(keras.ops.square(each)) for each in summed))
+    return [each / keras.ops.maximum(norm, 1.0) for each in summed]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -37,12 +40,12 @@ def test_clipping_after_the_sum(strategy, optimizer, arguments):
         weights, trained = keras.Variable(np.zeros(2, np.float32)), OPTIMIZERS[optimizer]()
 
     def step(x):
-        with tf.GradientTape() as tape:
+        with muster.GradientTape() as tape:
             loss = keras.ops.sum(x @ weights) / 8
         pairs = zip(clipped(tape.gradient(loss, [weights])), [weights], strict=True)
         trained.apply_gradients(pairs, **arguments)
 
-    batches = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(X).batch(8))
+    batches = strategy.experimental_distribute_dataset(Dataset.from_tensor_slices(X).batch(8))
     for batch in batches:
         strategy.run(step, (batch,))
     expected = -0.5 * (np.ones(2) if optimizer == "adam" else CLIPPED)
@@ -53,21 +56,21 @@ def test_clipping_after_the_sum(strategy, optimizer, arguments):
 @pytest.mark.parametrize("rows", [8, 7])
 @pytest.mark.parametrize("kind", ["built in", "own"])
 def test_gradients_by_hand_in_a_model_fn_are_those_of_the_mean_loss(strategy, rows, kind, tmp_path):
-    class Own(tf.compat.v1.train.Optimizer):
-        def _apply_dense(self, gradient, variable):
-            return variable.assign_sub(0.5 * gradient)
+    class Own(keras.optimizers.Optimizer):
+        def update_step(self, gradient, variable, learning_rate):
+            variable.assign_sub(learning_rate * gradient)
 
     def model_fn(features, labels, mode):
         weights = keras.Variable(np.zeros(2, np.float32), name="w")
-        built_in = tf.compat.v1.train.GradientDescentOptimizer(0.5)
-        optimizer = built_in if kind == "built in" else Own(False, "Own")
+        optimizer = (keras.optimizers.SGD if kind == "built in" else Own)(0.5)
         loss = keras.ops.mean(features @ weights)
-        step = tf.compat.v1.train.get_global_step()
-        train_op = optimizer.apply_gradients(optimizer.compute_gradients(loss), step)
+        gradients = muster.gradients(loss * replica_weight(), [weights])
+        step = muster.get_or_create_global_step()
+        train_op = muster.apply_gradients(optimizer, zip(gradients, [weights], strict=True), step)
         return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     estimator = Estimator(model_fn, tmp_path, RunConfig(train_distribute=STRATEGIES[strategy]()))
-    estimator.train(lambda: tf.data.Dataset.from_tensor_slices(X[:rows]).batch(8), steps=1)
+    estimator.train(lambda: Dataset.from_tensor_slices(X[:rows]).batch(8), steps=1)
     np.testing.assert_allclose(estimator.get_variable_value("w"), -0.5 * X[:rows].mean(0), rtol=1e-5)
 
 
@@ -76,14 +79,13 @@ def test_clipping_after_the_sum_in_a_model_fn(strategy, tmp_path):
     def model_fn(features, labels, mode):
         weights = keras.Variable(np.zeros(2, np.float32), name="w")
         loss = keras.ops.sum(features @ weights) / 8
-        optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.5)
-        pairs = zip(
-            clipped([gradient for gradient, _ in optimizer.compute_gradients(loss)]), [weights], strict=True
+        pairs = zip(clipped(muster.gradients(loss, [weights])), [weights], strict=True)
+        step = muster.get_or_create_global_step()
+        train_op = muster.apply_gradients(
+            keras.optimizers.SGD(0.5), pairs, step, skip_gradients_aggregation=True
         )
-        step = tf.compat.v1.train.get_global_step()
-        train_op = optimizer.apply_gradients(pairs, step, skip_gradients_aggregation=True)
         return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     estimator = Estimator(model_fn, tmp_path, RunConfig(train_distribute=STRATEGIES[strategy]()))
-    estimator.train(lambda: tf.data.Dataset.from_tensor_slices(X).batch(8), steps=1)
+    estimator.train(lambda: Dataset.from_tensor_slices(X).batch(8), steps=1)
     np.testing.assert_allclose(estimator.get_variable_value("w"), -0.5 * CLIPPED, rtol=1e-4)

@@ -6,11 +6,10 @@ import weakref
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
-from muster import keras
+from muster import GradientTape, keras
 from muster._errors import OutOfRangeError, TraceError
 from muster.data import Dataset
-from muster.distribute import MirroredStrategy, OneDeviceStrategy, function, get_strategy
+from muster.distribute import MirroredStrategy, OneDeviceStrategy, ReduceOp, function, get_strategy
 from muster.program import run_functions_eagerly
 
 STRATEGIES = {
@@ -159,34 +158,34 @@ def test_a_function_of_a_dataset_is_an_epochs_loop(strategy, eager):
 
 
 def test_the_guides_program():
-    mirrored_strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    mirrored_strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
     global_batch_size = 8
 
     with mirrored_strategy.scope():
-        model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1, use_bias=False)])
+        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
         model.set_weights([np.zeros((1, 1), np.float32)])
-        optimizer = tf.keras.optimizers.SGD(learning_rate=0.1)
+        optimizer = keras.optimizers.SGD(learning_rate=0.1)
 
-    dataset = tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(1000).batch(global_batch_size)
+    dataset = Dataset.from_tensors(([1.0], [1.0])).repeat(1000).batch(global_batch_size)
     dist_dataset = mirrored_strategy.experimental_distribute_dataset(dataset)
 
-    loss_object = tf.keras.losses.BinaryCrossentropy(from_logits=True, reduction=None)
+    loss_object = keras.losses.BinaryCrossentropy(from_logits=True, reduction=None)
 
     def train_step(inputs):
         features, labels = inputs
 
-        with tf.GradientTape() as tape:
+        with GradientTape() as tape:
             predictions = model(features, training=True)
             per_example_loss = loss_object(labels, predictions)
-            loss = tf.nn.compute_average_loss(per_example_loss, global_batch_size=global_batch_size)
+            loss = keras.ops.sum(per_example_loss) / global_batch_size
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
         return loss
 
-    @tf.function
+    @function
     def distributed_train_step(iterator):
         per_replica_losses = mirrored_strategy.run(train_step, args=(next(iterator),))
-        return mirrored_strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica_losses, axis=None)
+        return mirrored_strategy.reduce(ReduceOp.SUM, per_replica_losses, axis=None)
 
     iterator = iter(dist_dataset)
     losses = [float(distributed_train_step(iterator)) for _ in range(10)]
@@ -197,7 +196,7 @@ def test_the_guides_program():
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     for _ in range(115):
         distributed_train_step(iterator)
-    with pytest.raises(tf.errors.OutOfRangeError):
+    with pytest.raises(OutOfRangeError):
         distributed_train_step(iterator)
     assert int(optimizer.iterations) == 125
 
@@ -269,7 +268,7 @@ def test_what_is_missing_in_a_function_that_runs_eagerly():
     def take_from_two(ones, others):
         return next(ones), next(others)
 
-    tf.config.run_functions_eagerly(True)
+    run_functions_eagerly(True)
     try:
         iterator = batches(strategy, 12, 4)
         assert [firsts(strategy, take(iterator)) for _ in range(3)] == [[0, 1], [2], []]
@@ -278,7 +277,7 @@ def test_what_is_missing_in_a_function_that_runs_eagerly():
             take_from_two(ones, others)
         assert firsts(strategy, ones) == [0]
     finally:
-        tf.config.run_functions_eagerly(False)
+        run_functions_eagerly(False)
 
 
 @pytest.mark.parametrize("eagerly", [False, True], ids=["traced", "eager"])
@@ -289,14 +288,14 @@ def test_one_iterator_as_two_arguments(eagerly):
     def take(ones, others):
         return next(ones), next(others), next(ones), next(others)
 
-    tf.config.run_functions_eagerly(eagerly)
+    run_functions_eagerly(eagerly)
     try:
         iterator = batches(strategy, 32, 4)
         assert firsts(strategy, take(iterator, iterator)) == [0, 1, 2, 3]
         assert firsts(strategy, take(iterator, iterator)) == [4, 5, 6, 7]
         assert firsts(strategy, take(batches(strategy, 8, 4), batches(strategy, 8, 4))) == [0, 0, 1, 1]
     finally:
-        tf.config.run_functions_eagerly(False)
+        run_functions_eagerly(False)
 
 
 def test_iterators_that_end_together(strategy):

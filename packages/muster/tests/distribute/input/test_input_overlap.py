@@ -5,14 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
+from muster import function
 from muster.data import Dataset
+from muster.distribute import OneDeviceStrategy
 
 pytestmark = pytest.mark.alone
 
 
 def test_the_next_batch_is_handed_over_while_a_step_is_computed() -> None:
-    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    strategy = OneDeviceStrategy("/cpu:0")
     done_before: list[bool] = []
     results: list[jax.Array] = []
 
@@ -23,11 +24,11 @@ def test_the_next_batch_is_handed_over_while_a_step_is_computed() -> None:
     def long(x: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 200, lambda _, y: jnp.tanh(y @ x), x).sum()
 
-    @tf.function
+    @function
     def step(x: jax.Array) -> jax.Array:
         return strategy.run(long, args=(x,))
 
-    rows = Dataset.from_generator(lambda: map(read, np.ones((8, 256, 256), np.float32)), tf.float32)
+    rows = Dataset.from_generator(lambda: map(read, np.ones((8, 256, 256), np.float32)), np.float32)
     batches = iter(strategy.experimental_distribute_dataset(rows.batch(1).map(lambda x: x[0])))
     jax.block_until_ready(step(next(batches)))  # compiled
     for batch in batches:
