@@ -25,6 +25,7 @@ from muster.checkpoint import Checkpoint, is_complete, read_checkpoint
 from muster.checkpoint.objects import assign_saved
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, load_weights
 from muster.distribute.fit._weights_by_name import load_by_name
+from muster.distribute.functions import check_labels
 
 _log = logging.getLogger(__name__)
 
@@ -61,12 +62,13 @@ def weights_file(path: str | os.PathLike[str]) -> str:
 
 
 def saving(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``Model.save``: a name without an ending is a folder."""
+    """Wrap ``Model.save``: a name without an ending is a folder; labels are checked first."""
 
     @functools.wraps(original)
     def save(
         self: Any, filepath: Any, overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
     ) -> Any:
+        check_labels()
         kwargs.pop("options", None)  # which device writes
         for argument in ("signatures", "save_traces"):
             if kwargs.get(argument) in (None, True):  # they say nothing else than the defaults do
@@ -85,10 +87,11 @@ def saving(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def saving_weights(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``Model.save_weights``: other names than Keras takes get its ending."""
+    """Wrap ``Model.save_weights``: other names than Keras takes get its ending; labels are checked first."""
 
     @functools.wraps(original)
     def save_weights(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        check_labels()
         kwargs.pop("save_format", None)
         name = _local(filepath)
         if name is not None and not name.endswith(_WEIGHTS_ENDINGS):
