@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from muster.program import bounds_of
 from muster_tensorflow.library.contrib.seq2seq._attention import recorded, with_history
+from muster_tensorflow.library.contrib.seq2seq._bounds import bounds_of
 from muster_tensorflow.library.contrib.seq2seq._helpers import Helper
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import unnamed

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muster.program import bounds_of
+from muster_tensorflow.library.contrib.seq2seq._bounds import bounds_of
 
 
 @pytest.mark.parametrize(
