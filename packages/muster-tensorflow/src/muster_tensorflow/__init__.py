@@ -289,6 +289,7 @@ from muster_tensorflow.programs.v2._initializers import (
     random_uniform_initializer as random_uniform_initializer,
 )
 from muster_tensorflow.programs.v2._module import Module as Module
+from muster_tensorflow.programs.v2._strategy_extended import patch as _patch_strategies
 from muster_tensorflow.programs.v2._tensor_kinds import CriticalSection as CriticalSection
 from muster_tensorflow.programs.v2._tensor_kinds import get_current_name_scope as get_current_name_scope
 from muster_tensorflow.programs.v2._tensor_kinds import inside_function as inside_function
@@ -310,6 +311,7 @@ _report_missing()
 _patch()
 _patch_keras()
 _patch_sessions()
+_patch_strategies()
 _show_results(*(_module for _, _module in _modules_of_names()))
 _add_operators()
 _install(

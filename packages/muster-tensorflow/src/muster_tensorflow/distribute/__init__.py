@@ -16,7 +16,6 @@ from muster.distribute import ReductionToOneDevice as ReductionToOneDevice
 from muster.distribute import ReplicaContext as ReplicaContext
 from muster.distribute import Server as Server
 from muster.distribute import Strategy as Strategy
-from muster.distribute import StrategyExtended as StrategyExtended
 from muster.distribute import TPUStrategy as TPUStrategy
 from muster.distribute import coordinator as _coordinator
 from muster.distribute import experimental_set_strategy as experimental_set_strategy
@@ -37,6 +36,7 @@ from muster_tensorflow.programs.v2._preemption import TerminationConfig as _Term
 from muster_tensorflow.programs.v2._run_options import RunOptions as RunOptions
 from muster_tensorflow.programs.v2._soft_placement import MirroredStrategy as MirroredStrategy
 from muster_tensorflow.programs.v2._soft_placement import OneDeviceStrategy as OneDeviceStrategy
+from muster_tensorflow.programs.v2._strategy_extended import StrategyExtended as StrategyExtended
 
 DistributedValues = _distribute.PerReplica
 coordinator = _Names(

@@ -41,7 +41,6 @@ from muster.distribute.strategies._default import get_replica_context as get_rep
 from muster.distribute.strategies._default import get_strategy as get_strategy
 from muster.distribute.strategies._default import has_strategy as has_strategy
 from muster.distribute.strategies._default import in_cross_replica_context as in_cross_replica_context
-from muster.distribute.strategies._extended import StrategyExtended as StrategyExtended
 from muster.distribute.strategies._mirrored import MirroredStrategy as MirroredStrategy
 from muster.distribute.strategies._multi_worker_mirrored import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,

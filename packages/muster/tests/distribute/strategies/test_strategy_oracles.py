@@ -6,8 +6,6 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from strategy_cases import MAKERS, check, expectation, given, made, strategy_cases, variable
-from strategy_departures import RULES, rule_of
 
 import muster
 import muster_tensorflow as tf
@@ -23,14 +21,23 @@ from muster.distribute import (
     ValueContext,
     function,
     get_replica_context,
-    get_strategy,
-    has_strategy,
-    in_cross_replica_context,
 )
 from recorded import IN_REPOSITORY, load
+from strategy_cases import (
+    MAKERS,
+    OF_EXTENDED,
+    check,
+    expectation,
+    given,
+    made,
+    state_of,
+    strategy_cases,
+    variable,
+)
+from strategy_departures import RULES, rule_of
 
-# Of the other families, "variable" is in test_variable_oracles.py, "extended" in test_extended.py, and losses
-# are in test_average_loss.py.
+# Of the other families, "variable" is in test_variable_oracles.py, "extended" and OF_EXTENDED are in
+# test_strategy_extended.py, and losses are in test_average_loss.py.
 FAMILIES = (
     "reduce",
     "gather",
@@ -48,8 +55,8 @@ FAMILIES = (
 
 
 def is_ours(case: dict[str, Any]) -> bool:
-    strategy, family, *_ = case["name"].split("/")
-    return strategy in MAKERS and family in FAMILIES
+    strategy, family, *what = case["name"].split("/")
+    return strategy in MAKERS and family in FAMILIES and what not in OF_EXTENDED
 
 
 def op_of(name: Any) -> Any:
@@ -168,19 +175,6 @@ def values_from_function(strategy: Strategy, count: int, what: str, asked: dict[
     return make(made_of[what])
 
 
-def state_of(strategy: Strategy) -> dict[str, Any]:
-    context = get_replica_context()
-    number = None if context is None else context.replica_id_in_sync_group
-    return {
-        "in_cross_replica_context": in_cross_replica_context(),
-        "has_strategy": has_strategy(),
-        "replica_context_is_None": context is None,
-        "replica_id": "tensor" if isinstance(number, jax.Array) else number,
-        "num_replicas_in_sync": get_strategy().num_replicas_in_sync,
-        "get_strategy_is_this": get_strategy() is strategy,
-    }
-
-
 def context(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -> Any:
     states: list[dict[str, Any]] = []
 
@@ -241,11 +235,6 @@ def context(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) ->
                 tf.distribute.experimental_set_strategy(strategy)
                 tf.distribute.experimental_set_strategy(None)
                 return state_of(strategy)
-        case "inside_update":
-            strategy.extended.update(variable(strategy, 1.0), note)
-            return {"state": states}
-        case "worker_devices_count" | "parameter_devices_count":
-            return {"n": len(getattr(strategy.extended, what.removesuffix("_count")))}
         case "num_replicas_in_sync":
             return {"num_replicas_in_sync": strategy.num_replicas_in_sync}
         case "default_replica_context_outside":

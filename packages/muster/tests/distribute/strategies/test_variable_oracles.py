@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strategy_cases import MAKERS, check, error_of, expectation, made, plain, strategy_cases
 
 import muster
 import muster_tensorflow as tf
 from muster import keras
 from muster.distribute import PerReplica, Strategy, function, get_replica_context
+from strategy_cases import MAKERS, check, error_of, expectation, made, plain, strategy_cases
 
 # Done to many variables at once, in one program, which is compiled once: by how the names begin.
 TOGETHER = (

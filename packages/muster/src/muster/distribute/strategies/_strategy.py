@@ -31,7 +31,6 @@ from muster.distribute.replicas._replica_context import (
 )
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
 from muster.distribute.servers._remote_servers import RemoteServers
-from muster.distribute.strategies._extended import StrategyExtended
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.gradients import is_tape_open
 from muster.program.trace import without_mending
@@ -75,11 +74,6 @@ class Strategy:
         self.engine = engine
         self.workers = workers or SingleWorker()
         self.local_replicas = local_replicas
-
-    @property
-    def extended(self) -> StrategyExtended:
-        """Return the object with TensorFlow's lower-level names for this strategy."""
-        return StrategyExtended(self)
 
     @property
     def num_replicas_in_sync(self) -> int:

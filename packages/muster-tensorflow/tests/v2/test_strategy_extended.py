@@ -4,15 +4,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strategy_cases import MAKERS, check, expectation, given, made, strategy_cases, variable
 
+import muster_tensorflow as tf
 from muster import keras
 from muster.distribute import MirroredStrategy, PerReplica, Strategy, get_replica_context
+from strategy_cases import (
+    MAKERS,
+    OF_EXTENDED,
+    check,
+    expectation,
+    given,
+    made,
+    state_of,
+    strategy_cases,
+    variable,
+)
 
 
 def is_ours(case: dict[str, Any]) -> bool:
-    strategy, family, *_ = case["name"].split("/")
-    return strategy in MAKERS and family == "extended"
+    strategy, family, *what = case["name"].split("/")
+    return strategy in MAKERS and (family == "extended" or what in OF_EXTENDED)
 
 
 def extended(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -> Any:
@@ -22,7 +33,13 @@ def extended(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -
         own = strategy.experimental_local_results(one)
         return {"components": own[: 1 if type(strategy).__name__.startswith("Central") else count]}
 
+    states: list[dict[str, Any]] = []
     match what:
+        case "inside_update":
+            api.update(one, lambda _: states.append(state_of(strategy)))
+            return {"state": states}
+        case "worker_devices_count" | "parameter_devices_count":
+            return {"n": len(getattr(api, what.removesuffix("_count")))}
         case "batch_reduce_to_MEAN" | "batch_reduce_to_SUM":
             pairs = [(given(each, count, "float32"), one) for each in asked["values"]]
             return api.batch_reduce_to(asked["reduce_op"], pairs)
@@ -86,3 +103,4 @@ def test_extended_describes_where_things_are():
     assert extended.should_save_summary
     made = extended.update_non_slot(extended.non_slot_devices([]), lambda x: x + 1, (1,), group=False)
     assert made == (2, 2)
+    assert isinstance(extended, tf.distribute.StrategyExtended)

@@ -5,9 +5,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
-from strategy_departures import asked_of, rule_of
 
 from departures import NOTHING, Outcome
 from muster import keras
@@ -18,10 +18,14 @@ from muster.distribute import (
     OneDeviceStrategy,
     PerReplica,
     Strategy,
+    get_replica_context,
     get_strategy,
+    has_strategy,
+    in_cross_replica_context,
 )
 from muster.distribute.replicas._values import stacked
 from recorded import cases
+from strategy_departures import asked_of, rule_of
 
 _COUNTS = {"default": 1, "one_device": 1, "central1": 1, "central2": 2} | {
     f"mirrored{n}": n for n in (1, 2, 3)
@@ -33,6 +37,8 @@ MAKERS: dict[str, Callable[[], Strategy]] = {
     "central2": lambda: CentralStorageStrategy(["/cpu:0", "/cpu:1"]),
     **{f"mirrored{n}": lambda n=n: MirroredStrategy([f"/cpu:{i}" for i in range(n)]) for n in (1, 2, 3)},
 }
+# Contexts, as far as ``strategy.extended`` shows them.
+OF_EXTENDED = (["inside_update"], ["worker_devices_count"], ["parameter_devices_count"])
 # Errors whose text TensorFlow's programs know.
 _KNOWN_TEXTS = ("RuntimeError", "A non-DistributedValues", "positional args must be", "boom", "from merge")
 
@@ -63,6 +69,20 @@ def _in_list(value: Any, count: int, dtype: str) -> Any:
     """The second part of a structure: a list of one, or, for all_gather, values by replica."""
     one = len(value) == 1 and len(value[0]) == count and isinstance(value[0][0], list)
     return [given(value[0], count, dtype)] if one else given(value, count, dtype)
+
+
+def state_of(strategy: Strategy) -> dict[str, Any]:
+    """What code finds of the strategy and the replica that it runs in."""
+    context = get_replica_context()
+    number = None if context is None else context.replica_id_in_sync_group
+    return {
+        "in_cross_replica_context": in_cross_replica_context(),
+        "has_strategy": has_strategy(),
+        "replica_context_is_None": context is None,
+        "replica_id": "tensor" if isinstance(number, jax.Array) else number,
+        "num_replicas_in_sync": get_strategy().num_replicas_in_sync,
+        "get_strategy_is_this": get_strategy() is strategy,
+    }
 
 
 def strategy_cases(wanted: Callable[[dict[str, Any]], bool]) -> list[Any]:

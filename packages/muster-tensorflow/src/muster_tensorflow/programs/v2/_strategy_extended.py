@@ -2,34 +2,14 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 
 from muster._keras import keras
-from muster.distribute.engine._placement import Placement
-from muster.distribute.replicas._replica_context import (
-    ReduceOp,
-    ReplicaContext,
-    ReplicaGroup,
-    current_context,
-)
-from muster.distribute.replicas._values import PerReplica, map_values
-from muster.distribute.workers._workers import Workers
+from muster.distribute import PerReplica, ReduceOp, ReplicaContext, Strategy
+from muster.distribute.replicas import current_context, map_values
 from muster.program.variables import origin_of
-
-
-class Extended(ReplicaGroup, Protocol):
-    """The part of a strategy that ``extended`` uses."""
-
-    placement: Placement
-    workers: Workers
-
-    def scope(self) -> contextlib.AbstractContextManager[Any]: ...
-
-    def run(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Any: ...
-
-    def reduce(self, reduce_op: ReduceOp | str, value: Any) -> Any: ...
 
 
 class StrategyExtended:
@@ -45,7 +25,7 @@ class StrategyExtended:
 
     experimental_require_static_shapes = False
 
-    def __init__(self, strategy: Extended) -> None:
+    def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
 
     @property
@@ -61,7 +41,7 @@ class StrategyExtended:
     @property
     def should_checkpoint(self) -> bool:
         """Whether this process writes checkpoints."""
-        return self._strategy.workers.rank == 0
+        return self._strategy.workers.is_chief
 
     should_save_summary = should_checkpoint
 
@@ -172,3 +152,8 @@ class StrategyExtended:
             raise RuntimeError(f"{method}() method unsupported by default tf.distribute.Strategy.")
         devices: list[Any] = sorted(sharding.addressable_devices, key=lambda device: device.id)
         return tuple(f"/device:{each.platform.upper()}:{each.id}" for each in devices)
+
+
+def patch() -> None:
+    """Give strategies the attribute ``extended``."""
+    Strategy.extended = property(StrategyExtended)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from strategy_rules import ACCIDENT, Json, Rule, error, of_replicas, says, several, several_say, single
 from variable_departures import VARIABLES
 
