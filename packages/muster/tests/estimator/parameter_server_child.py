@@ -5,7 +5,7 @@ makes (a file, at the first step), awaits (a file, after it, or after the global
 snapshot_updates, save_steps, mirrored (whether workers have no servers), dies (a file: a server makes it
 when it has written half of its part of a checkpoint, and writes no more), shards (of each
 variable), max_staleness, part (0 or 1: every second batch), log_steps, waits (a global step to begin
-after), stops (a step, by a hook), schedule (of an Experiment).
+after), stops (a step, by a hook).
 """
 
 import functools
@@ -27,7 +27,6 @@ from muster.estimator import (
     Estimator,
     EstimatorSpec,
     EvalSpec,
-    Experiment,
     GlobalStepWaiterHook,
     RunConfig,
     SessionRunHook,
@@ -100,19 +99,6 @@ def main(options):
         hooks.append(GlobalStepWaiterHook(options["waits"]))
     if "stops" in options:
         hooks.append(make_stop_at_checkpoint_step_hook(estimator, options["stops"], 0.2))
-    if "schedule" in options:
-        experiment = Experiment(
-            estimator,
-            lambda: train_data.repeat(),
-            lambda: data,
-            options["max_steps"],
-            eval_steps=None,
-            train_monitors=hooks,
-            eval_delay_secs=0,
-            continuous_eval_throttle_secs=0,
-        )
-        getattr(experiment, options["schedule"])()
-        return
     train_and_evaluate(
         estimator,
         TrainSpec(

@@ -115,18 +115,6 @@ def test_hooks_of_workers_beside_others_begin_and_stop_by_their_steps(job, tmp_p
     assert 60 <= steps_of(chief)[-1] <= job.checkpoint.step <= 62
 
 
-def test_an_experiment_does_the_part_that_its_schedule_names(job):
-    schedules = {"chief": "train", "worker": "train", "evaluator": "continuous_eval"}
-    tasks = {kind: job.launch(kind, schedule=schedule) for kind, schedule in schedules.items()}
-    for index in range(2):
-        job.launch("ps", index, schedule="run_std_server")
-    job.all_end_well()
-    own = [steps_of(tasks[kind]) for kind in ("chief", "worker")]
-    assert all(own)
-    assert sum(map(len, own)) == job.checkpoint.step == STEPS
-    assert f"Saving dict for global step {STEPS}" in tasks["evaluator"].log
-
-
 def test_steps_a_second_are_those_of_all_workers(job):
     options = {"max_steps": 600, "log_steps": 100}
     chief = job.launch("chief", slow=0.05, **options)

@@ -7,8 +7,6 @@ from muster.estimator._estimator_spec import EstimatorSpec as EstimatorSpec
 from muster.estimator._estimator_spec import ExportOutput as ExportOutput
 from muster.estimator._estimator_spec import PredictOutput as PredictOutput
 from muster.estimator._estimator_spec import RegressionOutput as RegressionOutput
-from muster.estimator._experiment import Experiment as Experiment
-from muster.estimator._experiment import run_experiment as run_experiment
 from muster.estimator._extenders import add_metrics as add_metrics
 from muster.estimator._extenders import forward_features as forward_features
 from muster.estimator._in_memory_evaluator import InMemoryEvaluatorHook as InMemoryEvaluatorHook

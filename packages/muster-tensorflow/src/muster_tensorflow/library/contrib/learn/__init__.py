@@ -19,8 +19,8 @@ from muster_tensorflow.library.contrib.learn._canned_models import LinearRegress
 from muster_tensorflow.library.contrib.learn._estimator import Estimator as Estimator
 from muster_tensorflow.library.contrib.learn._estimator import SKCompat as SKCompat
 from muster_tensorflow.library.contrib.learn._experiment import Experiment as Experiment
-from muster_tensorflow.library.contrib.learn._experiment import make_export_strategy as make_export_strategy
-from muster_tensorflow.library.contrib.learn._experiment import run as run
+from muster_tensorflow.library.contrib.learn._learn_runner import make_export_strategy as make_export_strategy
+from muster_tensorflow.library.contrib.learn._learn_runner import run as run
 from muster_tensorflow.library.contrib.learn._metric_spec import MetricSpec as MetricSpec
 from muster_tensorflow.library.contrib.learn._model_fn_ops import InputFnOps as InputFnOps
 from muster_tensorflow.library.contrib.learn._model_fn_ops import ModelFnOps as ModelFnOps

@@ -1,41 +1,82 @@
-"""``tf.contrib.learn.Experiment`` with metrics, ``learn_runner.run`` with a folder, and export strategies.
+"""``tf.contrib.learn.Experiment``: an Estimator with its input, and a schedule of what to do with it."""
 
-Source: tensorflow/contrib/learn/python/learn/experiment.py, learn_runner.py and
-utils/saved_model_export_utils.py of TensorFlow 1.15.
-"""
-
-from collections.abc import Callable, Mapping
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from muster import estimator as core
+from muster.cluster import Task, TaskType
+from muster.estimator import (
+    CheckpointSaverListener,
+    EvalSpec,
+    Exporter,
+    GlobalStepWaiterHook,
+    RunConfig,
+    SessionRunHook,
+    TrainSpec,
+)
+from muster.estimator.roles import ContinuousEvalListener, EvalResult, TrainingExecutor
+from muster.estimator.session import clock
 from muster_tensorflow.library.contrib.learn._estimator import Estimator
-from muster_tensorflow.library.contrib.learn._model_fn_ops import receiver_fn
+
+_log = logging.getLogger(__name__)
+
+# How much later each worker begins, in steps, where they begin one after the other.
+_STEPS_APART = 8000.0
+
+InputFn = Callable[..., Any]
+Predicate = Callable[[Mapping[str, Any] | None], bool]
 
 
-class Experiment(core.Experiment):
-    """Holds an Estimator, its input and its hooks: see ``muster.estimator.Experiment``.
+class Experiment:
+    """Holds an Estimator, its input and its hooks, and trains and evaluates with them, in one task or many.
 
-    Args:
-        estimator: A ``tf.contrib.learn.Estimator`` or a ``tf.estimator.Estimator``.
-        train_input_fn: The input of training.
-        eval_input_fn: The input of evaluations.
-        eval_metrics: More metrics of evaluations, by name, of a ``tf.contrib.learn.Estimator``.
-        *args: As for ``muster.estimator.Experiment``.
-        **kwargs: Likewise.
+    In a cluster each method does the part of this task, as ``train_and_evaluate`` does.
 
-    Raises:
-        ValueError: Another Estimator is to have ``eval_metrics``.
+    Source: tensorflow/contrib/learn/python/learn/experiment.py, ``Experiment``, of TensorFlow 1.15.
     """
 
     def __init__(
         self,
         estimator: Estimator | core.Estimator,
-        train_input_fn: Callable[..., Any],
-        eval_input_fn: Callable[..., Any],
+        train_input_fn: InputFn,
+        eval_input_fn: InputFn,
         eval_metrics: Mapping[Any, Any] | None = None,
-        *args: Any,
-        **kwargs: Any,
+        train_steps: int | None = None,
+        eval_steps: int | None = 100,
+        train_monitors: Iterable[SessionRunHook] | None = None,
+        eval_hooks: Iterable[SessionRunHook] | None = None,
+        eval_delay_secs: float = 120,
+        continuous_eval_throttle_secs: float = 60,
+        min_eval_frequency: int | None = None,
+        delay_workers_by_global_step: bool = False,
+        export_strategies: Exporter | Sequence[Exporter] | None = None,
+        saving_listeners: Iterable[CheckpointSaverListener] | None = None,
     ) -> None:
+        """Describe the experiment.
+
+        Args:
+            estimator: A ``tf.contrib.learn.Estimator`` or a ``tf.estimator.Estimator``.
+            train_input_fn: The input of training.
+            eval_input_fn: The input of evaluations.
+            eval_metrics: More metrics of evaluations, by name, of a ``tf.contrib.learn.Estimator``.
+            train_steps: The global step to stop at; None for no limit.
+            eval_steps: How many batches an evaluation takes; None takes all.
+            train_monitors: The hooks of training.
+            eval_hooks: The hooks of evaluations.
+            eval_delay_secs: How long continuous evaluation waits before it begins, in seconds.
+            continuous_eval_throttle_secs: The least time between two evaluations, in seconds.
+            min_eval_frequency: The least number of steps between two evaluations of `train_and_evaluate`,
+                which come after checkpoints; 0 evaluates after training only. None goes by the time.
+            delay_workers_by_global_step: Whether workers beside parameter servers begin one after the other.
+            export_strategies: The exporters.
+            saving_listeners: Called before and after each checkpoint.
+
+        Raises:
+            ValueError: ``estimator`` is none, or one of ``tf.estimator`` that is to have ``eval_metrics``.
+        """
         if isinstance(estimator, Estimator):
             estimator = estimator.core_estimator(eval_metrics)
         elif eval_metrics is not None:
@@ -43,54 +84,257 @@ class Experiment(core.Experiment):
                 "`eval_metrics` must be `None` with `tf.estimator.Estimator`. Use `eval_metric_ops` in "
                 "`EstimatorSpec` instead."
             )
-        super().__init__(estimator, train_input_fn, eval_input_fn, *args, **kwargs)
+        if not isinstance(estimator, core.Estimator):
+            raise ValueError(f"`estimator` must be a muster.estimator.Estimator, got {estimator!r}.")
+        self._estimator = estimator
+        self._train_input_fn = train_input_fn
+        self._eval_input_fn = eval_input_fn
+        self._train_steps = train_steps
+        self._eval_steps = eval_steps
+        self._train_hooks = list(train_monitors or ())
+        self._eval_hooks = list(eval_hooks or ())
+        self._eval_delay_secs = eval_delay_secs
+        self._throttle_secs = continuous_eval_throttle_secs
+        self._every_steps = min_eval_frequency
+        self._delays_workers = delay_workers_by_global_step
+        self._exporters = export_strategies
+        self._saving_listeners = list(saving_listeners or ())
+
+    @property
+    def estimator(self) -> core.Estimator:
+        """The Estimator."""
+        return self._estimator
+
+    @property
+    def train_steps(self) -> int | None:
+        """The global step to stop at."""
+        return self._train_steps
+
+    @property
+    def eval_steps(self) -> int | None:
+        """How many batches an evaluation takes."""
+        return self._eval_steps
+
+    def extend_train_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
+        """Add hooks of training."""
+        self._train_hooks += additional_hooks
+
+    def train(self, delay_secs: float | None = None) -> None:
+        """Train: all of it in one process, or this task's part of it, without evaluations.
+
+        Args:
+            delay_secs: How long to wait first, in seconds.
+
+        Raises:
+            ValueError: A task of this type does not train.
+        """
+        config = self._estimator.config
+        _wait(delay_secs, "training")
+        if TaskType.PS not in config.cluster_spec.jobs:
+            self._estimator.train(
+                self._train_input_fn,
+                self._train_hooks,
+                max_steps=self._train_steps,
+                saving_listeners=self._saving_listeners,
+            )
+            return
+        match config.task_type:
+            case TaskType.CHIEF | TaskType.MASTER:
+                self._executor().run_chief()
+            case TaskType.WORKER:
+                self._executor(self._delayed_hooks()).run_worker()
+            case _:
+                raise ValueError(
+                    f"{Task(config.task_type, config.task_id)} does not train. Let a parameter server run "
+                    "'run_std_server', and an evaluator 'continuous_eval'."
+                )
+
+    def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> Mapping[str, Any]:
+        """Evaluate the newest checkpoint, once.
+
+        Args:
+            delay_secs: How long to wait first, in seconds.
+            name: Tells evaluations apart: see ``Estimator.evaluate``.
+
+        Returns:
+            The metrics by name.
+        """
+        _wait(delay_secs, "evaluation")
+        return self._estimator.evaluate(
+            self._eval_input_fn, self._eval_steps, list(self._eval_hooks), name=name
+        )
+
+    def continuous_eval(
+        self,
+        delay_secs: float | None = None,
+        throttle_delay_secs: float | None = None,
+        continuous_eval_predicate_fn: Predicate | None = None,
+        name: str = "continuous",
+    ) -> None:
+        """Evaluate each new checkpoint, until the last one is evaluated.
+
+        Args:
+            delay_secs: How long to wait first, in seconds; None for ``eval_delay_secs``.
+            throttle_delay_secs: The least time between two evaluations, in seconds; None for the
+                experiment's.
+            continuous_eval_predicate_fn: Called with the last metrics, None before there are some; evaluation
+                ends when it returns False.
+            name: Tells evaluations apart: see ``Estimator.evaluate``.
+        """
+        self._follow(self._eval_input_fn, delay_secs, throttle_delay_secs, continuous_eval_predicate_fn, name)
+
+    def continuous_eval_on_train_data(
+        self,
+        delay_secs: float | None = None,
+        throttle_delay_secs: float | None = None,
+        continuous_eval_predicate_fn: Predicate | None = None,
+        name: str = "continuous_on_train_data",
+    ) -> None:
+        """Do as `continuous_eval` on the data of training."""
+        self._follow(
+            self._train_input_fn, delay_secs, throttle_delay_secs, continuous_eval_predicate_fn, name
+        )
+
+    def train_and_evaluate(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
+        """Train and evaluate by turns in one process, or do this task's part: see `train_and_evaluate`."""
+        return self._executor().run()
+
+    def test(self) -> tuple[Mapping[str, Any], list[Any]]:
+        """Train a step, evaluate a batch, and export, to see whether all of it works.
+
+        Returns:
+            The metrics by name, and what the exporters returned.
+        """
+        self._estimator.train(self._train_input_fn, self._train_hooks, steps=1)
+        metrics = self._estimator.evaluate(self._eval_input_fn, 1, list(self._eval_hooks), name="one_pass")
+        path = self._estimator.latest_checkpoint() or ""
+        folder = Path(self._estimator.model_dir) / "export"
+        return metrics, [
+            exporter.export(self._estimator, str(folder / exporter.name), path, metrics, True)
+            for exporter in self._eval_spec(self._eval_input_fn).exporters
+        ]
+
+    def run_std_server(self) -> None:
+        """Serve as a parameter server until the job ends."""
+        self._executor().run_ps()
+
+    def _follow(
+        self,
+        input_fn: InputFn,
+        delay_secs: float | None,
+        throttle_secs: float | None,
+        predicate: Predicate | None,
+        name: str,
+    ) -> None:
+        spec = self._eval_spec(input_fn)._replace(
+            name=name,
+            start_delay_secs=self._eval_delay_secs if delay_secs is None else delay_secs,
+            throttle_secs=self._throttle_secs if throttle_secs is None else throttle_secs,
+        )
+        listener = None if predicate is None else _Predicate(predicate)
+        TrainingExecutor(self._estimator, self._train_spec(), spec, listener).run_evaluator()
+
+    def _executor(self, hooks: Iterable[SessionRunHook] = ()) -> TrainingExecutor:
+        return TrainingExecutor(
+            self._estimator,
+            self._train_spec(hooks),
+            self._eval_spec(self._eval_input_fn),
+            every_steps=self._every_steps,
+        )
+
+    def _train_spec(self, hooks: Iterable[SessionRunHook] = ()) -> TrainSpec:
+        return TrainSpec(
+            self._train_input_fn,
+            self._train_steps,
+            (*self._train_hooks, *hooks),
+            saving_listeners=self._saving_listeners,
+        )
+
+    def _eval_spec(self, input_fn: InputFn) -> EvalSpec:
+        return EvalSpec(
+            input_fn,
+            self._eval_steps,
+            hooks=self._eval_hooks,
+            exporters=self._exporters,
+            start_delay_secs=self._eval_delay_secs,
+            throttle_secs=self._throttle_secs,
+        )
+
+    def _delayed_hooks(self) -> list[SessionRunHook]:
+        """Return what lets this worker begin after those before it."""
+        number = self._estimator.config.task_id + 1
+        if not self._delays_workers:
+            return []
+        return [GlobalStepWaiterHook(int(_STEPS_APART * math.log(number + 1)))]
 
 
-def make_export_strategy(
-    serving_input_fn: Callable[[], Any],
-    default_output_alternative_key: str | None = None,
-    assets_extra: Mapping[str, str] | None = None,
-    as_text: bool = False,
-    exports_to_keep: int | None = 5,
-    strip_default_attrs: bool | None = None,
-) -> core.Exporter:
-    """Return an exporter called ``Servo``, for the ``export_strategies`` of an `Experiment`.
+class _Predicate(ContinuousEvalListener):
+    """Asks a function, before each evaluation, whether to go on."""
 
-    Args:
-        serving_input_fn: Returns what requests fill.
-        default_output_alternative_key: Unused: the exported model answers its only alternative.
-        assets_extra: As for ``LatestExporter``, and so those below.
-        as_text: Ignored.
-        exports_to_keep: How many exports to keep; None for all.
-        strip_default_attrs: Ignored.
-    """
-    return core.LatestExporter("Servo", receiver_fn(serving_input_fn), assets_extra, as_text, exports_to_keep)
+    def __init__(self, goes_on: Predicate) -> None:
+        self._goes_on = goes_on
+        self._metrics: Mapping[str, Any] | None = None
+
+    def before_eval(self) -> bool:
+        return self._goes_on(self._metrics)
+
+    def after_eval(self, eval_result: EvalResult) -> bool:
+        self._metrics = eval_result.metrics or self._metrics
+        return True
 
 
-def run(
-    experiment_fn: Callable[..., core.Experiment],
-    output_dir: str | None = None,
+def run_experiment(
+    experiment_fn: Callable[[RunConfig, Any], Experiment],
+    run_config: RunConfig,
     schedule: str | None = None,
-    run_config: core.RunConfig | None = None,
     hparams: Any = None,
 ) -> Any:
-    """Make an experiment, and do what the schedule names: see ``muster.estimator.run_experiment``.
+    """Make an experiment, and do what the schedule names: by default, this task's part of the job.
 
     Args:
-        experiment_fn: Called with ``output_dir``, or with ``run_config`` and ``hparams``.
-        output_dir: The folder of the model, instead of a ``run_config``.
-        schedule: The method to call; None for this task's part of training and evaluation.
-        run_config: How to run, with a ``model_dir``.
+        experiment_fn: Returns the `Experiment` for a config and hyperparameters.
+        run_config: The config; it has a ``model_dir``.
+        schedule: The name of a method of `Experiment`. None takes ``train_and_evaluate``, which does the part
+            of a chief, a worker, an evaluator or a parameter server in a cluster.
         hparams: Passed to ``experiment_fn``.
 
+    Returns:
+        What the method returns.
+
     Raises:
-        ValueError: There are both ``output_dir`` and ``run_config``, or hyperparameters with ``output_dir``.
+        TypeError: An argument has the wrong type, or ``experiment_fn`` returns no `Experiment`.
+        ValueError: There is no such schedule, or ``run_config`` has no ``model_dir``.
+
+    Source: tensorflow/contrib/learn/python/learn/learn_runner.py, ``run``, of TensorFlow 1.15.
     """
-    if output_dir is None:
-        return core.run_experiment(experiment_fn, run_config or core.RunConfig(), schedule, hparams)
-    if run_config is not None:
-        raise ValueError("Cannot provide both `output_dir` and `run_config`.")
-    if hparams is not None:
-        raise ValueError("Must set `hparams` as None for `experiment_fn` with `output_dir`.")
-    config = core.RunConfig(output_dir)
-    return core.run_experiment(lambda run_config, hparams: experiment_fn(output_dir), config, schedule)
+    if not callable(experiment_fn):
+        raise TypeError(f'Experiment builder "{experiment_fn}" is not callable.')
+    if not isinstance(run_config, RunConfig):
+        raise TypeError(f"`run_config` must be a RunConfig, got {run_config!r}.")
+    if not run_config.model_dir:
+        raise ValueError("Must specify `model_dir` in `run_config`: give it RunConfig(model_dir=...).")
+    experiment = experiment_fn(run_config, hparams)
+    if not isinstance(experiment, Experiment):
+        raise TypeError(f"Experiment builder did not return an Experiment instance, got {experiment!r}.")
+    name = schedule or "train_and_evaluate"
+    if name not in SCHEDULES:
+        raise ValueError(f"There is no schedule {name!r}. Schedules: {', '.join(SCHEDULES)}.")
+    return getattr(experiment, name)()
+
+
+SCHEDULES = (
+    "continuous_eval",
+    "continuous_eval_on_train_data",
+    "evaluate",
+    "run_std_server",
+    "test",
+    "train",
+    "train_and_evaluate",
+)
+"""The methods of `Experiment` that `run_experiment` calls by name."""
+
+
+def _wait(secs: float | None, before: str) -> None:
+    if secs:
+        _log.info("Waiting %g secs before starting %s.", secs, before)
+        clock.sleep(secs)

@@ -1,12 +1,11 @@
 """Experiments: what each schedule does, in one process."""
 
 import pytest
-from linear import dataset, model_fn, train_input
+from line_models import dataset, model_fn, train_input
 
-import muster_tensorflow as tf
-from muster.estimator import Estimator, Experiment, Exporter, RunConfig, SessionRunHook, run_experiment
+from muster.estimator import Estimator, Exporter, RunConfig, SessionRunHook
 from muster.summary import read_events
-from muster_tensorflow.contrib.learn import learn_runner
+from muster_tensorflow.contrib.learn import Experiment, learn_runner
 
 
 class Steps(SessionRunHook):
@@ -78,18 +77,25 @@ def test_the_default_schedule_trains_and_evaluates(config):
     metrics, exports = learn_runner.run(experiment, run_config=config)
     assert metrics["global_step"] == 10
     assert exports == []
-    assert issubclass(tf.contrib.learn.Experiment, Experiment)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda config: run_experiment("x", config), TypeError, "is not callable"),
-        (lambda config: run_experiment(experiment, RunConfig()), ValueError, "Must specify `model_dir`"),
-        (lambda config: run_experiment(experiment, "x"), TypeError, "must be a RunConfig, got 'x'"),
-        (lambda config: run_experiment(lambda a, b: 3, config), TypeError, "Experiment instance, got 3"),
+        (lambda config: learn_runner.run("x", run_config=config), TypeError, "is not callable"),
+        (lambda config: learn_runner.run(experiment), ValueError, "Must specify `model_dir`"),
         (
-            lambda config: run_experiment(experiment, config, "fly"),
+            lambda config: learn_runner.run(experiment, run_config="x"),
+            TypeError,
+            "must be a RunConfig, got 'x'",
+        ),
+        (
+            lambda config: learn_runner.run(lambda a, b: 3, run_config=config),
+            TypeError,
+            "Experiment instance, got 3",
+        ),
+        (
+            lambda config: learn_runner.run(experiment, schedule="fly", run_config=config),
             ValueError,
             "no schedule 'fly'.*train",
         ),
