@@ -195,6 +195,7 @@ from muster_tensorflow.library.ops._more_math import saturate_cast as saturate_c
 from muster_tensorflow.library.ops._more_math import timestamp as timestamp
 from muster_tensorflow.library.ops._more_math import truncatediv as truncatediv
 from muster_tensorflow.library.ops._more_math import truncatemod as truncatemod
+from muster_tensorflow.library.ops._one_shot import patch as _patch_iterators
 from muster_tensorflow.library.ops._patched_classes import patch as _patch
 from muster_tensorflow.library.ops._print import tf_print as _print
 from muster_tensorflow.library.ops._python_calls import numpy_function as numpy_function
@@ -267,6 +268,7 @@ from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import importable_as as _importable_as
 from muster_tensorflow.names._names import modules_of_names as _modules_of_names
 from muster_tensorflow.names._names import report_missing as _report_missing
+from muster_tensorflow.programs.v1._feeding import patch as _patch_inputs
 from muster_tensorflow.programs.v1._graph import patch as _patch_sessions
 from muster_tensorflow.programs.v1._initializers import constant_initializer as constant_initializer
 from muster_tensorflow.programs.v1._initializers import ones_initializer as ones_initializer
@@ -311,6 +313,8 @@ _report_missing()
 _patch()
 _patch_keras()
 _patch_sessions()
+_patch_iterators()
+_patch_inputs()
 _patch_strategies()
 _show_results(*(_module for _, _module in _modules_of_names()))
 _add_operators()

@@ -8,7 +8,7 @@ import pytest
 
 import muster_tensorflow.compat.v1 as tf
 from muster import DatasetError
-from muster.data import as_dataset
+from muster_tensorflow.library.ops._one_shot import as_dataset
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Y = X.sum(axis=1, keepdims=True)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import muster_tensorflow.compat.v1 as tf
-from muster.data import OneShotIterator, as_dataset
 from muster.estimator import ModeKeys, RunConfig
 from muster.estimator._model_fn import call_input_fn
+from muster_tensorflow.library.ops._one_shot import OneShotIterator, as_dataset
 
 FEATURES = {"x": np.arange(8, dtype=np.float32).reshape(4, 2), "unused": np.zeros(4, np.float32)}
 LABELS = np.arange(4, dtype=np.float32).reshape(4, 1)

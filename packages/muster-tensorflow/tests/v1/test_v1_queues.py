@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import muster_tensorflow.compat.v1 as tf
-from muster.data import as_dataset
+from muster_tensorflow.library.ops._one_shot import as_dataset
 
 DEFAULTS: Any = [[0.0], [""], [0]]
 

@@ -16,14 +16,6 @@ from muster.data._iterator import next_orders as next_orders
 from muster.data._iterator import return_to_orders as return_to_orders
 from muster.data._numbered import NumberedElements as NumberedElements
 from muster.data._numbered_reader import NumberedReader as NumberedReader
-from muster.data._one_shot import Initializer as Initializer
-from muster.data._one_shot import NextElement as NextElement
-from muster.data._one_shot import NextValue as NextValue
-from muster.data._one_shot import OneShotIterator as OneShotIterator
-from muster.data._one_shot import as_dataset as as_dataset
-from muster.data._one_shot import compute_for_next as compute_for_next
-from muster.data._one_shot import note_draw as note_draw
-from muster.data._one_shot import noting_draws as noting_draws
 from muster.data._optional import GetNext as GetNext
 from muster.data._optional import Optional as Optional
 from muster.data._options import AutoShardPolicy as AutoShardPolicy

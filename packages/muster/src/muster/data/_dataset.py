@@ -14,7 +14,6 @@ from muster.data._dataset_sources import DatasetSources
 from muster.data._dataset_steps import DatasetSteps, node_maker
 from muster.data._iterator import Convert, DatasetIterator
 from muster.data._numbered import NumberedElements
-from muster.data._one_shot import OneShotIterator
 from muster.data._options import Options
 from muster.data.files._element_files import FileCache
 from muster.data.pipeline._cache import Cache
@@ -479,14 +478,6 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
     def as_numpy_iterator(self) -> DatasetIterator:
         """Begin an iteration. Elements are always NumPy values."""
         return self.iterator()
-
-    def make_one_shot_iterator(self) -> OneShotIterator:
-        """Make TensorFlow 1's iterator, whose ``get_next()`` an input_fn returns for the whole dataset."""
-        return OneShotIterator(self)
-
-    def make_initializable_iterator(self, shared_name: str | None = None) -> OneShotIterator:
-        """Do as `make_one_shot_iterator`: nothing needs to be initialized."""
-        return OneShotIterator(self)
 
     def _then(self, node: Node) -> "Dataset":
         return Dataset(node, self._options)

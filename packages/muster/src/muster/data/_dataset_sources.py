@@ -5,7 +5,7 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,7 +14,6 @@ from muster._errors import DatasetError
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
 from muster.data.files._element_files import ELEMENTS, ElementFile
-from muster.data.files._fed_arrays import FedArrays, has_placeholders
 from muster.data.files._files import Paths
 from muster.data.files._list_files import FileNames
 from muster.data.files._random_access import RandomAccess, RandomAccessSource
@@ -30,8 +29,14 @@ DatasetType = TypeVar("DatasetType")
 
 
 class DatasetSources(ABC, Generic[DatasetType]):
-    """Constructors of `Dataset` from data in memory, generators and other datasets; files have classes."""
+    """Constructors of `Dataset` from data in memory, generators and other datasets; files have classes.
 
+    Attributes:
+        source_of: Takes what a dataset is to be made of, and whether as one element; returns the source, or
+            None if its values are plain ones. A front end sets it, for values of its own.
+    """
+
+    source_of: ClassVar[Callable[[Any, bool], Node | None] | None] = None
     _node: Node
 
     @staticmethod
@@ -46,16 +51,15 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Args:
             tensors: Structure of arrays or lists of shape (n, ...), or of sparse or ragged tensors. Arrays
                 are not copied: do not change them afterwards. Lists of Python numbers become int32 and
-                float32. Placeholders get their values from the initializer of the dataset's iterator.
+                float32.
             name: Ignored.
 
         Raises:
             ValueError: There is no array, or one without axes.
             DatasetError: The arrays differ in length.
         """
-        if has_placeholders(tensors):
-            return cls._of(FedArrays(tensors, whole=False))
-        return cls._of(ArraySource.slices(tensors))
+        made = None if cls.source_of is None else cls.source_of(tensors, False)
+        return cls._of(ArraySource.slices(tensors) if made is None else made)
 
     @classmethod
     def from_tensors(cls, tensors: Any, name: str | None = None) -> DatasetType:
@@ -64,9 +68,8 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             ValueError: `tensors` has no leaf.
         """
-        if has_placeholders(tensors):
-            return cls._of(FedArrays(tensors, whole=True))
-        return cls._of(ArraySource.single(tensors))
+        made = None if cls.source_of is None else cls.source_of(tensors, True)
+        return cls._of(ArraySource.single(tensors) if made is None else made)
 
     @classmethod
     def from_generator(

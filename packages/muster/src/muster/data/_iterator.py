@@ -8,7 +8,6 @@ import numpy as np
 from muster._errors import DatasetError, PositionError
 from muster._user_code import stop_text
 from muster.data._optional import GetNext
-from muster.data.files._fed_arrays import require_fed
 from muster.data.pipeline._handles import Handles, unstacked
 from muster.data.pipeline._node import Node, Run
 from muster.data.pipeline._prefetch import Prefetcher
@@ -200,10 +199,10 @@ def begin_run(node: Node, position: Mapping[str, Any] | None, seed: int | None =
         seed: Seeds the shuffles without a seed; None seeds them at random.
 
     Raises:
-        DatasetError: Placeholders, of which the pipeline is made, have no values.
+        DatasetError: A source of the pipeline has no values.
         PositionError: `position` belongs to another pipeline.
     """
-    require_fed(node)
+    node.require_values()
     if position is None:
         if seed is not None:
             for number, order in enumerate(node.random_orders):

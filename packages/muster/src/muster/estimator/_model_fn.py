@@ -4,24 +4,14 @@ import copy
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
-
-import jax
 
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
-from muster.data import (
-    Dataset,
-    NextValue,
-    TensorSpec,
-    as_arrays,
-    as_dataset,
-    dataset_of_batches,
-    noting_draws,
-)
 from muster.distribute import InputContext
 from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._input_hooks import InputHooks
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
 from muster.program import left_out
@@ -155,9 +145,7 @@ def call_input_fn(
 ) -> Any:
     """Call an input_fn with the arguments that it names, and return its result.
 
-    What the iterators of TensorFlow 1 return for one element stands for their datasets, and random numbers
-    for new ones in each batch: training calls an input_fn that draws them for each. A function that the
-    input_fn returns is called, too.
+    A function that the input_fn returns is called, too.
 
     Source: ``Estimator._call_input_fn`` (tensorflow_estimator/python/estimator/estimator.py).
 
@@ -170,7 +158,7 @@ def call_input_fn(
 
     Raises:
         TypeError: ``input_fn`` is no function.
-        ValueError: It takes other arguments, or it returns values of several iterators of TensorFlow 1.
+        ValueError: It takes other arguments, or a front end refuses what it returns.
     """
     if not callable(input_fn):
         raise TypeError(
@@ -192,33 +180,9 @@ def call_input_fn(
             returned = returned()
         return returned
 
-    with no_stop_iteration("The input_fn", DatasetError), noting_draws() as drawn:
-        returned = call()
-        is_drawn = drawn and dataset_of_batches(returned) is None and not _of_iterators(returned)
-        if is_drawn and mode == ModeKeys.TRAIN:  # evaluation would not end
-            return _called_for_each_batch(call, returned)
-        return as_dataset(returned)
-
-
-def _of_iterators(returned: Any) -> bool:
-    """Return whether there are values of TensorFlow 1's iterators in what an input_fn returned."""
-    return any(isinstance(leaf, NextValue) for leaf in jax.tree.leaves(returned))
-
-
-def _called_for_each_batch(call: Callable[[], Any], first: Any) -> Dataset:
-    """Return a dataset that calls an input_fn for each batch: what it computes of random numbers is new.
-
-    TensorFlow runs a graph of the input_fn's operations in each step.
-    """
-
-    def batches() -> Iterator[Any]:
-        while True:
-            yield as_arrays(call())
-
-    def spec_of(leaf: Any) -> TensorSpec:
-        return TensorSpec(leaf.shape, leaf.dtype)
-
-    return Dataset.from_generator(batches, output_signature=jax.tree.map(spec_of, as_arrays(first)))
+    with no_stop_iteration("The input_fn", DatasetError):
+        called = InputHooks.called
+        return call() if called is None else called(call, mode == ModeKeys.TRAIN)
 
 
 def _required(function: Callable[..., Any]) -> list[str]:

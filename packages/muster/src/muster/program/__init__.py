@@ -48,6 +48,8 @@ from muster.program.trace._outputs import summary_scalar as summary_scalar
 from muster.program.trace._outputs import summary_text as summary_text
 from muster.program.trace._outputs import synchronize_metrics as synchronize_metrics
 from muster.program.trace._sparse_rows import SparseRows as SparseRows
+from muster.program.trace._stand_in import StandIn as StandIn
+from muster.program.trace._stand_in import StandInSource as StandInSource
 from muster.program.trace._updates import held_updates as held_updates
 from muster.program.trace._updates import left_out as left_out
 from muster.program.trace._updates import run_held_updates as run_held_updates

@@ -12,7 +12,8 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster.data import NextValue, replaced
+from muster.data import replaced
+from muster.program import StandIn
 from muster_tensorflow.library.ops._eager_values import shown_result
 from muster_tensorflow.library.ops._shape import convert_to_tensor
 
@@ -61,7 +62,7 @@ _OPAQUE: dict[type, Callable[[Any], Any]] = {dict: _Dict, list: _List, tuple: _T
 def holds_text_of_steps(inputs: Any) -> bool:
     """Return whether inputs have text of a batch for which a step is traced."""
     found: list[Any] = []
-    replaced(inputs, NextValue, found.append)
+    replaced(inputs, StandIn, found.append)
     return bool(found)
 
 
@@ -69,7 +70,7 @@ def _holds_text(inputs: Any) -> bool:
     if isinstance(inputs, jax.Array | keras.KerasTensor):
         return False
     for each in jax.tree.leaves(inputs):
-        if isinstance(each, NextValue):
+        if isinstance(each, StandIn):
             return True
         value = (
             each.flat[0] if isinstance(each, np.ndarray) and each.dtype.kind in "USO" and each.size else each

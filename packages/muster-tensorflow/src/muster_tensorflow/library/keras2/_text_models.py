@@ -23,12 +23,12 @@ from muster.data import (
     RaggedTensor,
     as_arrays,
     column_names,
-    compute_for_next,
 )
 from muster.distribute import DatasetCreator, DistributedDataset
 from muster_tensorflow.library.keras2._column_models import ColumnPart, column_part
 from muster_tensorflow.library.keras2._ragged_models import RaggedPart, ragged_part
 from muster_tensorflow.library.keras2._text_calls import holds_text_of_steps, passing_text, text_tensors
+from muster_tensorflow.library.ops._one_shot import compute_for_next
 from muster_tensorflow.library.ops._operation import Operation
 from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
 

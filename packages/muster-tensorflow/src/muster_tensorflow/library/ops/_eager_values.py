@@ -18,20 +18,18 @@ import numpy as np
 
 from muster.data import (
     Dataset,
-    NextValue,
     Placeholder,
-    compute_for_next,
     compute_on_host,
     decode_csv,
     in_dataset_function,
-    note_draw,
     parse_example,
 )
 from muster.distribute import PerReplica
-from muster.program import HostValue
+from muster.program import HostValue, StandIn
 from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._array_shape import ArrayShape
+from muster_tensorflow.library.ops._one_shot import NextValue, OneShotIterator, compute_for_next, note_draw
 from muster_tensorflow.library.ops._patched_classes import get_shape, ref, set_shape
 
 _TEXT = np.dtype(str)
@@ -315,7 +313,7 @@ def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(operation)
     def call(*args: Any, **options: Any) -> Any:
         given = (*args, *options.values())
-        if any(isinstance(value, NextValue) and not isinstance(value, left) for value in given):
+        if any(isinstance(value, StandIn) and not isinstance(value, left) for value in given):
             return compute_for_next(call, args, options)
         result = shown_result(operation(*args, **options))
         if operation.__module__ == _DRAWING:
@@ -328,7 +326,7 @@ def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
 def _drawn_anew(operation: Callable[..., Any], args: Any, options: Any) -> NextValue:
     """Return what stands for other random numbers in each element of an input."""
     draws = Dataset.counter().map(lambda _: operation(*args, **options))
-    drawn: NextValue = draws.make_one_shot_iterator().get_next()
+    drawn: NextValue = OneShotIterator(draws).get_next()
     return drawn
 
 

@@ -14,21 +14,20 @@ from muster._errors import DatasetError
 from muster._keras import keras
 from muster.data import (
     ComputedPlaceholder,
-    NextValue,
     Placeholder,
     PlaceholderCall,
     RaggedTensor,
     SparseTensor,
-    compute_for_next,
     compute_on_host,
     is_of_host,
     replaced,
 )
-from muster.program import HostValue, known_constants, known_on_host
+from muster.program import HostValue, StandIn, known_constants, known_on_host
 from muster_tensorflow.library.ops._arrays import is_size
 from muster_tensorflow.library.ops._chosen import Chosen, compute_chosen
 from muster_tensorflow.library.ops._dynamic_shape import DynamicRaggedShape
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
+from muster_tensorflow.library.ops._one_shot import compute_for_next
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -212,7 +211,7 @@ def _operator(how: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
 
 
 for _how in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow"):
-    for _kind_of_value in (Sizes, Placeholder, NextValue, Chosen):
+    for _kind_of_value in (Sizes, Placeholder, StandIn, Chosen):
         setattr(_kind_of_value, f"__{_how}__", _operator(_how))
         setattr(_kind_of_value, f"__r{_how}__", _operator(_how, reflected=True))
 
@@ -309,7 +308,7 @@ def _kind(values: Iterable[Any]) -> int:
             return _SYMBOLIC
         if isinstance(value, Placeholder):
             return _PLACEHOLDER
-        if isinstance(value, NextValue):
+        if isinstance(value, StandIn):
             return _NEXT
         if isinstance(value, keras.Variable | keras.Metric):
             found = max(found, _VARIABLE)
@@ -340,7 +339,7 @@ def arithmetic(left: Any, right: Any, how: str) -> Any:
 
 
 for _how in ("lt", "le", "gt", "ge"):
-    for _kind_of_value in (Placeholder, NextValue, Chosen):
+    for _kind_of_value in (Placeholder, StandIn, Chosen):
         setattr(_kind_of_value, f"__{_how}__", _operator(_how))
 _METHODS = {
     "__neg__": lambda placeholder: arithmetic(0, placeholder, "sub"),
@@ -349,6 +348,6 @@ _METHODS = {
 }
 for _name, _method in _METHODS.items():
     setattr(Placeholder, _name, _method)
-    setattr(NextValue, _name, _method)
+    setattr(StandIn, _name, _method)
 for _name in ("__neg__", "__getitem__"):
     setattr(Chosen, _name, _METHODS[_name])

@@ -12,7 +12,6 @@ import numpy as np
 from muster.data import (
     AUTOTUNE,
     Dataset,
-    OneShotIterator,
     Placeholder,
     TFRecordDataset,
     TFRecordOptions,
@@ -75,16 +74,6 @@ class DatasetWriter:
         with TFRecordWriter(self._path, self._options) as writer:
             for element in dataset:
                 writer.write(element.item() if isinstance(element, np.ndarray) else element)
-
-
-def make_one_shot_iterator(dataset: Dataset) -> OneShotIterator:
-    """Return an iterator whose ``get_next()`` an input_fn returns: see `OneShotIterator`."""
-    return dataset.make_one_shot_iterator()
-
-
-def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> OneShotIterator:
-    """Do as `make_one_shot_iterator`: nothing needs to be initialized."""
-    return dataset.make_one_shot_iterator()
 
 
 def batch_and_drop_remainder(batch_size: int) -> Transformation:

@@ -15,13 +15,12 @@ import numpy as np
 from muster.data import (
     Dataset,
     FixedLengthRecordDataset,
-    NextValue,
     TextLineDataset,
     TFRecordDataset,
     TFRecordOptions,
-    as_dataset,
 )
 from muster_tensorflow.library.ops._arrays import as_array
+from muster_tensorflow.library.ops._one_shot import NextValue, OneShotIterator, as_dataset
 
 
 class InputQueue:
@@ -38,15 +37,15 @@ class InputQueue:
 
     def dequeue(self, name: str | None = None) -> Any:
         """Return what stands for the next element."""
-        return self.dataset.make_one_shot_iterator().get_next()
+        return OneShotIterator(self.dataset).get_next()
 
     def dequeue_many(self, n: int, name: str | None = None) -> Any:
         """Return what stands for the next ``n`` elements, as one batch."""
-        return self.dataset.batch(n, drop_remainder=True).make_one_shot_iterator().get_next()
+        return OneShotIterator(self.dataset.batch(n, drop_remainder=True)).get_next()
 
     def dequeue_up_to(self, n: int, name: str | None = None) -> Any:
         """Return what stands for the next ``n`` elements, fewer at the end."""
-        return self.dataset.batch(n).make_one_shot_iterator().get_next()
+        return OneShotIterator(self.dataset.batch(n)).get_next()
 
 
 def input_producer(

@@ -10,8 +10,8 @@ import jax
 
 from muster import program
 from muster._keras import keras
-from muster.data import Initializer
 from muster.estimator.loop import session_of_loop
+from muster.estimator.session import Initializer
 from muster.program.trace import ProgramScope
 from muster.program.variables import VariableKind, VariableSpec, active_scope, current_scope
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array

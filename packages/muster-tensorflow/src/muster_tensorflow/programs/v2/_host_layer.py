@@ -7,8 +7,10 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster.data import NextValue, Placeholder, compute_for_next, compute_on_host
+from muster.data import Placeholder, compute_on_host
+from muster.program import StandIn
 from muster_tensorflow.library.ops._eager_values import shown_result
+from muster_tensorflow.library.ops._one_shot import compute_for_next
 
 # Whether a function is tried on texts that stand for any: they need not be in a vocabulary.
 on_example: ContextVar[bool] = ContextVar("muster_on_example", default=False)
@@ -41,7 +43,7 @@ class HostLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
             TypeError: The inputs are values of a compiled function.
         """
         leaves = inputs if isinstance(inputs, list | tuple) else [inputs]
-        if any(isinstance(each, NextValue) for each in leaves):
+        if any(isinstance(each, StandIn) for each in leaves):
             return compute_for_next(HostLayer.__call__, (self, inputs), {})
         if any(isinstance(each, Placeholder) for each in leaves):
             return compute_on_host(HostLayer.__call__, (self, inputs), {})

@@ -123,6 +123,15 @@ class Node(ABC):
         """The operation and those of its arguments that change its elements."""
         return self._label
 
+    def require_values(self) -> None:
+        """Check that all sources have the values that elements are made of.
+
+        Raises:
+            DatasetError: One has none.
+        """
+        for node in self.inputs:
+            node.require_values()
+
     @cached_property
     def width(self) -> int:
         """Columns of the row-number handles; 0 if the handles are opaque."""

@@ -24,13 +24,13 @@ from muster.distribute import (
 from muster.distribute.engine import Executables, unwrapped
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._input_hooks import InputHooks
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.loop._asked_outputs import AskedOutputs
 from muster.estimator.loop._batches import Batches, HasExample, Prepare
-from muster.estimator.loop._feeding import let_hooks_feed
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
 from muster.estimator.loop._host_part import HostPart
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
@@ -104,9 +104,10 @@ class ModelSetup:
     def call_input_fn(
         self, input_fn: InputFn, mode: ModeKeys, strategy: Strategy, hooks: Sequence[SessionRunHook]
     ) -> Any:
-        """Return what an input_fn returns for this worker, with the values that hooks feed."""
+        """Return what an input_fn returns for this worker, ready to be read."""
         returned = call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
-        let_hooks_feed(returned, hooks)
+        if InputHooks.before_reading is not None:
+            InputHooks.before_reading(returned, hooks)
         return returned
 
     def log_share(self, batches: HasExample, strategy: Strategy) -> None:

@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeAlias
 import jax
 import numpy as np
 
-from muster.data import Initializer
 from muster.distribute.engine import StateStore
 from muster.estimator.session._fetches import Fetches, map_fetches
 from muster.program import Output, only_data_errors
@@ -354,8 +353,15 @@ class Session:
         )
 
 
+class Initializer:
+    """Begins something when `Session.run` is given it, with values that it is fed. This one does nothing."""
+
+    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: object = None) -> None:
+        """Do nothing."""
+
+
 def initialized(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> bool:
-    """Run fetches, and return True, if they are initializers of iterators; return False for others.
+    """Run fetches, and return True, if they are initializers; return False for others.
 
     Args:
         fetches: One, or a list or tuple.

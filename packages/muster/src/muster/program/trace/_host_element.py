@@ -13,8 +13,6 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster.data import (
-    NextElement,
-    NextValue,
     RaggedTensor,
     SparseTensor,
     flatten,
@@ -23,6 +21,7 @@ from muster.data import (
     spec_of,
     spread,
 )
+from muster.program.trace._stand_in import StandIn, StandInSource
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class HostPlace:
         return {key for place in _found((self.call.args, self.call.kwargs)) for key in place.sources()}
 
 
-class HostValue(NextValue):
+class HostValue(StandIn):
     """A value of a batch with which a step cannot compute, such as text, as code that is traced sees it."""
 
     __slots__ = ()
@@ -114,7 +113,7 @@ class HostValue(NextValue):
     __bool__ = _refuse
 
 
-class HostElement(NextElement):
+class HostElement(StandInSource):
     """A batch as code that is traced sees it, as far as a step cannot compute with it.
 
     A function of its values is computed on the host, for each batch; its results are inputs of the step once
@@ -248,7 +247,7 @@ _TRACED: ContextVar[HostElement | None] = ContextVar("muster_host_element", defa
 
 
 def known_on_host(arguments: Any) -> Any:
-    """Return arguments of a traced function as the host knows them: see `compute_for_next`.
+    """Return arguments of a traced function as the host knows them.
 
     Returns:
         The arguments, with what stands for a value of the batch in place of each value that is traced; None

@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from muster._errors import DatasetError
-from muster.data.files._placeholder import ComputedPlaceholder, Placeholder
-from muster.data.pipeline._node import Node
-from muster.data.pipeline._sources import ArraySource
-from muster.data.pipeline._spec import TensorSpec
-from muster.data.pipeline._structure import flatten, rebuild
+from muster import DatasetError
+from muster.data import ComputedPlaceholder, Placeholder, TensorSpec, flatten, rebuild
+from muster.data.pipeline import ArraySource, Node
 
 
 class FedArrays(ArraySource):
@@ -70,6 +67,14 @@ class FedArrays(ArraySource):
         made = ArraySource.single if self._whole else ArraySource.slices
         self._fed.append(made(rebuild(self._template, arrays)))
 
+    def require_values(self) -> None:
+        if missing := self.placeholders:
+            raise DatasetError(
+                f"The dataset is one of placeholders without values: {', '.join(map(repr, missing))}. Let a "
+                "hook of the Estimator run `session.run(iterator.initializer, feed_dict={placeholder: "
+                "array})` in after_create_session, or give Dataset.from_tensor_slices the arrays themselves."
+            )
+
     @property
     def cardinality(self) -> int:
         return self._fed[0].cardinality if self._fed else super().cardinality
@@ -90,9 +95,10 @@ class FedArrays(ArraySource):
         return self._fed[0].load(run, handles) if self._fed else super().load(run, handles)
 
 
-def has_placeholders(tensors: Any) -> bool:
-    """Return whether there are placeholders in a structure."""
-    return any(isinstance(leaf, Placeholder) for leaf in flatten(tensors))
+def source_of(tensors: Any, whole: bool) -> FedArrays | None:
+    """Return the source of a dataset of tensors, if there are placeholders among them: see `FedArrays`."""
+    found = any(isinstance(leaf, Placeholder) for leaf in flatten(tensors))
+    return FedArrays(tensors, whole=whole) if found else None
 
 
 def fed_arrays(node: Node) -> Iterator[FedArrays]:
@@ -101,21 +107,6 @@ def fed_arrays(node: Node) -> Iterator[FedArrays]:
         yield node
     for source in node.inputs:
         yield from fed_arrays(source)
-
-
-def require_fed(node: Node) -> None:
-    """Check that the placeholders of a pipeline have values.
-
-    Raises:
-        DatasetError: They have none.
-    """
-    missing = [each for source in fed_arrays(node) for each in source.placeholders]
-    if missing:
-        raise DatasetError(
-            f"The dataset is one of placeholders without values: {', '.join(map(repr, missing))}. Let a hook "
-            "of the Estimator run `session.run(iterator.initializer, feed_dict={placeholder: array})` in "
-            "after_create_session, or give Dataset.from_tensor_slices the arrays themselves."
-        )
 
 
 def _sources(placeholder: Placeholder) -> tuple[Placeholder, ...]:

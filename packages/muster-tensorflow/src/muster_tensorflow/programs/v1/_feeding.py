@@ -5,8 +5,9 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from muster.data import Dataset
-from muster.estimator.hooks._base import SessionRunHook
-from muster.estimator.session._session import Coordinator, initialized
+from muster.estimator import InputHooks, SessionRunHook
+from muster.estimator.session import Coordinator, initialized
+from muster_tensorflow.library.ops._one_shot import OneShotIterator
 
 
 class _NotYet(Exception):
@@ -36,8 +37,13 @@ def let_hooks_feed(returned: Any, hooks: Sequence[SessionRunHook]) -> None:
         returned: What an input_fn returned.
         hooks: The user's hooks.
     """
-    if not isinstance(returned, Dataset) or returned.make_initializable_iterator().initializer.complete:
+    if not isinstance(returned, Dataset) or OneShotIterator(returned).initializer.complete:
         return
     for hook in hooks:
         with suppress(_NotYet):
             hook.after_create_session(_FeedingSession(), Coordinator())  # type: ignore[arg-type]
+
+
+def patch() -> None:
+    """Let hooks of Estimators feed their input."""
+    InputHooks.before_reading = staticmethod(let_hooks_feed)

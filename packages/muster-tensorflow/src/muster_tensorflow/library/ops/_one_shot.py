@@ -6,12 +6,16 @@ from contextvars import ContextVar
 from itertools import accumulate
 from typing import Any
 
-from muster.data.files._fed_arrays import fed_arrays
-from muster.data.pipeline._spec import TensorSpec
-from muster.data.pipeline._structure import flatten, rebuild, replaced
+import jax
+
+from muster.data import Dataset, TensorSpec, as_arrays, dataset_of_batches, flatten, rebuild, replaced
+from muster.estimator import InputHooks
+from muster.estimator.session import Initializer
+from muster.program import StandIn, StandInSource
+from muster_tensorflow.library.ops._fed_arrays import fed_arrays, source_of
 
 
-class NextValue(TensorSpec):
+class NextValue(StandIn):
     """A value of the next element, which stands for that value in each element of a dataset.
 
     Args:
@@ -20,25 +24,8 @@ class NextValue(TensorSpec):
         place: Which of the values of an element it is: for `NextElement` its number.
     """
 
-    __slots__ = ("place", "source")
-
-    def __init__(self, spec: TensorSpec, source: "NextElement", place: Any) -> None:
-        super().__init__(spec.shape, spec.dtype, spec.name)
-        self.source = source
-        self.place = place
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def set_shape(self, shape: Any) -> None:
-        """Do nothing: elements have the shapes that they have."""
-
-    def get_shape(self) -> Any:
-        """Return the shape."""
-        return self.shape
+    __slots__ = ()
+    source: "NextElement"
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
@@ -47,16 +34,8 @@ class NextValue(TensorSpec):
             "element in dataset`."
         )
 
-    def _operate(self, *args: Any, **kwargs: Any) -> Any:
-        return self._refuse()  # that of the class
 
-    __array__ = __getitem__ = __neg__ = __iter__ = __len__ = _operate
-    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _operate
-    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _operate
-    __lt__ = __le__ = __gt__ = __ge__ = _operate
-
-
-class NextElement:
+class NextElement(StandInSource):
     """An element of a dataset that ``get_next`` has been asked for.
 
     Args:
@@ -106,13 +85,6 @@ class NextElement:
             return rebuild(returned, [values[place] for place in places])
 
         return self.dataset.map(chosen)
-
-
-class Initializer:
-    """Initializes what has its values from the start, and so does nothing."""
-
-    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: object = None) -> None:
-        """Do nothing."""
 
 
 class IteratorInitializer(Initializer):
@@ -227,20 +199,20 @@ def _with_new_draws(returned: Any) -> Any:
     def repeated(leaf: Any) -> Any:
         if isinstance(leaf, NextValue):
             return leaf
-        return datasets.from_tensors(leaf).repeat().make_one_shot_iterator().get_next()
+        return OneShotIterator(datasets.from_tensors(leaf).repeat()).get_next()
 
     returned = _with_tuples(returned)
     return rebuild(returned, list(map(repeated, flatten(returned))))
 
 
 def compute_for_next(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Compute with values of `OneShotIterator.get_next`: see `NextElement.compute`.
+    """Compute with values of `OneShotIterator.get_next`, or of a step's batch: see `StandInSource.compute`.
 
     Raises:
         ValueError: They are of several calls of ``get_next``.
     """
-    found: list[NextValue] = []
-    replaced((args, kwargs), NextValue, found.append)
+    found: list[StandIn] = []
+    replaced((args, kwargs), StandIn, found.append)
     sources = {value.source for value in found}
     if len(sources) > 1:
         raise ValueError(
@@ -303,3 +275,63 @@ def _zipped(sources: list[NextElement], returned: Any) -> Any:
         return rebuild(returned, [values[place] for place in places])
 
     return zipped.map(chosen)
+
+
+def called_for_input(call: Callable[[], Any], trains: bool) -> Any:
+    """Return the input that an input_fn of either version returns.
+
+    Values of iterators stand for their datasets, and random numbers for new ones in each batch: training
+    calls an input_fn that draws them for each.
+
+    Args:
+        call: Calls the input_fn.
+        trains: Whether to train.
+
+    Raises:
+        ValueError: It returns values of several calls of ``get_next`` of one iterator.
+    """
+    with noting_draws() as drawn:
+        returned = call()
+        is_drawn = drawn and dataset_of_batches(returned) is None and not _of_iterators(returned)
+        if is_drawn and trains:  # evaluation would not end
+            return _called_for_each_batch(call, returned)
+        return as_dataset(returned)
+
+
+def _of_iterators(returned: Any) -> bool:
+    """Return whether there are values of TensorFlow 1's iterators in what an input_fn returned."""
+    return any(isinstance(leaf, NextValue) for leaf in jax.tree.leaves(returned))
+
+
+def _called_for_each_batch(call: Callable[[], Any], first: Any) -> Dataset:
+    """Return a dataset that calls an input_fn for each batch: what it computes of random numbers is new.
+
+    TensorFlow runs a graph of the input_fn's operations in each step.
+    """
+
+    def batches() -> Iterator[Any]:
+        while True:
+            yield as_arrays(call())
+
+    def spec_of(leaf: Any) -> TensorSpec:
+        return TensorSpec(leaf.shape, leaf.dtype)
+
+    return Dataset.from_generator(batches, output_signature=jax.tree.map(spec_of, as_arrays(first)))
+
+
+def make_one_shot_iterator(dataset: Dataset) -> OneShotIterator:
+    """Return an iterator whose ``get_next()`` an input_fn returns for the whole dataset."""
+    return OneShotIterator(dataset)
+
+
+def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> OneShotIterator:
+    """Do as `make_one_shot_iterator`; the initializer gives values to placeholders."""
+    return OneShotIterator(dataset)
+
+
+def patch() -> None:
+    """Let datasets make such iterators, and Estimators read what they stand for."""
+    Dataset.make_one_shot_iterator = make_one_shot_iterator  # type: ignore[attr-defined]
+    Dataset.make_initializable_iterator = make_initializable_iterator  # type: ignore[attr-defined]
+    Dataset.source_of = staticmethod(source_of)
+    InputHooks.called = staticmethod(called_for_input)
