@@ -11,7 +11,6 @@ from muster.data import FloatList as FloatList
 from muster.data import Int64List as Int64List
 from muster.data import SequenceExample as SequenceExample
 from muster.distribute import Server as Server
-from muster.estimator import Scaffold as Scaffold
 from muster_tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster_tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster_tensorflow.estimator import FinalOpsHook as FinalOpsHook
@@ -53,6 +52,7 @@ from muster_tensorflow.programs.v1._queues import shuffle_batch as shuffle_batch
 from muster_tensorflow.programs.v1._queues import slice_input_producer as slice_input_producer
 from muster_tensorflow.programs.v1._queues import string_input_producer as string_input_producer
 from muster_tensorflow.programs.v1._saver import Saver as Saver
+from muster_tensorflow.programs.v1._scaffold import Scaffold as Scaffold
 from muster_tensorflow.programs.v1._schedules import cosine_decay as cosine_decay
 from muster_tensorflow.programs.v1._schedules import cosine_decay_restarts as cosine_decay_restarts
 from muster_tensorflow.programs.v1._schedules import exponential_decay as exponential_decay

@@ -21,8 +21,8 @@ from muster.estimator._estimator_spec import (
     RegressionOutput,
 )
 from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._model_setup import ModelSetup
 from muster.estimator._run_config import RunConfig
-from muster.estimator._scaffold import Scaffold
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.exporters._exporter import Exporter
 from muster.estimator.roles._continuous_eval import EvalResult
@@ -82,7 +82,7 @@ OBJECTS = {
     "sparse_tensor": lambda: sparse.BCOO.fromdense(jnp.ones(1)),
     "metric_pair": lambda: (jnp.zeros(()), jnp.zeros(())),
     "keras_metric_fresh": lambda: keras.metrics.Mean(name="mean_metric"),
-    "Scaffold": Scaffold,
+    "Scaffold": ModelSetup,
 }
 MAKERS = {
     "$object": lambda name: OBJECTS[name](),
@@ -108,7 +108,9 @@ def shown(value: Any) -> Any:
             return {"kind": "operation"}
         case Exporter():
             return {"kind": "exporter", "name": value.name}
-        case SessionRunHook() | CheckpointSaverListener() | ExportOutput() | Scaffold():
+        case ModelSetup():
+            return {"kind": "Scaffold"}
+        case SessionRunHook() | CheckpointSaverListener() | ExportOutput():
             return {"kind": type(value).__name__}
         case jax.Array():
             return {"kind": "tensor", "shape": list(value.shape)}

@@ -12,11 +12,9 @@ from muster.estimator._extenders import forward_features as forward_features
 from muster.estimator._in_memory_evaluator import InMemoryEvaluatorHook as InMemoryEvaluatorHook
 from muster.estimator._input_hooks import InputHooks as InputHooks
 from muster.estimator._mode_keys import ModeKeys as ModeKeys
+from muster.estimator._model_setup import ModelSetup as ModelSetup
 from muster.estimator._run_config import DistributeConfig as DistributeConfig
 from muster.estimator._run_config import RunConfig as RunConfig
-from muster.estimator._scaffold import InitialValues as InitialValues
-from muster.estimator._scaffold import Saver as Saver
-from muster.estimator._scaffold import Scaffold as Scaffold
 from muster.estimator._specs import EvalSpec as EvalSpec
 from muster.estimator._specs import TrainSpec as TrainSpec
 from muster.estimator._words import Words as Words

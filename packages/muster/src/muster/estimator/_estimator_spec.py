@@ -12,7 +12,7 @@ import numpy as np
 from muster._keras import keras
 from muster.estimator._checks import check_instances
 from muster.estimator._mode_keys import ModeKeys
-from muster.estimator._scaffold import Scaffold
+from muster.estimator._model_setup import ModelSetup
 from muster.estimator._words import Words
 from muster.estimator.hooks._base import SessionRunHook
 from muster.program import TrainOp
@@ -79,7 +79,7 @@ class _Fields(NamedTuple):
     export_outputs: Mapping[str, ExportOutput] | None
     training_chief_hooks: tuple[SessionRunHook, ...]
     training_hooks: tuple[SessionRunHook, ...]
-    scaffold: Scaffold
+    scaffold: ModelSetup
     evaluation_hooks: tuple[SessionRunHook, ...]
     prediction_hooks: tuple[SessionRunHook, ...]
 
@@ -103,7 +103,7 @@ class EstimatorSpec(_Fields):
             there are several; by default it returns the predictions.
         training_chief_hooks: Hooks that run in training, on the chief.
         training_hooks: Hooks that run in training, on every worker.
-        scaffold: What is done before the first step; None for a new `Scaffold`, which does nothing.
+        scaffold: What is done before the first step; None for a new `ModelSetup`, which does nothing.
         evaluation_hooks: Hooks that run in evaluation.
         prediction_hooks: Hooks that run in prediction.
 
@@ -124,7 +124,7 @@ class EstimatorSpec(_Fields):
         export_outputs: Mapping[str, ExportOutput] | None = None,
         training_chief_hooks: Iterable[SessionRunHook] | None = None,
         training_hooks: Iterable[SessionRunHook] | None = None,
-        scaffold: Scaffold | None = None,
+        scaffold: ModelSetup | None = None,
         evaluation_hooks: Iterable[SessionRunHook] | None = None,
         prediction_hooks: Iterable[SessionRunHook] | None = None,
     ) -> Self:
@@ -141,8 +141,8 @@ class EstimatorSpec(_Fields):
             check_instances("All hooks must be SessionRunHook", SessionRunHook, values)
             for values in (training_chief_hooks, training_hooks, evaluation_hooks, prediction_hooks)
         ]
-        scaffold = scaffold or Scaffold()
-        if not isinstance(scaffold, Scaffold):
+        scaffold = scaffold or ModelSetup()
+        if not isinstance(scaffold, ModelSetup):
             raise TypeError(f"scaffold must be tf.train.Scaffold. Given: {scaffold}")
         return super().__new__(
             cls,

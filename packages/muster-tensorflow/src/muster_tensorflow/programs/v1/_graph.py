@@ -3,11 +3,11 @@
 import contextlib
 from typing import Any, NoReturn
 
-from muster.estimator import InitialValues
 from muster.estimator.session import Session
 from muster.program import Output
 from muster.program.variables import current_scope
 from muster_tensorflow.programs.v1._collections import add_to_collection
+from muster_tensorflow.programs.v1._scaffold import InitialValues
 from muster_tensorflow.programs.v1._step import get_collection
 
 

@@ -10,18 +10,18 @@ import numpy as np
 from muster._keras import keras
 from muster.checkpoint import Checkpointer, delete_old_checkpoint, replace_folder
 from muster.checkpoint.tensorflow import name_of, read_either
-from muster.estimator import Saver as ScaffoldSaver
+from muster_tensorflow.programs.v1._scaffold import Saver as ScaffoldSaver
 
 
 class Saver(ScaffoldSaver):
     """Saves variables by name, and restores them, also from checkpoints that TensorFlow wrote.
 
-    A ``Scaffold`` takes its settings, and an ``init_fn`` restores by it, as by `muster.estimator.Saver`. In
+    A ``Scaffold`` takes its settings, and an ``init_fn`` restores by it, as by that one. In
     eager code, where the session is None, it saves and restores the variables that it is given.
 
     Args:
         var_list: Variables, or a dict of these by their names in checkpoints.
-        **settings: As of `muster.estimator.Saver`.
+        **settings: As of that one.
 
     Source: tensorflow/python/training/saver.py, ``Saver``.
     """

@@ -136,7 +136,7 @@ class ModelSetup:
         Raises:
             CheckpointMismatchError: The checkpoint lacks a variable of the model, or has another shape.
             CheckpointError: The checkpoint to warm-start from cannot be read.
-            ValueError: An ``init_fn`` gives a variable a value of another shape.
+            ValueError: The `ModelSetup` gives a variable a value of another shape.
         """
         known = checkpoint.variables if checkpoint is not None else {}
         ended = checkpoint is None or checkpoint.metadata.get("ended", True)
@@ -147,11 +147,10 @@ class ModelSetup:
             _require_match(program, restored)
             if restored is not checkpoint:
                 state.update((v.path, restored.variables[v.path]) for v in program.variables if not v.local)
-            saver = program.static.scaffold.saver
-            if mode != ModeKeys.TRAIN and saver is not None:
+            if mode != ModeKeys.TRAIN:
                 local = {v.path for v in program.variables if v.local}
                 stored = {**restored.variables, **checkpoint.variables}
-                chosen = saver.chosen(stored, checkpoint.path or "", without=local)
+                chosen = program.static.scaffold.chosen(stored, checkpoint.path or "", without=local)
                 state.update((path, value) for path, value in chosen.items() if path in state)
         elif self.warm_start is not None:
             state.update(self.warm_start.values(program.variables))

@@ -209,11 +209,11 @@ class Training:
         writer = saver = None
         if checkpointer is not None:
             writer = resources.enter_context(EventFileWriter(self.setup.model_dir))
-            retention = program.static.scaffold.saver
+            retention = program.static.scaffold.retention
 
             def retaining(checkpointer: Checkpointer) -> Checkpointer:
                 if retention is not None:
-                    checkpointer.retain(retention.max_to_keep, retention.keep_checkpoint_every_n_hours)
+                    checkpointer.retain(*retention)
                 return checkpointer
 
             def elsewhere(directory: str) -> Checkpointer:

@@ -285,7 +285,7 @@ class Session:
         before = self.get_variable_value(path)
         if self.look_up_step is not None:
             raise RuntimeError(
-                f"Parameter servers hold {path}, which a hook cannot set: let an init_fn of a Scaffold do it."
+                f"Parameter servers hold {path}, which a hook cannot set: set what it starts from instead."
             )
         value = np.asarray(value)
         if value.shape != before.shape:

@@ -11,8 +11,8 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._keras import keras
 from muster.checkpoint.tensorflow import read_either
-from muster.estimator.session._fetches import Fetches, map_fetches
-from muster.estimator.session._session import Session, initialized
+from muster.estimator import ModelSetup, Session
+from muster.estimator.session import Fetches, initialized, map_fetches
 
 _log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class Saver:
 InitFn = Callable[["Scaffold", InitialValues], object]
 
 
-class Scaffold:
+class Scaffold(ModelSetup):
     """Sets what variables start from, and how many checkpoints training keeps.
 
     There is no graph to set up, so that operations that initialize one, or say that it is ready, are ignored,
@@ -225,6 +225,18 @@ class Scaffold:
         }
         if ignored := tuple(name for name, value in given.items() if value is not None):
             _warn_once(ignored)
+
+    @property
+    def retention(self) -> tuple[int | None, float] | None:
+        """How many checkpoints the saver keeps, if there is one."""
+        saver = self.saver
+        return None if saver is None else (saver.max_to_keep, saver.keep_checkpoint_every_n_hours)
+
+    def chosen(
+        self, stored: Mapping[str, AnyArray], source: str, without: Container[str]
+    ) -> Mapping[str, AnyArray]:
+        """Return the values of the saver's variables: see `Saver.chosen`."""
+        return {} if self.saver is None else self.saver.chosen(stored, source, without)
 
     def initialize(self, values: MutableMapping[str, Any]) -> None:
         """Call the ``init_fn``, if there is one, on the values from which variables start, by path."""

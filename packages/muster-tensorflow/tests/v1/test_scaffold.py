@@ -4,11 +4,11 @@ import logging
 
 import numpy as np
 import pytest
-from linear import model_fn, train_input
+from line_models import model_fn, train_input
 
 import muster_tensorflow.compat.v1 as tf
 from muster.checkpoint import list_checkpoints, write_checkpoint
-from muster.estimator import Estimator, EstimatorSpec, RunConfig, Scaffold
+from muster.estimator import Estimator, EstimatorSpec, RunConfig
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
@@ -40,7 +40,7 @@ def test_init_fn_sets_what_variables_start_from_once(tmp_path):
     assert len(called) == 1  # there is no checkpoint yet
     est = made().train(train_input, steps=1)
     assert len(called) == 2
-    assert isinstance(called[0], Scaffold)
+    assert isinstance(called[0], tf.train.Scaffold)
     first = tf.train.load_variable(str(tmp_path / "ckpt-0"), "w")
     np.testing.assert_array_equal(first, START)
     assert est.evaluate(train_input, steps=1)["loss"] < untrained["loss"]
@@ -63,7 +63,7 @@ def test_a_saver_restores_initial_values(tmp_path, var_list, expected):
     def scaffold():
         saver = tf.train.Saver(var_list)
         path = str(tmp_path / "trained" / "ckpt-9")
-        return Scaffold(init_fn=lambda scaffold, session: saver.restore(session, path))
+        return tf.train.Scaffold(init_fn=lambda scaffold, session: saver.restore(session, path))
 
     estimator(tmp_path / "model", scaffold).train(train_input, steps=1)
     assert tf.train.load_variable(str(tmp_path / "model" / "ckpt-0"), "w").tolist() == expected
@@ -73,7 +73,7 @@ def test_a_saver_restores_initial_values(tmp_path, var_list, expected):
 def test_the_saver_says_how_many_checkpoints_are_kept(tmp_path):
     est = estimator(
         tmp_path,
-        lambda: Scaffold(copy_from_scaffold=Scaffold(saver=tf.train.Saver(max_to_keep=2))),
+        lambda: tf.train.Scaffold(copy_from_scaffold=tf.train.Scaffold(saver=tf.train.Saver(max_to_keep=2))),
         save_checkpoints_steps=1,
         keep_checkpoint_max=4,
     )
@@ -83,20 +83,22 @@ def test_the_saver_says_how_many_checkpoints_are_kept(tmp_path):
 
 def test_a_hook_with_such_a_saver_saves(tmp_path):
     hook = tf.train.CheckpointSaverHook(str(tmp_path), save_steps=1, saver=tf.train.Saver())
-    estimator(tmp_path, Scaffold).train(train_input, [hook], steps=2)
+    estimator(tmp_path, tf.train.Scaffold).train(train_input, [hook], steps=2)
     assert [each.step for each in list_checkpoints(tmp_path)] == [0, 1, 2]
 
 
 def test_what_sets_up_a_graph_is_ignored_with_one_warning(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
-        estimator(tmp_path, lambda: Scaffold(ready_op=1, local_init_op=2)).train(train_input, steps=1)
+        estimator(tmp_path, lambda: tf.train.Scaffold(ready_op=1, local_init_op=2)).train(
+            train_input, steps=1
+        )
     (told,) = [each.message for each in caplog.records if "Scaffold" in each.message]
     assert told.startswith("Scaffold ignores ready_op, local_init_op: there is no graph")
 
 
 def test_a_checkpoint_as_saver_is_ignored_with_one_warning(tmp_path, caplog):
     def scaffold():
-        return Scaffold(saver=tf.train.Checkpoint(step=tf.train.get_global_step()))
+        return tf.train.Scaffold(saver=tf.train.Checkpoint(step=tf.train.get_global_step()))
 
     with caplog.at_level(logging.WARNING, "muster"):
         est = estimator(tmp_path, scaffold).train(train_input, steps=2)
@@ -115,7 +117,7 @@ def test_a_checkpoint_as_saver_is_ignored_with_one_warning(tmp_path, caplog):
 )
 def test_values_that_variables_cannot_start_from(tmp_path, init_fn, error, message):
     with pytest.raises(error, match=message):
-        estimator(tmp_path, lambda: Scaffold(init_fn=init_fn)).train(train_input, steps=1)
+        estimator(tmp_path, lambda: tf.train.Scaffold(init_fn=init_fn)).train(train_input, steps=1)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +128,8 @@ def test_values_that_variables_cannot_start_from(tmp_path, init_fn, error, messa
             TypeError,
             "must be tf.train.Scaffold",
         ),
-        (lambda: Scaffold(saver=3), TypeError, "saver must be a tf.compat.v1.train.Saver"),
-        (lambda: Scaffold(copy_from_scaffold=3), TypeError, "copy_from_scaffold is not a Scaffold"),
+        (lambda: tf.train.Scaffold(saver=3), TypeError, "saver must be a tf.compat.v1.train.Saver"),
+        (lambda: tf.train.Scaffold(copy_from_scaffold=3), TypeError, "copy_from_scaffold is not a Scaffold"),
         (lambda: tf.train.Saver(reshape=True), ValueError, "reshape must be False"),
         (lambda: tf.train.Saver(max_too_keep=3), TypeError, "no arguments .'max_too_keep'"),
     ],

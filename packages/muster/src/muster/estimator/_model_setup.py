@@ -1,0 +1,33 @@
+"""What a model_fn may say of its variables before the first step."""
+
+from collections.abc import Container, Mapping, MutableMapping
+from typing import Any
+
+from muster._arrays import AnyArray
+
+
+class ModelSetup:
+    """Sets what variables start from, and how many checkpoints training keeps; this one changes nothing.
+
+    A front end derives from it what its programs put into an `EstimatorSpec`.
+    """
+
+    @property
+    def retention(self) -> tuple[int | None, float] | None:
+        """How many checkpoints to keep, and of how many hours one older one; None for the config's."""
+        return None
+
+    def initialize(self, values: MutableMapping[str, Any]) -> None:
+        """Change the values from which variables start, by path, where no checkpoint is restored."""
+
+    def chosen(
+        self, stored: Mapping[str, AnyArray], source: str, without: Container[str]
+    ) -> Mapping[str, AnyArray]:
+        """Return values that variables have in evaluation and prediction, by path, instead of their own.
+
+        Args:
+            stored: Name in a checkpoint -> value.
+            source: The path of the checkpoint.
+            without: The paths of variables to leave out.
+        """
+        return {}
