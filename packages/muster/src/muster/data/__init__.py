@@ -40,8 +40,6 @@ from muster.data.files._example import Features as Features
 from muster.data.files._example import FloatList as FloatList
 from muster.data.files._example import Int64List as Int64List
 from muster.data.files._host_placeholder import HostPlaceholder as HostPlaceholder
-from muster.data.files._host_placeholder import compute_on_host as compute_on_host
-from muster.data.files._host_placeholder import is_of_host as is_of_host
 from muster.data.files._host_placeholder import sources_of as sources_of
 from muster.data.files._idx import read_idx as read_idx
 from muster.data.files._mnist import load_mnist as load_mnist

@@ -19,7 +19,6 @@ import numpy as np
 from muster.data import (
     Dataset,
     Placeholder,
-    compute_on_host,
     decode_csv,
     in_dataset_function,
     parse_example,
@@ -29,6 +28,7 @@ from muster.program import HostValue, StandIn
 from muster.program.gradients import is_tracing
 from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._array_shape import ArrayShape
+from muster_tensorflow.library.ops._host_placeholder import compute_on_host
 from muster_tensorflow.library.ops._one_shot import NextValue, OneShotIterator, compute_for_next, note_draw
 from muster_tensorflow.library.ops._patched_classes import get_shape, ref, set_shape
 

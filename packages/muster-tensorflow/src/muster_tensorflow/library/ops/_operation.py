@@ -18,14 +18,13 @@ from muster.data import (
     PlaceholderCall,
     RaggedTensor,
     SparseTensor,
-    compute_on_host,
-    is_of_host,
     replaced,
 )
 from muster.program import HostValue, StandIn, known_constants, known_on_host
 from muster_tensorflow.library.ops._arrays import is_size
 from muster_tensorflow.library.ops._chosen import Chosen, compute_chosen
 from muster_tensorflow.library.ops._dynamic_shape import DynamicRaggedShape
+from muster_tensorflow.library.ops._host_placeholder import compute_on_host, is_of_host
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.library.ops._one_shot import compute_for_next
 

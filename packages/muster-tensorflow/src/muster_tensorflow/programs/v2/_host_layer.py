@@ -7,9 +7,10 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster.data import Placeholder, compute_on_host
+from muster.data import Placeholder
 from muster.program import StandIn
 from muster_tensorflow.library.ops._eager_values import shown_result
+from muster_tensorflow.library.ops._host_placeholder import compute_on_host
 from muster_tensorflow.library.ops._one_shot import compute_for_next
 
 # Whether a function is tried on texts that stand for any: they need not be in a vocabulary.

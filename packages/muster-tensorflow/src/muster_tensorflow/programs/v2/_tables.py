@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.data import Placeholder, RaggedTensor, SparseTensor, compute_on_host
+from muster.data import Placeholder, RaggedTensor, SparseTensor
 from muster.estimator import Words
 from muster.feature_column import buckets
 from muster_tensorflow.library.ops._eager_values import shown
+from muster_tensorflow.library.ops._host_placeholder import compute_on_host
 from muster_tensorflow.programs.v2._host_layer import require_host_values
 
 
