@@ -79,7 +79,6 @@ from muster_tensorflow.dtypes import uint8 as uint8
 from muster_tensorflow.dtypes import uint16 as uint16
 from muster_tensorflow.dtypes import uint32 as uint32
 from muster_tensorflow.dtypes import uint64 as uint64
-from muster_tensorflow.library.keras2 import patch as _patch_keras
 from muster_tensorflow.library.ops import _eager_values
 from muster_tensorflow.library.ops._asserts import Assert as Assert
 from muster_tensorflow.library.ops._asserts import assert_equal as assert_equal
@@ -105,10 +104,8 @@ from muster_tensorflow.library.ops._control import while_loop as while_loop
 from muster_tensorflow.library.ops._derivatives import custom_gradient as custom_gradient
 from muster_tensorflow.library.ops._derivatives import grad_pass_through as grad_pass_through
 from muster_tensorflow.library.ops._derivatives import recompute_grad as recompute_grad
-from muster_tensorflow.library.ops._eager_values import numpy_elements as _numpy_elements
 from muster_tensorflow.library.ops._eager_values import show_results as _show_results
 from muster_tensorflow.library.ops._eager_values import shown_argument as _shown_argument
-from muster_tensorflow.library.ops._eager_values import shown_count as _shown_count
 from muster_tensorflow.library.ops._eager_values import shown_elements as _shown_elements
 from muster_tensorflow.library.ops._eager_values import shown_part as _shown_part
 from muster_tensorflow.library.ops._edit_distance import edit_distance as edit_distance
@@ -195,12 +192,9 @@ from muster_tensorflow.library.ops._more_math import saturate_cast as saturate_c
 from muster_tensorflow.library.ops._more_math import timestamp as timestamp
 from muster_tensorflow.library.ops._more_math import truncatediv as truncatediv
 from muster_tensorflow.library.ops._more_math import truncatemod as truncatemod
-from muster_tensorflow.library.ops._one_shot import patch as _patch_iterators
-from muster_tensorflow.library.ops._patched_classes import patch as _patch
 from muster_tensorflow.library.ops._print import tf_print as _print
 from muster_tensorflow.library.ops._python_calls import numpy_function as numpy_function
 from muster_tensorflow.library.ops._python_calls import py_function as py_function
-from muster_tensorflow.library.ops._ragged_values import add_operators as _add_operators
 from muster_tensorflow.library.ops._select import argsort as argsort
 from muster_tensorflow.library.ops._select import boolean_mask as boolean_mask
 from muster_tensorflow.library.ops._select import gather_nd as gather_nd
@@ -268,8 +262,7 @@ from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import importable_as as _importable_as
 from muster_tensorflow.names._names import modules_of_names as _modules_of_names
 from muster_tensorflow.names._names import report_missing as _report_missing
-from muster_tensorflow.programs.v1._feeding import patch as _patch_inputs
-from muster_tensorflow.programs.v1._graph import patch as _patch_sessions
+from muster_tensorflow.patches import apply as _apply_patches
 from muster_tensorflow.programs.v1._initializers import constant_initializer as constant_initializer
 from muster_tensorflow.programs.v1._initializers import ones_initializer as ones_initializer
 from muster_tensorflow.programs.v1._initializers import zeros_initializer as zeros_initializer
@@ -280,7 +273,6 @@ from muster_tensorflow.programs.v1._step import group as group
 from muster_tensorflow.programs.v1._step import name_scope as name_scope
 from muster_tensorflow.programs.v1._step import no_op as no_op
 from muster_tensorflow.programs.v1.logging import get_logger as get_logger
-from muster_tensorflow.programs.v2._dataset_loops import refusing as _refusing_long_loops
 from muster_tensorflow.programs.v2._device import device as device
 from muster_tensorflow.programs.v2._device_spec import DeviceSpec as DeviceSpec
 from muster_tensorflow.programs.v2._function import UNCOMPILED_AFTER as _UNCOMPILED_AFTER
@@ -291,7 +283,6 @@ from muster_tensorflow.programs.v2._initializers import (
     random_uniform_initializer as random_uniform_initializer,
 )
 from muster_tensorflow.programs.v2._module import Module as Module
-from muster_tensorflow.programs.v2._strategy_extended import patch as _patch_strategies
 from muster_tensorflow.programs.v2._tensor_kinds import CriticalSection as CriticalSection
 from muster_tensorflow.programs.v2._tensor_kinds import get_current_name_scope as get_current_name_scope
 from muster_tensorflow.programs.v2._tensor_kinds import inside_function as inside_function
@@ -310,14 +301,8 @@ __version__ = version.VERSION
 
 _name_results()
 _report_missing()
-_patch()
-_patch_keras()
-_patch_sessions()
-_patch_iterators()
-_patch_inputs()
-_patch_strategies()
+_apply_patches()
 _show_results(*(_module for _, _module in _modules_of_names()))
-_add_operators()
 _install(
     _Frontend(
         elements=_shown_elements,
@@ -329,9 +314,6 @@ _install(
         folders=tuple(__path__),
     )
 )
-_Dataset.__iter__ = _refusing_long_loops(_Dataset.__iter__)  # type: ignore[method-assign]
-_Dataset.as_numpy_iterator = _numpy_elements(_Dataset.as_numpy_iterator)  # type: ignore[method-assign,assignment]
-_Dataset.cardinality = _shown_count(_Dataset.cardinality)  # type: ignore[method-assign,assignment]
 _importable_as(f"{__name__}.keras", _keras.keras)
 _provide_private_modules(_sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])

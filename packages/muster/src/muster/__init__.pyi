@@ -5,6 +5,7 @@ from . import data as data
 from . import distribute as distribute
 from . import estimator as estimator
 from . import feature_column as feature_column
+from . import keras_hooks as keras_hooks
 from . import layers as layers
 from . import program as program
 from . import saved_model as saved_model

@@ -26,6 +26,8 @@ import jax
 from jax import monitoring
 from jax._src import compilation_cache, compiler
 
+from muster.keras_hooks import install
+
 _log = logging.getLogger(__name__)
 
 # The bytes that the entries of all versions and processors may take together when a program starts.
@@ -91,7 +93,7 @@ def keep_compiled(job_dir: str | None) -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     original = compiler._cache_write
     if tuple(inspect.signature(original).parameters) == _WRITE_ARGUMENTS:
-        compiler._cache_write = _Writer(os.fspath(directory), original)
+        install(compiler, "_cache_write", _Writer(os.fspath(directory), original))
 
 
 def make_room(root: Path, max_bytes: int) -> None:

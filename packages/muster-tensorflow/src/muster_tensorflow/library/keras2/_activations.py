@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change_item, wrap
 from muster_tensorflow.programs.v2._backend_parameters import hard_sigmoid
 
 _GATES = "recurrent_activation"
@@ -40,8 +41,9 @@ def _of_hard_gates(original: Callable[..., None]) -> Callable[..., None]:
 def patch() -> None:
     """Let the name mean Keras 2's function."""
     name = hard_sigmoid.__name__
-    keras.src.activations.ALL_OBJECTS_DICT[name] = hard_sigmoid  # where keras.activations.get looks
-    keras.saving.get_custom_objects()[name] = hard_sigmoid  # where deserialize does
+    # Where keras.activations.get looks, and where deserialize does.
+    change_item(keras.src.activations, "ALL_OBJECTS_DICT", name, hard_sigmoid)
+    change_item(keras.src.saving.object_registration, "GLOBAL_CUSTOM_OBJECTS", name, hard_sigmoid)
     for kind in ("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"):
         layer = getattr(keras.layers, kind)
-        layer.__init__ = _of_hard_gates(layer.__init__)
+        wrap(layer, "__init__", _of_hard_gates)

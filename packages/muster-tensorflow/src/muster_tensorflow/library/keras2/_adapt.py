@@ -14,6 +14,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.data import Dataset
+from muster_tensorflow.patches import change, wrap
 
 
 def _batches(data: Dataset) -> Iterator[np.ndarray[Any, Any]]:
@@ -83,5 +84,5 @@ def _axes(axis: Any) -> tuple[int, ...]:
 def patch() -> None:
     """Let ``adapt`` take datasets of muster's."""
     layer = keras.layers.Normalization
-    layer.adapt = _normalizing(layer.adapt)
-    keras.layers.Discretization.adapt = _discretize
+    wrap(layer, "adapt", _normalizing)
+    change(keras.layers.Discretization, "adapt", _discretize)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _taking(original: Callable[..., None]) -> Callable[..., None]:
@@ -39,5 +40,5 @@ def _masking(original: Callable[..., Any]) -> Callable[..., Any]:
 def patch() -> None:
     """Let attention layers be causal."""
     attention = keras.layers.Attention
-    attention.__init__ = _taking(attention.__init__)
-    attention._calculate_score_mask = _masking(attention._calculate_score_mask)
+    wrap(attention, "__init__", _taking)
+    wrap(attention, "_calculate_score_mask", _masking)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _split(layer: Any, shape: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -58,7 +59,7 @@ def _shaping(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def patch() -> None:
     """Let layers of convolutions take such inputs."""
     base = keras.layers.Conv2D.__mro__[1]
-    base.build = _building(base.build)
-    base.compute_output_shape = _shaping(base.compute_output_shape)
+    wrap(base, "build", _building)
+    wrap(base, "compute_output_shape", _shaping)
     for layer in (base, keras.layers.Conv1D):  # which pads in its own call
-        layer.call = _convolving(layer.call)
+        wrap(layer, "call", _convolving)

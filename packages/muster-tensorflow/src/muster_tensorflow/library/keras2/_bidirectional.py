@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _knowing_classes(original: Callable[..., None]) -> Callable[..., None]:
@@ -31,4 +32,4 @@ def _knowing_classes(original: Callable[..., None]) -> Callable[..., None]:
 def patch() -> None:
     """Let ``Bidirectional`` know the classes of programs."""
     kind = keras.layers.Bidirectional
-    kind.__init__ = _knowing_classes(kind.__init__)
+    wrap(kind, "__init__", _knowing_classes)

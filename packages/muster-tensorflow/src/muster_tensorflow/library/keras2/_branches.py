@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 from muster_tensorflow.programs.v2._function import with_branches
 
 # How many functions are rewritten for one layer.
@@ -33,4 +34,4 @@ def rewriting(original: Callable[..., Any]) -> Callable[..., Any]:
 def patch() -> None:
     """Let layers branch on tensors."""
     for kind in (keras.layers.Layer, keras.layers.Lambda):
-        kind.compute_output_spec = rewriting(kind.compute_output_spec)
+        wrap(kind, "compute_output_spec", rewriting)

@@ -27,6 +27,7 @@ from muster._keras import keras
 from muster.program.gradients import computing
 from muster.program.variables import current_scope, only_shapes_are_asked, outside_of_shapes
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
+from muster_tensorflow.patches import change, wrap
 
 _CALLED: ContextVar[Any] = ContextVar("muster_model_built_by_call", default=None)
 
@@ -162,8 +163,9 @@ def _shapes(shape: Any) -> Any:
 
 def patch() -> None:
     """Let layers be built eagerly, and be saved and made again without Keras' constructor."""
-    keras.Layer.__new__ = _creating(keras.Layer.__new__)
-    keras.Layer.__init__ = _with_weights(keras.Layer.__init__)
-    keras.Model.build = _of_layers(keras.Layer.build)
-    keras.Model._maybe_build = _by_call(keras.Model._maybe_build)
-    keras.Layer.built, keras.Layer._build_shapes_dict = False, None
+    wrap(keras.Layer, "__new__", _creating)
+    wrap(keras.Layer, "__init__", _with_weights)
+    change(keras.Model, "build", _of_layers(keras.Layer.build))
+    wrap(keras.Model, "_maybe_build", _by_call)
+    change(keras.Layer, "built", False)
+    change(keras.Layer, "_build_shapes_dict", None)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change, wrap
 
 _RATE = "learning_rate"
 _log = logging.getLogger(__name__)
@@ -195,23 +196,24 @@ def _set_model(callback: Any, model: Any) -> None:
 def patch() -> None:
     """Let Keras' callbacks take the arguments."""
     base = keras.callbacks.Callback
-    base.model = base.model.setter(_set_model)
+    change(base, "model", base.model.setter(_set_model))
     checkpoint, board = keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard
-    checkpoint.period, checkpoint.epochs_since_last_save = 1, 0  # also of those made before
-    checkpoint.__init__ = _taking_period(checkpoint.__init__)
-    checkpoint.on_epoch_end = _saving_by_period(checkpoint.on_epoch_end)
-    checkpoint._should_save_model = _skipping_unknown(checkpoint._should_save_model)
+    change(checkpoint, "period", 1)
+    change(checkpoint, "epochs_since_last_save", 0)  # also of those made before
+    wrap(checkpoint, "__init__", _taking_period)
+    wrap(checkpoint, "on_epoch_end", _saving_by_period)
+    wrap(checkpoint, "_should_save_model", _skipping_unknown)
     stopping = keras.callbacks.EarlyStopping
-    stopping.on_train_end = _restoring_if_stopped(stopping.on_train_end)
-    board.__init__ = _leaving_out(board.__init__)
+    wrap(stopping, "on_train_end", _restoring_if_stopped)
+    wrap(board, "__init__", _leaving_out)
     scheduler = keras.callbacks.LearningRateScheduler
-    scheduler.__init__ = _of_arrays(scheduler.__init__)
+    wrap(scheduler, "__init__", _of_arrays)
     backup, bar = keras.callbacks.BackupAndRestore, keras.callbacks.ProgbarLogger
-    backup.__init__ = _without(backup.__init__, "save_before_preemption")
-    bar.__init__ = _without(bar.__init__, "count_mode", "stateful_metrics")
+    change(backup, "__init__", _without(backup.__init__, "save_before_preemption"))
+    change(bar, "__init__", _without(bar.__init__, "count_mode", "stateful_metrics"))
     for rates in (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau):
-        rates.on_epoch_end = _logging_lr(rates.on_epoch_end)
+        wrap(rates, "on_epoch_end", _logging_lr)
     for kind, rises in _RISES.items():
         callback = getattr(keras.callbacks, kind)
-        callback._set_monitor_op = _finding_direction(callback._set_monitor_op, rises)
-    keras.callbacks.History.on_train_begin = _keeping(keras.callbacks.History.on_train_begin)
+        change(callback, "_set_monitor_op", _finding_direction(callback._set_monitor_op, rises))
+    wrap(keras.callbacks.History, "on_train_begin", _keeping)

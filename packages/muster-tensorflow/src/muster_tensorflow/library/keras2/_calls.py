@@ -32,6 +32,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.data import SparseTensor
+from muster_tensorflow.patches import wrap
 
 _mask_of = keras.src.backend.get_keras_mask
 _state = keras.src.backend.common.global_state
@@ -203,6 +204,6 @@ def _called(layer: Any, training: bool | None) -> Iterator[None]:
 def patch() -> None:
     """Let Keras call layers in this way."""
     layer, trainer = keras.layers.Layer, keras.src.backend.jax.trainer.JAXTrainer
-    layer.__call__ = _calling(layer.__call__)
-    layer.stateless_call = _stateless(layer.stateless_call)
-    trainer.compute_loss_and_updates = _stepping(trainer.compute_loss_and_updates)
+    wrap(layer, "__call__", _calling)
+    wrap(layer, "stateless_call", _stateless)
+    wrap(trainer, "compute_loss_and_updates", _stepping)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 
 
 def _of_this_trace(original: Callable[[Any, Any], Any], kept: str) -> Callable[[Any, Any], Any]:
@@ -42,7 +43,9 @@ def _nowhere() -> None:
 def patch() -> None:
     """Let cells draw anew in each trace."""
     cell = keras.src.layers.rnn.dropout_rnn_cell.DropoutRNNCell
-    cell.get_dropout_mask = _of_this_trace(cell.get_dropout_mask, "_dropout_mask")
-    cell.get_recurrent_dropout_mask = _of_this_trace(
-        cell.get_recurrent_dropout_mask, "_recurrent_dropout_mask"
+    change(cell, "get_dropout_mask", _of_this_trace(cell.get_dropout_mask, "_dropout_mask"))
+    change(
+        cell,
+        "get_recurrent_dropout_mask",
+        _of_this_trace(cell.get_recurrent_dropout_mask, "_recurrent_dropout_mask"),
     )

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.program.variables import SEED_STATE, bound_value, is_stateless
+from muster_tensorflow.patches import wrap
 
 
 def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,4 +57,4 @@ def _is_eager(arguments: Any) -> bool:
 
 def patch() -> None:
     """Let cells have layers that draw random numbers, and keep values."""
-    keras.layers.RNN.inner_loop = _drawing(keras.layers.RNN.inner_loop)
+    wrap(keras.layers.RNN, "inner_loop", _drawing)

@@ -17,6 +17,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
+from muster_tensorflow.patches import change, wrap
 
 
 def _initialising(original: Callable[..., None]) -> Callable[..., None]:
@@ -123,11 +124,11 @@ def _sizes(size: Any) -> tuple[int, ...]:
 def patch() -> None:
     """Let recurrent layers take such cells."""
     layer = keras.layers.RNN
-    layer.__init__ = _initialising(layer.__init__)
-    layer.get_initial_state = _beginning(layer.get_initial_state)
-    layer.reset_states = _reset_states
+    wrap(layer, "__init__", _initialising)
+    wrap(layer, "get_initial_state", _beginning)
+    change(layer, "reset_states", _reset_states)
     stacked = keras.layers.StackedRNNCells
-    stacked.get_initial_state = _bare(stacked.get_initial_state)
+    wrap(stacked, "get_initial_state", _bare)
     for cell in (keras.layers.GRUCell, keras.layers.SimpleRNNCell):
-        cell.get_initial_state = _single(cell.get_initial_state)
-    layer.compute_output_shape = _shaping(layer.compute_output_shape)
+        wrap(cell, "get_initial_state", _single)
+    wrap(layer, "compute_output_shape", _shaping)

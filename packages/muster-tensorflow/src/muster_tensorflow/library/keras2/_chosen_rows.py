@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster_tensorflow.library.ops._chosen import Chosen, filled_with_zeros
+from muster_tensorflow.patches import wrap
 
 
 def _of_chosen(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +79,7 @@ def _weights(chosen: Chosen, weight: Any) -> Any:
 
 def patch() -> None:
     """Let losses and metrics take them."""
-    keras.losses.Loss.__call__ = _of_chosen(keras.losses.Loss.__call__)
+    wrap(keras.losses.Loss, "__call__", _of_chosen)
     for kind in {each for each in vars(keras.metrics).values() if isinstance(each, type)}:
         if issubclass(kind, keras.metrics.Metric) and "update_state" in vars(kind):
-            kind.update_state = _updated_by_chosen(kind.update_state)  # type: ignore[attr-defined]
+            wrap(kind, "update_state", _updated_by_chosen)

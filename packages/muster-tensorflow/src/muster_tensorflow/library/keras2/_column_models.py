@@ -15,6 +15,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.feature_column import ColumnLayer, transform_features
+from muster_tensorflow.patches import wrap
 from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text
 
 
@@ -80,4 +81,4 @@ def _of_text(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def patch() -> None:
     """Let layers of columns stand in functional models whose inputs are text."""
-    ColumnLayer.__call__ = _of_text(ColumnLayer.__call__)  # type: ignore[method-assign]
+    wrap(ColumnLayer, "__call__", _of_text)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change, wrap
 
 _SHAPES, _SHAPE = "shapes_dict", "input_shape"
 # Losses and metrics of a function, and the names of metrics that stand for one by the shape of labels.
@@ -149,19 +150,19 @@ def _compiled(config: Any, custom_objects: Any) -> Any:
 def patch() -> None:
     """Give Keras' layers these configs."""
     files = keras.src.legacy.saving.saving_utils
-    files.compile_args_from_training_config = _of_keras_2(files.compile_args_from_training_config)
+    wrap(files, "compile_args_from_training_config", _of_keras_2)
     for kind in (
         keras.layers.Wrapper,
         keras.layers.Bidirectional,
         keras.layers.RNN,
         keras.layers.StackedRNNCells,
     ):
-        kind.from_config = _of_named_layers(kind.from_config.__func__)
+        change(kind, "from_config", _of_named_layers(kind.from_config.__func__))
     functional = keras.src.models.functional
-    functional.functional_from_config = _of_taken_arguments(functional.functional_from_config)
+    wrap(functional, "functional_from_config", _of_taken_arguments)
     layer = keras.layers.Layer
-    layer.get_config = _of_what_init_takes(layer.get_config)
-    layer.get_build_config = _with_shape(layer.get_build_config)
-    layer.build_from_config = _by_shapes(layer.build_from_config)
+    wrap(layer, "get_config", _of_what_init_takes)
+    wrap(layer, "get_build_config", _with_shape)
+    wrap(layer, "build_from_config", _by_shapes)
     of_h5_files = keras.src.legacy.saving.serialization
-    of_h5_files.serialize_keras_object = _with_modules_of_operations(of_h5_files.serialize_keras_object)
+    wrap(of_h5_files, "serialize_keras_object", _with_modules_of_operations)

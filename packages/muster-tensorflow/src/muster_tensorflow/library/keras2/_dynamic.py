@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _taking(original: Callable[..., None]) -> Callable[..., None]:
@@ -43,6 +44,6 @@ def _eagerly(original: Callable[..., None]) -> Callable[..., None]:
 
 def patch() -> None:
     """Let layers be dynamic."""
-    keras.layers.Layer.__init__ = _taking(keras.layers.Layer.__init__)
+    wrap(keras.layers.Layer, "__init__", _taking)
     owner = next(each for each in keras.Model.__mro__ if "compile" in vars(each))
-    owner.compile = _eagerly(owner.compile)
+    wrap(owner, "compile", _eagerly)

@@ -13,6 +13,7 @@ import jax
 from muster._errors import TraceError
 from muster._keras import keras
 from muster.program.variables import compute_too, current_scope, is_bound, only_shapes_are_asked, own_metric
+from muster_tensorflow.patches import change, wrap
 
 
 @keras.saving.register_keras_serializable("muster")
@@ -126,8 +127,8 @@ def _functional(model: Any, method: str) -> Any:
 def patch() -> None:
     """Give Keras' layers and models the names."""
     layer = keras.layers.Layer
-    layer.add_loss = _adding_tensors(layer.add_loss)
+    wrap(layer, "add_loss", _adding_tensors)
     functional = keras.src.models.Functional
-    functional.add_loss = layer.add_loss  # its own says that it is not implemented
-    functional.from_config = classmethod(_with_endpoints(functional.from_config))
-    layer.add_metric = _add_metric
+    change(functional, "add_loss", layer.add_loss)  # its own says that it is not implemented
+    change(functional, "from_config", classmethod(_with_endpoints(functional.from_config)))
+    change(layer, "add_metric", _add_metric)

@@ -20,6 +20,7 @@ import numpy as np
 from muster._keras import keras
 from muster.data import Dataset
 from muster_tensorflow.library.ops._eager_values import shown_result
+from muster_tensorflow.patches import change, wrap
 from muster_tensorflow.programs.v2._hashing import HashedCrossing, Hashing
 from muster_tensorflow.programs.v2._lookups import IntegerLookup, StringLookup
 from muster_tensorflow.programs.v2._text_vectorization import TextVectorization
@@ -48,17 +49,25 @@ def _showing(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def patch() -> None:
     """Let the class compute on the host."""
-    keras.utils.FeatureSpace.__call__ = _showing(keras.utils.FeatureSpace.__call__)
+    wrap(keras.utils.FeatureSpace, "__call__", _showing)
     module = keras.src.layers.preprocessing.feature_space
-    module.layers = _Layers()
-    module.tf = SimpleNamespace(
-        data=SimpleNamespace(Dataset=Dataset),
-        Tensor=(np.ndarray, jax.Array),
-        SparseTensor=(),
-        RaggedTensor=(),
-        convert_to_tensor=np.asarray,
-        expand_dims=np.expand_dims,
-        reshape=np.reshape,
-        squeeze=np.squeeze,
+    change(module, "layers", _Layers())
+    change(
+        module,
+        "tf",
+        SimpleNamespace(
+            data=SimpleNamespace(Dataset=Dataset),
+            Tensor=(np.ndarray, jax.Array),
+            SparseTensor=(),
+            RaggedTensor=(),
+            convert_to_tensor=np.asarray,
+            expand_dims=np.expand_dims,
+            reshape=np.reshape,
+            squeeze=np.squeeze,
+        ),
     )
-    module.backend_utils = SimpleNamespace(TFGraphScope=contextlib.nullcontext, in_tf_graph=lambda: True)
+    change(
+        module,
+        "backend_utils",
+        SimpleNamespace(TFGraphScope=contextlib.nullcontext, in_tf_graph=lambda: True),
+    )

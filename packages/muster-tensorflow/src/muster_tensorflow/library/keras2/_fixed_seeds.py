@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from muster._keras import keras
 from muster_tensorflow.library.ops._fixed_seeds import fixed_seed
 from muster_tensorflow.library.ops._generators import note_draw
+from muster_tensorflow.patches import wrap
 
 
 def _drawing(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -30,4 +31,4 @@ def _drawing(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def patch() -> None:
     """Let Keras ask for seeds."""
     module = keras.src.backend.jax.random
-    module.draw_seed = _drawing(module.draw_seed)
+    wrap(module, "draw_seed", _drawing)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change, wrap
 
 _FILES = (".keras", ".h5", ".hdf5")
 _CLASSES: dict[str, dict[str, type]] = {}
@@ -79,5 +80,7 @@ def _folder(path: Any) -> str | None:
 
 def patch() -> None:
     """Let models be loaded from folders without their classes."""
-    keras.Model.save = _noting(keras.Model.save)
-    keras.models.load_model = keras.saving.load_model = _with_classes(keras.saving.load_model)
+    wrap(keras.Model, "save", _noting)
+    load_model = _with_classes(keras.saving.load_model)
+    for module in (keras.models, keras.saving):
+        change(module, "load_model", load_model)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change, wrap
 
 # The axes of channels that the kernel takes, by the number of axes of the inputs.
 _AXES = {4: (1, 3), 5: (1, 4)}
@@ -69,6 +70,6 @@ def _moving_as_fused(original: Callable[..., Any]) -> Callable[..., Any]:
 def patch() -> None:
     """Let batch normalization move its averages so."""
     norm = keras.layers.BatchNormalization
-    norm.fused = None  # of layers made before
-    norm.__init__ = _taking_fused(norm.__init__)
-    norm.call = _moving_as_fused(norm.call)
+    change(norm, "fused", None)  # of layers made before
+    wrap(norm, "__init__", _taking_fused)
+    wrap(norm, "call", _moving_as_fused)

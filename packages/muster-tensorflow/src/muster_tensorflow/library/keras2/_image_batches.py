@@ -7,9 +7,10 @@ Source: keras/src/preprocessing/image.py of Keras 2.15, ``Iterator.next``.
 """
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 
 
 def patch() -> None:
     """Give the iterators their method."""
     iterator = keras.src.legacy.preprocessing.image.Iterator
-    iterator.next = iterator.__next__
+    change(iterator, "next", iterator.__next__)

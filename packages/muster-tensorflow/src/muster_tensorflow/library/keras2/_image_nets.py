@@ -7,6 +7,7 @@ Tried on keras 3.15.1: ``tests/v2/test_older_keras_parts.py`` fails when what is
 """
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 
 _NAMES = ("correct_pad", "obtain_input_shape", "validate_activation")
 
@@ -14,4 +15,4 @@ _NAMES = ("correct_pad", "obtain_input_shape", "validate_activation")
 def patch() -> None:
     """Add the names of the internal module."""
     for name in _NAMES:
-        setattr(keras.applications.imagenet_utils, name, getattr(keras.src.applications.imagenet_utils, name))
+        change(keras.applications.imagenet_utils, name, getattr(keras.src.applications.imagenet_utils, name))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _of_batches(original: Callable[..., None]) -> Callable[..., None]:
@@ -79,7 +80,7 @@ def _building(original: Callable[..., None]) -> Callable[..., None]:
 def patch() -> None:
     """Let layers say what a model takes."""
     layers = keras.layers
-    layers.Layer.__init__ = _of_batches(layers.Layer.__init__)
-    layers.Embedding.__init__ = _of_lengths(layers.Embedding.__init__)
-    keras.Sequential.add = _adding(keras.Sequential.add)
-    keras.Sequential.build = _building(keras.Sequential.build)
+    wrap(layers.Layer, "__init__", _of_batches)
+    wrap(layers.Embedding, "__init__", _of_lengths)
+    wrap(keras.Sequential, "add", _adding)
+    wrap(keras.Sequential, "build", _building)

@@ -11,6 +11,7 @@ Source: keras/src/layers/rnn/base_rnn.py of Keras 2.15, ``RNN.states``.
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _with_states(original: property) -> property:
@@ -28,4 +29,4 @@ def _with_states(original: property) -> property:
 
 def patch() -> None:
     """Let recurrent layers' variables have their states."""
-    keras.layers.RNN.variables = _with_states(keras.layers.RNN.variables)
+    wrap(keras.layers.RNN, "variables", _with_states)

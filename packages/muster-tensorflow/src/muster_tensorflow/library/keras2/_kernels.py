@@ -9,6 +9,7 @@ Tried on keras 3.15.1: ``tests/v2/test_keras2_kernels.py`` fails when what is us
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 
 _CONVOLUTION = keras.layers.Conv2D.__mro__[1]  # what Conv1D and others derive from
 _KERNELS = ((keras.layers.Dense, "kernel"), (keras.layers.EinsumDense, "kernel"), (_CONVOLUTION, "kernel"))
@@ -31,4 +32,4 @@ def _as_attribute(found: property, name: str) -> property:
 def patch() -> None:
     """Let the kernels of Keras' layers be set."""
     for kind, name in (*_KERNELS, (keras.layers.Embedding, "embeddings")):
-        setattr(kind, name, _as_attribute(vars(kind)[name], f"_{name}"))
+        change(kind, name, _as_attribute(vars(kind)[name], f"_{name}"))

@@ -13,6 +13,7 @@ from typing import Any
 from muster._keras import keras
 from muster.data import TensorSpec
 from muster.distribute import get_strategy
+from muster_tensorflow.patches import change, wrap
 
 
 def _at(which: str) -> Callable[[Any, int], Any]:
@@ -97,17 +98,23 @@ def patch() -> None:
     """Give Keras' layers and models the names."""
     layer, model = keras.layers.Layer, keras.Model
     # Programs give models that they join other names by it. Variables keep theirs.
-    layer._name = property(lambda each: each.name, _rename)
-    layer.get_input_at, layer.get_output_at = _at("input"), _at("output")
-    layer.get_input_shape_at, layer.get_output_shape_at = _shapes_at("input"), _shapes_at("output")
-    layer.inbound_nodes = _Read(lambda each: each._inbound_nodes)
-    layer.outbound_nodes = _Read(lambda each: each._outbound_nodes)
-    layer.input_mask = layer.output_mask = None
-    layer.stateful = layer.dynamic = False
-    layer.updates = _Read(lambda each: [])
-    layer.add_update = _add_update
-    layer.compute_output_signature = _compute_output_signature
-    keras.src.models.Functional.add_loss = layer.add_loss = _taking_functions(layer.add_loss)
-    layer._get_own_losses = _with_functions(layer._get_own_losses)
-    model.distribute_strategy = _Read(lambda each: get_strategy())
-    model.input_names = _Read(_input_names)
+    change(layer, "_name", property(lambda each: each.name, _rename))
+    change(layer, "get_input_at", _at("input"))
+    change(layer, "get_output_at", _at("output"))
+    change(layer, "get_input_shape_at", _shapes_at("input"))
+    change(layer, "get_output_shape_at", _shapes_at("output"))
+    change(layer, "inbound_nodes", _Read(lambda each: each._inbound_nodes))
+    change(layer, "outbound_nodes", _Read(lambda each: each._outbound_nodes))
+    for name in ("input_mask", "output_mask"):
+        change(layer, name, None)
+    for name in ("stateful", "dynamic"):
+        change(layer, name, False)
+    change(layer, "updates", _Read(lambda each: []))
+    change(layer, "add_update", _add_update)
+    change(layer, "compute_output_signature", _compute_output_signature)
+    add_loss = _taking_functions(layer.add_loss)
+    for owner in (keras.src.models.Functional, layer):
+        change(owner, "add_loss", add_loss)
+    wrap(layer, "_get_own_losses", _with_functions)
+    change(model, "distribute_strategy", _Read(lambda each: get_strategy()))
+    change(model, "input_names", _Read(_input_names))

@@ -17,6 +17,7 @@ import numpy as np
 from muster._keras import keras
 from muster_tensorflow.library.keras2._branches import rewriting
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
+from muster_tensorflow.patches import change, wrap
 from muster_tensorflow.programs.v2._tensor_kinds import get_current_name_scope
 from muster_tensorflow.programs.v2._variable import VariableAggregation
 
@@ -378,19 +379,21 @@ def _call(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
 def patch() -> None:
     """Give Keras' metrics and layers the names."""
     metric, layer = keras.metrics.Metric, keras.layers.Layer
-    layer.call = _call
-    metric.reset_state, metric.reset_states = _calling_each_other(metric.reset_state)
-    metric.merge_state = _merge_state
-    metric.add_weight = _named_first(metric.add_weight, _METRIC, "aggregation", "synchronization")
-    keras.layers.InputLayer.input = property(lambda self: self.output)  # what Keras 3 has is empty
-    keras.layers.InputLayer.__init__ = _of_one_size(keras.layers.InputLayer.__init__)
-    keras.layers.GaussianNoise.__init__ = _of_any_deviation(keras.layers.GaussianNoise.__init__)
-    keras.layers.Dense.__init__ = _of_any_number(keras.layers.Dense.__init__)
-    keras.layers.Lambda.compute_output_spec = _called_for_shapes(keras.layers.Lambda.compute_output_spec)
-    keras.layers.CategoryEncoding.__init__ = _of_most_tokens(keras.layers.CategoryEncoding.__init__)
+    change(layer, "call", _call)
+    reset_state, reset_states = _calling_each_other(metric.reset_state)
+    change(metric, "reset_state", reset_state)
+    change(metric, "reset_states", reset_states)
+    change(metric, "merge_state", _merge_state)
+    change(metric, "add_weight", _named_first(metric.add_weight, _METRIC, "aggregation", "synchronization"))
+    change(keras.layers.InputLayer, "input", property(lambda self: self.output))  # what Keras 3 has is empty
+    wrap(keras.layers.InputLayer, "__init__", _of_one_size)
+    wrap(keras.layers.GaussianNoise, "__init__", _of_any_deviation)
+    wrap(keras.layers.Dense, "__init__", _of_any_number)
+    wrap(keras.layers.Lambda, "compute_output_spec", _called_for_shapes)
+    wrap(keras.layers.CategoryEncoding, "__init__", _of_most_tokens)
     for name in ("AveragePooling1D", "AveragePooling2D", "AveragePooling3D"):
         averaging = getattr(keras.layers, name)
-        averaging.__init__ = _of_size_two(averaging.__init__)
+        wrap(averaging, "__init__", _of_size_two)
     for kind in vars(keras.layers).values():
         if (
             isinstance(kind, type)
@@ -398,31 +401,31 @@ def patch() -> None:
             and kind is not layer
             and "__init__" in vars(kind)
         ):
-            kind.__init__ = _of_integers(kind.__init__)  # type: ignore[misc]  # the class is Keras' own
+            wrap(kind, "__init__", _of_integers)
     merge = keras.layers.Concatenate.__mro__[1]  # what Add, Concatenate and others derive from
-    merge.__call__ = _of_views(merge.__call__)
-    layer.submodules = property(_submodules)
-    layer.name_scope = _name_scope
-    layer.get_losses_for = _losses_for
-    layer.get_updates_for = _no_updates
+    wrap(merge, "__call__", _of_views)
+    change(layer, "submodules", property(_submodules))
+    change(layer, "name_scope", _name_scope)
+    change(layer, "get_losses_for", _losses_for)
+    change(layer, "get_updates_for", _no_updates)
     pooling = keras.layers.MaxPooling1D.__mro__[1]  # what AveragePooling2D and others derive from
-    pooling.__init__ = _in_small_letters(pooling.__init__)
-    layer.add_weight = _named_first(layer.add_weight, _LAYER, *_WITHOUT_MEANING)
-    layer.add_variable = _as_add_weight(layer.add_variable)
-    layer.build_from_config = _from_tensor_shapes(layer.build_from_config)
+    wrap(pooling, "__init__", _in_small_letters)
+    change(layer, "add_weight", _named_first(layer.add_weight, _LAYER, *_WITHOUT_MEANING))
+    wrap(layer, "add_variable", _as_add_weight)
+    wrap(layer, "build_from_config", _from_tensor_shapes)
     of_layers = keras.src.layers.layer
-    of_layers.update_shapes_dict_for_target_fn = _as_tensor_shapes(of_layers.update_shapes_dict_for_target_fn)
+    wrap(of_layers, "update_shapes_dict_for_target_fn", _as_tensor_shapes)
     for name in ("RNN", "LSTMCell", "GRUCell", "SimpleRNNCell", "StackedRNNCells"):
         recurrent = getattr(keras.layers, name)
-        recurrent.get_initial_state = _of_inputs(recurrent.get_initial_state)
+        wrap(recurrent, "get_initial_state", _of_inputs)
 
-    keras.KerasTensor.__getitem__ = _of_one_axis(keras.KerasTensor.__getitem__)
+    wrap(keras.KerasTensor, "__getitem__", _of_one_axis)
 
     for name in ("Resizing", "RandomBrightness", "RandomContrast"):
         images = getattr(keras.layers, name)
-        images.transform_images = _computing_floats(images.transform_images)
+        wrap(images, "transform_images", _computing_floats)
     contrast = keras.layers.RandomContrast
-    contrast.__init__ = _of_both_sides(contrast.__init__)
+    wrap(contrast, "__init__", _of_both_sides)
 
     crop = keras.layers.RandomCrop
-    crop.transform_images = _cropping(crop.transform_images)
+    wrap(crop, "transform_images", _cropping)

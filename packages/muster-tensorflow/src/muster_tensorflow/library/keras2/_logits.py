@@ -16,6 +16,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster_tensorflow.library.ops._logits import SIGMOID, SOFTMAX, logits_of, note_logits
+from muster_tensorflow.patches import change, wrap
 
 
 def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,8 +48,8 @@ def patch() -> None:
     """Let cross entropies compute with logits where they can."""
     activations = keras.src.backend.nn
     for name in ("sigmoid", "softmax"):
-        setattr(activations, name, _noting(getattr(activations, name)))
+        wrap(activations, name, _noting)
     for name in SIGMOID | SOFTMAX:
         wrapped = _of_logits(getattr(keras.ops, name), name)
         for module in (keras.ops, keras.src.ops):
-            setattr(module, name, wrapped)
+            change(module, name, wrapped)

@@ -16,6 +16,7 @@ from muster._keras import keras
 from muster.distribute.fit import takes_own_step
 from muster.program.variables import compile_arguments, losses_of_outputs
 from muster_tensorflow.library.keras2._compiled import has_called_loss
+from muster_tensorflow.patches import wrap
 
 
 def _without_unused(original: Any) -> property:
@@ -40,4 +41,4 @@ def _lacks_mean(model: Any) -> bool:
 def patch() -> None:
     """Let models have the metrics of Keras 2."""
     owner = next(each for each in keras.Model.__mro__ if "metrics" in vars(each))
-    owner.metrics = _without_unused(owner.metrics)
+    wrap(owner, "metrics", _without_unused)

@@ -20,6 +20,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster_tensorflow.library.ops._shape import convert_to_tensor
+from muster_tensorflow.patches import wrap
 
 _REDUCTIONS = ("auto", "none", "sum", "sum_over_batch_size")
 
@@ -70,6 +71,6 @@ def _of_numbers(value: Any) -> Any:
 
 def patch() -> None:
     """Let losses take lists and the name of Keras 2's reduction."""
-    keras.losses.Loss.__init__ = _reducing(keras.losses.Loss.__init__)
-    keras.losses.Loss.__call__ = _calling(keras.losses.Loss.__call__)
-    keras.losses.binary_crossentropy = _broadcasting(keras.losses.binary_crossentropy)
+    wrap(keras.losses.Loss, "__init__", _reducing)
+    wrap(keras.losses.Loss, "__call__", _calling)
+    wrap(keras.losses, "binary_crossentropy", _broadcasting)

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _converting(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,6 +51,6 @@ def _counting_in_floats(original: Callable[..., None]) -> Callable[..., None]:
 def patch() -> None:
     """Let metrics of functions convert what these get, and those of confusions count weights."""
     confusions = keras.metrics.IoU.__mro__[1]
-    confusions.__init__ = _counting_in_floats(confusions.__init__)
+    wrap(confusions, "__init__", _counting_in_floats)
     wrapper = keras.metrics.MeanMetricWrapper
-    wrapper.update_state = _converting(wrapper.update_state)
+    wrap(wrapper, "update_state", _converting)

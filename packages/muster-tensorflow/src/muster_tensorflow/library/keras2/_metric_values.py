@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 
 _OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
 
@@ -48,6 +49,6 @@ def patch() -> None:
     """Give metrics the operators."""
     for name in _OPERATORS:
         how = getattr(operator, name)
-        setattr(keras.metrics.Metric, f"__{name}__", _method(how, reflected=False))
-        setattr(keras.metrics.Metric, f"__r{name}__", _method(how, reflected=True))
-    keras.metrics.Metric.__neg__ = lambda self: ComputedMetric(operator.neg, (self,))
+        change(keras.metrics.Metric, f"__{name}__", _method(how, reflected=False))
+        change(keras.metrics.Metric, f"__r{name}__", _method(how, reflected=True))
+    change(keras.metrics.Metric, "__neg__", lambda self: ComputedMetric(operator.neg, (self,)))

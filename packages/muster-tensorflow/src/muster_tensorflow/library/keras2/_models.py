@@ -18,6 +18,7 @@ from muster import cpu
 from muster._keras import keras
 from muster_tensorflow.library.keras2._compiled import CompiledLoss, CompiledMetrics
 from muster_tensorflow.library.keras2._results import result_names
+from muster_tensorflow.patches import change, wrap
 from muster_tensorflow.programs.v2._keras2_saved_models import is_saved_model, load_saved_model
 from muster_tensorflow.programs.v2._model_signatures import input_structure
 from muster_tensorflow.programs.v2.saved_model import archive_in
@@ -399,28 +400,31 @@ def _is_metric(value: Any) -> bool:
 def patch() -> None:
     """Give Keras' models the names."""
     functional = keras.src.models.functional.Functional
-    functional._standardize_inputs = _leaving_out(functional._standardize_inputs)
-    functional._adjust_input_rank = _of_fewer_axes(functional._adjust_input_rank)
-    _defining("save").save = _with_signatures(keras.Model.save)
-    keras.Model.__init__ = _saying_inputs(keras.Model.__init__)
-    keras.models.save_model = keras.saving.save_model = _saving(keras.saving.save_model)
-    keras.models.load_model = keras.saving.load_model = _loading(keras.saving.load_model)
+    wrap(functional, "_standardize_inputs", _leaving_out)
+    wrap(functional, "_adjust_input_rank", _of_fewer_axes)
+    change(_defining("save"), "save", _with_signatures(keras.Model.save))
+    wrap(keras.Model, "__init__", _saying_inputs)
+    save_model, load_model = _saving(keras.saving.save_model), _loading(keras.saving.load_model)
+    for module in (keras.models, keras.saving):
+        change(module, "save_model", save_model)
+        change(module, "load_model", load_model)
     in_h5_files = keras.src.legacy.saving.saving_utils
-    in_h5_files.try_build_compiled_arguments = _readying(in_h5_files.try_build_compiled_arguments)
+    wrap(in_h5_files, "try_build_compiled_arguments", _readying)
     for name, method in vars(_Methods).items():
         if not name.startswith("__"):
-            setattr(_defining(name), name, method)
+            change(_defining(name), name, method)
     for name in ("predict_classes", "predict_proba"):
-        setattr(keras.Sequential, name, vars(_Sequential)[name])
+        change(keras.Sequential, name, vars(_Sequential)[name])
     for name in ("fit", "evaluate", "predict"):
-        setattr(_defining(name), name, _of_steps(_without(getattr(keras.Model, name), *_READING)))
+        change(_defining(name), name, _of_steps(_without(getattr(keras.Model, name), *_READING)))
     compiling = _without(keras.Model.compile, "experimental_run_tf_function")
-    _defining("compile").compile = _of_metrics(compiling)
+    change(_defining("compile"), "compile", _of_metrics(compiling))
     for name in ("train_on_batch", "test_on_batch"):
-        setattr(_defining(name), name, _resetting(getattr(keras.Model, name)))
-    keras.src.losses.deserialize = _named_functions(keras.src.losses.deserialize)
-    keras.layers.Layer.input_shape, keras.layers.Layer.output_shape = _Shapes("input"), _Shapes("output")
-    _defining("get_metrics_result").get_metrics_result = _of_values(keras.Model.get_metrics_result)
+        change(_defining(name), name, _resetting(getattr(keras.Model, name)))
+    wrap(keras.src.losses, "deserialize", _named_functions)
+    change(keras.layers.Layer, "input_shape", _Shapes("input"))
+    change(keras.layers.Layer, "output_shape", _Shapes("output"))
+    change(_defining("get_metrics_result"), "get_metrics_result", _of_values(keras.Model.get_metrics_result))
 
 
 def _defining(name: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster_tensorflow.library.ops._math import without_nan
+from muster_tensorflow.patches import change
 
 
 def _passing_over(original: Callable[..., Any], value: float) -> Callable[..., Any]:
@@ -29,5 +30,5 @@ def _passing_over(original: Callable[..., Any], value: float) -> Callable[..., A
 def patch() -> None:
     """Let Keras find no NaN."""
     module = keras.src.backend.numpy
-    module.argmax = _passing_over(module.argmax, -np.inf)
-    module.argmin = _passing_over(module.argmin, np.inf)
+    change(module, "argmax", _passing_over(module.argmax, -np.inf))
+    change(module, "argmin", _passing_over(module.argmin, np.inf))

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster_tensorflow.library.ops._array_shape import ArrayShape
+from muster_tensorflow.patches import wrap
 
 _map = keras.tree.map_structure
 
@@ -188,8 +189,8 @@ def _of_sizes(function: Callable[[tuple[int, ...]], Any], sizes: Any) -> Any:
 def patch() -> None:
     """Let recurrent layers go through structures."""
     layer = keras.layers.RNN
-    layer.__init__ = _making(layer.__init__)
-    layer.build = _building(layer.build)
-    layer.compute_output_shape = _shaping(layer.compute_output_shape)
-    layer.get_initial_state = _starting(layer.get_initial_state)
-    layer.call = _calling(layer.call)
+    wrap(layer, "__init__", _making)
+    wrap(layer, "build", _building)
+    wrap(layer, "compute_output_shape", _shaping)
+    wrap(layer, "get_initial_state", _starting)
+    wrap(layer, "call", _calling)

@@ -17,6 +17,7 @@ from muster._keras import keras
 from muster.program import gradients
 from muster.program.gradients import count_updates, counter_of
 from muster_tensorflow.library.ops._both_ways import assigned, both_ways
+from muster_tensorflow.patches import change, wrap
 
 # The optimizers whose ``apply_gradients`` is running.
 _APPLYING: ContextVar[tuple[Any, ...]] = ContextVar("muster_applying", default=())
@@ -253,22 +254,24 @@ def patch() -> None:
     base = keras.optimizers.schedules.LearningRateSchedule
     for schedule in vars(keras.optimizers.schedules).values():
         if isinstance(schedule, type) and schedule is not base:
-            schedule.__init__ = _naming(schedule.__init__)  # type: ignore[misc]
-    keras.src.optimizers.get = keras.optimizers.get = _of_tensorflow_1(keras.optimizers.get)
+            wrap(schedule, "__init__", _naming)
+    get = _of_tensorflow_1(keras.optimizers.get)
+    for module in (keras.src.optimizers, keras.optimizers):
+        change(module, "get", get)
     owner = keras.optimizers.Optimizer
-    keras.optimizers.LossScaleOptimizer.__getattr__ = _of_inner
-    owner.apply = _by_own_method(owner.apply)
-    owner.apply_gradients = _noting(owner.apply_gradients)
-    owner._check_variables_are_known = _knowing_more(owner._check_variables_are_known)
-    owner.lr = property(_learning_rate, _set_learning_rate)
-    owner._decayed_lr = _decayed_lr
-    owner._get_current_learning_rate = _of_branches(owner._get_current_learning_rate)
-    owner.__init__ = _taking_old_arguments(owner.__init__)
-    owner.iterations = _counted(owner.iterations)
-    owner.__setattr__ = _setting_iterations(owner.__setattr__)
-    owner.variables = _called_too(owner.variables)
-    owner.weights = property(_variables)
-    owner.get_gradients = _get_gradients
-    owner.get_updates = _get_updates
-    owner.get_weights = _get_weights
-    owner.set_weights = _set_weights
+    change(keras.optimizers.LossScaleOptimizer, "__getattr__", _of_inner)
+    wrap(owner, "apply", _by_own_method)
+    wrap(owner, "apply_gradients", _noting)
+    wrap(owner, "_check_variables_are_known", _knowing_more)
+    change(owner, "lr", property(_learning_rate, _set_learning_rate))
+    change(owner, "_decayed_lr", _decayed_lr)
+    wrap(owner, "_get_current_learning_rate", _of_branches)
+    wrap(owner, "__init__", _taking_old_arguments)
+    wrap(owner, "iterations", _counted)
+    wrap(owner, "__setattr__", _setting_iterations)
+    wrap(owner, "variables", _called_too)
+    change(owner, "weights", property(_variables))
+    change(owner, "get_gradients", _get_gradients)
+    change(owner, "get_updates", _get_updates)
+    change(owner, "get_weights", _get_weights)
+    change(owner, "set_weights", _set_weights)

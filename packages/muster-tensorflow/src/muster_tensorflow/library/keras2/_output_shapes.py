@@ -12,6 +12,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster_tensorflow.library.ops._array_shape import ArrayShape
+from muster_tensorflow.patches import change
 
 
 def _with_methods(shape: Any) -> Any:
@@ -41,4 +42,4 @@ def patch() -> None:
     """Give the output shapes of Keras' layers TensorFlow's methods."""
     for kind in set(_kinds(keras.layers.Layer)):
         if (original := vars(kind).get("compute_output_shape")) is not None:
-            kind.compute_output_shape = _shaping(original)
+            change(kind, "compute_output_shape", _shaping(original))

@@ -19,6 +19,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster.program import GradientTape
+from muster_tensorflow.patches import change, wrap
 
 _RATE = "learning_rate"
 
@@ -207,13 +208,14 @@ def _compute_gradients(self: Any, loss: Any, var_list: Any, tape: GradientTape |
 def patch() -> None:
     """Let programs derive such optimizers."""
     owner = keras.optimizers.Optimizer
-    owner.__init__ = _begun(owner.__init__)
-    owner.__init_subclass__ = classmethod(_derived)
-    owner.build = _making_slots(owner.build)
-    owner.add_variable_from_reference = _by_old_names(owner.add_variable_from_reference)
-    owner._use_locking, owner._initial_decay = False, 0.0
-    owner._index_dict = property(lambda self: self._trainable_variables_indices)
-    owner.compute_gradients = _compute_gradients
+    wrap(owner, "__init__", _begun)
+    change(owner, "__init_subclass__", classmethod(_derived))
+    wrap(owner, "build", _making_slots)
+    wrap(owner, "add_variable_from_reference", _by_old_names)
+    change(owner, "_use_locking", False)
+    change(owner, "_initial_decay", 0.0)
+    change(owner, "_index_dict", property(lambda self: self._trainable_variables_indices))
+    change(owner, "compute_gradients", _compute_gradients)
     methods: list[Callable[..., Any]] = [
         _build_learning_rate,
         _create_slots,
@@ -225,5 +227,7 @@ def patch() -> None:
         _set_hyper,
     ]
     for method in methods:
-        setattr(owner, method.__name__, method)
-    owner.add_slot, owner.get_slot, owner.get_slot_names = _add_slot, _get_slot, _get_slot_names
+        change(owner, method.__name__, method)
+    change(owner, "add_slot", _add_slot)
+    change(owner, "get_slot", _get_slot)
+    change(owner, "get_slot_names", _get_slot_names)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 _OF_KERAS = ("_kernel", "kernel", "bias", "_embeddings", "embeddings")
 
@@ -60,6 +61,6 @@ def patch() -> None:
     """Let layers save all of their variables, and models what they have."""
     layers = keras.layers
     for cls in (layers.Dense, layers.EinsumDense, layers.Embedding, layers.Conv2D.__base__):
-        cls.save_own_variables = _all(cls.save_own_variables)
-        cls.load_own_variables = _all(cls.load_own_variables)
-    keras.Model.save_weights = _before_it_is_built(keras.Model.save_weights)
+        wrap(cls, "save_own_variables", _all)
+        wrap(cls, "load_own_variables", _all)
+    wrap(keras.Model, "save_weights", _before_it_is_built)

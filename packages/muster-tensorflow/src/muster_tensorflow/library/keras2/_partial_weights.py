@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 _FORMATS = (".h5", ".hdf5", ".keras", ".weights.json")
 _NOTHING_SAVED = "but received 0 variables"
@@ -87,6 +88,6 @@ def _failing(original: Callable[..., None]) -> Callable[..., None]:
 
 def patch() -> None:
     """Let models load the weights that there are."""
-    keras.Model.load_weights = _loading(keras.Model.load_weights)
+    wrap(keras.Model, "load_weights", _loading)
     library = keras.src.saving.saving_lib
-    library._raise_loading_failure = _failing(library._raise_loading_failure)
+    wrap(library, "_raise_loading_failure", _failing)

@@ -17,6 +17,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.data import RaggedTensor, replaced
+from muster_tensorflow.patches import wrap
 
 _Functional = keras.src.models.functional.Functional
 _PADDING = float(np.iinfo(np.int32).min)  # the same as a whole number and as a float
@@ -163,7 +164,7 @@ def _supporting(original: Callable[..., None]) -> Callable[..., None]:
 def patch() -> None:
     """Let models have ragged inputs."""
     for kind in (_Functional, keras.Sequential):
-        kind.__call__ = _padding(kind.__call__)
-    _Functional.call = _masked(_Functional.call)
-    _layers.Embedding.compute_mask = _passing_masks(_layers.Embedding.compute_mask)
-    _layers.Embedding.__init__ = _supporting(_layers.Embedding.__init__)
+        wrap(kind, "__call__", _padding)
+    wrap(_Functional, "call", _masked)
+    wrap(_layers.Embedding, "compute_mask", _passing_masks)
+    wrap(_layers.Embedding, "__init__", _supporting)

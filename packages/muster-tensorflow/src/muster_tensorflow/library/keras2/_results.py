@@ -18,6 +18,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster.program.variables import losses_of_outputs
+from muster_tensorflow.patches import change, wrap
 
 _containers = keras.src.trainers.compile_utils
 
@@ -86,6 +87,6 @@ def _flatten_metrics_in_order(self: Any, logs: Mapping[str, Any]) -> Any:
 
 def patch() -> None:
     """Let models have Keras 2's order and names of results."""
-    _containers.get_metric = _naming_classes(_containers.get_metric)
+    wrap(_containers, "get_metric", _naming_classes)
     owner = next(each for each in keras.Model.__mro__ if "_flatten_metrics_in_order" in vars(each))
-    owner._flatten_metrics_in_order = _flatten_metrics_in_order
+    change(owner, "_flatten_metrics_in_order", _flatten_metrics_in_order)

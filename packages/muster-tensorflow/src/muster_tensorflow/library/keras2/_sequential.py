@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change, wrap
 
 _OPEN = "_shape_is_that_of_a_call"
 
@@ -132,10 +133,11 @@ def _of_one(original: Callable[..., None]) -> Callable[..., None]:
 def patch() -> None:
     """Let sequential models without an input take other shapes, and all have their ends."""
     model = keras.Sequential
-    model.__init__ = _of_one(model.__init__)
-    model.input, model.output = _end("input"), _end("output")
-    model.build = _building(model.build)
-    model._maybe_rebuild = _beginning(model._maybe_rebuild)
-    model.call = _calling(model.call)
-    model.compute_output_spec = _specifying(model.compute_output_spec)
-    model.compute_output_shape = _shaping(model.compute_output_shape)
+    wrap(model, "__init__", _of_one)
+    change(model, "input", _end("input"))
+    change(model, "output", _end("output"))
+    wrap(model, "build", _building)
+    wrap(model, "_maybe_rebuild", _beginning)
+    wrap(model, "call", _calling)
+    wrap(model, "compute_output_spec", _specifying)
+    wrap(model, "compute_output_shape", _shaping)

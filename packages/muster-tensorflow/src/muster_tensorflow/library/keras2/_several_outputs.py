@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _for_each(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,6 +77,6 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def patch() -> None:
     """Let outputs have metrics and names as in Keras 2."""
     metrics = keras.src.trainers.compile_utils.CompileMetrics
-    metrics._build_metrics_set = _for_each(metrics._build_metrics_set)
+    wrap(metrics, "_build_metrics_set", _for_each)
     functional = keras.src.models.functional.Functional
-    functional.__init__ = _naming(functional.__init__)
+    wrap(functional, "__init__", _naming)

@@ -13,6 +13,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster_tensorflow.library.ops._array_shape import Dimension
+from muster_tensorflow.patches import change_item, wrap
 
 
 def _of_python(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -28,5 +29,5 @@ def _of_python(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def patch() -> None:
     """Let Keras' operations take sizes as ints."""
     dtypes = keras.src.backend.common.dtypes
-    dtypes.PYTHON_DTYPES_MAP[Dimension] = dtypes.PYTHON_DTYPES_MAP[int]
-    dtypes._dtype_and_weaktype = _of_python(dtypes._dtype_and_weaktype)
+    change_item(dtypes, "PYTHON_DTYPES_MAP", Dimension, dtypes.PYTHON_DTYPES_MAP[int])
+    wrap(dtypes, "_dtype_and_weaktype", _of_python)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import wrap
 
 
 def _naming(original: Callable[..., None]) -> Callable[..., None]:
@@ -40,5 +41,5 @@ def _without_slashes(name: Any) -> Any:
 
 def patch() -> None:
     """Let names have a ``/``."""
-    keras.Operation.__init__ = _naming(keras.Operation.__init__)
-    keras.Model.get_layer = _finding(keras.Model.get_layer)
+    wrap(keras.Operation, "__init__", _naming)
+    wrap(keras.Model, "get_layer", _finding)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 
 _KINDS, _TIMES = ("train", "test", "predict"), ("begin", "end")
 
@@ -45,4 +46,4 @@ def patch() -> None:
     for kind in _KINDS:
         for time in _TIMES:
             name = f"on_{kind}_batch_{time}"
-            setattr(kept, name, _giving_back(getattr(kept, name), kind, time))
+            change(kept, name, _giving_back(getattr(kept, name), kind, time))

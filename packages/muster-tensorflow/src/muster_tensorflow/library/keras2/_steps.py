@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 
 
 def as_columns(values: Any, outputs: Any, names: list[str] | None) -> Any:
@@ -95,4 +96,4 @@ def patch() -> None:
     """Give Keras' models the behaviour."""
     for name in ("compute_loss", "compute_metrics"):
         owner = next(each for each in keras.Model.__mro__ if name in vars(each))
-        setattr(owner, name, _of_rank(getattr(keras.Model, name)))
+        change(owner, name, _of_rank(getattr(keras.Model, name)))

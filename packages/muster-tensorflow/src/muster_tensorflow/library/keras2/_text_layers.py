@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 from muster_tensorflow.programs.v2._folders import image_dataset_from_directory, text_dataset_from_directory
 from muster_tensorflow.programs.v2._hashing import HashedCrossing, Hashing
 from muster_tensorflow.programs.v2._lookups import IntegerLookup, StringLookup
@@ -36,8 +37,8 @@ def _in_format(ours: Callable[..., Any], original: Callable[..., Any]) -> Callab
 def patch() -> None:
     """Give Keras' modules the layers and functions that do not need TensorFlow."""
     for layer in (HashedCrossing, Hashing, IntegerLookup, StringLookup, TextVectorization, TFSMLayer):
-        setattr(keras.layers, layer.__name__, layer)
+        change(keras.layers, layer.__name__, layer)
     for module in (keras.utils, keras.preprocessing):
         for function in _FUNCTIONS:
             name = function.__name__
-            setattr(module, name, _in_format(function, getattr(module, name)))
+            change(module, name, _in_format(function, getattr(module, name)))

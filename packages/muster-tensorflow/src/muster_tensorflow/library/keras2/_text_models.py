@@ -30,6 +30,7 @@ from muster_tensorflow.library.keras2._ragged_models import RaggedPart, ragged_p
 from muster_tensorflow.library.keras2._text_calls import holds_text_of_steps, passing_text, text_tensors
 from muster_tensorflow.library.ops._one_shot import compute_for_next
 from muster_tensorflow.library.ops._operation import Operation
+from muster_tensorflow.patches import change, change_item, wrap
 from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
 
 _Functional = keras.src.models.functional.Functional
@@ -443,18 +444,19 @@ def _unchecked(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def patch() -> None:
     """Let models take text."""
-    keras.src.backend.common.dtypes.PYTHON_DTYPES_MAP[np.dtype(str)] = "string"  # that of tf.string
-    keras.layers.Layer.__call__ = passing_text(keras.layers.Layer.__call__)
-    keras.ops.convert_to_tensor = text_tensors(keras.ops.convert_to_tensor)
+    dtypes = keras.src.backend.common.dtypes
+    change_item(dtypes, "PYTHON_DTYPES_MAP", np.dtype(str), "string")  # that of tf.string
+    wrap(keras.layers.Layer, "__call__", passing_text)
+    wrap(keras.ops, "convert_to_tensor", text_tensors)
     for kind in (_Functional, keras.Sequential):
-        kind.__call__ = _calling(kind.__call__)
-    keras.Sequential.build = _building(keras.Sequential.build)
-    _Functional.call = _computing(_Functional.call)
-    _Functional.compute_output_spec = _specifying(_Functional.compute_output_spec)
-    _Functional._assert_input_compatibility = _unchecked(_Functional._assert_input_compatibility)
+        wrap(kind, "__call__", _calling)
+    wrap(keras.Sequential, "build", _building)
+    wrap(_Functional, "call", _computing)
+    wrap(_Functional, "compute_output_spec", _specifying)
+    wrap(_Functional, "_assert_input_compatibility", _unchecked)
     tried: tuple[Any, ...] = (keras.layers.Layer, keras.layers.Lambda, Operation)
     for kind in tried:
-        kind.compute_output_spec = _trying(kind.compute_output_spec)
+        wrap(kind, "compute_output_spec", _trying)
     for name in ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"):
         owner = next(each for each in keras.Model.__mro__ if name in vars(each))
-        setattr(owner, name, _running(getattr(keras.Model, name)))
+        change(owner, name, _running(getattr(keras.Model, name)))

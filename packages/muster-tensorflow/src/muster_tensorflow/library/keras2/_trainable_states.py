@@ -16,6 +16,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster.program.variables import ByIdentity
+from muster_tensorflow.patches import wrap
 
 _States = ByIdentity[bool]
 _COMPILED: ByIdentity[_States] = ByIdentity()
@@ -82,4 +83,4 @@ def patch() -> None:
     model = keras.Model
     for name, wrapper in (("compile", _noting), ("fit", _training), ("train_on_batch", _training)):
         owner = next(each for each in model.__mro__ if name in vars(each))
-        setattr(owner, name, wrapper(getattr(owner, name)))
+        wrap(owner, name, wrapper)

@@ -25,6 +25,7 @@ import jax
 
 from muster._keras import keras
 from muster.program.variables import layer_being_called
+from muster_tensorflow.patches import wrap
 
 _Functional = keras.src.models.functional.Functional
 _FIXED = (_Functional, keras.Sequential)
@@ -114,5 +115,5 @@ def _compared_when_built(original: Callable[..., None]) -> Callable[..., None]:
 def patch() -> None:
     """Let layers compute with images of unknown sizes."""
     backend = keras.src.backend
-    backend.compute_output_spec = _specifying(backend.compute_output_spec)
-    _Functional._assert_input_compatibility = _compared_when_built(_Functional._assert_input_compatibility)
+    wrap(backend, "compute_output_spec", _specifying)
+    wrap(_Functional, "_assert_input_compatibility", _compared_when_built)

@@ -25,6 +25,7 @@ from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope, layer_being_called, only_shapes_are_asked
 from muster_tensorflow.library.ops._arrays import is_traced
 from muster_tensorflow.library.ops._generators import in_model_fn, let_draw, step_generator
+from muster_tensorflow.patches import wrap
 
 # The seed generators that are made while a model is built.
 _MADE: ContextVar[list[Any] | None] = ContextVar("muster_seed_generators_made", default=None)
@@ -113,7 +114,7 @@ def _has_own_layers(model: Any) -> bool:
 def patch() -> None:
     """Let steps draw without a seed."""
     backend = keras.src.backend
-    backend.compute_output_spec = _also_in_training(backend.compute_output_spec)
+    wrap(backend, "compute_output_spec", _also_in_training)
     module = keras.src.random.seed_generator
-    module.global_seed_generator = _in_steps(module.global_seed_generator)
-    module.SeedGenerator.__init__ = _shared_in_steps(module.SeedGenerator.__init__)
+    wrap(module, "global_seed_generator", _in_steps)
+    wrap(module.SeedGenerator, "__init__", _shared_in_steps)

@@ -16,6 +16,7 @@ from typing import Any
 
 from muster._keras import keras
 from muster.program.variables import own_name, rename
+from muster_tensorflow.patches import wrap
 
 
 def _scope() -> str:
@@ -89,7 +90,7 @@ def _in_own_graph(original: Callable[..., None]) -> Callable[..., None]:
 def patch() -> None:
     """Name the variables of layers and metrics."""
     functional = keras.src.models.Functional
-    functional.__init__ = _in_own_graph(functional.__init__)
-    keras.Layer.add_weight = _named(keras.Layer.add_weight)
-    keras.metrics.Metric.add_variable = _named(keras.metrics.Metric.add_variable)
-    keras.optimizers.Adafactor.build = _built(keras.optimizers.Adafactor.build)
+    wrap(functional, "__init__", _in_own_graph)
+    wrap(keras.Layer, "add_weight", _named)
+    wrap(keras.metrics.Metric, "add_variable", _named)
+    wrap(keras.optimizers.Adafactor, "build", _built)

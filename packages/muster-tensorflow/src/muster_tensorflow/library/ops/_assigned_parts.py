@@ -7,16 +7,18 @@ Source: tensorflow/python/ops/array_ops.py, ``_SliceHelperVar``, and ``strided_s
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.array import ArrayImpl
 
 from muster._keras import keras
 from muster.program.variables import ByIdentity
 from muster_tensorflow.library.ops._arrays import as_array
+from muster_tensorflow.patches import change, wrap
 
 _READ_FROM: ByIdentity[Callable[..., Any] | None] = ByIdentity()
 
@@ -64,7 +66,6 @@ def _noting(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             _READ_FROM[part] = functools.partial(_assign, self, key, tuple(part.shape))
         return part
 
-    item.notes = True  # type: ignore[attr-defined]
     return item
 
 
@@ -80,9 +81,8 @@ def _assign_of(self: Any) -> Callable[..., Any]:
     return assign
 
 
-def patch_parts(classes: Iterable[type]) -> None:
-    """Give classes of arrays ``assign``, once."""
-    if not hasattr(keras.Variable.__getitem__, "notes"):
-        keras.Variable.__getitem__ = _noting(keras.Variable.__getitem__)
-    for owner in classes:
-        setattr(owner, "assign", property(_assign_of))  # noqa: B010  # the classes do not declare it
+def patch() -> None:
+    """Give arrays and traced values ``assign``."""
+    wrap(keras.Variable, "__getitem__", _noting)
+    for owner in (ArrayImpl, jax.core.Tracer):
+        change(owner, "assign", property(_assign_of))

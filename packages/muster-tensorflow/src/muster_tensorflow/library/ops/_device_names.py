@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from muster._keras import keras
+from muster_tensorflow.patches import change
 
 
 def _name(device: Any) -> str:
@@ -40,7 +41,7 @@ def _of_variable(self: Any) -> str:
     return _name(min(value.devices(), key=lambda each: each.id) if known else jax.local_devices()[0])
 
 
-def patch_devices() -> None:
+def patch() -> None:
     """Give JAX's devices the methods of TensorFlow's names, and variables a device."""
     methods = {
         "endswith": _endswith,
@@ -49,5 +50,5 @@ def patch_devices() -> None:
         "__contains__": _contains,
     }
     for name, method in methods.items():
-        setattr(jax.Device, name, method)
-    keras.Variable.device = property(_of_variable)
+        change(jax.Device, name, method)
+    change(keras.Variable, "device", property(_of_variable))

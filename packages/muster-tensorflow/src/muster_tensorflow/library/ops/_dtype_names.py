@@ -1,20 +1,18 @@
 """Give NumPy's dtypes TensorFlow's attributes, such as ``tf.float32.max`` and ``x.dtype.is_floating``.
 
 ``tf.float32`` is NumPy's dtype, as the dtype of every array here is; a class of our own would be none that
-JAX and Keras compare with theirs. The attributes are new names, which NumPy does not have. NumPy's class is
-written in C, and Python refuses to set attributes of such classes: they are put into the dict of the class,
-which the garbage collector knows. ``tests/ops/test_dtype_names.py`` fails where that is otherwise.
+JAX and Keras compare with theirs. The attributes are new names, which NumPy does not have.
 
 Source: tensorflow/python/framework/dtypes.py, ``DType``.
 """
 
-import ctypes
-import gc
 from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+
+from muster_tensorflow.patches import change, change_item
 
 # TensorFlow's numbers of dtypes.
 _NUMBERS = {
@@ -72,16 +70,12 @@ DTYPE_ATTRIBUTES = frozenset((*_ATTRIBUTES, "is_compatible_with"))
 """The names of the attributes."""
 
 
-def patch_dtypes() -> None:
-    """Give the attributes to NumPy's class of dtypes, unless it has them, and text TensorFlow's name.
+def patch() -> None:
+    """Give the attributes to NumPy's class of dtypes, and text TensorFlow's name.
 
     ``x.dtype == "string"`` asks NumPy for the dtype of that name, and is False if it knows none.
     """
-    np.sctypeDict["string"] = np.str_
-    if hasattr(np.dtype, "is_floating"):
-        return
-    (names,) = (each for each in gc.get_referents(np.dtype.__dict__) if isinstance(each, dict))
-    names["is_compatible_with"] = _is_compatible_with
+    change_item(np, "sctypeDict", "string", np.str_)
+    change(np.dtype, "is_compatible_with", _is_compatible_with)
     for name, read in _ATTRIBUTES.items():
-        names[name] = property(read)
-    ctypes.pythonapi.PyType_Modified(ctypes.py_object(np.dtype))
+        change(np.dtype, name, property(read))

@@ -13,6 +13,7 @@ import numpy as np
 
 from muster.program import known_constants
 from muster_tensorflow.library.ops._both_ways import answer
+from muster_tensorflow.patches import wrap
 
 _CONVERSIONS = ("__index__", "__int__", "__float__", "__bool__")
 
@@ -35,8 +36,6 @@ def _known(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def patch() -> None:
-    """Give JAX's traced values the conversions, once."""
+    """Give JAX's traced values the conversions."""
     for name in _CONVERSIONS:
-        original = getattr(jax.core.Tracer, name)
-        if not hasattr(original, "__wrapped__"):
-            setattr(jax.core.Tracer, name, _known(original))
+        wrap(jax.core.Tracer, name, _known)

@@ -27,6 +27,7 @@ from muster_tensorflow.library.ops._dynamic_shape import DynamicRaggedShape
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host, is_of_host
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.library.ops._one_shot import compute_for_next
+from muster_tensorflow.patches import change
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -209,10 +210,11 @@ def _operator(how: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     return method
 
 
-for _how in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow"):
-    for _kind_of_value in (Sizes, Placeholder, StandIn, Chosen):
-        setattr(_kind_of_value, f"__{_how}__", _operator(_how))
-        setattr(_kind_of_value, f"__r{_how}__", _operator(_how, reflected=True))
+_OPERATORS = ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow")
+for _how in _OPERATORS:
+    for _own_kind in (Sizes, StandIn, Chosen):
+        setattr(_own_kind, f"__{_how}__", _operator(_how))
+        setattr(_own_kind, f"__r{_how}__", _operator(_how, reflected=True))
 
 
 def _call_symbolically(key: str, args: Any, kwargs: Any) -> Any:
@@ -337,16 +339,27 @@ def arithmetic(left: Any, right: Any, how: str) -> Any:
     return getattr(operator, how)(left, right)
 
 
-for _how in ("lt", "le", "gt", "ge"):
-    for _kind_of_value in (Placeholder, StandIn, Chosen):
-        setattr(_kind_of_value, f"__{_how}__", _operator(_how))
+_COMPARISONS = ("lt", "le", "gt", "ge")
 _METHODS = {
     "__neg__": lambda placeholder: arithmetic(0, placeholder, "sub"),
     "__getitem__": lambda placeholder, key: item(placeholder, key),
     "__iter__": None,  # else Python would take parts without an end
 }
+for _how in _COMPARISONS:
+    for _own_kind in (StandIn, Chosen):
+        setattr(_own_kind, f"__{_how}__", _operator(_how))
 for _name, _method in _METHODS.items():
-    setattr(Placeholder, _name, _method)
     setattr(StandIn, _name, _method)
 for _name in ("__neg__", "__getitem__"):
     setattr(Chosen, _name, _METHODS[_name])
+
+
+def patch() -> None:
+    """Let what stands for values of serialized examples be computed with."""
+    for how in _OPERATORS:
+        change(Placeholder, f"__{how}__", _operator(how))
+        change(Placeholder, f"__r{how}__", _operator(how, reflected=True))
+    for how in _COMPARISONS:
+        change(Placeholder, f"__{how}__", _operator(how))
+    for name, method in _METHODS.items():
+        change(Placeholder, name, method)

@@ -41,13 +41,11 @@ from muster.program.trace import ProgramScope
 from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._arrays import as_array
-from muster_tensorflow.library.ops._assigned_parts import patch_parts
-from muster_tensorflow.library.ops._device_names import patch_devices
-from muster_tensorflow.library.ops._dtype_names import DTYPE_ATTRIBUTES, patch_dtypes
+from muster_tensorflow.library.ops._dtype_names import DTYPE_ATTRIBUTES
 from muster_tensorflow.library.ops._gradients import minimize
-from muster_tensorflow.library.ops._known_numbers import patch as patch_conversions
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster_tensorflow.library.ops._value_names import name_of
+from muster_tensorflow.patches import change, remove, wrap
 
 
 def numpy_of_array(self: Any) -> Any:
@@ -115,7 +113,6 @@ def _with_lists(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
             other = float(other) if jnp.issubdtype(self.dtype, jnp.floating) else other
         return original(self, other)
 
-    operate.takes_lists = True  # type: ignore[attr-defined]
     return operate
 
 
@@ -238,12 +235,8 @@ def _read_value(self: Any) -> Any:
     return self.value
 
 
-def patch() -> None:
-    """Give the classes the methods, once."""
-    patch_devices()
-    patch_dtypes()
-    patch_conversions()
-    patch_parts((ArrayImpl, jax.core.Tracer))
+def patch_values() -> None:
+    """Give arrays, traced values and symbolic tensors TensorFlow's methods."""
     numpy_of = {
         jax.Array: numpy_of_array,
         jax.core.Tracer: _numpy_of_traced,
@@ -257,38 +250,55 @@ def patch() -> None:
             ("ref", ref),
             ("eval", _eval),
         ):
-            setattr(owner, name, method)
-    if hasattr(keras.KerasTensor, "__jax_array__"):
-        # It only raises an error. Without it JAX's operators, as in ``array * tensor``, ask the tensor's own.
-        del keras.KerasTensor.__jax_array__
-    names = {"name": property(name_of), "op": property(_operation_of)}
-    for name, named in names.items():
-        setattr(jax.core.Tracer, name, named)
-    setattr(ArrayImpl, "__array_function__", _array_function)  # noqa: B010  # the class does not declare it
+            change(owner, name, method)
+    # It only raises an error. Without it JAX's operators, as in ``array * tensor``, ask the tensor's own.
+    remove(keras.KerasTensor, "__jax_array__")
+    change(jax.core.Tracer, "name", property(name_of))
+    change(jax.core.Tracer, "op", property(_operation_of))
+
+
+def patch_conversions() -> None:
+    """Let NumPy compute with arrays, and Python take the number of those that hold one."""
+    change(ArrayImpl, "__array_function__", _array_function)
     for name, convert in (("__float__", float), ("__int__", int)):
-        setattr(ArrayImpl, name, _of_one(getattr(ArrayImpl, name), convert))
+        change(ArrayImpl, name, _of_one(getattr(ArrayImpl, name), convert))
+
+
+def patch_operators() -> None:
+    """Let the operators of arrays and traced values take lists."""
     reflected = [f"r{how}" for how in _OPERATORS]
     for owner in (ArrayImpl, jax.core.Tracer):
         for name in map("__{}__".format, (*_OPERATORS, *reflected, *_COMPARISONS)):
-            original = getattr(owner, name)
-            if not hasattr(original, "takes_lists"):
-                setattr(owner, name, _with_lists(original))
-    keras.Variable.__bool__ = _truth_of_variable
-    keras.Variable.op = names["op"]
-    keras.Variable.numpy = _numpy_of_variable
-    keras.Variable.get_shape = get_shape
-    keras.Variable.set_shape = set_shape
-    keras.Variable.ref = ref
-    keras.Variable.read_value = _read_value
+            wrap(owner, name, _with_lists)
+
+
+def patch_variables() -> None:
+    """Give Keras' variables TensorFlow's methods."""
+    variable = keras.Variable
+    change(variable, "__bool__", _truth_of_variable)
+    change(variable, "op", property(_operation_of))
+    change(variable, "numpy", _numpy_of_variable)
+    change(variable, "get_shape", get_shape)
+    change(variable, "set_shape", set_shape)
+    change(variable, "ref", ref)
+    change(variable, "read_value", _read_value)
     for name, parameter in (("assign", "value"), ("assign_add", "delta"), ("assign_sub", "delta")):
-        setattr(keras.Variable, name, _with_old_arguments(getattr(keras.Variable, name), parameter))
-    _extend(TensorSpec, "shape", _as_shape)
-    keras.Variable.__hash__ = object.__hash__  # programs of TensorFlow 1 have dicts of variables
-    keras.optimizers.Optimizer.minimize = minimize
-    LegacyOptimizer.minimize = _eagerly_too(LegacyOptimizer.minimize)  # type: ignore[method-assign]
-    keras.optimizers.LossScaleOptimizer.get_scaled_loss = keras.optimizers.LossScaleOptimizer.scale_loss
-    keras.optimizers.LossScaleOptimizer.get_unscaled_gradients = _still_scaled
-    for owner in (ArrayImpl, jax.core.Tracer, keras.KerasTensor, keras.Variable):
+        change(variable, name, _with_old_arguments(getattr(variable, name), parameter))
+    change(variable, "__hash__", object.__hash__)  # programs of TensorFlow 1 have dicts of variables
+
+
+def patch_optimizers() -> None:
+    """Give optimizers ``minimize``, and those that scale the loss their old methods."""
+    change(keras.optimizers.Optimizer, "minimize", minimize)
+    wrap(LegacyOptimizer, "minimize", _eagerly_too)
+    scaling = keras.optimizers.LossScaleOptimizer
+    change(scaling, "get_scaled_loss", scaling.scale_loss)
+    change(scaling, "get_unscaled_gradients", _still_scaled)
+
+
+def patch_shapes() -> None:
+    """Give shapes and Keras' names of dtypes TensorFlow's methods and attributes."""
+    for owner in (TensorSpec, ArrayImpl, jax.core.Tracer, keras.KerasTensor, keras.Variable):
         _extend(owner, "shape", _as_shape)
     for owner in (keras.KerasTensor, keras.Variable):
         _extend(owner, "dtype", _as_dtype)
@@ -314,17 +324,16 @@ _dtype_name = functools.cache(DTypeName)
 
 
 def _extend(owner: Any, name: str, extended: Callable[[Any], Any]) -> None:
-    """Let a property of a class return ``extended`` of what it returned, once."""
+    """Let a property of a class return ``extended`` of what it returned."""
     before = getattr(owner, name)
-    if not isinstance(before, property) or before.fget is None or hasattr(before.fget, "is_extended"):
+    if not isinstance(before, property) or before.fget is None:
         return
     plain = before.fget
 
     def get(self: Any) -> Any:
         return extended(plain(self))
 
-    get.is_extended = True  # type: ignore[attr-defined]
-    setattr(owner, name, property(get, before.fset, before.fdel, before.__doc__))
+    change(owner, name, property(get, before.fset, before.fdel, before.__doc__))
 
 
 def _as_dtype(found: Any) -> Any:

@@ -17,6 +17,7 @@ from muster_tensorflow.library.ops._operation import arithmetic, on_rows
 from muster_tensorflow.library.ops._patched_classes import get_shape
 from muster_tensorflow.library.ops._shape import concat, expand_dims, tile
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
+from muster_tensorflow.patches import change
 
 # Their first argument, or their first two or three, are operands, which have one shape or broadcast to it.
 _OF_ONE = {
@@ -306,19 +307,19 @@ _COMPARED = {"__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__
 
 
 def add_operators() -> None:
-    """Give ragged and sparse tensors Python's operators and TensorFlow's parts, once."""
+    """Give ragged and sparse tensors Python's operators and TensorFlow's parts."""
     kinds: list[Any] = [RaggedTensor, SparseTensor]
     for kind in kinds:
-        kind.shape = property(_with_methods(kind.shape))
-        kind.get_shape = get_shape
+        change(kind, "shape", property(_with_methods(kind.shape)))
+        change(kind, "get_shape", get_shape)
     for how in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "and_", "or_", "xor"):
         name = how.rstrip("_")
-        setattr(RaggedTensor, f"__{name}__", _operator(how))
-        setattr(RaggedTensor, f"__r{name}__", _operator(how, reflected=True))
+        change(RaggedTensor, f"__{name}__", _operator(how))
+        change(RaggedTensor, f"__r{name}__", _operator(how, reflected=True))
     for name, how in _COMPARED.items():
-        setattr(RaggedTensor, name, _operator(how))
+        change(RaggedTensor, name, _operator(how))
     for name, function in (("neg", _math.negative), ("invert", _math.logical_not), ("abs", _math.abs)):
-        setattr(RaggedTensor, f"__{name}__", lambda self, function=function: shown_part(function(self)))
+        change(RaggedTensor, f"__{name}__", lambda self, function=function: shown_part(function(self)))
     for how in ("mul", "truediv"):
-        setattr(SparseTensor, f"__{how}__", _operator(how))
-    SparseTensor.__rmul__ = lambda self, other: self * other  # type: ignore[attr-defined]
+        change(SparseTensor, f"__{how}__", _operator(how))
+    change(SparseTensor, "__rmul__", lambda self, other: self * other)

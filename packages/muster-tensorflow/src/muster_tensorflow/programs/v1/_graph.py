@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 from muster.estimator.session import Session
 from muster.program import Output
 from muster.program.variables import current_scope
+from muster_tensorflow.patches import change
 from muster_tensorflow.programs.v1._collections import add_to_collection
 from muster_tensorflow.programs.v1._scaffold import InitialValues
 from muster_tensorflow.programs.v1._step import get_collection
@@ -81,4 +82,4 @@ def _named(name: str) -> Any:
 def patch() -> None:
     """Let sessions that hooks and functions of ``Scaffold`` get have the graph."""
     for owner in (Session, InitialValues):
-        owner.graph = property(lambda self: _DEFAULT)  # type: ignore[union-attr]
+        change(owner, "graph", property(lambda self: _DEFAULT))

@@ -11,9 +11,12 @@ from typing import Any
 
 import jax
 
+from muster.data import Dataset
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
+from muster_tensorflow.library.ops._eager_values import numpy_elements, shown_count
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
+from muster_tensorflow.patches import wrap
 
 _MOST = 16  # elements that a trace goes through
 
@@ -51,3 +54,10 @@ def _is_short(dataset: Any) -> bool:
         return len(dataset) <= _MOST
     except TypeError:  # the number is unknown, or there is no end
         return False
+
+
+def patch() -> None:
+    """Let code that is traced loop over short datasets alone, and eager code see TensorFlow's values."""
+    wrap(Dataset, "__iter__", refusing)
+    wrap(Dataset, "as_numpy_iterator", numpy_elements)
+    wrap(Dataset, "cardinality", shown_count)

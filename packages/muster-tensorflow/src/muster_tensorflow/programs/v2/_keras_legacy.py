@@ -18,8 +18,7 @@ def legacy_module(name: str, **others: object) -> ModuleType:
         **others: What it has otherwise here.
     """
     found = importlib.import_module(f"{keras.__name__}._tf_keras.keras.{name}")
-    if not others:
-        return found
+    # Another module, since names that are missing raise errors of their own in those that programs see.
     made = ModuleType(found.__name__, found.__doc__)
     vars(made).update(vars(found), **others)
     return made

@@ -30,6 +30,7 @@ from muster.distribute.fit._step_texts import is_text
 from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
+from muster.keras_hooks import install, wrap
 from muster.program.variables import ByIdentity, is_built, wrap_in_scopes
 
 # Weak, since a model holds its trainer, and the trainer the model.
@@ -168,20 +169,20 @@ def _defining(name: str) -> Any:
 
 
 wrap_in_scopes(keras.Model, "__init__", _adopting)
-_defining("compile").compile = _compiling(keras.Model.compile)
+install(_defining("compile"), "compile", _compiling(keras.Model.compile))
 # Every model is wrapped, so that without a strategy, too, it takes data that Keras does not know, and may
 # have its own steps.
 for _name in FUNCTIONS:
-    setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))
+    install(_defining(_name), _name, _running(getattr(keras.Model, _name)))
 for _name in ON_BATCH:
-    setattr(_defining(_name), _name, _running_on_batch(getattr(keras.Model, _name)))
+    install(_defining(_name), _name, _running_on_batch(getattr(keras.Model, _name)))
 for _name, _step in KERAS_STEPS.items():
-    setattr(_defining(_name), _name, taking_data(getattr(keras.Model, _name), _step))
+    install(_defining(_name), _name, taking_data(getattr(keras.Model, _name), _step))
 # Every callback, too: without a strategy, or in classes that are derived from it, it would import TensorFlow.
-keras.callbacks.TensorBoard.summary = property(summaries_of)
-keras.callbacks.TensorBoard.set_model = setting_model(keras.callbacks.TensorBoard.set_model)
+install(keras.callbacks.TensorBoard, "summary", property(summaries_of))
+wrap(keras.callbacks.TensorBoard, "set_model", setting_model)
 # Names of files that Keras refuses, as programs for TensorFlow's Keras have them.
 _FILES = {"save": saving, "save_weights": saving_weights, "load_weights": loading_weights}
 for _name, _wrapper in _FILES.items():
-    setattr(_defining(_name), _name, _wrapper(getattr(keras.Model, _name)))
-keras.callbacks.ModelCheckpoint.__init__ = naming(keras.callbacks.ModelCheckpoint.__init__)
+    install(_defining(_name), _name, _wrapper(getattr(keras.Model, _name)))
+wrap(keras.callbacks.ModelCheckpoint, "__init__", naming)

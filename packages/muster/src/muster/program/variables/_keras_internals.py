@@ -64,6 +64,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras  # chooses the backend
+from muster.keras_hooks import install, wrap
 
 global_state = keras.src.backend.common.global_state
 seed_generator = keras.src.random.seed_generator
@@ -74,7 +75,8 @@ _COUNTERS = "object_name_uids"
 _GLOBAL_GENERATOR = "global_seed_generator"
 _STATELESS_SCOPE = "stateless_scope"
 
-keras.Variable.__array_priority__ = keras.KerasTensor.__array_priority__ = 1000
+for _owner in (keras.Variable, keras.KerasTensor):
+    install(_owner, "__array_priority__", 1000)
 
 
 def _left_to_tensors(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -87,7 +89,7 @@ def _left_to_tensors(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any]
 
 for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge"):
     _method = f"__{_name}__"
-    setattr(keras.Variable, _method, _left_to_tensors(getattr(keras.Variable, _method)))
+    wrap(keras.Variable, _method, _left_to_tensors)
 
 _SEEDS: ContextVar[random.Random | None] = ContextVar("muster_seeds", default=None)
 
@@ -107,7 +109,7 @@ def fresh_names() -> Iterator[None]:
 def seeds_from(generator: random.Random | None) -> Iterator[None]:
     """Draw this thread's seeds from a generator; None draws them from Python's process-wide one."""
     # Never undone: without a generator it draws as Keras does, and another thread may be drawing.
-    seed_generator.python_random = _Seeds()
+    install(seed_generator, "python_random", _Seeds())
     token = _SEEDS.set(generator)
     try:
         yield

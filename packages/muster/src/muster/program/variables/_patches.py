@@ -1,7 +1,7 @@
 """Wrap methods of Keras' classes, and functions of its modules, while a scope is active or a tape is open.
 
-In threads that trace nothing, what is wrapped must behave as Keras' own. So must what is wrapped for good,
-where Keras' own works.
+In threads that trace nothing, what is wrapped must behave as Keras' own. `muster.keras_hooks` says what is
+wrapped, and why.
 """
 
 import contextlib
@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from muster.keras_hooks import require_named
+
 _Wrapper = Callable[[Any], Any]
+_INHERITED = object()
 
 
 class Patches:
@@ -18,20 +21,22 @@ class Patches:
 
     def __init__(self) -> None:
         self._wrappers: list[tuple[type | ModuleType, str, _Wrapper]] = []
-        self._originals: list[Any] = []
+        self._owned: list[Any] = []
         self._users = 0
         self._lock = threading.Lock()
 
     def add(self, owner: type | ModuleType, name: str, wrapper: _Wrapper) -> None:
         """Register a wrapper for a method or property of a class, or a function of a module."""
+        require_named(owner, name)
         self._wrappers.append((owner, name, wrapper))
 
     def begin(self) -> None:
         """Wrap all that is registered, until as many calls of `end`."""
         with self._lock:
             if self._users == 0:
-                self._originals = [getattr(owner, name) for owner, name, _ in self._wrappers]
-                for (owner, name, wrapper), original in zip(self._wrappers, self._originals, strict=True):
+                self._owned = [vars(owner).get(name, _INHERITED) for owner, name, _ in self._wrappers]
+                originals = [getattr(owner, name) for owner, name, _ in self._wrappers]
+                for (owner, name, wrapper), original in zip(self._wrappers, originals, strict=True):
                     setattr(owner, name, wrapper(original))
             self._users += 1
 
@@ -40,17 +45,15 @@ class Patches:
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                for (owner, name, _), original in zip(self._wrappers, self._originals, strict=True):
-                    setattr(owner, name, original)
+                for (owner, name, _), owned in zip(self._wrappers, self._owned, strict=True):
+                    if owned is _INHERITED:
+                        delattr(owner, name)
+                    else:
+                        setattr(owner, name, owned)
 
 
 _WHILE_SCOPES_ARE_ACTIVE = Patches()
 WHILE_TAPES_ARE_OPEN = Patches()
-
-
-def wrap(owner: type | ModuleType, name: str, wrapper: _Wrapper) -> None:
-    """Wrap a method of a class or a function of a module for good."""
-    setattr(owner, name, wrapper(getattr(owner, name)))
 
 
 def wrap_in_scopes(owner: type | ModuleType, name: str, wrapper: _Wrapper) -> None:
