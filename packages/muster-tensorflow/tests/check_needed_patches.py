@@ -1,7 +1,7 @@
 """Check that every patch is needed: run its tests without it, and say which ones pass all the same.
 
-To be run after a new version of JAX or Keras: ``python tests/check_needed_patches.py [part ...]``. A part whose
-tests pass without it is one that others no longer need, or that lacks a test.
+To be run after a new version of JAX or Keras: ``python tests/check_needed_patches.py [part ...]``. A part
+whose tests pass without it is one that nobody needs any more, or that lacks a test.
 """
 
 import os

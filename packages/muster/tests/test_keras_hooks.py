@@ -45,5 +45,5 @@ def test_every_hook_has_a_reason() -> None:
 def test_what_is_not_named_is_refused() -> None:
     kind = type("Layer", (), {})
     with pytest.raises(RuntimeError, match=r"does not name \S+Layer\.call: say there why"):
-        muster.keras_hooks.wrap(kind, "call", lambda original: original)
+        muster.keras_hooks.install(kind, "call", None)
     assert not hasattr(kind, "call")
