@@ -25,8 +25,8 @@ patches.apply()
 ```
 
 All changes are in one manifest, `muster_tensorflow/patches/manifest.toml`, in the order in which they are
-made: each part with the attributes that it adds or changes, the versions that it was tried on, and the module
-of tests that fails without it. Nothing else can change anything: `patches.change` refuses it outside of a
+made: each part with the attributes that it adds or changes, the versions that it was tried on, and the modules
+of tests that fail without it. Nothing else can change anything: `patches.change` refuses it outside of a
 part.
 
 Two things stay after `undo`: classes that muster has registered with JAX as containers of arrays, and with
@@ -37,7 +37,7 @@ they pass, a new version of JAX or Keras no longer needs the part.
 
 ## The parts
 
-| part | why | tried on | test |
+| part | why | tried on | tests |
 |---|---|---|---|
 """
 
@@ -55,7 +55,7 @@ a test of the core compares Keras with it.
 def page() -> str:
     """The text of the page."""
     parts = [
-        f"| `{part.name}` | {_text(part.why)} | {', '.join(part.tried) or 'muster'} | `{part.test}` |\n"
+        f"| `{part.name}` | {_text(part.why)} | {', '.join(part.tried) or 'muster'} | {_tests(part)} |\n"
         for part in manifest()
     ]
     hooks = [
@@ -68,6 +68,10 @@ def _attributes(hook):
     kind = hook.owner.rpartition(".")[2]
     names = hook.names if len(hook.names) < 6 else (hook.names[0], "…", hook.names[-1])
     return ", ".join(name if name == "…" else f"`{kind}.{name}`" for name in names)
+
+
+def _tests(part):
+    return ", ".join(f"`{test}`" for test in part.tests)
 
 
 def _text(text: str) -> str:

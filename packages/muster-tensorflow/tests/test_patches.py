@@ -62,7 +62,9 @@ def _is_among(owner, name, told):
 @pytest.mark.parametrize("part", patches.manifest(), ids=lambda part: part.name)
 def test_a_part_has_a_reason_and_a_test(part):
     assert part.why.endswith(".")
-    assert "import muster_tensorflow" in (TESTS / part.test).read_text()
+    assert part.tests
+    for test in part.tests:
+        assert "import muster_tensorflow" in (TESTS / test).read_text()
 
 
 def test_nothing_is_changed_outside_of_the_manifest():

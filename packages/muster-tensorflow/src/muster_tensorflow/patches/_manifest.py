@@ -1,4 +1,4 @@
-"""The manifest of patches, ``manifest.toml``: the parts, why each is, and the test that needs it.
+"""The manifest of patches, ``manifest.toml``: the parts, why each is, and the tests that need it.
 
 ``tests/test_patches.py`` compares it with what the parts change.
 """
@@ -24,7 +24,7 @@ class Part:
             colon and the name of its function, unless this is ``patch``.
         why: What for, in one line.
         tried: The versions of others' packages that it was tried on.
-        test: The module that fails where the part is missing, or not needed any more, within ``tests``.
+        tests: The modules, within ``tests``, of which each fails without the part.
         adds: The classes and modules that get attributes, or mappings that get keys, and these: without the
             part they are not there. ``*`` in the name of a class stands for any text.
         changes: Those whose attributes or keys get other values, or are removed, and these.
@@ -33,7 +33,7 @@ class Part:
     name: str
     why: str
     tried: Sequence[str]
-    test: str
+    tests: Sequence[str]
     adds: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 

@@ -3,9 +3,6 @@
 Keras 3 has another function of the name, of a slope of one sixth, and the sigmoid for the gates. A model that
 Keras 2 trained has other results with them. ``keras.activations.hard_sigmoid`` itself stays Keras 3's.
 Source: keras/src/activations.py and layers/rnn/base_conv_lstm.py of Keras 2.15.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_activations.py`` fails when what is used here changes.
 """
 
 import functools

@@ -1,8 +1,6 @@
 """``adapt`` of Keras' layers with a `muster.data.Dataset`: Keras asks TensorFlow whether data is a dataset.
 
-`patch` is called when `muster_tensorflow` is imported, since programs get these layers from Keras.
 Lists and data frames are arrays, other data is as it was.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_adapt.py`` fails when what is used here changes.
 """
 
 import functools

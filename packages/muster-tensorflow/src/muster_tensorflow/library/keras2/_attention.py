@@ -1,8 +1,5 @@
 """Keras 2's ``causal=True`` on attention layers, which Keras 3 takes in the call as ``use_causal_mask=True``.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_attention.py`` fails when what is used here changes.
-
 Source: keras/layers/attention/base_dense_attention.py of Keras 2.15, ``BaseDenseAttention``.
 """
 

@@ -1,9 +1,6 @@
 """Convolutions of inputs with several axes of batches, such as the frames of videos.
 
 Keras 3 takes one such axis. Source: keras/src/layers/convolutional/base_conv.py of Keras 2.15, ``Conv``.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_batch_axes.py`` fails when what is used here changes.
 """
 
 import functools

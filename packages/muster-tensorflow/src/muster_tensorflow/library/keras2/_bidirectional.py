@@ -2,8 +2,6 @@
 
 It makes its layers anew of their configs. In Keras 2 it passes the classes of cells on.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_bidirectional.py`` fails when what is used here changes.
 Source: keras/src/layers/rnn/bidirectional.py of Keras 2.15, ``Bidirectional._recreate_layer_from_config``.
 """
 

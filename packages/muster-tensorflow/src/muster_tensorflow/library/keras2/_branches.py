@@ -1,7 +1,4 @@
-"""Layers and models whose ``call`` branches on tensors, which Keras 2 rewrites by AutoGraph.
-
-Tried on keras 3.15.1: ``tests/v2/test_rewritten_branches.py`` fails when what is used here changes.
-"""
+"""Layers and models whose ``call`` branches on tensors, which Keras 2 rewrites by AutoGraph."""
 
 import functools
 from collections.abc import Callable

@@ -11,8 +11,6 @@ A layer takes ``weights=``, which it has once it is built.
 
 A layer that has not called Keras' constructor is one that has not been built: it can be saved.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_builds.py`` fails when what is used here changes.
 Source: keras/engine/base_layer.py, ``Layer._maybe_build`` and its ``maybe_init_scope``, of Keras 2.15.
 """
 

@@ -2,7 +2,6 @@
 
 A callback's ``model`` may also be set, as outside of `fit`. In logs, a rate is called ``lr``.
 
-Tried on keras 3.15.1: ``tests/v2/test_keras2_callbacks.py`` fails when what is used here changes.
 Source: keras/callbacks.py, of Keras 2.15.
 """
 

@@ -11,10 +11,6 @@ have a default; on JAX the layers of a model that derives from `keras.Model` and
 learn that they are trained, so that dropout does nothing; and ``frozen(x, training=False)`` goes on to hold
 for the layers called after it.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``test_keras2_arguments.py``, ``test_keras2_masks.py`` and ``test_keras2_training.py``
-in ``tests/v2`` fail when what is used here changes.
-
 Source: keras/src/engine/base_layer.py of Keras 2.15, ``__call__``, ``_get_input_masks`` and
 ``_set_training_mode``.
 """

@@ -2,9 +2,6 @@
 
 A cell keeps what it drops until a layer resets it, so that all steps drop the same. Without a layer it keeps
 that for the trace that has drawn it, as Keras 2's do for a graph: in the next one it is no value.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_cell_masks.py`` fails when what is used here changes.
 """
 
 import functools

@@ -4,9 +4,6 @@ In eager code a cell of the program's own is called in each step, as in TensorFl
 values. In compiled code, on JAX, Keras runs a cell in a scan, and what the cell's seeds become there would
 leave it as a value of the scan, which has none outside. Here seeds go on by one after the scan. All its steps
 draw the same numbers, as Keras' own recurrent dropout does; TensorFlow draws others in each.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_cell_seeds.py`` fails when what is used here changes.
 """
 
 import functools

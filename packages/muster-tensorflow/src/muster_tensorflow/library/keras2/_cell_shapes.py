@@ -5,9 +5,6 @@ In Keras 3 a tuple of sizes says that there are several states. A shape, which i
 
 The single state of a cell of ``StackedRNNCells`` is itself, and no list of one.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_cell_shapes.py`` fails when what is used here changes.
-
 Source: keras/src/layers/rnn/base_rnn.py of Keras 2.15, ``RNN``.
 """
 

@@ -1,7 +1,7 @@
 """Keras' losses and metrics take rows that ``tf.boolean_mask`` has chosen in a step of several replicas.
 
 All rows are there, with the mask (`muster_tensorflow.library.ops._chosen`): the others weigh nothing, and
-have labels of zeros. ``tests/v2/test_keras2_chosen_rows.py`` fails when what is used here changes.
+have labels of zeros.
 """
 
 import functools

@@ -3,8 +3,6 @@
 TensorFlow's ``DenseFeatures`` looks up text in the step, where no array of JAX holds text. So `fit`,
 `evaluate` and `predict` of a model that has such layers compute the ids where input functions run. In a
 functional model a layer of the host stands before the columns' own, which has the weights.
-
-Tried on keras 3.15.1: ``tests/v2/test_column_models.py`` fails when what is used here changes.
 """
 
 import functools

@@ -8,7 +8,6 @@ layer of the same name when it reads the file.
 
 Files of Keras 2 are read with layers in others, such as that of ``Bidirectional``, and with what the model
 was compiled with.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_configs.py`` fails when what is used here changes.
 """
 
 import functools

@@ -1,8 +1,5 @@
 """Keras 2's ``dynamic=True``: a layer whose code is Python's, so that models with it run eagerly.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_dynamic.py`` fails when what is used here changes.
-
 Source: keras/engine/training.py of Keras 2.15, ``Model.run_eagerly``, and base_layer.py, ``Layer.dynamic``.
 """
 

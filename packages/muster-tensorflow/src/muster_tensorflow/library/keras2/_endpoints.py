@@ -1,6 +1,5 @@
 """Keras 2's ``add_metric``, and ``add_loss`` and ``add_metric`` of tensors that a functional model computes.
 
-Tried on keras 3.15.1: ``tests/v2/test_keras2_endpoints.py`` fails when what is used here changes.
 Source: keras/engine/base_layer.py, ``Layer.add_loss`` and ``Layer.add_metric``, of Keras 2.15.
 """
 

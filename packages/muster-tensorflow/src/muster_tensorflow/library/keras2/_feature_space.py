@@ -3,9 +3,6 @@
 Keras' class calls TensorFlow for its layers of text and for its values. Here the names that it finds in its
 module are of muster's: it computes on the host, in eager code and in functions of datasets, and the models
 that are made of it are split where text has become numbers.
-
-`patch` is called when `muster_tensorflow` is imported, since programs get the class from Keras itself.
-Tried on keras 3.15.1: ``tests/v2/test_feature_space.py`` fails when what is used here changes.
 """
 
 import contextlib

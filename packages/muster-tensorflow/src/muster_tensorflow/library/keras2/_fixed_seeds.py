@@ -1,8 +1,4 @@
-"""Random numbers of Keras' initializers and layers by the seeds that a test decides.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/ops/test_fixed_seeds.py`` fails when what is used here changes.
-"""
+"""Random numbers of Keras' initializers and layers by the seeds that a test decides."""
 
 import functools
 from collections.abc import Callable

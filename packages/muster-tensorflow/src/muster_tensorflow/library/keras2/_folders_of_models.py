@@ -3,7 +3,6 @@
 There they are revived from the graph. Here the classes of a model that this process has saved are known for
 the folder that it was saved in; another process needs them by ``custom_objects``, or registered, as for a
 file.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_folders.py`` fails when what is used here changes.
 """
 
 import contextlib

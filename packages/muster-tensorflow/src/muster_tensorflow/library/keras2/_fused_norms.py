@@ -2,7 +2,6 @@
 
 TensorFlow normalizes images by a fused kernel, which returns the variance of a sample, n / (n - 1) times that
 of the batch. It moves the average of variances by the former, and normalizes by the latter.
-Tried on keras 3.15.1: ``tests/v2/test_fused_norms.py`` fails when what is used here changes.
 """
 
 import functools

@@ -1,8 +1,5 @@
 """Iterators of ``ImageDataGenerator`` have ``next()``, which Keras 3 has as ``next(iterator)`` only.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_folders.py`` fails when what is used here changes.
-
 Source: keras/src/preprocessing/image.py of Keras 2.15, ``Iterator.next``.
 """
 

@@ -1,9 +1,6 @@
 """What networks of one's own take from ``keras.applications.imagenet_utils``, such as ``correct_pad``.
 
 Until 2.12 it was the module that Keras' own networks import from; later ones are in an internal module.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_older_keras_parts.py`` fails when what is used here changes.
 """
 
 from muster._keras import keras

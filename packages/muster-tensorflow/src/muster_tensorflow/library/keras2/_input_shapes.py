@@ -3,9 +3,6 @@
 The first layer of ``Sequential([LSTM(4, stateful=True, batch_input_shape=(8, None, 3))])`` gives the size of
 the batch too; embeddings and recurrent layers have ``input_length``. Of these Keras 3 has ``input_shape``
 alone, with a warning, and takes ``input_dim`` for that of a vector in recurrent layers too.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_input_shapes.py`` fails when what is used here changes.
 """
 
 import functools

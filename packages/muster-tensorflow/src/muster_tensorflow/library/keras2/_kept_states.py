@@ -3,8 +3,6 @@
 Keras hides them from the variables of a layer, so that on JAX its compiled steps have no place for them: each
 batch would begin with zeros. They are no weights, and no file has them.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_kept_states.py`` fails when what is used here changes.
 Source: keras/src/layers/rnn/base_rnn.py of Keras 2.15, ``RNN.states``.
 """
 

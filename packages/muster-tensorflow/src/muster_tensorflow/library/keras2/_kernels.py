@@ -3,7 +3,6 @@
 In Keras 2 ``kernel`` and ``embeddings`` are attributes, which such a ``build`` sets and reads, and which some
 programs set to what another network computes. In Keras 3 they are properties that can only be read, and only
 once the layer is built.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_kernels.py`` fails when what is used here changes.
 """
 
 from typing import Any

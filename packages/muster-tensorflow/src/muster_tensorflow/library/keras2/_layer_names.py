@@ -1,8 +1,5 @@
 """Keras 2's names of layers and models that say how they are connected, and losses that are functions.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_layer_names.py`` fails when what is used here changes.
-
 Source: keras/src/engine/base_layer.py and training.py of Keras 2.15.
 """
 

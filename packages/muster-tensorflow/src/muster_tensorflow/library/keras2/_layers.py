@@ -1,8 +1,6 @@
 """Keras 2's spellings on Keras' metrics and layers, such as ``reset_states`` and ``add_weight("name", …)``.
 
-`patch` is called when `muster_tensorflow` is imported, since programs derive their classes from
-Keras' own. What Keras 3 takes means what it meant. ``RandomCrop`` crops in any step.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_spellings.py`` fails when what is used here changes.
+What Keras 3 takes means what it meant. ``RandomCrop`` crops in any step.
 """
 
 import contextlib

@@ -4,9 +4,6 @@ So it is whether a loss says ``from_logits=True`` of such an output, or not; of 
 any cross entropy takes the logits as its own. Keras 3 does likewise on TensorFlow. On JAX it clips
 probabilities, whose gradients vanish, and ``from_logits=True`` takes them for logits.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_logits_of_losses.py`` fails when what is used here changes.
-
 Source: keras/src/backend.py of Keras 2.15, ``_get_logits``; keras/src/activations.py, ``_keras_logits``.
 """
 

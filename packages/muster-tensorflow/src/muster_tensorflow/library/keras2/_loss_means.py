@@ -4,9 +4,6 @@ Keras 2 makes the mean when ``compiled_loss`` is called. Keras 3 has it from the
 returns ``{m.name: m.result() for m in self.metrics}`` would say ``loss: 0``, and ``evaluate`` return a list
 where Keras 2 returns the only number.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_loss_means.py`` fails when what is used here changes.
-
 Source: keras/src/engine/compile_utils.py of Keras 2.15, ``LossesContainer.metrics``.
 """
 

@@ -4,9 +4,6 @@ In Keras 3 a list is a structure of values, which must be the same in both argum
 ``"auto"`` chose under `fit` is the only choice: ``"sum_over_batch_size"``. Of arrays of other shapes,
 Keras 2's function ``binary_crossentropy`` compares all with all, as NumPy does.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_losses.py`` fails when what is used here changes.
-
 Source: keras/src/losses.py of Keras 2.15, ``LossFunctionWrapper.call``.
 """
 

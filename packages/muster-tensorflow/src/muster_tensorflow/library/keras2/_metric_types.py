@@ -3,9 +3,6 @@
 Keras 3 passes them on as they come: a function that takes the largest value from the type, such as
 `tf.image.psnr`, would scale labels of bytes and not the predictions.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_metric_types.py`` fails when what is used here changes.
-
 Source: keras/src/metrics/base_metric.py of Keras 2.15, ``MeanMetricWrapper.update_state``.
 """
 

@@ -2,9 +2,6 @@
 
 In TensorFlow 1 the value of a metric is a tensor, and here it is the metric. What is computed of several has
 its value when it is asked for: after all batches, and those of all replicas.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_metric_values.py`` fails when what is used here changes.
 """
 
 import operator

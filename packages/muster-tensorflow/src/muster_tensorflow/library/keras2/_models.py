@@ -1,8 +1,6 @@
 """Keras 2's spellings on Keras' models: ``fit_generator``, ``fit(workers=…)``, ``reset_states``.
 
-`patch` is called when `muster_tensorflow` is imported, since programs get these objects from Keras
-itself. The names are ones that Keras 3 lacks or refuses; what it takes means what it meant.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_spellings.py`` fails when what is used here changes.
+The names are ones that Keras 3 lacks or refuses; what it takes means what it meant.
 """
 
 import functools

@@ -1,9 +1,6 @@
 """``keras.ops.argmax`` and ``argmin``, also of metrics, pass over NaN, as TensorFlow's do.
 
 For JAX and NumPy, NaN is greater and less than all numbers.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_nan_indices.py`` fails when what is used here changes.
 """
 
 import functools

@@ -3,8 +3,6 @@
 Keras 3's takes one array of sequences, and sizes that are ints. In Keras 2 the sequences may be a tuple, and
 ``state_size`` and ``output_size`` may have a `tf.TensorShape` where they have an int.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_nested_steps.py`` fails when what is used here changes.
 Source: keras/layers/rnn/base_rnn.py of Keras 2.15, ``RNN``.
 """
 

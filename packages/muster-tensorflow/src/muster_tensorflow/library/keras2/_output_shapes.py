@@ -1,9 +1,6 @@
 """``as_list()`` of what ``compute_output_shape`` of layers returns, which is a `TensorShape` in Keras 2.
 
 Wrappers of programs call it of the layers in them. What is returned here is a tuple still, as Keras wants.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_output_shapes.py`` fails when what is used here changes.
 """
 
 import functools

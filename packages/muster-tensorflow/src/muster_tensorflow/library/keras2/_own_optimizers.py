@@ -6,9 +6,6 @@ They derive from ``tf.keras.optimizers.Optimizer``, ``legacy.Optimizer``, or an 
   ``_build_learning_rate`` and ``_index_dict``;
 - before, ``_resource_apply_dense`` with hyperparameters, slots and a state that is prepared for each device.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_own_optimizers.py`` fails when what is used here changes.
-
 Source: keras/src/optimizers/optimizer.py and legacy/optimizer_v2.py of Keras 2.15.
 """
 

@@ -5,8 +5,6 @@ a class derived from them adds would be lost, and a ``load_own_variables`` that 
 would find others under its numbers. In Keras 2 all layers save all weights, in their order. And a model that
 has not been built saves the weights that it has, where Keras 3 refuses.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_own_variables.py`` fails when what is used here changes.
 Source: keras/engine/base_layer.py of Keras 2.15, ``save_own_variables``; keras/engine/training.py,
 ``_assert_weights_created``.
 """

@@ -4,9 +4,6 @@ In Keras 2 a name without an ending is a checkpoint, which gives the layers that
 whose result says on request that others have none. Keras 3 raises an error; that of weights of other shapes
 stays, as does that of files in Keras' formats.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_partial_weights.py`` fails when what is used here
-changes.
 Source: keras/engine/training.py of Keras 2.15, ``load_weights``, and
 tensorflow/python/checkpoint/checkpoint.py.
 """

@@ -3,8 +3,6 @@
 A step has arrays, so rows are padded before it, with a value that no data has, and the places of the padding
 become the mask of the input: recurrent layers and means leave it out. Layers that know no masks would
 compute with the padding, and are refused.
-
-Tried on keras 3.15.1: ``tests/v2/test_ragged_models.py`` fails when what is used here changes.
 """
 
 import functools

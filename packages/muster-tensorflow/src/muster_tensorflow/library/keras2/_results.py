@@ -4,9 +4,6 @@ Keras 3 names a metric as ``compile(metrics=["AUC"])`` spells it, where Keras 2 
 metrics of several outputs by name, where Keras 2 has those of the first output first, and puts metrics of
 the model's own before those of ``compile``. A list of what ``evaluate`` returned would be read wrongly.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_results.py`` fails when what is used here changes.
-
 Source: keras/src/engine/compile_utils.py of Keras 2.15, ``MetricsContainer``; keras/src/engine/training.py,
 ``Model.metrics`` and ``flatten_metrics_in_order``.
 """

@@ -7,9 +7,6 @@ it begins. Here shapes that are not those of the first call go through the layer
 ``model.input`` and ``model.output``, of which feature extractors are made, are there once the model is built,
 not only after another model has called it.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_sequential.py`` fails when what is used here changes.
-
 Source: keras/src/engine/sequential.py of Keras 2.15, ``_build_graph_network_for_inferred_shape``.
 """
 

@@ -4,9 +4,6 @@
 of as many outputs, and refuses lists of other lengths; a list of lists it reads as Keras 2 does. And two
 outputs of one layer have one name in Keras 3, so that the second's losses and metrics overwrite the first's.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_several_outputs.py`` fails when what is used here
-changes.
 Source: keras/engine/compile_utils.py of Keras 2.15, ``MetricsContainer``; keras/engine/functional.py,
 ``_set_output_names``.
 """

@@ -2,9 +2,6 @@
 
 A size under compat is a `Dimension`, an int with TensorFlow 1's ``value``. Keras asks for the dtype of a
 number's very type, and knows ``int`` alone.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_sizes.py`` fails when what is used here changes.
 """
 
 import functools

@@ -2,9 +2,6 @@
 
 Keras 3 refuses them, since it joins names by ``/`` into paths. Such a name becomes one with ``_`` in place of
 each ``/``; ``get_layer`` finds the layer by either.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_slashes.py`` fails when what is used here changes.
 """
 
 import functools

@@ -3,9 +3,6 @@
 While Keras trains on JAX, variables have no values: its step has the state, and ``self.model`` of a callback
 gives it back. Callbacks of programs also reach a model by other names, as in ``lambda batch, logs:
 print(model.get_weights())``, or reach one that shares layers with it.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_step_hooks.py`` fails when what is used here changes.
 """
 
 import functools

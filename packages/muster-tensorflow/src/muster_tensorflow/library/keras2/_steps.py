@@ -1,9 +1,6 @@
 """Give labels the rank of outputs in steps, and one array of labels to all outputs, as Keras 2 does.
 
 Labels may also be a dict by names where the model has a single output.
-
-`patch` is called when `muster_tensorflow` is imported, since programs get models from Keras itself.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_steps.py`` fails when what is used here changes.
 """
 
 import functools

@@ -3,9 +3,6 @@
 ``import keras`` beside ``import muster_tensorflow`` gives the same as ``tf.keras``: so
 ``keras.layers.TextVectorization`` computes on the host, and ``keras.utils.image_dataset_from_directory``
 returns a dataset of muster's, or with ``format="grain"`` what Keras' own does.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_text_layers.py`` fails when what is used here changes.
 """
 
 import functools

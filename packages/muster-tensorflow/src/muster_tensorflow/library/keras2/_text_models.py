@@ -4,9 +4,6 @@ No array of JAX holds text. A model that begins with ``keras.Input(dtype="string
 computes on the host, is split where text has become numbers: the first part runs on the host, for each batch
 of `fit`, `evaluate` and `predict` where input functions run; the steps compute the rest. A call of the model
 with text does both.
-
-`patch` is called when `muster_tensorflow` is imported, since programs get models from Keras itself.
-Tried on keras 3.15.1: ``tests/v2/test_text_models.py`` fails when what is used here changes.
 """
 
 import functools

@@ -3,9 +3,6 @@
 So a GAN's discriminator, which is compiled and then frozen as a part of another model, is trained by its own
 ``train_on_batch`` and stays as it is in the other's. In Keras 3 what is frozen is frozen at once.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_trainable_states.py`` fails when what is used here
-changes.
 Source: keras/src/engine/training_utils.py of Keras 2.15, ``RespectCompiledTrainableState``.
 """
 

@@ -11,9 +11,6 @@ makes shapes of the batch's size, or reshapes rows into groups of them.
 A model in a model that takes images of one size takes those of unknown sizes, too, as in Keras 2: where
 layers like ``RandomHeight`` give it images of another one, only the symbolic tensors are compared with its
 inputs.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_unknown_sizes.py`` fails when what is used here changes.
 """
 
 import contextlib

@@ -8,9 +8,6 @@ So do seed generators that are made anew whenever a layer is called, as by ``Dro
 
 The layer that draws gets its generator when `fit` builds the model, which Keras does as for inference. Layers
 of programs may draw in training alone, as for stochastic depth, so that it is built as for training, too.
-
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_unseeded.py`` fails when what is used here changes.
 """
 
 import contextlib

@@ -3,8 +3,6 @@
 Programs choose variables by them, as in ``"batch_normalization" in v.name``, which would silently choose
 none. The path, by which everything else finds a variable, stays.
 
-`patch` is called when `muster_tensorflow` is imported.
-Tried on keras 3.15.1: ``tests/v2/test_keras2_variable_names.py`` fails when what is used here changes.
 Source: keras/src/engine/base_layer.py of Keras 2.15, ``add_weight`` and ``_name_scope_on_declaration``.
 """
 
