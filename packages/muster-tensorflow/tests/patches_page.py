@@ -25,9 +25,9 @@ patches.apply()
 ```
 
 All changes are in one manifest, `muster_tensorflow/patches/manifest.toml`, in the order in which they are
-made: each part with the attributes that it adds or changes, the versions that it was tried on, and the modules
-of tests that fail without it. Nothing else can change anything: `patches.change` refuses it outside of a
-part.
+made: each part with the attributes that it adds or changes, the versions that it was tried on, and the
+modules of tests that fail without it. Nothing else can change anything: `patches.change` refuses it outside
+of a part.
 
 Two things stay after `undo`: classes that muster has registered with JAX as containers of arrays, and with
 Keras by their names for saved models. They are muster's own, and JAX cannot forget them.
