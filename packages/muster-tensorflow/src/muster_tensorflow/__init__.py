@@ -111,6 +111,7 @@ from muster_tensorflow.library.ops._eager_values import shown_part as _shown_par
 from muster_tensorflow.library.ops._edit_distance import edit_distance as edit_distance
 from muster_tensorflow.library.ops._factorizations import eig as eig
 from muster_tensorflow.library.ops._factorizations import eigvals as eigvals
+from muster_tensorflow.library.ops._fed_arrays import source_of as _source_of
 from muster_tensorflow.library.ops._gradients import UnconnectedGradients as UnconnectedGradients
 from muster_tensorflow.library.ops._gradients import gradients as gradients
 from muster_tensorflow.library.ops._linalg import einsum as einsum
@@ -192,6 +193,7 @@ from muster_tensorflow.library.ops._more_math import saturate_cast as saturate_c
 from muster_tensorflow.library.ops._more_math import timestamp as timestamp
 from muster_tensorflow.library.ops._more_math import truncatediv as truncatediv
 from muster_tensorflow.library.ops._more_math import truncatemod as truncatemod
+from muster_tensorflow.library.ops._one_shot import called_for_input as _called_for_input
 from muster_tensorflow.library.ops._print import tf_print as _print
 from muster_tensorflow.library.ops._python_calls import numpy_function as numpy_function
 from muster_tensorflow.library.ops._python_calls import py_function as py_function
@@ -263,6 +265,7 @@ from muster_tensorflow.names._names import importable_as as _importable_as
 from muster_tensorflow.names._names import modules_of_names as _modules_of_names
 from muster_tensorflow.names._names import report_missing as _report_missing
 from muster_tensorflow.patches import apply as _apply_patches
+from muster_tensorflow.programs.v1._feeding import let_hooks_feed as _let_hooks_feed
 from muster_tensorflow.programs.v1._initializers import constant_initializer as constant_initializer
 from muster_tensorflow.programs.v1._initializers import ones_initializer as ones_initializer
 from muster_tensorflow.programs.v1._initializers import zeros_initializer as zeros_initializer
@@ -311,6 +314,9 @@ _install(
         part=_shown_part,
         mend=_with_branches,
         uncompiled_after=_UNCOMPILED_AFTER,
+        source=_source_of,
+        input=_called_for_input,
+        before_reading=_let_hooks_feed,
         folders=tuple(__path__),
     )
 )

@@ -22,6 +22,11 @@ class Frontend:
         mend: Takes the error of a trace; changes the code that it comes from, and returns whether another
             trace may succeed.
         uncompiled_after: The errors after which ``strategy.run`` calls code of a single replica uncompiled.
+        source: Takes what a dataset is to be made of, and whether as one element; returns the source of the
+            dataset, or None if these are plain values.
+        input: Takes what calls an input_fn, and whether it is for training; returns the input.
+        before_reading: Takes what an input_fn returned and the hooks of the run, before the first batch is
+            read.
         folders: The front end's own folders, as absolute paths: an error that names a line of the user's
             looks outside of them.
 
@@ -35,6 +40,9 @@ class Frontend:
     part: Callable[[Any], Any] | None = None
     mend: Callable[[Exception], bool] | None = None
     uncompiled_after: tuple[type[Exception], ...] = ()
+    source: Callable[[Any, bool], Any] | None = None
+    input: Callable[[Callable[[], Any], bool], Any] | None = None
+    before_reading: Callable[[Any, Any], None] | None = None
     folders: tuple[str, ...] = ()
 
     def shown_part(self, value: Any) -> Any:

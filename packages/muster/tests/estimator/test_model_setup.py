@@ -5,7 +5,8 @@ import pytest
 from linear import dataset, model_fn, train_input
 
 from muster.checkpoint import list_checkpoints, read_checkpoint
-from muster.estimator import Estimator, InputHooks, ModelSetup, RunConfig, SessionRunHook
+from muster.estimator import Estimator, ModelSetup, RunConfig, SessionRunHook
+from muster.extend import Frontend, install
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
@@ -36,12 +37,16 @@ def test_a_setup_sets_values_and_says_how_many_checkpoints_are_kept(tmp_path):
     assert w.tolist() == [0.0]  # of the chosen values
 
 
-def test_a_front_end_makes_the_input_and_sees_it_before_it_is_read(tmp_path, monkeypatch):
+def test_a_front_end_makes_the_input_and_sees_it_before_it_is_read(tmp_path):
     seen = []
     hook = SessionRunHook()
-    monkeypatch.setattr(
-        InputHooks, "called", staticmethod(lambda call, trains: (seen.append(trains), call())[1])
+    frontend = Frontend(
+        input=lambda call, trains: (seen.append(trains), call())[1],
+        before_reading=lambda read, hooks: seen.append([*hooks]),
     )
-    monkeypatch.setattr(InputHooks, "before_reading", staticmethod(lambda read, hooks: seen.append([*hooks])))
-    Estimator(model_fn, str(tmp_path)).train(train_input, [hook], steps=1)
+    install(frontend)
+    try:
+        Estimator(model_fn, str(tmp_path)).train(train_input, [hook], steps=1)
+    finally:
+        install(None)
     assert seen == [True, [hook]]

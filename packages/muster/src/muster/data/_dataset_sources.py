@@ -5,12 +5,13 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
+from muster._frontend import frontend
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
 from muster.data.files._element_files import ELEMENTS, ElementFile
@@ -28,15 +29,15 @@ from muster.data.pipeline._structure import flatten, flatten_as, rebuild
 DatasetType = TypeVar("DatasetType")
 
 
+def _source_of_front_end(tensors: Any, *, whole: bool) -> Node | None:
+    """Return the source that a front end makes of values of its own; None for plain values."""
+    source = frontend().source
+    return None if source is None else source(tensors, whole)
+
+
 class DatasetSources(ABC, Generic[DatasetType]):
-    """Constructors of `Dataset` from data in memory, generators and other datasets; files have classes.
+    """Constructors of `Dataset` from data in memory, generators and other datasets; files have classes."""
 
-    Attributes:
-        source_of: Takes what a dataset is to be made of, and whether as one element; returns the source, or
-            None if its values are plain ones. A front end sets it, for values of its own.
-    """
-
-    source_of: ClassVar[Callable[[Any, bool], Node | None] | None] = None
     _node: Node
 
     @staticmethod
@@ -58,7 +59,7 @@ class DatasetSources(ABC, Generic[DatasetType]):
             ValueError: There is no array, or one without axes.
             DatasetError: The arrays differ in length.
         """
-        made = None if cls.source_of is None else cls.source_of(tensors, False)
+        made = _source_of_front_end(tensors, whole=False)
         return cls._of(ArraySource.slices(tensors) if made is None else made)
 
     @classmethod
@@ -68,7 +69,7 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             ValueError: `tensors` has no leaf.
         """
-        made = None if cls.source_of is None else cls.source_of(tensors, True)
+        made = _source_of_front_end(tensors, whole=True)
         return cls._of(ArraySource.single(tensors) if made is None else made)
 
     @classmethod

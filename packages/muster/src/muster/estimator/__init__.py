@@ -10,7 +10,6 @@ from muster.estimator._estimator_spec import RegressionOutput as RegressionOutpu
 from muster.estimator._extenders import add_metrics as add_metrics
 from muster.estimator._extenders import forward_features as forward_features
 from muster.estimator._in_memory_evaluator import InMemoryEvaluatorHook as InMemoryEvaluatorHook
-from muster.estimator._input_hooks import InputHooks as InputHooks
 from muster.estimator._mode_keys import ModeKeys as ModeKeys
 from muster.estimator._model_setup import ModelSetup as ModelSetup
 from muster.estimator._run_config import DistributeConfig as DistributeConfig

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from muster._errors import DatasetError
+from muster._frontend import frontend
 from muster._user_code import no_stop_iteration
 from muster.distribute import InputContext
 from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._input_hooks import InputHooks
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
 from muster.program import left_out
@@ -181,8 +181,8 @@ def call_input_fn(
         return returned
 
     with no_stop_iteration("The input_fn", DatasetError):
-        called = InputHooks.called
-        return call() if called is None else called(call, mode == ModeKeys.TRAIN)
+        made = frontend().input
+        return call() if made is None else made(call, mode == ModeKeys.TRAIN)
 
 
 def _required(function: Callable[..., Any]) -> list[str]:

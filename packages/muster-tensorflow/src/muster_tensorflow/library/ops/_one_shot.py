@@ -9,10 +9,10 @@ from typing import Any
 import jax
 
 from muster.data import Dataset, TensorSpec, as_arrays, dataset_of_batches, flatten, rebuild, replaced
-from muster.estimator import InputHooks
 from muster.estimator.session import Initializer
 from muster.program import StandIn, StandInSource
-from muster_tensorflow.library.ops._fed_arrays import fed_arrays, source_of
+from muster_tensorflow.library.ops._fed_arrays import fed_arrays
+from muster_tensorflow.patches import change
 
 
 class NextValue(StandIn):
@@ -330,8 +330,6 @@ def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None
 
 
 def patch() -> None:
-    """Let datasets make such iterators, and Estimators read what they stand for."""
-    Dataset.make_one_shot_iterator = make_one_shot_iterator  # type: ignore[attr-defined]
-    Dataset.make_initializable_iterator = make_initializable_iterator  # type: ignore[attr-defined]
-    Dataset.source_of = staticmethod(source_of)
-    InputHooks.called = staticmethod(called_for_input)
+    """Let datasets make such iterators."""
+    change(Dataset, "make_one_shot_iterator", make_one_shot_iterator)
+    change(Dataset, "make_initializable_iterator", make_initializable_iterator)

@@ -212,7 +212,7 @@ def _operator(how: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
 
 _OPERATORS = ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow")
 for _how in _OPERATORS:
-    for _own_kind in (Sizes, StandIn, Chosen):
+    for _own_kind in (Sizes, Chosen):
         setattr(_own_kind, f"__{_how}__", _operator(_how))
         setattr(_own_kind, f"__r{_how}__", _operator(_how, reflected=True))
 
@@ -346,20 +346,18 @@ _METHODS = {
     "__iter__": None,  # else Python would take parts without an end
 }
 for _how in _COMPARISONS:
-    for _own_kind in (StandIn, Chosen):
-        setattr(_own_kind, f"__{_how}__", _operator(_how))
-for _name, _method in _METHODS.items():
-    setattr(StandIn, _name, _method)
+    setattr(Chosen, f"__{_how}__", _operator(_how))
 for _name in ("__neg__", "__getitem__"):
     setattr(Chosen, _name, _METHODS[_name])
 
 
 def patch() -> None:
-    """Let what stands for values of serialized examples be computed with."""
-    for how in _OPERATORS:
-        change(Placeholder, f"__{how}__", _operator(how))
-        change(Placeholder, f"__r{how}__", _operator(how, reflected=True))
-    for how in _COMPARISONS:
-        change(Placeholder, f"__{how}__", _operator(how))
-    for name, method in _METHODS.items():
-        change(Placeholder, name, method)
+    """Let what stands for values of serialized examples and of iterators be computed with."""
+    for owner in (Placeholder, StandIn):
+        for how in _OPERATORS:
+            change(owner, f"__{how}__", _operator(how))
+            change(owner, f"__r{how}__", _operator(how, reflected=True))
+        for how in _COMPARISONS:
+            change(owner, f"__{how}__", _operator(how))
+        for name, method in _METHODS.items():
+            change(owner, name, method)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from muster.data import Dataset
-from muster.estimator import InputHooks, SessionRunHook
+from muster.estimator import SessionRunHook
 from muster.estimator.session import Coordinator, initialized
 from muster_tensorflow.library.ops._one_shot import OneShotIterator
 
@@ -42,8 +42,3 @@ def let_hooks_feed(returned: Any, hooks: Sequence[SessionRunHook]) -> None:
     for hook in hooks:
         with suppress(_NotYet):
             hook.after_create_session(_FeedingSession(), Coordinator())  # type: ignore[arg-type]
-
-
-def patch() -> None:
-    """Let hooks of Estimators feed their input."""
-    InputHooks.before_reading = staticmethod(let_hooks_feed)

@@ -10,6 +10,7 @@ from muster._keras import keras
 from muster.distribute import PerReplica, ReduceOp, ReplicaContext, Strategy
 from muster.distribute.replicas import current_context, map_values
 from muster.program.variables import origin_of
+from muster_tensorflow.patches import change
 
 
 class StrategyExtended:
@@ -156,4 +157,4 @@ class StrategyExtended:
 
 def patch() -> None:
     """Give strategies the attribute ``extended``."""
-    Strategy.extended = property(StrategyExtended)  # type: ignore[attr-defined]
+    change(Strategy, "extended", property(StrategyExtended))

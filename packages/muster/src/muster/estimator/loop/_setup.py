@@ -11,6 +11,7 @@ import numpy as np
 
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError, DatasetError
+from muster._frontend import frontend
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
@@ -24,7 +25,6 @@ from muster.distribute import (
 from muster.distribute.engine import Executables, unwrapped
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._input_hooks import InputHooks
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
@@ -106,8 +106,8 @@ class ModelSetup:
     ) -> Any:
         """Return what an input_fn returns for this worker, ready to be read."""
         returned = call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
-        if InputHooks.before_reading is not None:
-            InputHooks.before_reading(returned, hooks)
+        if (before_reading := frontend().before_reading) is not None:
+            before_reading(returned, hooks)
         return returned
 
     def log_share(self, batches: HasExample, strategy: Strategy) -> None:
