@@ -11,10 +11,11 @@ import jax
 
 from muster._keras import keras
 from muster.optimizers import _update_rules as rules
-from muster.optimizers._legacy_optimizer import Optimizer
+from muster.optimizers._legacy_optimizer import Optimizer, serializable
 from muster.program import update_rows
 
 
+@serializable
 class Adam(Optimizer):
     """Adam; its means decay, and step, for all rows of a table."""
 
@@ -45,6 +46,7 @@ class Adam(Optimizer):
         return self._rule(gradient, *values, *numbers)
 
 
+@serializable
 class Adamax(Optimizer):
     """Adamax."""
 
@@ -67,6 +69,7 @@ class Adamax(Optimizer):
         return [self.decayed(learning_rate) / (1 - self.beta_1**step)]
 
 
+@serializable
 class Nadam(Optimizer):
     """Nadam; its means decay for all rows of a table, but only those that were looked up step."""
 

@@ -10,9 +10,10 @@ from typing import Any
 import jax
 
 from muster.optimizers import _update_rules as rules
-from muster.optimizers._legacy_optimizer import Optimizer
+from muster.optimizers._legacy_optimizer import Optimizer, serializable
 
 
+@serializable
 class SGD(Optimizer):
     """Gradient descent, with momentum if wanted, which does not decay for rows that were not looked up."""
 
@@ -32,6 +33,7 @@ class SGD(Optimizer):
         super().__init__(name, learning_rate, rule, slots, settings, **kwargs)
 
 
+@serializable
 class Adagrad(Optimizer):
     """Adagrad."""
 
@@ -52,6 +54,7 @@ class Adagrad(Optimizer):
         )
 
 
+@serializable
 class Adadelta(Optimizer):
     """Adadelta."""
 
@@ -68,6 +71,7 @@ class Adadelta(Optimizer):
         super().__init__(name, learning_rate, partial(rules.adadelta, **settings), slots, settings, **kwargs)
 
 
+@serializable
 class RMSprop(Optimizer):
     """RMSprop; without momentum, the mean of squares decays for all rows of a table."""
 
@@ -106,6 +110,7 @@ class RMSprop(Optimizer):
         return self._rule(gradient, *values, *numbers)
 
 
+@serializable
 class Ftrl(Optimizer):
     """FTRL-Proximal."""
 

@@ -9,6 +9,9 @@ from muster._keras import keras
 from muster.optimizers._row_optimizer import RowOptimizer
 from muster.program import TrainOp, minimize
 
+# Lets Keras find the class of an optimizer that was saved with a model.
+serializable = keras.saving.register_keras_serializable("muster")
+
 
 class Optimizer(RowOptimizer):
     """An optimizer with the arguments and the meaning of TensorFlow's Keras before 2.11.
