@@ -1,4 +1,4 @@
-"""``tf.keras.optimizers`` and its ``legacy`` update weights as TensorFlow's do."""
+"""Keras' optimizers, and those that leave rows, update weights as TensorFlow's do."""
 
 import re
 from typing import Any
@@ -7,15 +7,15 @@ import jax
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
 import recorded
 from departures import Departure, Json
+from muster import keras, optimizers
 from muster.program.trace._program import Program
 from recorded import IN_REPOSITORY, cases, load
 
 PACKAGES = {
-    "tf.keras.optimizers": tf.keras.optimizers,
-    "tf.keras.optimizers.legacy": tf.keras.optimizers.legacy,
+    "tf.keras.optimizers": keras.optimizers,
+    "tf.keras.optimizers.legacy": optimizers,
 }
 
 
@@ -36,7 +36,7 @@ def made(case: dict[str, Any], name: str) -> Any:
         schedule, arguments = re.fullmatch(r"(\w+)\((.*)\)", kwargs["learning_rate"]).groups()
         pairs = [pair.split("=") for pair in arguments.split(", ")]
         numbers = {key: True if value == "True" else float(value) for key, value in pairs}
-        kwargs["learning_rate"] = getattr(tf.keras.optimizers.schedules, schedule)(**numbers)
+        kwargs["learning_rate"] = getattr(keras.optimizers.schedules, schedule)(**numbers)
     return getattr(PACKAGES[package], kind)(name=name, **kwargs)
 
 
@@ -80,7 +80,7 @@ def updated() -> list[dict[str, Any]]:
 
     def step(gradient: Any) -> tuple[dict[str, Any], None]:
         for number, case in enumerate(CASES.values()):
-            weights = tf.Variable(START, name=f"w{number}")
+            weights = keras.Variable(START, name=f"w{number}")
             made(case, f"case_{number}").apply_gradients([(gradient, weights)])
         return {}, None
 
