@@ -70,7 +70,6 @@ def test_after_import_muster_keras_is_on_jax(
     [
         "from muster.cluster import ClusterSpec",
         "import muster.estimator",
-        "import muster_tensorflow as tf",
     ],
 )
 def test_any_part_of_muster_settles_it(tmp_path: Path, first: str) -> None:

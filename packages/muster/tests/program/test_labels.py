@@ -5,10 +5,9 @@ import re
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster.program import keepable
+from muster.program import check_ids, keepable
 from muster.program.variables import patched_keras
 
 LOGITS = np.zeros((3, 5), np.float32)
@@ -19,21 +18,12 @@ def of_keras(labels, ids=None):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, LOGITS)
 
 
-def of_logits(labels):
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=LOGITS)
-
-
-def of_v1(labels):
-    return tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, LOGITS)
-
-
-@pytest.mark.parametrize("loss", [of_keras, of_logits, of_v1])
 @pytest.mark.parametrize("wrong", [5, -1, 2**31])
-def test_a_label_out_of_range_is_named(loss, wrong):
-    assert np.all(np.isfinite(loss(np.array([0, 4, 1]))))
+def test_a_label_out_of_range_is_named(wrong):
+    assert np.all(np.isfinite(of_keras(np.array([0, 4, 1]))))
     named = re.escape(f"{wrong:g}")
     with pytest.raises(DatasetError, match=rf"value of {named} .* \[0, 5\).* values: 0 {named} 1\."):
-        loss(np.array([0, wrong, 1]))
+        of_keras(np.array([0, wrong, 1]))
 
 
 def test_an_ignored_class_is_no_error():
@@ -44,7 +34,7 @@ def test_an_ignored_class_is_no_error():
 
 def test_an_id_out_of_range_is_named():
     with pytest.raises(DatasetError, match=r"id value of 7 .* \[0, 4\)"):
-        tf.nn.embedding_lookup(np.zeros((4, 2), np.float32), np.array([1, 7]))
+        check_ids(np.array([1, 7]), 4)
 
 
 @pytest.mark.parametrize(("rows", "most"), [(1, 16), (1 << 14, 16), (1 << 20, 8), (1 << 30, 1)])

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-import muster_tensorflow.compat.v1 as tf1
 from muster import summary
 from muster._keras import keras
+from muster._records import read_record
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_callbacks import callbacks_of
 from muster.distribute.fit._fit_hparams import HParamsCallback
-from muster_tensorflow.tensorboard.plugins.hparams import api as hp
 
 MODULE = "tensorboard.summary.writer.event_file_writer"
 
@@ -72,8 +71,11 @@ def test_fit_writes_hyperparameters(tmp_path: Path) -> None:
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     ones = keras.ops.ones((4, 2))
-    rate = hp.HParam("rate", hp.Discrete([0.1]))
-    model.fit(ones, ones[:, :1], verbose=0, callbacks=[hp.KerasCallback(str(tmp_path), {rate: 0.1})])
+    rate = summary.HParam("rate", summary.Discrete([0.1]))
+    model.fit(ones, ones[:, :1], verbose=0, callbacks=[HParamsCallback(str(tmp_path), {rate: 0.1})])
     (file,) = tmp_path.iterdir()
-    values = [value for event in tf1.train.summary_iterator(str(file)) for value in event.summary.value]
+    values = []
+    with open(file, "rb") as opened:
+        while (record := read_record(opened)) is not None:
+            values += summary.parse_message(record).summary.value
     assert [value.tag for value in values] == ["_hparams_/session_start_info", "_hparams_/session_end_info"]
