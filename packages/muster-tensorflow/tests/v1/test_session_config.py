@@ -24,6 +24,10 @@ def test_programs_may_set_the_options_that_there_are():
 def test_others_are_refused():
     with pytest.raises(TypeError, match="gpu_option"):
         tf.ConfigProto(gpu_option=tf.GPUOptions())
+    config = tf.ConfigProto(allow_soft_placement=True)
+    config.gpu_options.allow_growth = True
+    with pytest.raises(AttributeError, match="inter_op_threads"):
+        config.inter_op_threads = 3
     with pytest.raises(AttributeError, match="alow_growth"):
         tf.ConfigProto().gpu_options.alow_growth = True
 

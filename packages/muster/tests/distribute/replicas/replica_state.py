@@ -9,7 +9,6 @@ import sys
 import numpy as np
 
 import muster
-import muster_tensorflow as tf
 from muster import keras
 from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy
@@ -38,9 +37,10 @@ def model_fn(features, labels, mode):
         total, count = keras.metrics.Sum(name="total"), keras.metrics.Sum(name="count")
         total.update_state(labels)
         count.update_state(keras.ops.ones_like(labels, dtype="float32"))
-        pair = tf.compat.v1.metrics.accuracy(labels, keras.ops.argmax(logits, axis=1))
-        mean = tf.compat.v1.metrics.mean(keras.ops.cast(labels, "float32"))
-        metrics = {"total": total, "count": count, "accuracy": pair, "mean": mean}
+        accuracy, mean = keras.metrics.Accuracy(name="accuracy"), keras.metrics.Mean(name="mean")
+        accuracy.update_state(labels, keras.ops.argmax(logits, axis=1))
+        mean.update_state(keras.ops.cast(labels, "float32"))
+        metrics = {"total": total, "count": count, "accuracy": accuracy, "mean": mean}
         return EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
     muster.name_output("normalized", normalized)
     muster.name_output("dropped", dropped)

@@ -11,7 +11,11 @@ import time
 
 import jax.numpy as jnp
 
-import muster_tensorflow as tf
+import muster
+from muster.cluster import ClusterSpec, SimpleClusterResolver
+from muster.data import Dataset
+from muster.distribute import ParameterServerStrategy, Server
+from muster.distribute.coordinator import ClusterCoordinator
 
 WORKERS = 3
 folder = pathlib.Path(sys.argv[1])
@@ -22,16 +26,14 @@ def free_port():
         return server.getsockname()[1]
 
 
-cluster = tf.train.ClusterSpec(
+cluster = ClusterSpec(
     {"worker": [f"localhost:{free_port()}" for _ in range(WORKERS)], "ps": [f"localhost:{free_port()}"]}
 )
 for job in ("worker", "ps"):
     for index in range(cluster.num_tasks(job)):
-        tf.distribute.Server(cluster, job_name=job, task_index=index)
-strategy = tf.distribute.ParameterServerStrategy(
-    tf.distribute.cluster_resolver.SimpleClusterResolver(cluster)
-)
-coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        Server(cluster, job_name=job, task_index=index)
+strategy = ParameterServerStrategy(SimpleClusterResolver(cluster))
+coordinator = ClusterCoordinator(strategy)
 
 
 def dataset():
@@ -42,12 +44,12 @@ def dataset():
                 number = jnp.float32(1) + jnp.float32(2)
             yield number
 
-    return tf.data.Dataset.from_generator(elements, output_types=tf.float32, output_shapes=())
+    return Dataset.from_generator(elements, output_types="float32", output_shapes=())
 
 
 iterator = iter(coordinator.create_per_worker_dataset(dataset))
 for _ in range(WORKERS):
-    coordinator.schedule(tf.function(lambda iterator: next(iterator)), args=(iterator,))
+    coordinator.schedule(muster.function(lambda iterator: next(iterator)), args=(iterator,))
 while len([*folder.iterdir()]) < WORKERS:
     time.sleep(0.01)
 raise ValueError("The program fails.")

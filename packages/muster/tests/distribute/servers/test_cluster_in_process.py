@@ -1,21 +1,20 @@
-"""The cluster of TensorFlow's guides in one process: a Server for each task, at ports that were free."""
+"""A cluster in one process: a Server for each task, at ports that were free."""
 
 import contextlib
 import itertools
-import multiprocessing
 import socket
 import threading
 
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
+import muster
 from muster._keras import keras
+from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.cluster.roster import query_status
 from muster.data import Dataset
-from muster.distribute import AsynchronousStrategy
-
-tf1 = tf.compat.v1
+from muster.distribute import AsynchronousStrategy, Server
+from muster.estimator import Estimator, EstimatorSpec, RunConfig
 
 X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
@@ -35,7 +34,7 @@ def cluster_spec(workers, servers):
         "worker": [f"localhost:{port}" for port in itertools.islice(ports, workers)],
         "ps": [f"localhost:{port}" for port in ports],
     }
-    return tf.train.ClusterSpec(cluster_dict)
+    return ClusterSpec(cluster_dict)
 
 
 TASKS = [("worker", 0), ("worker", 1), ("ps", 0), ("ps", 1), ("chief", 0)]
@@ -48,28 +47,23 @@ ORDERS = {
 
 
 def model_fn(features, labels, mode):
-    outputs = tf1.layers.Dense(1)(features)
+    outputs = keras.layers.Dense(1)(features)
     loss = keras.ops.mean((outputs - labels) ** 2)
-    optimizer = tf1.train.AdagradOptimizer(0.05)
-    return tf.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=optimizer.minimize(loss, global_step=tf1.train.get_or_create_global_step())
-    )
+    train_op = muster.minimize(keras.optimizers.Adagrad(0.05), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_five_servers_in_any_order(order, tmp_path):
     cluster = cluster_spec(workers=2, servers=2)
-    config = tf1.ConfigProto()
-    if multiprocessing.cpu_count() < 3:
-        config.inter_op_parallelism_threads = 3
     with contextlib.ExitStack() as opened:
         servers = {
             (kind, index): opened.enter_context(
-                tf.distribute.Server(cluster, job_name=kind, task_index=index, config=config, protocol="grpc")
+                Server(cluster, job_name=kind, task_index=index, protocol="grpc")
             )
             for kind, index in order
         }
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(cluster, rpc_layer="grpc")
+        resolver = SimpleClusterResolver(cluster, rpc_layer="grpc")
         for (kind, index), server in servers.items():
             assert server.target == resolver.master(kind, index)
             found = query_status(cluster.task_address(kind, index), 10.0)
@@ -79,17 +73,10 @@ def test_five_servers_in_any_order(order, tmp_path):
             join.start()
         strategy = AsynchronousStrategy(servers["chief", 0], starts=True)
         with contextlib.closing(strategy.servers), strategy.scope():
-            estimator = tf.estimator.Estimator(model_fn, tmp_path, tf.estimator.RunConfig(tf_random_seed=1))
+            estimator = Estimator(model_fn, tmp_path, RunConfig(tf_random_seed=1))
             estimator.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(), max_steps=8)
             strategy.servers.end()
         for join in joins:
             join.join(30)
             assert not join.is_alive()
     assert estimator.get_variable_value("global_step") == 8
-
-
-def test_options_of_a_session_have_tensorflows_names():
-    config = tf1.ConfigProto(allow_soft_placement=True)
-    config.gpu_options.allow_growth = True
-    with pytest.raises(AttributeError, match="inter_op_threads"):
-        config.inter_op_threads = 3

@@ -8,18 +8,26 @@ import numpy as np
 import pytest
 
 import muster
-import muster_tensorflow as tf
 from jobs import free_addresses
 from muster.__main__ import main
 from muster._errors import CheckpointError, CheckpointMismatchError, DamagedCheckpointError
 from muster._keras import keras
-from muster.checkpoint import _keyed, list_rows, list_tables, list_variables, read_checkpoint
+from muster.checkpoint import (
+    _keyed,
+    latest_checkpoint,
+    list_checkpoints,
+    list_rows,
+    list_tables,
+    list_variables,
+    read_checkpoint,
+)
 from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.data import wide_ids
 from muster.distribute import FixedShardsPartitioner, ParameterServerStrategy, Server
 from muster.distribute.coordinator import ClusterCoordinator
 from muster.layers import HashEmbedding
 from muster.ps import _part_values, _part_writer
+from object_checkpoints import ObjectCheckpoint
 
 pytestmark = [
     pytest.mark.processes,
@@ -47,7 +55,7 @@ class Hashed:
         self.weights = self.model.trainable_variables
         if build:
             self.optimizer.build(self.weights)
-        self.checkpoint = tf.train.Checkpoint(model=self.model, optimizer=self.optimizer)
+        self.checkpoint = ObjectCheckpoint(model=self.model, optimizer=self.optimizer)
 
         @muster.function
         def step(ids, clicks):
@@ -123,7 +131,7 @@ def test_training_goes_on_from_a_checkpoint_on_any_number_of_servers(alone, serv
     with job(2) as running:
         hashed = running.build()
         running.train(hashed, 0, 20)
-        path = hashed.checkpoint.save(tmp_path / "ckpt")
+        path = hashed.checkpoint.save(tmp_path)
         running.train(hashed, 20, 24)  # which is not in it
         if servers == 2:
             hashed.checkpoint.restore(path)
@@ -147,16 +155,16 @@ def test_between_full_checkpoints_only_rows_that_have_changed_are_written(alone,
     sizes, expected = [], []
     with job(2) as running:
         hashed = running.build(**wide)
-        manager = tf.train.CheckpointManager(hashed.checkpoint, tmp_path, max_to_keep=3)
         for start, stop in ((0, 32), (32, 33), (33, 35), (35, 36)):
             running.train(hashed, start, stop)
-            path = manager.save()
+            path = hashed.checkpoint.save(tmp_path, max_to_keep=3)
             own = [each.stat() for each in os.scandir(path) if each.stat().st_nlink == 1]
             sizes.append(sum(each.st_size for each in own))
             expected.append((running.rows(hashed), running.tables()))
         later = running.train(hashed, 36, 40)
     assert max(sizes[1:]) < sizes[0] / 2
-    for path, (rows, counts) in zip(manager.checkpoints, expected[1:], strict=True):
+    kept = [each.path for each in list_checkpoints(tmp_path)]
+    for path, (rows, counts) in zip(kept, expected[1:], strict=True):
         with job(1) as running:
             hashed = running.build(**wide)
             hashed.checkpoint.restore(path)
@@ -167,7 +175,7 @@ def test_between_full_checkpoints_only_rows_that_have_changed_are_written(alone,
             ids, table = found[f"{name}#ids"], found[name]
             assert len(np.unique(ids)) == len(ids) == len(table) == counts[0]
             np.testing.assert_array_equal(running.rows(hashed, ids), table)
-            if path == manager.latest_checkpoint:
+            if path == kept[-1]:
                 np.testing.assert_allclose(running.train(hashed, 36, 40), later, rtol=1e-4)
 
 
@@ -176,7 +184,7 @@ def test_a_checkpoint_shows_its_tables(tmp_path, capsys):
         hashed = running.build()
         running.train(hashed, 0, 5)
         rows, waiting = running.tables()
-        path = hashed.checkpoint.save(tmp_path / "ckpt")
+        path = hashed.checkpoint.save(tmp_path)
         ((name, table),) = list_tables(path).items()
         for ids, uses, (found,), is_waiting in table.pieces([name]):
             assert not is_waiting
@@ -194,7 +202,7 @@ def test_a_checkpoint_shows_its_tables(tmp_path, capsys):
     assert f"{name}#ids" in said
 
 
-@pytest.mark.parametrize("when", ["before", "after a look-up", "while restoring"])
+@pytest.mark.parametrize("when", ["before", "after a look-up", "before restoring"])
 def test_an_optimizer_is_built_in_any_order(alone, when, tmp_path):
     losses, rows, _ = alone
     with job(2) as running:
@@ -203,11 +211,13 @@ def test_an_optimizer_is_built_in_any_order(alone, when, tmp_path):
             running.rows(hashed)
             with running.strategy.scope():
                 hashed.optimizer.build(hashed.weights)
-        elif when == "while restoring":
+        elif when == "before restoring":
             start, trained = 20, running.build()
             running.train(trained, 0, start)
             running.rows(hashed)
-            hashed.checkpoint.restore(trained.checkpoint.save(tmp_path / "ckpt"))
+            with running.strategy.scope():
+                hashed.optimizer.build(hashed.weights)
+            hashed.checkpoint.restore(trained.checkpoint.save(tmp_path))
         np.testing.assert_allclose(running.train(hashed, start, 30), losses[start:30], rtol=1e-5)
         np.testing.assert_allclose(running.rows(hashed), rows[30], rtol=1e-4, atol=1e-6)
 
@@ -243,7 +253,7 @@ def test_slots_that_come_after_rows_begin_with_their_number_and_older_functions_
         rows = running.rows(hashed)
         train_without_slots()
         np.testing.assert_array_equal(running.rows(hashed), rows)
-        path = hashed.checkpoint.save(tmp_path / "ckpt")
+        path = hashed.checkpoint.save(tmp_path)
         later = running.train(hashed, 10, 20)
     with job(1) as running:
         hashed = running.build(**options)
@@ -262,11 +272,11 @@ def fewer_slots(running):
 def no_table(running):
     with running.strategy.scope():
         model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-        return tf.train.Checkpoint(model=model, optimizer=keras.optimizers.Adam(0.1))
+        return ObjectCheckpoint(model=model, optimizer=keras.optimizers.Adam(0.1))
 
 
 def only_a_model(running):
-    return tf.train.Checkpoint(model=running.build().model)
+    return ObjectCheckpoint(model=running.build().model)
 
 
 @pytest.mark.parametrize(
@@ -282,15 +292,15 @@ def test_a_checkpoint_of_another_table_changes_nothing(other, text, tmp_path):
     with job(1) as running:
         hashed = running.build(admit_after=1)
         running.train(hashed, 0, 2)
-        path = hashed.checkpoint.save(tmp_path / "ckpt")
+        path = hashed.checkpoint.save(tmp_path)
         checkpoint = other(running)
-        before = [np.array(v.value) for v in checkpoint.model.layers[-1].variables]
+        before = [np.array(v.value) for v in checkpoint.objects["model"].layers[-1].variables]
         with pytest.raises(CheckpointMismatchError, match=text):
             checkpoint.restore(path)
-        for one, variable in zip(before, checkpoint.model.layers[-1].variables, strict=True):
+        for one, variable in zip(before, checkpoint.objects["model"].layers[-1].variables, strict=True):
             np.testing.assert_array_equal(one, variable.value)
         # A table, and a checkpoint that has none.
-        without = no_table(running).save(tmp_path / "without/ckpt")
+        without = no_table(running).save(tmp_path / "without")
         rows = running.rows(hashed)
         with pytest.raises(CheckpointMismatchError, match="of a HashEmbedding, is not there"):
             hashed.checkpoint.restore(without)
@@ -302,12 +312,12 @@ def test_a_model_without_its_optimizer_keeps_rows_and_slots_begin_anew(tmp_path)
         hashed = running.build(admit_after=1)
         running.train(hashed, 0, 5)
         rows = running.rows(hashed)
-        path = tf.train.Checkpoint(model=hashed.model).save(tmp_path / "ckpt")
+        path = ObjectCheckpoint(model=hashed.model).save(tmp_path)
         running.train(hashed, 5, 8)
-        tf.train.Checkpoint(model=hashed.model).restore(path)
+        ObjectCheckpoint(model=hashed.model).restore(path)
         np.testing.assert_array_equal(running.rows(hashed), rows)
         with pytest.raises(CheckpointError, match="a HashEmbedding's, which is not among .*Give the model"):
-            tf.train.Checkpoint(optimizer=hashed.optimizer).save(tmp_path / "ckpt")
+            ObjectCheckpoint(optimizer=hashed.optimizer).save(tmp_path)
 
 
 def test_servers_alone_write_tables(tmp_path, monkeypatch):
@@ -315,8 +325,8 @@ def test_servers_alone_write_tables(tmp_path, monkeypatch):
     with job(1) as running:
         hashed = running.build()
         with pytest.raises(CheckpointError, match="Save to a folder on storage that they share"):
-            hashed.checkpoint.save(tmp_path / "ckpt")
-    assert tf.train.latest_checkpoint(tmp_path) is None
+            hashed.checkpoint.save(tmp_path)
+    assert latest_checkpoint(tmp_path) is None
 
 
 def test_what_would_need_all_rows_names_the_layer_and_the_way(tmp_path):
@@ -335,7 +345,7 @@ def test_a_damaged_table_is_found_before_anything_is_set(tmp_path):
     with job(1) as running:
         hashed = running.build(admit_after=1)
         running.train(hashed, 0, 5)
-        path = hashed.checkpoint.save(tmp_path / "ckpt")
+        path = hashed.checkpoint.save(tmp_path)
         (file,) = (each.path for each in os.scandir(path) if "-ps-" in each.name)
         (name,) = list_tables(path)
         ids = read_checkpoint(path).variables[f"{name}#ids"]
@@ -353,7 +363,7 @@ def test_after_a_checkpoint_that_was_not_written_the_next_one_has_all_rows(tmp_p
     with job(2) as running:
         hashed = running.build(admit_after=1)
         running.train(hashed, 0, 10)
-        first = hashed.checkpoint.save(tmp_path / "ckpt")
+        first = hashed.checkpoint.save(tmp_path)
         running.train(hashed, 10, 11)
 
         def fail(*args):
@@ -362,10 +372,10 @@ def test_after_a_checkpoint_that_was_not_written_the_next_one_has_all_rows(tmp_p
         with monkeypatch.context() as patch:
             patch.setattr(_part_values, "write_part", fail)
             with pytest.raises(CheckpointError, match="No space left.* Earlier checkpoints are untouched"):
-                hashed.checkpoint.save(tmp_path / "ckpt")
-        assert tf.train.latest_checkpoint(tmp_path) == first
+                hashed.checkpoint.save(tmp_path)
+        assert latest_checkpoint(tmp_path) == first
         running.train(hashed, 11, 12)
-        path = hashed.checkpoint.save(tmp_path / "ckpt")
+        path = hashed.checkpoint.save(tmp_path)
         expected, counts = running.rows(hashed), running.tables()
     with job(1) as running:
         hashed = running.build(admit_after=1)

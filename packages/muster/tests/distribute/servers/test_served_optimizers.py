@@ -1,11 +1,11 @@
-"""Every optimizer updates on servers as in one process, and those of ``tf.compat.v1`` as TensorFlow's."""
+"""Every optimizer updates on servers as in one process."""
 
 import jax
 import numpy as np
 import pytest
 from machine_servers import MachineServers
 
-import muster_tensorflow as tf
+from muster import optimizers
 from muster._errors import TraceError
 from muster._keras import keras
 from muster.distribute.engine._shards import Rows
@@ -14,7 +14,7 @@ from muster.program.trace import Program
 from recorded import IN_REPOSITORY, load
 from served_steps import OPTIMIZERS
 
-PACKAGES = {"tf.compat.v1.train": tf.compat.v1.train, "tf.keras.optimizers": keras.optimizers}
+PACKAGES = {"tf.keras.optimizers": keras.optimizers, "tf.keras.optimizers.legacy": optimizers}
 # Those that compute an element from others: their variables lie whole.
 COUPLED = ("Lamb", "Adafactor", "Muon")
 # Those that are made of others.
@@ -56,11 +56,7 @@ def train(gradient):
     """A step that updates a variable by each optimizer."""
     for number, make in enumerate(MAKERS.values()):
         weights = keras.Variable(START, name=f"w{number}")
-        optimizer = make()
-        if isinstance(optimizer, keras.optimizers.Optimizer):
-            apply_gradients(optimizer, [(gradient, weights)])
-        else:
-            optimizer.apply_gradients([(gradient, weights)])
+        apply_gradients(make(), [(gradient, weights)])
     return {}, None
 
 
@@ -99,21 +95,6 @@ def test_what_optimizers_keep_is_as_in_one_process(trained):
         assert values.keys() == expected.keys()
         for path, value in expected.items():
             np.testing.assert_allclose(values[path], value, rtol=1e-4, atol=1e-6, err_msg=path)
-
-
-@pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("v1.")])
-def test_numbers_are_those_that_tensorflow_recorded(trained, name):
-    _, case = RECORDED[name]
-    assert np.array_equal(np.asarray(case["input"]["gradients"], np.float32), GRADIENTS)
-    path = f"w{[*MAKERS].index(name)}"
-    for (_, *on_servers), theirs in zip(trained, case["expect"]["weights_after_step"], strict=True):
-        for values in on_servers:
-            np.testing.assert_allclose(values[path], theirs, rtol=2e-5, atol=2e-6)
-
-
-def test_every_optimizer_of_tensorflow_1_is_among_them():
-    ours = {name for name in vars(tf.compat.v1.train) if name.endswith("Optimizer") and name != "Optimizer"}
-    assert ours - {"SyncReplicasOptimizer"} <= CLASSES  # which is refused beside servers
 
 
 @pytest.mark.parametrize("name", COUPLED)

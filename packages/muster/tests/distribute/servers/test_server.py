@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import muster
-import muster_tensorflow as tf
 from muster._errors import (
     AddressInUseError,
     ClusterError,
@@ -82,13 +81,13 @@ def test_servers_in_one_process_train_an_estimator(tmp_path):
 
 
 def test_a_local_server_is_the_only_task_of_its_cluster():
-    with tf.distribute.Server.create_local_server() as server:
+    with Server.create_local_server() as server:
         assert server.target.startswith("grpc://localhost:")
         assert not server.target.endswith(":0")
         server.start()  # does nothing more
         with pytest.raises(ClusterError, match="at least one ps"):
             server.connect(starts=True)
-    waiting = tf.compat.v1.train.Server.create_local_server(start=False)
+    waiting = Server.create_local_server(start=False)
     assert waiting.target == "grpc://localhost:0"
     with pytest.raises(RuntimeError, match="Start the server first"):
         waiting.connect(starts=True)

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import muster
-import muster_tensorflow as tf
 from jobs import free_addresses
 from muster._errors import CheckpointError
 from muster._keras import keras
-from muster.checkpoint import list_rows
+from muster.checkpoint import latest_checkpoint, list_checkpoints, list_rows
 from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.distribute import FixedShardsPartitioner, ParameterServerStrategy, Server
 from muster.distribute.coordinator import ClusterCoordinator
 from muster.ps import _part_writer
+from object_checkpoints import ObjectCheckpoint
 
 pytestmark = [
     pytest.mark.processes,
@@ -58,9 +58,9 @@ def test_each_server_writes_its_rows_and_any_number_of_servers_restores_them(tmp
     with strategy_of(2) as (strategy, _):
         with strategy.scope():
             model, optimizer = built(1)
-            table = tf.Variable(np.arange(10.0, dtype="float32").reshape(5, 2), name="table")
+            table = keras.Variable(np.arange(10.0, dtype="float32").reshape(5, 2), name="table")
         saved = [*values_of(model, optimizer), np.asarray(table)]
-        path = tf.train.Checkpoint(model=model, optimizer=optimizer, table=table).save(tmp_path / "ckpt")
+        path = ObjectCheckpoint(model=model, optimizer=optimizer, table=table).save(tmp_path)
     rows = list_rows(path)
     spans = [[(each.writer, each.start, each.stop) for each in found] for found in rows.values()]
     assert [("ps-0", 0, 2), ("ps-1", 2, 3)] in spans  # the kernel
@@ -73,13 +73,13 @@ def test_each_server_writes_its_rows_and_any_number_of_servers_restores_them(tmp
     with strategy_of(1) as (strategy, _):
         with strategy.scope():
             model, optimizer = built(2)
-            table = tf.Variable(np.zeros((5, 2), dtype="float32"), name="table")
-        tf.train.Checkpoint(model=model, optimizer=optimizer, table=table).restore(path)
+            table = keras.Variable(np.zeros((5, 2), dtype="float32"), name="table")
+        ObjectCheckpoint(model=model, optimizer=optimizer, table=table).restore(path)
         assert_same([*values_of(model, optimizer), np.asarray(table)], saved)
 
     model, optimizer = built(3)
-    table = tf.Variable(np.zeros((5, 2), dtype="float32"), name="table")
-    tf.train.Checkpoint(model=model, optimizer=optimizer, table=table).restore(path)
+    table = keras.Variable(np.zeros((5, 2), dtype="float32"), name="table")
+    ObjectCheckpoint(model=model, optimizer=optimizer, table=table).restore(path)
     assert_same([*values_of(model, optimizer), np.asarray(table)], saved)
 
 
@@ -90,11 +90,11 @@ def test_what_servers_cannot_see_the_coordinator_writes(tmp_path, monkeypatch, c
             model, optimizer = built(1)
         saved = values_of(model, optimizer)
         with caplog.at_level(logging.WARNING):
-            path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(tmp_path / "ckpt")
+            path = ObjectCheckpoint(model=model, optimizer=optimizer).save(tmp_path)
     assert {each.writer for found in list_rows(path).values() for each in found} == {""}
     assert "does not see" in caplog.text
     model, optimizer = built(2)
-    tf.train.Checkpoint(model=model, optimizer=optimizer).restore(path)
+    ObjectCheckpoint(model=model, optimizer=optimizer).restore(path)
     assert_same(values_of(model, optimizer), saved)
 
 
@@ -102,16 +102,16 @@ def test_a_server_with_the_variables_of_another_coordinator_writes_nothing(tmp_p
     with strategy_of(1) as (strategy, _):
         with strategy.scope():
             model, optimizer = built(1)
-        checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
-        first = checkpoint.save(tmp_path / "ckpt")
+        checkpoint = ObjectCheckpoint(model=model, optimizer=optimizer)
+        first = checkpoint.save(tmp_path)
         strategy.storage.close()
         later = ParameterServerStrategy(strategy.cluster_resolver)
         with later.scope():
-            tf.Variable(1.0)
+            keras.Variable(1.0)
         with pytest.raises(CheckpointError, match="another coordinator has begun a job on this server"):
-            checkpoint.save(tmp_path / "ckpt")
+            checkpoint.save(tmp_path)
         later.close()
-    assert tf.train.latest_checkpoint(tmp_path) == first
+    assert latest_checkpoint(tmp_path) == first
 
 
 @contextlib.contextmanager
@@ -139,46 +139,46 @@ def embedding(servers):
                 coordinator.schedule(step, args=(np.array(ids, np.int32),))
                 coordinator.join()
 
-            yield tf.train.Checkpoint(layer=layer, optimizer=optimizer), train
+            yield ObjectCheckpoint(layer=layer, optimizer=optimizer), train
 
 
 def test_between_full_checkpoints_only_rows_that_have_changed_are_written(tmp_path):
     sizes, values = [], []
     with embedding(2) as (checkpoint, train):
-        manager = tf.train.CheckpointManager(checkpoint, tmp_path, max_to_keep=2)
         for ids in ((3, 39_999), (5, 20_001, 39_999), (7,)):
             train(*ids)
-            path = manager.save()
+            path = checkpoint.save(tmp_path, max_to_keep=2)
             own = {each.name for each in os.scandir(path) if each.stat().st_nlink == 1}
             sizes.append(sum(os.path.getsize(os.path.join(path, name)) for name in own))
-            values.append(values_of(checkpoint.layer, checkpoint.optimizer))
+            values.append(values_of(*checkpoint.objects.values()))
     whole = 40_000 * 8 * 4 * 2
     assert sizes[0] > whole
     # The first one is gone, so that nobody shares the large files with the last one but the one between.
     assert max(sizes[1:]) < whole / 100
-    assert len(manager.checkpoints) == 2
-    for path, expected in zip(manager.checkpoints, values[1:], strict=True):
+    kept = [each.path for each in list_checkpoints(tmp_path)]
+    assert len(kept) == 2
+    for path, expected in zip(kept, values[1:], strict=True):
         with embedding(1) as (checkpoint, _):
             checkpoint.restore(path)
-            assert_same(values_of(checkpoint.layer, checkpoint.optimizer), expected)
+            assert_same(values_of(*checkpoint.objects.values()), expected)
 
 
 def test_without_the_file_of_an_earlier_checkpoint_all_rows_are_written_again(tmp_path):
     with embedding(1) as (checkpoint, train):
         train(3)
-        first = checkpoint.save(tmp_path / "ckpt")
+        first = checkpoint.save(tmp_path)
         size = part_size(first)
         train(5)
-        assert part_size(checkpoint.save(tmp_path / "ckpt")) < size / 100
+        assert part_size(checkpoint.save(tmp_path)) < size / 100
         for path in tmp_path.glob("ckpt-*/*-ps-0.safetensors"):
             path.unlink()
         train(7)
-        last = checkpoint.save(tmp_path / "ckpt")
+        last = checkpoint.save(tmp_path)
         assert part_size(last) == size
-        expected = values_of(checkpoint.layer, checkpoint.optimizer)
+        expected = values_of(*checkpoint.objects.values())
     with embedding(1) as (checkpoint, _):
         checkpoint.restore(last)
-        assert_same(values_of(checkpoint.layer, checkpoint.optimizer), expected)
+        assert_same(values_of(*checkpoint.objects.values()), expected)
 
 
 def part_size(path):
