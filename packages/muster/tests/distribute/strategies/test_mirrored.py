@@ -8,7 +8,6 @@ from estimator_runs import RNG, layers, plain, trained
 from program_steps import started
 
 import muster
-import muster_tensorflow as tf
 from muster._keras import keras
 from muster.distribute import MirroredStrategy
 from muster.distribute.strategies._programs import start_program
@@ -173,18 +172,3 @@ def test_debugging_eagerly_is_for_one_replica():
             step_of(lambda x: {}, 2, np.ones(2, np.float32))
     finally:
         muster.config.run_functions_eagerly(False)
-
-
-def test_rows_of_a_model_fn_are_those_of_all_replicas():
-    """Also where replicas have assigned to the variable before."""
-
-    def model_fn(batch):
-        table = tf.Variable([1.0, 1.0], False, aggregation=tf.VariableAggregation.SUM)
-        table.assign_add(batch[:2])
-        table.scatter_mul(tf.IndexedSlices(batch[:1], [0]))
-        return {"table": table.value}
-
-    batch = np.array([2.0, 3.0, 5.0, 7.0], np.float32)
-    state, step = step_of(model_fn, 2, batch)
-    state, _ = step(state, batch)
-    np.testing.assert_array_equal(state["variable"], [(1 + 2 + 5) * 2 * 5, 1 + 3 + 7])

@@ -9,14 +9,12 @@ import sys
 import jax
 from muster.distribute import CentralStorageStrategy, MirroredStrategy
 from muster.distribute import OneDeviceStrategy, ReductionToOneDevice
-import muster_tensorflow as tf
 makers = [
     OneDeviceStrategy,
     lambda name: MirroredStrategy(["/cpu:0", name]),
     lambda name: CentralStorageStrategy([name]),
     lambda name: CentralStorageStrategy(parameter_device=name),
     ReductionToOneDevice,
-    tf.device,
 ]
 if len(sys.argv) > 1:
     exec(sys.argv[1])
@@ -44,5 +42,5 @@ def test_the_line_that_makes_more_cpu_devices_is_named_and_helps():
         "There is no device '/cpu:1' here. JAX has: /cpu:0. To divide the CPU into 2 devices, write this "
         f"line before JAX is first used: {line}"
     )
-    assert told() == [message] * 6
-    assert told(line) == ["made"] * 6
+    assert told() == [message] * 5
+    assert told(line) == ["made"] * 5

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
+from muster import keras
 from muster.cluster import ClusterSpec, SimpleClusterResolver, TFConfigClusterResolver
 from muster.distribute import FixedShardsPartitioner, ParameterServerStrategyV1
 from muster.estimator import Estimator, RunConfig
@@ -15,18 +15,11 @@ def resolver(kind, cluster=SERVED):
     return SimpleClusterResolver(ClusterSpec(cluster), task_type=kind, task_id=0)
 
 
-def test_it_has_its_name_in_tensorflow_1():
-    experimental = tf.compat.v1.distribute.experimental
-    assert experimental.ParameterServerStrategy is ParameterServerStrategyV1
-    assert experimental.CentralStorageStrategy is tf.distribute.experimental.CentralStorageStrategy
-    assert tf.compat.v1.distribute.MirroredStrategy is tf.distribute.MirroredStrategy
-
-
 def test_in_one_process_it_stores_variables_centrally():
     strategy = ParameterServerStrategyV1()
     assert isinstance(strategy.cluster_resolver, TFConfigClusterResolver)
     with strategy.scope():
-        variable = tf.Variable(2.0)
+        variable = keras.Variable(2.0)
         replicas = strategy.experimental_local_results(strategy.run(lambda: variable.value * 3))
     assert [float(each) for each in replicas] == [6.0] * strategy.num_replicas_in_sync
 

@@ -5,7 +5,6 @@ import threading
 import numpy as np
 import pytest
 
-import muster_tensorflow as tf
 from jobs import free_addresses
 from muster._keras import keras
 from muster.cluster import ClusterSpec, SimpleClusterResolver
@@ -26,7 +25,7 @@ def test_variables_live_on_servers_over_connections():
     try:
         with strategy.scope():
             model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4)])
-            table = tf.Variable(np.arange(10.0, dtype="float32"), name="table")
+            table = keras.Variable(np.arange(10.0, dtype="float32"), name="table")
         weights = [np.full(each.shape, number) for number, each in enumerate(model.variables)]
         model.set_weights(weights)
         for found, expected in zip(model.get_weights(), weights, strict=True):
