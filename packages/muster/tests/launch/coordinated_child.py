@@ -1,4 +1,4 @@
-"""A program with a coordinator, as TensorFlow's guide writes it, which counts and saves what it counts.
+"""A program with a coordinator, which counts and saves what it counts.
 
 Argument: JSON: folder (of checkpoints; when there is a file "enough" in it, this ends), steps (how many at
 most), pause (how long one takes, in seconds), fails (whether workers fail when they start), ends (a code for
@@ -12,16 +12,20 @@ import sys
 import time
 from pathlib import Path
 
-import muster_tensorflow as tf
-from muster.distribute import ParameterServerStrategy
+import muster
+from muster import keras
+from muster.checkpoint import Checkpointer, restore_latest
+from muster.cluster import TFConfigClusterResolver
+from muster.distribute import ParameterServerStrategy, Server
 from muster.distribute.coordinator import ClusterCoordinator, _link
+from muster.distribute.servers import restore_variables, save_variables
 
 A_ROUND = 20
 
 
 def serve(resolver):
     print("serves", flush=True)
-    server = tf.distribute.Server(
+    server = Server(
         resolver.cluster_spec(),
         job_name=resolver.task_type,
         task_index=resolver.task_id,
@@ -32,16 +36,29 @@ def serve(resolver):
     print("was told to end", flush=True)
 
 
+class Counted:
+    """Saves variables into a folder, and begins with what is there already."""
+
+    def __init__(self, folder, objects):
+        self.folder, self.objects, self.saves = folder, objects, 0
+        if (found := restore_latest(folder, tables=False)) is not None:
+            restore_variables(found, objects, "")
+            self.saves = found.step
+
+    def save(self):
+        self.saves += 1
+        with Checkpointer(self.folder, max_to_keep=2) as writer:
+            save_variables(writer, self.saves, self.objects, {}, wait=True)
+
+
 def count_up(resolver, folder, steps, pause):
     """Count in closures, until there were so many; save after each round."""
     strategy = ParameterServerStrategy(resolver)
     coordinator = ClusterCoordinator(strategy)
     with strategy.scope():
-        step = tf.Variable(0, dtype="int64", name="step")
-        places = tf.Variable([0.0] * 8, name="places")
-    checkpoint = tf.train.Checkpoint(step=step, places=places)
-    manager = tf.train.CheckpointManager(checkpoint, str(folder / "checkpoints"), max_to_keep=2)
-    checkpoint.restore(manager.latest_checkpoint)
+        step = keras.Variable(0, dtype="int32", name="step")
+        places = keras.Variable([0.0] * 8, name="places")
+    counted = Counted(folder / "checkpoints", {"step": [step], "places": [places]})
     print("begins at", int(step), flush=True)
 
     def batches():
@@ -56,31 +73,31 @@ def count_up(resolver, folder, steps, pause):
 
         return Dataset.from_generator(elements, output_types="int64", output_shapes=())
 
-    @tf.function
+    @muster.function
     def train(iterator):
         number = next(iterator)
         step.assign_add(1)
-        places.assign_add(tf.ones(8))
+        places.assign_add(keras.ops.ones(8))
         return number
 
     iterator = iter(coordinator.create_per_worker_dataset(batches))
     try:
-        count_rounds(coordinator, train, iterator, step, steps, manager, folder)
+        count_rounds(coordinator, train, iterator, step, steps, counted, folder)
     except KeyboardInterrupt:
         coordinator.join()
-        manager.save()
+        counted.save()
         print("saved at", int(step), flush=True)
         raise
     print("ends at", int(step), sorted(set(places.numpy().tolist())), flush=True)
 
 
-def count_rounds(coordinator, train, iterator, step, steps, manager, folder):
+def count_rounds(coordinator, train, iterator, step, steps, counted, folder):
     while (before := int(step)) < steps:
         count = min(A_ROUND, steps - before)
         numbers = [coordinator.schedule(train, args=(iterator,)) for _ in range(count)]
         coordinator.join()
         drawn = sorted(int(number) for number in coordinator.fetch(numbers))
-        manager.save()
+        counted.save()
         print(f"counted {before} + {count} = {int(step)}, batches {drawn[0]} to {drawn[-1]}", flush=True)
         if (folder / "enough").exists():
             break
@@ -88,7 +105,7 @@ def count_rounds(coordinator, train, iterator, step, steps, manager, folder):
 
 def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    resolver = TFConfigClusterResolver()
     if resolver.task_type in ("worker", "ps"):
         if resolver.task_type == "worker" and options.get("fails"):
             sys.exit(5)

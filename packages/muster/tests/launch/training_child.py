@@ -12,10 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-import muster_tensorflow as tf
+import muster
 from muster import keras
-from muster.distribute import DatasetCreator, ParameterServerStrategy
+from muster.checkpoint import Checkpointer, restore_latest
+from muster.cluster import TFConfigClusterResolver
+from muster.distribute import DatasetCreator, ParameterServerStrategy, Server
 from muster.distribute.coordinator import ClusterCoordinator
+from muster.distribute.servers import restore_variables, save_variables
 
 A_ROUND = 100
 FEATURES, BATCH = 4, 16
@@ -48,14 +51,14 @@ def by_a_loop(strategy, folder, steps, pause):
         model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(1)])
         optimizer = keras.optimizers.Adam(0.02)
         optimizer.build(model.trainable_variables)
-    checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
-    manager = tf.train.CheckpointManager(checkpoint, str(folder), max_to_keep=2)
-    checkpoint.restore(manager.latest_checkpoint)
+    objects = {"model": model.variables, "optimizer": optimizer.variables}
+    if (found := restore_latest(folder, tables=False)) is not None:
+        restore_variables(found, objects, "")
 
-    @tf.function
+    @muster.function
     def train(iterator):
         x, y = next(iterator)
-        with tf.GradientTape() as tape:
+        with muster.GradientTape() as tape:
             loss = keras.ops.mean((model(x, training=True) - y) ** 2)
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
@@ -66,7 +69,8 @@ def by_a_loop(strategy, folder, steps, pause):
         for _ in range(min(A_ROUND, steps - made)):
             coordinator.schedule(train, args=(iterator,))
         coordinator.join()
-        manager.save()
+        with Checkpointer(folder, max_to_keep=2) as writer:
+            save_variables(writer, int(optimizer.iterations), objects, {}, wait=True)
         print("step", int(optimizer.iterations), flush=True)
     return int(optimizer.iterations), np.asarray(model.get_weights()[0]).reshape(-1)
 
@@ -97,9 +101,9 @@ TRAIN = {"loop": by_a_loop, "fit": by_fit}
 
 def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    resolver = TFConfigClusterResolver()
     if resolver.task_type in ("worker", "ps"):
-        tf.distribute.Server(resolver.cluster_spec(), resolver.task_type, resolver.task_id).join()
+        Server(resolver.cluster_spec(), resolver.task_type, resolver.task_id).join()
         return
     strategy = ParameterServerStrategy(resolver)
     folder = Path(options["folder"])
