@@ -32,8 +32,9 @@ def test_an_error_names_the_users_line_that_asked():
         optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.1)
         return {"g": jax.tree.leaves(optimizer.compute_gradients(jnp.sum(x), [weights]))[0]}, None
 
+    program = Program(step, np.ones(3, np.float32))
     with pytest.raises(GradientError, match=r"asked for in .*test_gradients_of_names.py:\d+"):
-        Program(step, np.ones(3, np.float32))
+        jax.jit(program.step)(program.initial, np.ones(3, np.float32))
 
 
 def of_logits(labels):

@@ -7,25 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import divided_lookups
 import muster
-import muster_tensorflow as tf
+from divided_lookups import BATCHES, IDS, ROWS, UNITS, WEIGHTS, Served, check, shapes_of, variable
+from muster import feature_column
 from muster import optimizers as row_optimizers
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster._row_ids import NO_ROW, unique_ids
-from muster.distribute import ShardedVariable
+from muster.distribute import IndexedSlices, ShardedVariable
 from muster.feature_column import input_layer, linear_model, transform_features
 from muster.program.passes import LookupStep, NotByRowsError, split_at_pushes
 from muster.program.trace import Program
 from muster.program.variables._origins import VariableKind
-
-RNG = np.random.default_rng(0)
-ROWS, UNITS = 53, 4
-IDS = RNG.integers(0, ROWS, (5, 6, 3)).astype(np.int32)
-IDS[0] = IDS[0, 0, 0]  # one id alone
-IDS[1, 1] = IDS[1, 0]
-WEIGHTS = RNG.normal(size=(5, 6, 1)).astype(np.float32)
-v1 = tf.compat.v1.train
 
 OPTIMIZERS = {
     "SGD": lambda: keras.optimizers.SGD(0.1),
@@ -44,142 +38,11 @@ OPTIMIZERS = {
     "legacy RMSprop": lambda: row_optimizers.RMSprop(0.1),
     "legacy Nadam": lambda: row_optimizers.Nadam(0.1),
     "legacy Ftrl": lambda: row_optimizers.Ftrl(0.1, l1_regularization_strength=0.001),
-    "v1 GradientDescent": lambda: v1.GradientDescentOptimizer(0.1),
-    "v1 Momentum": lambda: v1.MomentumOptimizer(0.1, 0.9),
-    "v1 Adagrad": lambda: v1.AdagradOptimizer(0.1),
-    "v1 Adam": lambda: v1.AdamOptimizer(0.1),
-    "v1 RMSProp": lambda: v1.RMSPropOptimizer(0.1, momentum=0.9),
-    "v1 Ftrl": lambda: v1.FtrlOptimizer(0.1),
 }
 
 
-def evaluated(function):
-    """Return a function that is traced once, and computed operation by operation, which compiles little."""
-    traced = []
-
-    def call(*args):
-        if not traced:
-            traced.append(jax.make_jaxpr(function, return_shape=True)(*args))
-        closed, shapes = traced[0]
-        flat = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves(args))
-        return jax.tree.unflatten(jax.tree.structure(shapes), flat)
-
-    return call
-
-
-class Served:
-    """A step whose tables are on the host: what a worker and servers do, in one process."""
-
-    def __init__(self, program, tables, *batch):
-        own = [v.path for v in program.variables if v.kind in (VariableKind.SEED, VariableKind.METRIC)]
-        step = split_at_pushes(lambda state, batch: program.step(state, *batch), program.initial, batch, own)
-        self.program, self.step = program, step
-        self.tables = tables
-        self.lookups = LookupStep(step, tables, _shapes(program), batch)
-        self.ids = evaluated(self.lookups.ids)
-        self.work = evaluated(self.lookups.work)
-        self.others = [step.update(group) for group in self.lookups.other_groups()]
-        self.update_others = evaluated(self._update_others)
-        sizes = jax.eval_shape(self.lookups.ids, [program.initial[path] for path in step.local], batch)
-        self.sizes = {path: max(1, sizes[path].size) for path in tables}
-        self.parts = {path: self.lookups.update(path, self.sizes[path]) for path in tables}
-        self.update_rows = {path: evaluated(part.function) for path, part in self.parts.items() if part}
-
-    def padded(self, path, ids):
-        return np.pad(ids, (0, self.sizes[path] - len(ids)), constant_values=NO_ROW)
-
-    def asked(self, state, batch):
-        ids = self.ids([state[path] for path in self.step.local], batch)
-        return {path: unique_ids(path, ids[path], state[path].shape[0]) for path in self.tables}
-
-    def inputs(self, state, batch):
-        """What the worker's program takes: rows of tables, other variables, and the batch."""
-        rows = {}
-        for path, ids in self.asked(state, batch).items():
-            padded = self.padded(path, ids)
-            values = np.zeros((len(padded), *state[path].shape[1:]), state[path].dtype)
-            values[: len(ids)] = np.asarray(state[path])[ids]
-            rows[path] = (padded, values)
-        taken, local = ([state[path] for path in paths] for paths in (self.lookups.takes, self.step.local))
-        return rows, taken, local, batch
-
-    def run(self, state, *batch):
-        asked = self.asked(state, batch)
-        pushed, local, outputs = self.work(*self.inputs(state, batch))
-        new = {**state, **dict(zip(self.step.local, local, strict=True))}
-        new.update(self.update_others(state, pushed))
-        for path, ids in asked.items():
-            padded, part = self.padded(path, ids), self.parts[path]
-            taken = [np.asarray(state[each]) for each in part.takes]
-            size = len(state[path])
-            taken = [
-                each.take(padded, 0, mode="clip") if each.shape[:1] == (size,) else each for each in taken
-            ]
-            made = self.update_rows[path](*taken, *(pushed[i] for i in part.pushes))
-            for each, rows in zip(part.updates, made, strict=True):
-                new[each] = np.array(state[each])
-                new[each][ids] = rows[: len(ids)]
-        return new, outputs
-
-    def _update_others(self, state, pushed):
-        new = {}
-        for part in self.others:
-            made = part.function(*(state[path] for path in part.takes), *(pushed[i] for i in part.pushes))
-            new.update(zip(part.updates, made, strict=True))
-        return new
-
-
-def _shapes(program):
-    return {v.path: jax.ShapeDtypeStruct(v.shape, v.dtype) for v in program.variables}
-
-
-def check(program, tables, batches, rtol=1e-6, atol=1e-6, leaves_others=False):
-    """Train undivided and divided.
-
-    Args:
-        leaves_others: Whether the undivided step leaves rows that are not looked up as they are. Otherwise
-            they are restored after each step.
-    """
-    served = Served(program, tables, *batches[0])
-    whole = evaluated(program.step)
-    expected = state = program.initial
-    of_table = {}
-    for path in tables:
-        part = served.lookups.update(path, 1)
-        of_table.update(dict.fromkeys(part.updates if part else [], path))
-    for batch in batches:
-        asked = served.asked(state, batch)
-        before, (expected, wanted) = expected, whole(expected, *batch)
-        for path, table in of_table.items():
-            value = np.array(expected[path] if leaves_others else before[path])
-            value[asked[table]] = np.asarray(expected[path])[asked[table]]
-            expected = {**expected, path: value}
-        state, outputs = served.run(state, *batch)
-        jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol, atol), outputs, wanted)
-        for path, value in expected.items():
-            np.testing.assert_allclose(state[path], value, rtol, atol, err_msg=path)
-    assert any((np.asarray(state[path]) != program.initial[path]).any() for path in tables)
-    return served
-
-
-def trained(lookup, optimizer=OPTIMIZERS["Adam"], batch=(IDS[0], WEIGHTS[0])):
-    """A step that trains what `lookup` reads, and a layer on top of it."""
-
-    def train(ids, targets):
-        found = lookup(ids)
-        loss = keras.ops.mean((keras.layers.Dense(1)(found) - targets) ** 2)
-        made = optimizer()
-        if isinstance(made, keras.optimizers.Optimizer):
-            muster.minimize(made, loss, muster.get_or_create_global_step())
-        else:
-            made.minimize(loss, muster.get_or_create_global_step())
-        return {"loss": loss}, None
-
-    return Program(train, *batch, seed=1)
-
-
-def variable(rows=ROWS, name="table"):
-    return keras.Variable(np.sin(np.arange(rows * UNITS).reshape(rows, UNITS)), dtype="float32", name=name)
+def trained(lookup, optimizer=OPTIMIZERS["Adam"], batch=BATCHES[0]):
+    return divided_lookups.trained(lookup, optimizer, batch)
 
 
 def by_layer(ids, **options):
@@ -187,10 +50,8 @@ def by_layer(ids, **options):
 
 
 TABLE = "embedding/embeddings"
-BATCHES = list(zip(IDS, WEIGHTS, strict=True))
 # Those by which TensorFlow, and muster, update only what was looked up.
-LEAVE_OTHERS = ("SGD", "Adagrad", "legacy SGD", "legacy Adagrad", "legacy Ftrl", "v1 GradientDescent")
-LEAVE_OTHERS += ("v1 Momentum", "v1 Adagrad", "v1 RMSProp", "v1 Ftrl")
+LEAVE_OTHERS = ("SGD", "Adagrad", "legacy SGD", "legacy Adagrad", "legacy Ftrl")
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -204,7 +65,7 @@ def test_a_row_that_only_passes_no_gradient_is_left_as_it_is():
         first, other = jnp.take(table, ids[:, 0], axis=0), jnp.take(table, ids[:, 1], axis=0)
         return first + jax.lax.stop_gradient(other)
 
-    program = trained(lookup, OPTIMIZERS["v1 Momentum"])
+    program = trained(lookup, OPTIMIZERS["legacy SGD"])
     served = check(program, ["table"], BATCHES, leaves_others=True)
     (batch,) = ([ids, WEIGHTS[0]] for ids in [np.arange(18, dtype=np.int32).reshape(6, 3)])
     assert len(served.asked(program.initial, batch)["table"]) == 12
@@ -256,7 +117,7 @@ def single_elements(ids):
 
 def twice(ids):
     table = variable()
-    rows = tf.nn.embedding_lookup(table, ids[:, 1:])
+    rows = keras.ops.take(table, ids[:, 1:], axis=0)
     return keras.ops.take(table, ids[:, 0], axis=0) * rows.sum(1)
 
 
@@ -270,7 +131,7 @@ def drawn(ids):
     random = keras.random.SeedGenerator(3)
     others = keras.random.randint((len(ids), 2), 0, ROWS, seed=random)
     table = variable()
-    return tf.gather(table, ids).sum(1) - tf.gather(table, others).sum(1)
+    return keras.ops.take(table, ids, axis=0).sum(1) - keras.ops.take(table, others, axis=0).sum(1)
 
 
 def in_halves(ids):
@@ -280,7 +141,7 @@ def in_halves(ids):
 
 def in_shards(ids):
     shards = [variable(rows, name) for name, rows in (("first", 30), ("second", ROWS - 30))]
-    return tf.nn.embedding_lookup(ShardedVariable(shards), ids).sum(1)
+    return ShardedVariable(shards).sparse_read(ids).sum(1)
 
 
 LOOKUPS = {
@@ -310,7 +171,7 @@ def test_rows_that_are_updated_without_a_lookup():
     def train(ids, targets):
         table, counts = variable(), variable(name="counts")
         values = jnp.tile(targets, UNITS)
-        gradient = tf.IndexedSlices(values, ids[:, 0], (ROWS, UNITS))
+        gradient = IndexedSlices(values, ids[:, 0], (ROWS, UNITS))
         row_optimizers.SGD(0.1, momentum=0.9).apply_gradients([(gradient, table)])
         counts.assign_add(jnp.zeros((ROWS, UNITS)).at[ids[:, 1]].add(1.0))
         return {"mean": jnp.mean(values)}, None
@@ -324,14 +185,14 @@ def test_rows_that_are_updated_without_a_lookup():
     assert asked["table"].tolist() == np.unique(ids[2:, 0]).tolist()  # additions ignore what is out of range
 
 
-COLUMN = tf.feature_column.categorical_column_with_identity("ids", ROWS)
-WEIGHTED = tf.feature_column.weighted_categorical_column(COLUMN, "weights")
+COLUMN = feature_column.categorical_column_with_identity("ids", ROWS)
+WEIGHTED = feature_column.weighted_categorical_column(COLUMN, "weights")
 
 
 @pytest.mark.parametrize("combiner", ["mean", "sqrtn", "sum"])
 @pytest.mark.parametrize("column", [COLUMN, WEIGHTED], ids=["unweighted", "weighted"])
 def test_feature_columns(column, combiner):
-    embedding = tf.feature_column.embedding_column(column, UNITS, combiner, max_norm=0.9)
+    embedding = feature_column.embedding_column(column, UNITS, combiner, max_norm=0.9)
 
     def lookup(features):
         linear = linear_model(features, [column])
@@ -343,7 +204,7 @@ def test_feature_columns(column, combiner):
         return transform_features({"ids": ragged, "weights": weights}, [embedding]), targets
 
     batches = [batch_of(*batch) for batch in BATCHES[:3]]
-    program = trained(lookup, OPTIMIZERS["v1 Adagrad"], batches[0])
+    program = trained(lookup, OPTIMIZERS["legacy Adagrad"], batches[0])
     tables = [v.path for v in program.variables if v.trainable and v.shape[:1] == (ROWS,)]
     assert len(tables) == 2
     served = check(program, tables, batches, leaves_others=True)
@@ -519,7 +380,7 @@ def test_a_table_that_is_not_trained_is_only_looked_up():
     np.testing.assert_allclose(outputs["loss"], wanted["loss"], rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["Adam", "v1 Momentum", "clipnorm"])
+@pytest.mark.parametrize("name", ["Adam", "legacy SGD", "clipnorm"])
 def test_nothing_is_as_large_as_the_table(name):
     rows = 1_000_003
 
@@ -529,7 +390,7 @@ def test_nothing_is_as_large_as_the_table(name):
 
     def lay_out(rows, lookup):
         program = trained(lookup, OPTIMIZERS[name])
-        shapes = _shapes(program)
+        shapes = shapes_of(program)
         own = [v.path for v in program.variables if v.kind in (VariableKind.SEED, VariableKind.METRIC)]
         step = split_at_pushes(lambda state, batch: program.step(state, *batch), shapes, BATCHES[0], own)
         divided = LookupStep(step, [TABLE], shapes, BATCHES[0])
@@ -545,7 +406,7 @@ def test_nothing_is_as_large_as_the_table(name):
     assert large == small
     assert large[0] == (BATCHES[0][0].size,)
     of_rows = [(shape, str(dtype)) for shape, dtype in large[1][0] if shape[:1] == (16,)]
-    seen = [((16, 1), "bool")] if name == "v1 Momentum" else []
+    seen = [((16, 1), "bool")] if name == "legacy SGD" else []
     assert of_rows == [((16, UNITS), "float32"), *seen]
     for program in programs:
         assert not re.search(rf"\[{rows}\b", program.as_text())
