@@ -19,6 +19,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+import durations
 import jobs
 import wheels
 from departures import Outcome
@@ -79,9 +80,14 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    durations.add_option(parser)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let programs of this process be compiled as the test that runs wants it; those of others always are
     as users' are."""
+    durations.record(config)
     if hasattr(config, "workerinput"):
         _give_way()
     if not ON_CPU:

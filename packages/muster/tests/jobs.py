@@ -49,6 +49,9 @@ QUICKLY = {
 }
 QUICKLY_BY_FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in QUICKLY.items())
 
+# What the processes that servers have started, and that have ended, took of the processors, in seconds.
+ended_secs = 0.0
+
 
 class Server:
     """Starts processes that have JAX, Keras and muster imported already: see preloaded.py.
@@ -111,7 +114,8 @@ class Server:
         return printed
 
     def _hear(self, secs: float | None) -> list[int]:
-        """The next thing that is told, if anything is in so many seconds: a process, or one and its code."""
+        """The next thing that is told, if any is in so many seconds: a process, or one that has ended."""
+        global ended_secs
         output = self._process.stdout.fileno()
         while b"\n" not in self._unread:
             if not select.select([output], [], [], secs)[0]:
@@ -121,12 +125,13 @@ class Server:
                 raise RuntimeError("preloaded.py has ended; see its error above")
             self._unread += received
         line, _, self._unread = self._unread.partition(b"\n")
-        process, *code = map(int, line.split())
-        if code:
-            self._codes[process] = code[0]
+        process, *ended = map(int, line.split())
+        if ended:
+            self._codes[process], milliseconds = ended
+            ended_secs += milliseconds / 1000
         else:
             self._codes.pop(process, None)  # of an earlier one by that id
-        return [process, *code]
+        return [process, *ended]
 
     def stop(self) -> None:
         self._process.stdin.close()

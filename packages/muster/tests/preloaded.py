@@ -1,7 +1,8 @@
 """Starts programs as copies of itself, which has imported what else takes each of them a second or two.
 
 Reads a line of JSON for each: [arguments, environment, log file, folder or null]. Writes a line for each that
-it has started, its process' id, and for each that has ended, the id and its exit code. Run by jobs.py.
+it has started, its process' id, and for each that has ended, the id, its exit code, and the milliseconds that
+it took of the processors. Run by jobs.py.
 
 Arguments: a folder in which the programs keep what they compile, for each other, and the module of muster
 that they use.
@@ -39,10 +40,11 @@ def serve() -> list[object]:
         while True:
             for key, _ in selector.select():
                 if key.data is not None:  # it has ended
-                    _, status = os.waitpid(key.data, 0)
+                    _, status, used = os.wait4(key.data, 0)
                     selector.unregister(key.fd)
                     os.close(key.fd)
-                    say(key.data, os.waitstatus_to_exitcode(status))
+                    milliseconds = round((used.ru_utime + used.ru_stime) * 1000)
+                    say(key.data, os.waitstatus_to_exitcode(status), milliseconds)
                     continue
                 received = os.read(key.fd, 1 << 16)
                 if not received:

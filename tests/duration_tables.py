@@ -1,0 +1,1 @@
+"""Tables of what tests take, from the lines that durations.py records."""
