@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-fast soak check bench bench-peers docs clean
+.PHONY: help demo test test-fast test-durations soak check bench bench-peers docs clean
 
 help:  ## say what each target does
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "muster needs Python 3.11 or newer; PYTHON=$(PYTHON) is older."; exit 1; }
@@ -29,7 +29,7 @@ FAST := 'not processes and not soak and not alone'
 SEVERAL := --numprocesses=auto --maxprocesses=5 --dist=worksteal
 
 # Tests start thousands of processes, each of which would compile the sources where no bytecode is kept.
-test test-fast soak: export PYTHONDONTWRITEBYTECODE :=
+test test-fast test-durations soak: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/dev.stamp  ## run all tests
 	@echo "First the fast ones. Beside them those marked 'alone', which print to alone.log; then the others."
@@ -40,6 +40,11 @@ test: $(VENV)/dev.stamp  ## run all tests
 
 test-fast: $(VENV)/dev.stamp  ## run the tests that start no processes
 	$(BIN)/pytest -m $(FAST) $(SEVERAL)
+
+test-durations: $(VENV)/dev.stamp  ## run all tests, and write what each of them takes to tests/durations.tsv
+	@rm -f durations.jsonl
+	@MUSTER_TEST_DURATIONS=durations.jsonl $(MAKE) test; tests=$$?; \
+	$(BIN)/python tests/durations.py summarize durations.jsonl && exit $$tests
 
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills
 	$(BIN)/pytest -m soak

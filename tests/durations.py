@@ -30,7 +30,6 @@ import pytest
 import duration_tables
 
 _VARIABLE = "MUSTER_TEST_DURATIONS"
-_ROOT = Path(__file__).parent.parent
 # What JAX tells the durations of, and what they are spent on.
 _EVENTS = {
     "/jax/core/compile/backend_compile_duration": "compiling",
@@ -254,8 +253,8 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("summarize", help="write the table of all tests, and that of the page")
     command.add_argument("file", type=Path)
-    command.add_argument("--table", type=Path, default=_ROOT / "tests" / "durations.tsv")
-    command.add_argument("--page", type=Path, default=_ROOT / "docs" / "contributing" / "tests.md")
+    command.add_argument("--table", type=Path, default=Path(__file__).with_name("durations.tsv"))
+    command.add_argument("--page", type=Path, default=Path("docs/contributing/tests.md"))
     arguments = parser.parse_args()
     lines = [json.loads(line) for line in arguments.file.read_text().splitlines()]
     arguments.table.write_text(duration_tables.table(lines))

@@ -32,6 +32,7 @@ OTHER_PAGES = {
     "docs/contributing/add-a-dataset-operation.md": "test_changes_to_muster_work runs its commands",
     "docs/contributing/add-a-hook.md": "test_changes_to_muster_work runs its commands",
     "docs/contributing/add-a-strategy.md": "test_changes_to_muster_work runs its commands",
+    "docs/contributing/tests.md": "it says how to run these tests",
 }
 # What a page says that its reader has, apart from the examples: the variables of a trained model.
 HAVE_OLD_MODEL = {"docs/guides/moving-from-tensorflow.md"}
