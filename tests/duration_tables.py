@@ -1,5 +1,6 @@
 """Tables of what tests take, from the lines that durations.py records."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -77,13 +78,13 @@ def table(lines: Sequence[Line]) -> str:
 def page(lines: Sequence[Line]) -> str:
     """Return the part of the documentation's page that says what the tests take."""
     tests = [line for line in lines if "test" in line]
-    ends = [line for line in lines if "session" in line]
+    begun = [line for line in lines if "session" in line]
     failed = sum(line["outcome"] in ("failed", "error") for line in tests)
     return "\n\n".join(
         [
-            f"Measured on {' and '.join(sorted({end['date'] for end in ends}))}, on "
-            f"{' and '.join(sorted({end['machine'] for end in ends}))}: {len(tests):,} cases of "
-            f"{len({function(line) for line in tests}):,} tests, of which {failed} failed.",
+            f"Measured on {' and '.join(sorted({line['date'] for line in begun}))}, on "
+            f"{' and '.join(sorted({line['machine'] for line in begun}))}: {len(tests):,} cases of "
+            f"{len({function(line) for line in tests}):,} tests, of which {failed} failed.{_missing(lines)}",
             _sums_by("kind", sums(tests, kind)),
             _sums_by("folder", sums(tests, folder)),
             f"To import the modules of tests takes each process {_collecting(lines):.0f} s.",
@@ -91,6 +92,17 @@ def page(lines: Sequence[Line]) -> str:
             _most_expensive(tests),
         ]
     )
+
+
+def _missing(lines: Sequence[Line]) -> str:
+    """A sentence about the cases that were to run and did not, if there are any."""
+    selected: Counter[str] = Counter()
+    for line in lines:
+        if "session" in line:
+            selected |= Counter(line["selected"])
+    selected.subtract(Counter(kind(line) for line in lines if "test" in line))
+    left = [f"{count:,} {name}" for name, count in selected.items() if count > 0]
+    return f" **The run ended early**: the cases left out are {', '.join(left)}." if left else ""
 
 
 def _sums_by(name: str, by: dict[str, Sums]) -> str:

@@ -1,7 +1,7 @@
 """Says where the time of the tests goes.
 
 Given ``--durations-file FILE``, or the variable MUSTER_TEST_DURATIONS, pytest appends one line of JSON to the
-file for every test, for every module that it collects, and for every process of tests. To summarize them:
+file for every test, for every module that it collects, and two for every process of tests. To summarize them:
 
     python tests/durations.py summarize FILE
 """
@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import venv
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -158,12 +159,11 @@ class _Recorder:
         self._spent.restart()
         with _measured() as taken:
             result = yield
-        marked = (kind for kind in _KINDS if item.get_closest_marker(kind))
         secs = {what: round(self._spent.secs.get(what, 0.0), 4) for what in ("compiling", "tracing")}
         self._write(
             {
                 "test": item.nodeid,
-                "kind": next(marked, "fast"),
+                "kind": _kind(item),
                 "outcome": self._outcome,
                 "process": self._process,
                 **taken,
@@ -185,15 +185,24 @@ class _Recorder:
         if report.when == "call" or not report.passed:
             self._outcome = "error" if report.failed and report.when != "call" else report.outcome
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._write(
             {
                 "session": self._process,
+                "selected": Counter(map(_kind, session.items)),
+                "collecting": round(time.monotonic() - self._began, 4),
+                "date": date.today().isoformat(),
+                "machine": _machine(),
+            }
+        )
+
+    def pytest_sessionfinish(self) -> None:
+        self._write(
+            {
+                "ended": self._process,
                 "wall": round(time.monotonic() - self._began, 4),
                 "cpu": round(time.process_time(), 4),
                 "children": round(_children_secs(), 4),
-                "date": date.today().isoformat(),
-                "machine": _machine(),
             }
         )
 
@@ -204,6 +213,11 @@ class _Recorder:
             os.write(file, json.dumps(line).encode() + b"\n")
         finally:
             os.close(file)
+
+
+def _kind(item: pytest.Item) -> str:
+    """The kind of a test, by its marks."""
+    return next((kind for kind in _KINDS if item.get_closest_marker(kind)), "fast")
 
 
 @contextmanager

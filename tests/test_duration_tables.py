@@ -17,7 +17,8 @@ def line(test: str, kind: str = "fast", **secs: float) -> duration_tables.Line:
     return {"test": test, "kind": kind, "outcome": "passed", **dict.fromkeys(names, 0.0), **secs}
 
 
-END_OF_SESSION = {"session": "", "date": "2026-01-31", "machine": "2 × Z80"}
+def begin(**selected: int) -> duration_tables.Line:
+    return {"session": "", "selected": selected, "date": "2026-01-31", "machine": "2 × Z80"}
 
 
 def test_the_parts_of_a_test_are_all_of_it_but_queueing() -> None:
@@ -67,13 +68,20 @@ def test_the_page_says_what_was_measured() -> None:
         {**line("tests/test_d.py::test_e", "alone", wall=1.0, waiting=1.0), "outcome": "failed"},
         {"module": "tests/test_d.py", "wall": 3.0, "queued": 1.0},
         {"module": "tests/test_d.py", "wall": 9.0, "queued": 8.0},
-        END_OF_SESSION,
+        begin(fast=1),
+        begin(alone=1),
     ]
     page = duration_tables.page(lines)
     assert page.startswith("Measured on 2026-01-31, on 2 × Z80: 2 cases of 2 tests, of which 1 failed.\n")
     assert "\n| all | 2 | 3 | 2 | 0 | 0 | 1 | 0 | 0 | 0 |\n" in page
     assert "takes each process 2 s" in page
     assert "\n| `tests/a/test_b.py::test_c` | fast | 1 | 2.0 | compiling | 0.0 | 0.0 |\n" in page
+
+
+def test_the_page_says_what_an_interrupted_run_left_out() -> None:
+    lines = [begin(fast=1200, alone=1), begin(fast=1200), line("tests/test_a.py::test_b"), line("c", "alone")]
+    first, *_ = duration_tables.page(lines).splitlines()
+    assert first.endswith(" **The run ended early**: the cases left out are 1,199 fast.")
 
 
 def test_only_what_is_measured_is_replaced() -> None:
