@@ -44,7 +44,7 @@ test-fast: $(VENV)/dev.stamp  ## run the tests that start no processes
 test-durations: $(VENV)/dev.stamp  ## run all tests, and write what each of them takes to tests/durations.tsv
 	@rm -f durations.jsonl
 	@MUSTER_TEST_DURATIONS=durations.jsonl $(MAKE) test; tests=$$?; \
-	$(BIN)/python tests/durations.py summarize durations.jsonl && exit $$tests
+	$(BIN)/python packages/muster/tests/durations.py summarize durations.jsonl && exit $$tests
 
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills
 	$(BIN)/pytest -m soak

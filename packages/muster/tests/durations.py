@@ -3,7 +3,7 @@
 Given ``--durations-file FILE``, or the variable MUSTER_TEST_DURATIONS, pytest appends one line of JSON to the
 file for every test, for every module that it collects, and two for every process of tests. To summarize them:
 
-    python tests/durations.py summarize FILE
+    python packages/muster/tests/durations.py summarize FILE
 """
 
 import argparse
@@ -44,7 +44,7 @@ def add_option(parser: pytest.Parser) -> None:
     parser.addoption(
         "--durations-file",
         metavar="FILE",
-        help="append to a file what each test takes, and on what: see tests/durations.py",
+        help="append to a file what each test takes, and on what: see packages/muster/tests/durations.py",
     )
 
 
@@ -267,7 +267,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("summarize", help="write the table of all tests, and that of the page")
     command.add_argument("file", type=Path)
-    command.add_argument("--table", type=Path, default=Path(__file__).with_name("durations.tsv"))
+    command.add_argument("--table", type=Path, default=Path("tests/durations.tsv"))
     command.add_argument("--page", type=Path, default=Path("docs/contributing/tests.md"))
     arguments = parser.parse_args()
     lines = [json.loads(line) for line in arguments.file.read_text().splitlines()]

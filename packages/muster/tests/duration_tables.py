@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-BEGIN = "<!-- measured: what is between these two lines is written by tests/durations.py -->"
+BEGIN = "<!-- measured: what is between these two lines is written by durations.py -->"
 END = "<!-- end of what is measured -->"
 
 # On what the time of a test is spent; together, all of it.
@@ -19,24 +19,18 @@ Sums = dict[str, float]
 def taken(line: Line) -> Sums:
     """Return what a test took, in seconds, apart from what it queued for a processor.
 
-    JAX tells how long it compiles by the clock, which goes on while a test queues: so that is shared out.
+    JAX tells how long it compiles by the clock, which goes on while a test queues: so that is shared out. The
+    test waits also while it compiles, for XLA's threads: that counts as compiling.
     """
-    secs = max(0.0, line["wall"] - line["queued"])
+    secs = left = max(0.0, line["wall"] - line["queued"])
     ran = secs / line["wall"] if line["wall"] else 0.0
-    compiling, tracing = line["compiling"] * ran, line["tracing"] * ran
-    starting = min(line["starting"], secs)
-    waiting = max(0.0, line["waiting"] - starting)
-    return {
-        "cases": 1,
-        "secs": secs,
-        "cpu": line["cpu"],
-        "children": line["children"],
-        "compiling": compiling,
-        "tracing": tracing,
-        "starting": starting,
-        "waiting": waiting,
-        "other": max(0.0, secs - compiling - tracing - starting - waiting),
-    }
+    spent: Sums = {}
+    for cause in CAUSES:
+        asked = {"compiling": line["compiling"] * ran, "tracing": line["tracing"] * ran, "other": left}
+        asked |= {"starting": line["starting"], "waiting": max(0.0, line["waiting"] - line["starting"])}
+        spent[cause] = min(asked[cause], left)
+        left -= spent[cause]
+    return {"cases": 1, "secs": secs, "cpu": line["cpu"], "children": line["children"], **spent}
 
 
 def sums(lines: Iterable[Line], key: Callable[[Line], str]) -> dict[str, Sums]:
@@ -121,7 +115,7 @@ def _most_expensive(tests: Sequence[Line]) -> str:
     kinds = {function(line): kind(line) for line in tests}
     rows = [
         (
-            f"`{name}`",
+            f"`{PurePosixPath(name.partition('::')[0]).name}::{name.partition('::')[2]}`",
             kinds[name],
             f"{sum_['cases']:.0f}",
             f"{sum_['secs']:.1f}",

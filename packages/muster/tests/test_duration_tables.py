@@ -35,6 +35,11 @@ def test_the_parts_of_a_test_are_all_of_it_but_queueing() -> None:
     }
 
 
+def test_what_a_test_waits_while_it_compiles_is_compiling() -> None:
+    taken = duration_tables.taken(line("a.py::b", wall=4.0, compiling=3.0, tracing=2.0, waiting=3.5))
+    assert [taken[name] for name in duration_tables.CAUSES] == [3.0, 1.0, 0.0, 0.0, 0.0]
+
+
 def test_a_function_stands_for_its_cases() -> None:
     lines = [
         line("tests/a/test_b.py::test_c[1-[x]]", wall=1.0, cpu=0.5, children=2.0),
@@ -75,7 +80,7 @@ def test_the_page_says_what_was_measured() -> None:
     assert page.startswith("Measured on 2026-01-31, on 2 × Z80: 2 cases of 2 tests, of which 1 failed.\n")
     assert "\n| all | 2 | 3 | 2 | 0 | 0 | 1 | 0 | 0 | 0 |\n" in page
     assert "takes each process 2 s" in page
-    assert "\n| `tests/a/test_b.py::test_c` | fast | 1 | 2.0 | compiling | 0.0 | 0.0 |\n" in page
+    assert "\n| `test_b.py::test_c` | fast | 1 | 2.0 | compiling | 0.0 | 0.0 |\n" in page
 
 
 def test_the_page_says_what_an_interrupted_run_left_out() -> None:
