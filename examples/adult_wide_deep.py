@@ -204,18 +204,16 @@ def main():
     exporter = tf.estimator.BestExporter(
         "best", tf.estimator.export.build_parsing_serving_input_receiver_fn(spec), exports_to_keep=1
     )
-    result = tf.estimator.train_and_evaluate(
+    metrics, _ = tf.estimator.train_and_evaluate(
         classifier,
         tf.estimator.TrainSpec(train_input_fn, max_steps=args.max_steps),
         tf.estimator.EvalSpec(
             eval_input_fn, steps=None, exporters=exporter, start_delay_secs=0, throttle_secs=0
         ),
     )
-    if result is not None:
-        metrics, _ = result
-    elif classifier.config.task_type == "evaluator":
+    if metrics is None and classifier.config.task_type == "evaluator":
         metrics = classifier.evaluate(eval_input_fn)
-    else:
+    elif metrics is None and classifier.config.cluster_spec:
         return  # in a cluster, the evaluator says the rest
     if metrics is None:
         raise SystemExit(f"Nothing was left to train in {args.model_dir}: give another --model-dir.")

@@ -155,7 +155,7 @@ def main():
     if checkpoints and estimator.config.is_chief:
         console.print(f"Found step {checkpoints[-1].step} in {args.model_dir}.")
     try:
-        result = train_and_evaluate(
+        metrics, _ = train_and_evaluate(
             estimator,
             TrainSpec(train_input_fn, args.max_steps, hooks=hooks),
             EvalSpec(
@@ -166,12 +166,12 @@ def main():
                 throttle_secs=0,
             ),
         )
-        trains_alone = estimator.config.is_chief and estimator.config.num_worker_replicas == 1
-        if estimator.config.task_type != "evaluator" and not trains_alone:
+        config = estimator.config
+        trains_alone = config.is_chief and config.num_worker_replicas == 1
+        if config.task_type != "evaluator" and not trains_alone:
             return 0  # with several workers, the evaluator reports the accuracy
-        metrics = result[0] if result else None
         if metrics is None:
-            if result:
+            if not config.cluster_spec and config.task_type != "evaluator":
                 console.print(f"All {args.max_steps} steps are done: only evaluating. --fresh starts anew.")
             metrics = estimator.evaluate(eval_input_fn)
     except KeyboardInterrupt:

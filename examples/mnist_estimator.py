@@ -84,18 +84,16 @@ def main():
         params={"batch_size": args.batch_size, "learning_rate": args.learning_rate},
     )
     input_fn = make_input_fn(args.batch_size, args.data_dir, args.seed)
-    result = tf.estimator.train_and_evaluate(
+    metrics, _ = tf.estimator.train_and_evaluate(
         classifier,
         train_spec=tf.estimator.TrainSpec(input_fn=input_fn, max_steps=args.max_steps),
         eval_spec=tf.estimator.EvalSpec(input_fn=input_fn, steps=None),
     )
-    if result is None:
-        return  # in a cluster, the chief or the evaluator has logged the metrics
-    metrics, _ = result
-    if metrics is None:
-        print(f"Nothing was left to train in {args.model_dir}: give more --max-steps or another --model-dir.")
-    else:
+    if metrics is not None:
         print(f"Test accuracy after {metrics['global_step']} steps: {metrics['accuracy']:.4f}")
+    elif not classifier.config.cluster_spec and classifier.config.task_type != "evaluator":
+        # In a cluster, the chief or the evaluator has logged the metrics.
+        print(f"Nothing was left to train in {args.model_dir}: give more --max-steps or another --model-dir.")
 
 
 if __name__ == "__main__":

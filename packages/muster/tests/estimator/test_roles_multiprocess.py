@@ -64,7 +64,7 @@ def check(told, tasks, chief, workers, first=0, last=4):
         assert of(lines, "model's hook") == hook("model's hook", first, last)
         on_chief = hook("model's hook of the chief", first, last) if name == chief else []
         assert of(lines, "model's hook of the chief") == on_chief
-        assert of(lines, "result") == [["result", None]]
+        assert of(lines, "result") == [["result", [None, None]]]
         assert of(lines, "weights") == of(told[chief], "weights")
         if name != chief:
             assert of(lines, "listener") == of(lines, "eval hook") == []

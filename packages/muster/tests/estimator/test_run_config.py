@@ -1,5 +1,6 @@
 """RunConfig, the rules of model_dir, model_fn arguments, and roles behave as TensorFlow's did."""
 
+import json
 import logging
 import os
 import pathlib
@@ -24,7 +25,7 @@ from muster.estimator._model_fn import argument_names, call_input_fn, call_model
 from muster.estimator._run_config import DistributeConfig, RunConfig, check_train_args, resolve_config
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
-from muster.estimator.roles._train_and_evaluate import TrainingExecutor
+from muster.estimator.roles._train_and_evaluate import TrainingExecutor, train_and_evaluate
 
 
 class CallableWithOp:
@@ -319,6 +320,16 @@ def test_dispatch_on_the_role(case: dict[str, Any], monkeypatch: pytest.MonkeyPa
         returned = executor.run()
         value = {"called": called, "returned_the_result": returned is not None}
         recorded.check_same(value, case["expect"]["value"])
+
+
+@pytest.mark.parametrize("role", ["chief", "master", "worker", "ps", "evaluator"])
+def test_every_role_returns_a_pair(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = {"master": ["a:1"]} if role == "master" else {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": jobs, "task": {"type": role, "index": 0}}))
+    called: list[str] = []
+    monkeypatch.setattr(TrainingExecutor, f"run_{role}", lambda self: called.append(role))
+    metrics, exports = train_and_evaluate(FakeEstimator(RunConfig()), *SPECS)
+    assert (called, metrics, exports) == ([role], None, None)
 
 
 @pytest.mark.parametrize("case", recorded.cases("run_config", of("start"), RUN_CONFIG))

@@ -44,7 +44,7 @@ _LOOK_SECS = 1
 
 def train_and_evaluate(
     estimator: EstimatorLike, train_spec: TrainSpec, eval_spec: EvalSpec
-) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
+) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
     """Train and evaluate in one process, or do this task's part of it in a cluster.
 
     In a job of one process there is one call of ``Estimator.train``, and an evaluation after each checkpoint
@@ -54,7 +54,8 @@ def train_and_evaluate(
 
     Source: ``tf.estimator.train_and_evaluate`` (tensorflow_estimator/python/estimator/training.py). Here no
     worker waits for the chief, since tasks may start in any order. An evaluator ends at once after its last
-    evaluation, also of training that ends before ``max_steps``.
+    evaluation, also of training that ends before ``max_steps``. Where TensorFlow returns None there
+    are two here, so that ``metrics, _ = train_and_evaluate(...)`` does not fail after all training.
 
     Args:
         estimator: The Estimator.
@@ -63,7 +64,7 @@ def train_and_evaluate(
 
     Returns:
         In a job of one process, the last metrics and the list of the exporters' results; both None if
-        training had reached ``max_steps`` already. In a cluster, None; but where an Estimator without a
+        training had reached ``max_steps`` already. In a cluster, both None; but where an Estimator without a
         strategy trains in step with others, so that a program for one process runs in several, the same as
         in one process, in tasks that have not evaluated both None.
 
@@ -79,7 +80,7 @@ def train_and_evaluate(
         raise TypeError(f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}")
     if not isinstance(train_spec, TrainSpec):
         raise TypeError(f"`train_spec` must have type `tf.estimator.TrainSpec`. Got: {type(train_spec)}")
-    return TrainingExecutor(estimator, train_spec, eval_spec).run()
+    return TrainingExecutor(estimator, train_spec, eval_spec).run() or (None, None)
 
 
 def make_server(config: RunConfig) -> Server:
@@ -144,7 +145,12 @@ class TrainingExecutor:
         self._every_steps = every_steps
 
     def run(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
-        """Do the part of this task's type; returns what `train_and_evaluate` returns."""
+        """Do the part of this task's type.
+
+        Returns:
+            The last metrics and the exporters' results, or None where TensorFlow's executor returns None: in
+            a cluster, unless the Estimator has no strategy and joins others.
+        """
         config = self._estimator.config
         if config.cluster_spec or config.task_type == TaskType.EVALUATOR:
             watch_program_end()  # the other tasks wait for this one

@@ -195,9 +195,9 @@ class Experiment:
             self._train_input_fn, delay_secs, throttle_delay_secs, continuous_eval_predicate_fn, name
         )
 
-    def train_and_evaluate(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
+    def train_and_evaluate(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
         """Train and evaluate by turns in one process, or do this task's part: see `train_and_evaluate`."""
-        return self._executor().run()
+        return self._executor().run() or (None, None)
 
     def test(self) -> tuple[Mapping[str, Any], list[Any]]:
         """Train a step, evaluate a batch, and export, to see whether all of it works.
