@@ -32,6 +32,13 @@ METADATA = fields(
     labels=TEXTS,
     annotations=TEXTS,
 )
+# Kubeflow's SDK lists no job of a namespace in which a job's runtime does not name its framework.
+FRAMEWORK = "trainer.kubeflow.org/framework"
+RUNTIME_METADATA = METADATA | {
+    "required": ["name", "labels"],
+    "properties": METADATA["properties"]
+    | {"labels": {**TEXTS, "required": [FRAMEWORK], "properties": {FRAMEWORK: {"const": "jax"}}}},
+}
 # What a JobSet runs; `template` is a Job's, which `kubernetes_validate` knows. Kubeflow takes one replica.
 REPLICATED_JOB = fields(
     needed=["name", "template"],
@@ -57,7 +64,7 @@ RUNTIME = fields(
     needed=["apiVersion", "kind", "metadata", "spec"],
     apiVersion={"const": TRAINER},
     kind={"const": "TrainingRuntime"},
-    metadata=METADATA,
+    metadata=RUNTIME_METADATA,
     spec=fields(
         # Of these policies a program that reads TF_CONFIG wants none.
         mlPolicy=fields(numNodes=COUNT, torch=OBJECT, mpi=OBJECT, jax=OBJECT, xgboost=OBJECT, flux=OBJECT),
@@ -145,6 +152,9 @@ def test_a_field_that_kubeflow_does_not_know_is_noticed(capsys):
     _, runtime, job = made(capsys)
     runtime["spec"]["mlPolicy"]["nodes"] = 2
     with pytest.raises(jsonschema.ValidationError, match="'nodes' was unexpected"):
+        jsonschema.validate(runtime, RUNTIME)
+    del runtime["spec"]["mlPolicy"]["nodes"], runtime["metadata"]["labels"][FRAMEWORK]
+    with pytest.raises(jsonschema.ValidationError, match=f"'{FRAMEWORK}' is a required property"):
         jsonschema.validate(runtime, RUNTIME)
     del job["spec"]["runtimeRef"]["kind"]
     with pytest.raises(jsonschema.ValidationError, match="'kind' is a required property"):

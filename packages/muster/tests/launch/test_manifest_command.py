@@ -430,6 +430,12 @@ def test_kubeflow_trainer_gets_a_runtime_and_a_job_of_it(capsys):
         "trainer": {"numNodes": 2},
     }
     assert runtime["metadata"]["name"] == "digits"
+    assert runtime["metadata"]["labels"] == {
+        "app.kubernetes.io/name": "digits",
+        "app.kubernetes.io/managed-by": "muster",
+        "trainer.kubeflow.org/framework": "jax",
+    }
+    assert runtime["metadata"]["labels"].items() > job["metadata"]["labels"].items()
     assert runtime["spec"]["mlPolicy"] == {"numNodes": 2}
     chief, node, evaluator = runtime["spec"]["template"]["spec"]["replicatedJobs"]
     assert [each["name"] for each in (chief, node, evaluator)] == ["chief", "node", "evaluator"]

@@ -22,6 +22,9 @@ _TLS_MODE = 0o400
 _TRAINER = "trainer.kubeflow.org/v1alpha1"
 _NODE = "node"
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
+# The label of a runtime by which Kubeflow's SDK knows how to run programs. It lists no job of a namespace in
+# which a job's runtime lacks it.
+_FRAMEWORK = "trainer.kubeflow.org/framework"
 
 # What Kubeflow calls the types of tasks.
 _REPLICA_TYPES: dict[str, str] = {
@@ -129,10 +132,11 @@ def trainjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
     """
     name = manifest.name
     nodes = _node_role(manifest)
+    metadata = _metadata(manifest, name)
     runtime = {
         "apiVersion": _TRAINER,
         "kind": "TrainingRuntime",
-        "metadata": _metadata(manifest, name),
+        "metadata": metadata | {"labels": metadata["labels"] | {_FRAMEWORK: "jax"}},
         "spec": {
             "mlPolicy": {"numNodes": manifest.replicas[nodes]},
             "template": {
