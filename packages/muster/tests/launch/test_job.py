@@ -14,6 +14,7 @@ from muster.launch._events import (
     Ended,
     Finish,
     Finishing,
+    NotStarted,
     Received,
     Send,
     Start,
@@ -194,6 +195,21 @@ def test_cause_and_consequence_seen_at_once():
     job = Course(W0, W1)
     actions = job.at(1, Ended(W0, EXIT_PEER_LOST), Ended(W1, 2))
     assert actions == [CleanUp(), Blame(W1, 2), Finish(2)]
+
+
+def test_tasks_that_a_signal_came_before_are_not_waited_for():
+    job = Course(W0, W1, W2)
+    (told,) = job.at(1, Received(signal.SIGTERM), NotStarted((W1, W2)))
+    assert told == Send((W0,), signal.SIGTERM)
+    assert job.at(2, Ended(W0, -signal.SIGTERM)) == [CleanUp(), Finish(128 + signal.SIGTERM)]
+
+
+def test_a_signal_before_any_task_is_the_end():
+    job = Course(W0, W1)
+    assert job.at(1, NotStarted((W0, W1)), Received(signal.SIGHUP)) == [
+        CleanUp(),
+        Finish(128 + signal.SIGHUP),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from muster._errors import ClusterError
 from muster.launch._options import add_job_options, add_program_options, program_of, shape_of
+from muster.launch._room import TASK_MIB, TASKS_A_CORE
 
 _GRACE_SECS = 4.0
 
@@ -23,7 +24,7 @@ it is, and the newest evaluation; anything else gets their output with prefixes.
 one a task.
 """
 
-_EPILOG = """\
+_EPILOG = f"""\
 examples:
   muster run --workers 2 train.py
   muster run --chief --workers 1 --evaluator --restarts 3 train.py --model_dir /data/model
@@ -42,18 +43,21 @@ how a job ends:
   worker, an Estimator's chief trains on alone, and the loss of a coordinator's last one ends the job.
   At Ctrl-C, SIGTERM and SIGHUP all tasks finish a step, save and end, however long that takes, up to ten
   minutes. A second Ctrl-C kills them at once, but for one within a second of the first, which is the same.
+  A signal that comes while tasks are started ends those that were; no more are started.
   Training tasks that have ended without having joined each other are named: each may have trained a model
   of its own.
   Nothing that a task has started goes on running after the job.
 
 exit code:
   0 if all went well; that of the task which failed first, or 128 + its signal; 128 + the signal that ended
-  the job; 2 if these options make no sense.
+  the job; 2 if these options make no sense, or this machine is too small for the tasks.
 
 cores:
   Tasks that train get equal shares, and so does a coordinator. A parameter server counts for a quarter of
   one; if that is less than a core for all servers, they are bound to none. The evaluator is bound to none.
   GPUs are for training; the evaluator gets one that is left over.
+  More than {TASKS_A_CORE} tasks for each core are refused, and more than memory holds, at {TASK_MIB} MiB
+  each: they would wait for each other, and the machine might swap. With --oversubscribe they are started.
 
 environment variables of a task:
   TF_CONFIG         all addresses, and which task it is; for the evaluator only those of training tasks
@@ -115,6 +119,12 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         metavar="DIR",
         help="trace some steps of each task into DIR, for TensorBoard's profiler and Perfetto, and say where "
         "the time of a step goes",
+    )
+    parser.add_argument(
+        "--oversubscribe",
+        action="store_true",
+        help=f"start the tasks even if there are more than {TASKS_A_CORE} for each core, or more than memory "
+        f"holds, at {TASK_MIB} MiB each; without it, such a job is refused",
     )
     parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)  # for notebooks
     add_program_options(parser, "the program, a Python file")
@@ -212,6 +222,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             restarts=args.restarts,
             grace_secs=args.grace_secs,
             log_dir=args.log_dir,
+            oversubscribe=args.oversubscribe,
         )
         environ = with_hash_seed(with_secret(os.environ))
         if args.profile is not None:

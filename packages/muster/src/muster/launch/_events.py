@@ -30,6 +30,13 @@ class Ended:
 
 
 @dataclasses.dataclass(frozen=True)
+class NotStarted:
+    """Tasks were not started, since a signal came before their turn."""
+
+    tasks: tuple[Task, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Received:
     """The launcher got a signal."""
 
@@ -112,7 +119,7 @@ class Coordinates:
     """The chief says that it is a coordinator: without workers it waits for ever."""
 
 
-Event = Ended | Received | Finishing | Stopped | Apart | Coordinates
+Event = Ended | NotStarted | Received | Finishing | Stopped | Apart | Coordinates
 Action = Start | Send | Say | Blame | CleanUp | Finish
 
 

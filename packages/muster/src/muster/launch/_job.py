@@ -22,6 +22,7 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   task has ended that they serve. A SIGINT after it kills at once, unless it comes within a second of another,
   as one Ctrl-C may; other repeated signals change nothing, because some senders repeat them. There are no
   restarts after a signal.
+- A signal that comes while tasks are started ends those that were: the others are not started.
 - Tasks that train and do not join each other are no failure, since they may have something else to do. But
   the user is told, early and at the end.
 - A task that is stopped is waited for, with a word about it, and killed after ten minutes.
@@ -46,6 +47,7 @@ from muster.launch._events import (
     Event,
     Finish,
     Finishing,
+    NotStarted,
     Received,
     Say,
     Send,
@@ -178,6 +180,8 @@ class Job:
                     actions += self._note_end(event, now)
                     if task.type != TaskType.PS:
                         self._give_servers_time(now)
+                case NotStarted(tasks):
+                    self._running.difference_update(tasks)
                 case Received(number):
                     actions += self._note_signal(number, now)
                 case Stopped(tasks):
@@ -481,7 +485,7 @@ def _rank(event: Event) -> int:
     match event:
         case Ended(task):
             return _RANKS.get(task.type, 0)
-        case Finishing() | Stopped() | Apart() | Coordinates():
+        case NotStarted() | Finishing() | Stopped() | Apart() | Coordinates():
             return 4
         case Received():
             return 5

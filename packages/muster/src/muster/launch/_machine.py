@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from muster.launch._memory import available_memory
+
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology"
 _GPU_PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 
@@ -18,10 +20,12 @@ class Machine:
     Args:
         cores: The usable logical processors, grouped by physical core and sorted by socket.
         gpus: The names of the GPUs that JAX can use, in the form of ``CUDA_VISIBLE_DEVICES``.
+        memory: How much memory the tasks may take, in bytes; None if that is not known.
     """
 
     cores: tuple[tuple[int, ...], ...]
     gpus: tuple[str, ...] = ()
+    memory: int | None = None
 
 
 def this_machine(environ: Mapping[str, str]) -> Machine:
@@ -36,6 +40,7 @@ def this_machine(environ: Mapping[str, str]) -> Machine:
     return Machine(
         cores=tuple(tuple(cores) for _, cores in sorted(by_place.items())),
         gpus=_gpus(environ) if any(map(importlib.util.find_spec, _GPU_PLUGINS)) else (),
+        memory=available_memory(),
     )
 
 

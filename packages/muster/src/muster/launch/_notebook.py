@@ -1,6 +1,7 @@
 """Start a job from a notebook: a function runs in each of its tasks."""
 
 import contextlib
+import os
 import pickle
 import signal
 import subprocess
@@ -10,7 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from muster.launch._machine import this_machine
 from muster.launch._plan import JobShape
+from muster.launch._room import check_room
 
 TASK = Path(__file__).with_name("_notebook_task.py")
 
@@ -25,6 +28,7 @@ def notebook_launcher(
     evaluator: bool = False,
     restarts: int = 0,
     devices_per_worker: int | None = None,
+    oversubscribe: bool = False,
 ) -> Any:
     """Run a function in several processes on this machine, as ``muster run`` runs a program.
 
@@ -42,12 +46,13 @@ def notebook_launcher(
         restarts: How often tasks are started again after a failure.
         devices_per_worker: GPUs of each training task, or, where there are none, virtual devices of the CPU.
             None: all GPUs in equal parts, or one device of the CPU.
+        oversubscribe: Whether to start more tasks than the cores or the memory of this machine hold.
 
     Returns:
         What the function returns in the chief, or else in worker 0.
 
     Raises:
-        ClusterError: A number of tasks is wrong; nothing was started.
+        ClusterError: A number of tasks is wrong, or this machine is too small for them; nothing was started.
         RuntimeError: The job failed; its output says why.
         KeyboardInterrupt: The cell was interrupted; the job has ended.
     """
@@ -56,8 +61,11 @@ def notebook_launcher(
     shape = JobShape(
         workers=workers, chief=chief, ps=ps, evaluator=evaluator, devices_per_worker=devices_per_worker
     )
+    if not oversubscribe and sys.platform == "linux":  # elsewhere the command says that it needs Linux
+        check_room(shape, this_machine(os.environ))
     options = ["--workers", str(workers), "--ps", str(ps), "--restarts", str(restarts)]
     options += ["--chief"] * chief + ["--evaluator"] * evaluator
+    options += ["--oversubscribe"] * oversubscribe
     if devices_per_worker is not None:
         options += ["--devices-per-worker", str(devices_per_worker)]
     with tempfile.TemporaryDirectory(prefix="muster-") as folder:

@@ -137,11 +137,14 @@ def plan_job(
     """
     cores = _cores(shape, machine)
     devices = _devices(shape, machine, environ)
+    clusters = {
+        role: ClusterSpec(shape.cluster_for(role, addresses.__getitem__))
+        for role in dict.fromkeys(task.type for task in shape.tasks)
+    }
     plans = []
     for task in shape.tasks:
         mine = cores.get(task)
-        cluster = ClusterSpec(shape.cluster_for(task.type, addresses.__getitem__))
-        config = TFConfig(cluster=cluster, task_type=task.type, task_index=task.index)
+        config = TFConfig(cluster=clusters[task.type], task_type=task.type, task_index=task.index)
         environment = {"TF_CONFIG": config.to_json(), "MUSTER_JOB_ID": job_id, "PYTHONUNBUFFERED": "1"}
         if mine is not None:
             environment |= {name: str(len(mine)) for name in _THREAD_VARIABLES if name not in environ}

@@ -26,6 +26,7 @@ from muster.launch._process import (
     adopt_orphans,
     reap_orphans,
 )
+from muster.launch._room import check_room
 from muster.launch._status import StatusPoller
 from muster.launch._view import Row, View
 from muster.net import Credentials
@@ -47,6 +48,7 @@ class RunOptions:
         restarts: The number of restarts after failures.
         grace_secs: How long tasks may take to end after a signal, in seconds.
         log_dir: The folder of the tasks' output; None: a temporary folder, removed if the job succeeds.
+        oversubscribe: Whether to start more tasks than the machine holds.
     """
 
     shape: JobShape
@@ -54,6 +56,7 @@ class RunOptions:
     restarts: int
     grace_secs: float
     log_dir: Path | None
+    oversubscribe: bool = False
 
 
 def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], view: View) -> int:
@@ -70,10 +73,13 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
         its signal; 128 plus the signal's number if a signal ended the job.
 
     Raises:
-        ClusterError: The machine has fewer GPUs than the tasks need. Nothing was started.
+        ClusterError: The machine has fewer GPUs than the tasks need, or too few cores or too little memory
+            for them. Nothing was started.
         CredentialsError: The environment names a secret or certificates that cannot be used.
         OSError: The log folder cannot be written.
     """
+    if not options.oversubscribe:
+        check_room(options.shape, machine)
     log_dir = options.log_dir or Path(tempfile.mkdtemp(prefix="muster-"))
     log_dir.mkdir(parents=True, exist_ok=True)
     code = 1
@@ -109,6 +115,8 @@ class _Run:
         self._processes: dict[Task, TaskProcess] = {}  # the last process of each task
         self._ports: dict[Task, Port] = {}  # of this attempt
         self._running: set[Task] = set()
+        self._received: list[int] = []  # the signals that came while tasks were started
+        self._not_started: list[Task] = []  # because of them
         self._states: dict[Task, str] = {}
         self._known: dict[Task, Progress] = {}  # the last that each task has reported
         self._keeps_logs = True
@@ -178,6 +186,10 @@ class _Run:
                 task = plan.task
                 if task not in listeners:
                     continue
+                self._received += self._signals.receive()
+                if self._received:
+                    self._not_started.append(task)
+                    continue
                 self._processes[task] = TaskProcess(
                     plan,
                     listeners[task],
@@ -215,6 +227,9 @@ class _Run:
                 self._view.lines(task, lines)
         stopped = tuple(task for task in self._running if self._processes[task].is_stopped)
         events.append(job.Stopped(stopped))
+        if self._not_started:
+            events.append(job.NotStarted(tuple(self._not_started)))
+            self._not_started = []
         events.append(job.Apart(tuple(t for t in self._running if not self._processes[t].has_joined)))
         if self._job.is_ending:
             events.append(job.Finishing(tuple(t for t in self._running if self._processes[t].is_finishing)))
@@ -222,7 +237,8 @@ class _Run:
             reap_orphans({self._keeper.pid, *(self._processes[task].pid for task in self._processes)})
         if self._job.lacks_workers and self._chief_coordinates():
             events.append(job.Coordinates())
-        events += map(job.Received, self._signals.receive())
+        events += map(job.Received, [*self._received, *self._signals.receive()])
+        self._received = []
         if time.monotonic() - self._shown_at >= _SHOW_SECS:
             self._show()
         return events
