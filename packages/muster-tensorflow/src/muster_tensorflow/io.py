@@ -1,7 +1,6 @@
 """``tf.io``."""
 
 import os as _os
-import shutil as _shutil
 
 from muster import data as _data
 from muster.data import FixedLenFeature as FixedLenFeature
@@ -40,18 +39,18 @@ gfile = _Names(
     "tf.io.gfile",
     GFile=_gfile.GFile,
     copy=_gfile.copy,
-    exists=_os.path.exists,
+    exists=_gfile.exists,
     glob=_gfile.glob,
-    isdir=_takes(_os.path.isdir, "path=s"),
+    isdir=_gfile.isdir,
     join=_os.path.join,
-    listdir=_os.listdir,
+    listdir=_gfile.listdir,
     makedirs=_gfile.makedirs,
-    mkdir=_os.mkdir,
-    remove=_os.remove,
+    mkdir=_gfile.mkdir,
+    remove=_gfile.remove,
     rename=_gfile.rename,
-    rmtree=_shutil.rmtree,
+    rmtree=_gfile.rmtree,
     stat=_gfile.stat,
-    walk=_os.walk,
+    walk=_gfile.walk,
 )
 
 parse_example = _shown_decoded(_data.parse_example)

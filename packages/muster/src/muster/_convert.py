@@ -3,6 +3,7 @@
 import os
 
 from muster._errors import CheckpointError, CheckpointNotFoundError
+from muster._paths import local_path
 from muster._text import printable
 from muster.checkpoint import Checkpointer, latest_checkpoint
 from muster.checkpoint.tensorflow import (
@@ -33,6 +34,7 @@ def convert_checkpoint(source: str, model_dir: str) -> int:
     Raises:
         CheckpointError: The checkpoint cannot be read, or is object-based, or the directory has one already.
     """
+    source, model_dir = local_path(source), local_path(model_dir)
     found = find_checkpoint(source) or source
     if os.path.isdir(found) and not is_tensorflow_checkpoint(found):
         raise CheckpointNotFoundError(

@@ -32,6 +32,7 @@
     ├── SavedModelError (RuntimeError)       a saved model cannot be written or loaded
     │   ├── SavedModelNotFoundError (FileNotFoundError)   there is none, or it is half written
     │   └── DamagedSavedModelError           its bytes have changed since they were written
+    ├── PathError (ValueError)               a path is a URL of what is no file or folder here
     ├── RequestError (ValueError)            a request to `muster serve` cannot be answered
     ├── SummaryError (RuntimeError)          an event file cannot be written or read
     ├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
@@ -208,6 +209,10 @@ class SavedModelNotFoundError(SavedModelError, FileNotFoundError):
 
 class DamagedSavedModelError(SavedModelError):
     """A saved model's bytes have changed since they were written."""
+
+
+class PathError(MusterError, ValueError):
+    """A path is a URL, such as ``s3://bucket/run``, of what is no file or folder of this machine."""
 
 
 class RequestError(MusterError, ValueError):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muster._errors import DamagedCheckpointError
+from muster._paths import local_path
 from muster._text import printable
 from muster.checkpoint import (
     CheckpointInfo,
@@ -55,6 +56,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     Raises:
         CheckpointError: The directory or a file in it cannot be read.
     """
+    path = local_path(path)
     found = find_checkpoint(path)
     if found is not None and is_tensorflow_checkpoint(found):
         original = TensorFlowCheckpoint(found)

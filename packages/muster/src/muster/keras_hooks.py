@@ -132,6 +132,27 @@ HOOKS = (
         by="muster.distribute",
     ),
     Hook(
+        owner="keras.src.callbacks.backup_and_restore.BackupAndRestore",
+        names=("__init__",),
+        why="Paths of file systems that muster cannot write are refused, and `file://` is taken.",
+        when="always",
+        by="muster.distribute",
+    ),
+    Hook(
+        owner="keras.src.callbacks.csv_logger.CSVLogger",
+        names=("__init__",),
+        why="Paths of file systems that muster cannot write are refused, and `file://` is taken.",
+        when="always",
+        by="muster.distribute",
+    ),
+    Hook(
+        owner="keras.src.callbacks.tensorboard.TensorBoard",
+        names=("__init__",),
+        why="Paths of file systems that muster cannot write are refused, and `file://` is taken.",
+        when="always",
+        by="muster.distribute",
+    ),
+    Hook(
         owner="keras.src.backend.Variable",
         names=("__init__",),
         why="The scope knows the variables that are created in it, and says where each lies.",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+from muster._paths import local_path
 from muster_tensorflow.programs.v1._text import as_bytes, as_str
 
 BYTES = 256
@@ -301,7 +302,7 @@ def joined(parts: Iterable[str | bytes]) -> str:
 def write_lines(made: type, file: str, lines: Iterable[str], settings: dict[str, Any]) -> None:
     """Write lines under a header that names the class."""
     header = (f"### {made.__name__}", f"### Metadata: {json.dumps(settings, sort_keys=True)}")
-    with open(file, "w", encoding="utf-8", newline="\n") as stream:
+    with open(local_path(file), "w", encoding="utf-8", newline="\n") as stream:
         stream.writelines(f"{line}\n" for line in (*header, *lines))
 
 
@@ -311,7 +312,7 @@ def read_lines(made: type, file: str) -> tuple[list[str], dict[str, Any]]:
     Raises:
         ValueError: Another class wrote it.
     """
-    with open(file, encoding="utf-8", newline="\n") as stream:
+    with open(local_path(file), encoding="utf-8", newline="\n") as stream:
         first, settings, *lines = stream.read().removesuffix("\n").split("\n")
     if first != f"### {made.__name__}":
         raise ValueError(f"{file} was not written by {made.__name__}.save_to_file: it begins with {first!r}.")

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from program_steps import started
-from strategy_cases import MAKERS, check, error_of, expectation, made, strategy_cases
 
 import muster_tensorflow as tf
 from muster import keras
 from muster.distribute import MirroredStrategy, Strategy, get_replica_context
 from muster.program.trace import Program
+from strategy_cases import MAKERS, check, error_of, expectation, made, strategy_cases
 
 FAMILY = "scatter_"
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from muster._errors import CheckpointError
+from muster._paths import local_path
 from muster.checkpoint._layout import (
     checkpoint_path,
     delete_old_checkpoint,
@@ -68,10 +69,11 @@ class Checkpointer:
         Raises:
             ValueError: An argument is out of range.
             DirectoryInUseError: Another process writes into the directory, or another Checkpointer.
+            PathError: The directory is a URL that is no local path.
             CheckpointError: The directory cannot be made or written.
         """
         self.retain(max_to_keep, keep_every_n_hours)
-        self._directory = os.fspath(directory)
+        self._directory = local_path(directory)
         self._clock = clock
         self._timer = timer
         self._first: float | None = None

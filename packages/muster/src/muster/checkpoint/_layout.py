@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from muster._errors import CheckpointError, CheckpointNotFoundError
+from muster._paths import local_path
 from muster.checkpoint._manifest import FILE_NAME, UNFINISHED, read_manifest
 
 _log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ def list_checkpoints(directory: str | os.PathLike[str]) -> list[CheckpointInfo]:
         CheckpointError: The directory exists and cannot be listed.
     """
     infos = []
-    for path in filter(is_complete, scan(os.fspath(directory))):
+    for path in filter(is_complete, scan(local_path(directory))):
         step = int(path.rpartition("-")[2])
         try:
             manifest = read_manifest(path)
@@ -178,7 +179,7 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
     Raises:
         CheckpointError: The directory exists and cannot be listed.
     """
-    directory = os.fspath(directory)
+    directory = local_path(directory)
     while True:
         paths = scan(directory)
         newest = next(filter(is_complete, reversed(paths)), None)

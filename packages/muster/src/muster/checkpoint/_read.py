@@ -11,6 +11,7 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from muster._paths import local_path
 from muster.checkpoint._arrays import open_regular, read_arrays
 from muster.checkpoint._keyed import SavedTable, clock_of, gone_of, joined_piece, tables_of
 from muster.checkpoint._layout import (
@@ -82,7 +83,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
         DamagedCheckpointError: The bytes of its manifest have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
-    return dict(read_manifest(os.fspath(path)).metadata)
+    return dict(read_manifest(local_path(path)).metadata)
 
 
 def list_variables(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
@@ -95,7 +96,7 @@ def list_variables(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
         DamagedCheckpointError: The bytes of its manifest have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
-    variables = read_manifest(os.fspath(path)).variables
+    variables = read_manifest(local_path(path)).variables
     return {name: VariableInfo(record.shape, record.dtype) for name, record in variables.items()}
 
 
@@ -117,7 +118,7 @@ def list_rows(path: str | os.PathLike[str]) -> dict[str, list[RowsInfo]]:
             )
             for piece in sorted(record.pieces, key=lambda piece: piece.start)
         ]
-        for name, record in read_manifest(os.fspath(path)).variables.items()
+        for name, record in read_manifest(local_path(path)).variables.items()
     }
 
 
@@ -129,7 +130,7 @@ def list_tables(path: str | os.PathLike[str]) -> dict[str, SavedTable]:
         DamagedCheckpointError: The bytes of its manifest have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
-    path = os.fspath(path)
+    path = local_path(path)
     return tables_of(path, read_manifest(path))
 
 
@@ -145,7 +146,7 @@ def read_checkpoint(path: str | os.PathLike[str], *, tables: bool = True) -> Che
         DamagedCheckpointError: A file is missing, or its bytes have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
-    path = os.fspath(path)
+    path = local_path(path)
     while True:
         data = read_bytes(path)
         manifest = decode(data, os.path.join(path, FILE_NAME))
@@ -181,7 +182,7 @@ def restore_latest(
         DamagedCheckpointError: There are checkpoints, and all are damaged or misplaced.
         CheckpointError: One cannot be read for another reason, has an unknown format, or was renamed.
     """
-    directory = os.fspath(directory)
+    directory = local_path(directory)
     while True:
         damaged: dict[str, DamagedCheckpointError] = {}
         paths = scan(directory)

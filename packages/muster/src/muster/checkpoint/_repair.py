@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from muster._paths import local_path
 from muster.checkpoint._arrays import FileRecord, describe
 from muster.checkpoint._layout import (
     checkpoint_path,
@@ -36,7 +37,7 @@ def repair(directory: str | os.PathLike[str]) -> list[str]:
         DirectoryInUseError: A process writes into the directory.
         CheckpointError: The directory cannot be listed.
     """
-    directory = os.path.abspath(directory)
+    directory = os.path.abspath(local_path(directory))
     if is_named(directory) and holds_data(directory):
         directory = os.path.dirname(directory)
     with closing(Lease(directory)):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import CheckpointError
+from muster._paths import local_path
 from muster.checkpoint._arrays import FileRecord, is_numeric, open_regular, write_arrays
 from muster.checkpoint._layout import (
     checkpoint_path,
@@ -148,7 +149,7 @@ def write_checkpoint(
         CheckpointError: It cannot be written; nothing of it is left, and other checkpoints are untouched.
     """
     snapshot = take_snapshot(step, variables, metadata)
-    return write_snapshot(os.fspath(directory), snapshot, time.time() if now is None else now)
+    return write_snapshot(local_path(directory), snapshot, time.time() if now is None else now)
 
 
 def write_snapshot(
@@ -217,7 +218,7 @@ def amend_metadata(path: str | os.PathLike[str], changes: Mapping[str, Any]) -> 
         CheckpointError: The manifest cannot be written; it stays as it was.
         TypeError: The changes are not JSON.
     """
-    path = os.fspath(path)
+    path = local_path(path)
     manifest = read_manifest(path)
     try:
         write_manifest(path, replace(manifest, metadata={**manifest.metadata, **changes}))

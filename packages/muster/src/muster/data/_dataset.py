@@ -1,6 +1,5 @@
 """`Dataset`: an input pipeline of a source and operations."""
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from muster._frontend import frontend
+from muster._paths import local_path
 from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
 from muster.data._dataset_steps import DatasetSteps, node_maker
@@ -341,7 +341,7 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
                 keep them in memory.
             name: Ignored.
         """
-        return self._then(FileCache(self._node, os.fspath(filename)) if filename else Cache(self._node))
+        return self._then(FileCache(self._node, local_path(filename)) if filename else Cache(self._node))
 
     def prefetch(self, buffer_size: int = AUTOTUNE, name: str | None = None) -> "Dataset":
         """Compute up to `buffer_size` elements ahead of the reader, on a thread.

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
 from muster._frontend import frontend
+from muster._paths import local_path
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
 from muster.data.files._element_files import ELEMENTS, ElementFile
@@ -334,7 +335,7 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             DatasetError: Nothing was saved there; while iterating, the file is damaged.
         """
-        file = os.path.join(path, ELEMENTS)
+        file = os.path.join(local_path(path), ELEMENTS)
         if not os.path.exists(file):
             raise DatasetError(f"{os.fspath(path)} has no elements: Dataset.save writes them.")
         return cls._of(ElementFile(file, compression))

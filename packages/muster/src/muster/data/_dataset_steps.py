@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
 from muster._frontend import frontend
+from muster._paths import local_path
 from muster.data._arguments import integer
 from muster.data._iterator import DatasetIterator
 from muster.data.files._element_files import ELEMENTS, write_elements
@@ -401,6 +402,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         Raises:
             DatasetError: A leaf is neither an array, text nor bytes; or the file cannot be written.
         """
+        path = local_path(path)
         os.makedirs(path, exist_ok=True)
         # What a front end shows of elements becomes arrays again.
         write_elements(os.path.join(path, ELEMENTS), map(as_element, self), compression)
@@ -422,6 +424,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
             shard_func: Ignored.
             name: Ignored.
         """
+        path = local_path(path)
         os.makedirs(path, exist_ok=True)
         cached: DatasetType = self.cache(os.path.join(path, ELEMENTS))  # type: ignore[attr-defined]
         return cached

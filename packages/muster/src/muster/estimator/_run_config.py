@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster._errors import ClusterError
+from muster._paths import local_path
 from muster.cluster import ClusterSpec, Task, TaskContext, TaskType, TFConfig, task_context
 from muster.distribute import ParameterServerStrategy, ParameterServerStrategyV1, Strategy
 from muster.estimator._checks import check_number, check_steps, whole_steps
@@ -131,9 +132,10 @@ class RunConfig:
         if tf_config.raw:
             _log.info("TF_CONFIG environment variable: %s", tf_config.raw)
         self._check_fields()
+        profile_dir = self.profile_dir or os.environ.get("MUSTER_PROFILE")
         self._set(
             model_dir=_model_dir(self.model_dir, tf_config.model_dir),
-            profile_dir=self.profile_dir or os.environ.get("MUSTER_PROFILE"),
+            profile_dir=local_path(profile_dir) if profile_dir else None,
         )
         _warn_of_session(self.session_config)
         self._take_strategies(tf_config)
@@ -369,7 +371,7 @@ def resolve_config(config: RunConfig | None, model_dir: str | os.PathLike[str] |
         _log.info("Using default config.")
     if not isinstance(config, RunConfig):
         raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
-    given = None if model_dir is None else os.fsdecode(model_dir)
+    given = None if model_dir is None else local_path(model_dir)
     if given is not None and config.model_dir is not None and given != config.model_dir:
         raise ValueError(
             "`model_dir` are set both in constructor and `RunConfig`, but with different values. "
@@ -435,9 +437,10 @@ def _model_dir(argument: str | os.PathLike[str] | None, in_tf_config: str | None
     """Return the directory that the argument and ``TF_CONFIG`` agree on."""
     if in_tf_config == "":
         raise ValueError("model_dir in TF_CONFIG should be non-empty.")
-    model_dir = None if argument is None else os.fsdecode(argument)
+    model_dir = None if argument is None else local_path(argument)
     if in_tf_config is None:
         return model_dir
+    in_tf_config = local_path(in_tf_config)
     if model_dir not in (None, in_tf_config):
         raise ValueError(
             "`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir "

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster.checkpoint.tensorflow import find_checkpoint, read_either
 from muster.feature_column._categorical_column import CategoricalColumn, PaddedIds
 from muster.feature_column._dense_column import Table, scopes
@@ -313,4 +314,4 @@ def _checked(
     if initializer is not None and not callable(initializer):
         raise ValueError(f"initializer must be callable if specified. Embedding of column_name: {name}")
     require_combiner(combiner)
-    return None if ckpt_to_load_from is None else os.fspath(ckpt_to_load_from)
+    return None if ckpt_to_load_from is None else local_path(ckpt_to_load_from)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from muster._paths import local_path
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._feature_column import ValuesByKey
 from muster.feature_column._hashed_column import buckets, checked_dtype, checked_key, string_or_integer
@@ -215,7 +216,7 @@ def categorical_column_with_vocabulary_file(
     """
     if not vocabulary_file:
         raise ValueError(f"Missing vocabulary_file in {key}.")
-    path = os.fspath(vocabulary_file)
+    path = local_path(vocabulary_file)
     if vocabulary_size is None:
         vocabulary_size = len(vocabulary_lines(path, key))
     if vocabulary_size < 1:

@@ -12,7 +12,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from muster._errors import ClusterError
-from muster.launch._options import add_job_options, add_program_options, program_of, shape_of
+from muster.launch._options import add_job_options, add_program_options, folder, program_of, shape_of
 from muster.launch._room import TASK_MIB, TASKS_A_CORE
 
 _GRACE_SECS = 4.0
@@ -108,14 +108,14 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     )
     parser.add_argument(
         "--log-dir",
-        type=Path,
+        type=folder,
         metavar="DIR",
         help="where to keep each task's output, as TASK.log, added to what is there "
         "(default: a temporary folder, removed if all goes well)",
     )
     parser.add_argument(
         "--profile",
-        type=Path,
+        type=folder,
         metavar="DIR",
         help="trace some steps of each task into DIR, for TensorBoard's profiler and Perfetto, and say where "
         "the time of a step goes",

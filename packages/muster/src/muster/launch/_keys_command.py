@@ -6,11 +6,10 @@ import ipaddress
 import re
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 from muster._errors import ClusterError
 from muster._extras import install_command, missing_package
-from muster.launch._options import integer
+from muster.launch._options import folder, integer
 
 _DAYS = 365
 _LONGEST_NAME = 253
@@ -49,7 +48,7 @@ def add_keys_command(commands: "argparse._SubParsersAction[argparse.ArgumentPars
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the authority")
+    parser.add_argument("folder", type=folder, metavar="FOLDER", help="the folder of the authority")
     parser.add_argument(
         "--hosts",
         type=_hosts,

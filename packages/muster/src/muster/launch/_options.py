@@ -2,8 +2,11 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from muster._errors import PathError
+from muster._paths import local_path
 from muster.launch._plan import JobShape
 
 
@@ -82,6 +85,14 @@ def integer(least: int) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def folder(text: str) -> Path:
+    """Return a folder that an argument names; a URL of what is no folder here is a wrong argument."""
+    try:
+        return Path(local_path(text))
+    except PathError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from None
 
 
 class _TakeModule(argparse.Action):

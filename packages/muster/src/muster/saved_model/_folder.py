@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 
 from muster._errors import DamagedSavedModelError, SavedModelError, SavedModelNotFoundError
+from muster._paths import local_path
 from muster.checkpoint import FileRecord, open_regular, replace_folder, sync_directory
 from muster.saved_model._manifest import MANIFEST, Manifest, decode, encode
 
@@ -21,7 +22,7 @@ def contains_saved_model(export_dir: str | bytes | os.PathLike[str]) -> bool:
 
     Source: ``contains_saved_model`` (tensorflow/python/saved_model/loader_impl.py).
     """
-    return os.path.isfile(os.path.join(os.fsdecode(export_dir), MANIFEST))
+    return os.path.isfile(os.path.join(local_path(export_dir), MANIFEST))
 
 
 def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:

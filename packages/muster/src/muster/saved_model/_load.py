@@ -11,6 +11,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._compilation_cache import keep_compiled
 from muster._errors import DamagedCheckpointError, DamagedSavedModelError, SavedModelError
+from muster._paths import local_path
 from muster.checkpoint import FileRecord, open_regular, read_arrays
 from muster.feature_column import column_from_data
 from muster.saved_model._arguments import OwnCode
@@ -69,7 +70,7 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
         DamagedSavedModelError: A file is missing, or its bytes have changed.
         SavedModelError: It cannot be read, or is for another platform or version.
     """
-    path = os.fsdecode(export_dir)
+    path = local_path(export_dir)
     keep_compiled(None)
     while True:
         manifest = read_manifest(path)

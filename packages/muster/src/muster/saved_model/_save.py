@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from muster._errors import SavedModelError
+from muster._paths import local_path
 from muster._pickle import dumps
 from muster._version import __version__
 from muster.checkpoint import FileRecord, write_arrays
@@ -104,13 +105,14 @@ def save(
             number of rows.
         ValueError: A column is of a kind of the program's own, or a file lies out of the folder.
     """
-    path = os.fspath(export_dir)
-    for name in files or ():
+    path = local_path(export_dir)
+    files = {name: local_path(source) for name, source in (files or {}).items()}
+    for name in files:
         if os.path.isabs(name) or ".." in Path(name).parts:
             raise ValueError(f"A file is copied to a path within the folder, got {name!r}.")
     modules = _modules(signatures)
     try:
-        write_folder(path, lambda folder: _Writer(folder).write(signatures, modules, files or {}))
+        write_folder(path, lambda folder: _Writer(folder).write(signatures, modules, files))
     except OSError as exc:
         raise SavedModelError(f"The saved model {path} was not written: {exc}.") from exc
 

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from muster._errors import PathError
 from muster._extras import install_command, missing_package
+from muster._paths import local_path
 
 _DESCRIPTION = f"""\
 Answer requests for a saved model over HTTP, as the REST API of TensorFlow Serving: clients of that need no
@@ -136,6 +138,10 @@ def _number(kind: type[int] | type[float], least: float, most: float = math.inf)
 def _serve(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     if missing := missing_package(("starlette", "uvicorn"), "serve"):
         return _failed(missing)
+    try:
+        args.folder = Path(local_path(args.folder))
+    except PathError as exc:
+        parser.error(str(exc))
     if not args.folder.is_dir():
         return _failed(f"there is no folder {args.folder}. Name the one that has the folders of versions.")
     # Imported late: JAX, and what is installed for this command alone.

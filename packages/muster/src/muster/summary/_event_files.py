@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from muster._errors import SummaryError
+from muster._paths import local_path
 from muster._records import RecordError, frame, read_record
 from muster.summary import _hparams
 from muster.summary import _messages as messages
@@ -48,7 +49,7 @@ class EventFileWriter:
         Raises:
             SummaryError: The file cannot be written.
         """
-        logdir = os.fspath(logdir)
+        logdir = local_path(logdir)
         self._flush_secs = flush_secs
         self._lock = threading.Lock()
         now = time.time()
@@ -274,7 +275,7 @@ def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
     Raises:
         SummaryError: A file cannot be read.
     """
-    logdir = os.fspath(logdir)
+    logdir = local_path(logdir)
     names = os.listdir(logdir) if os.path.isdir(logdir) else []
     for name in sorted(name for name in names if "tfevents" in name):
         for event in read_event_file(os.path.join(logdir, name)):
@@ -291,7 +292,7 @@ def read_event_file(path: str) -> Iterator[list[Event]]:
         SummaryError: The file cannot be read.
     """
     try:
-        with open(path, "rb") as file:
+        with open(local_path(path), "rb") as file:
             while (record := _next(file)) is not None:
                 if events := list(messages.parse_event(record)):
                     yield events

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from muster._paths import local_path
 from muster.summary._event_files import EventFileWriter
 from muster.summary._hparams import HParam, Metric
 from muster.summary._writer import (
@@ -218,7 +219,8 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: str | 
             "trace_on: a step has no graph to write. keras.callbacks.TensorBoard writes a model's layers."
         )
     if not _tracing:
-        folder = profiler_outdir or tempfile.mkdtemp(prefix="muster-profile-") if profiler else None
+        place = local_path(profiler_outdir) if profiler_outdir else None
+        folder = place or tempfile.mkdtemp(prefix="muster-profile-") if profiler else None
         _tracing.append(_Tracing(folder=folder, is_temporary=profiler_outdir is None))
         if folder is not None:
             import jax
@@ -249,8 +251,9 @@ def trace_export(name: str, step: Any = None, profiler_outdir: str | None = None
     else:
         import jax
 
+        place = local_path(profiler_outdir)
         jax.profiler.stop_trace()
-        shutil.copytree(folder, profiler_outdir, dirs_exist_ok=True)
+        shutil.copytree(folder, place, dirs_exist_ok=True)
         _tracing.clear()
         shutil.rmtree(folder)
 

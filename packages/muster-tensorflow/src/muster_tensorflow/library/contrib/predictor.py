@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster import saved_model
+from muster._paths import local_path
 from muster.data import TensorSpec
 from muster.estimator import Estimator, ModeKeys
 
@@ -72,7 +73,7 @@ def from_saved_model(
     """
     if signature_def or input_names or output_names:
         raise ValueError("There are no tensors to name: give signature_def_key, or nothing.")
-    signatures = saved_model.load(os.fsdecode(export_dir)).signatures
+    signatures = saved_model.load(local_path(export_dir)).signatures
     key = signature_def_key or "serving_default"
     if key not in signatures:
         raise ValueError(f"Got signature_def_key {key!r}. Available signatures are {sorted(signatures)}.")

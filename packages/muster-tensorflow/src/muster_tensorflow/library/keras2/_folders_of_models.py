@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster_tensorflow.patches import change, wrap
 
 _FILES = (".keras", ".h5", ".hdf5")
@@ -39,6 +40,8 @@ def _with_classes(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def load_model(filepath: Any, custom_objects: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(filepath, str | os.PathLike) and not str(filepath).startswith("hf://"):
+            filepath = local_path(filepath)  # Keras, too, knows models at Hugging Face
         classes = _CLASSES.get(_folder(filepath) or "", {})
         if classes:
             custom_objects = {**classes, **keras.saving.get_custom_objects(), **(custom_objects or {})}
@@ -72,8 +75,9 @@ def _folder(path: Any) -> str | None:
     if not isinstance(path, str | os.PathLike):
         return None
     name = os.fspath(path)
-    if not isinstance(name, str) or "://" in name or name.endswith(_FILES):
+    if not isinstance(name, str) or name.startswith("hf://") or name.endswith(_FILES):
         return None
+    name = local_path(name)
     return os.path.realpath(name)
 
 

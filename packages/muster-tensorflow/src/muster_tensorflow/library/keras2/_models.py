@@ -294,6 +294,8 @@ def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def load_model(filepath: Any, *args: Any, options: object = None, **kwargs: Any) -> Any:
+        if str(filepath).startswith("hf://"):  # of Hugging Face, which Keras knows
+            return original(filepath, *args, **kwargs)
         if is_saved_model(filepath):
             return load_saved_model(filepath, *args, **kwargs)
         return original(archive_in(filepath) or filepath, *args, **kwargs)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._paths import local_path
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._generators import next_key, numpy_generator, step_generator
 from muster_tensorflow.library.ops._nn import embedding_lookup, sigmoid_cross_entropy_with_logits
@@ -224,7 +225,7 @@ def fixed_unigram_candidate_sampler(
     if (num_shards, shard) != (1, 0):
         raise ValueError(f"Classes are not sharded here: num_shards is 1, got {num_shards}.")
     if vocab_file:
-        with open(vocab_file) as file:
+        with open(local_path(vocab_file)) as file:
             unigrams = [float(line.rsplit(",", 1)[-1]) for line in file if line.strip()]
     weights = np.concatenate([np.zeros(num_reserved_ids), np.power(unigrams, distortion)])
     if len(weights) != range_max:

@@ -9,6 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from muster._paths import local_path
+
 # Words of capitals, words within joined ones, and runs of letters, digits, apostrophes and hyphens.
 _WORD = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z][a-z]+(?=[A-Z])|['\w-]+")
 UNKNOWN = "<UNK>"
@@ -150,13 +152,13 @@ class VocabularyProcessor:
 
     def save(self, filename: str | os.PathLike[str]) -> None:
         """Pickle the processor to a file."""
-        with open(filename, "wb") as file:
+        with open(local_path(filename), "wb") as file:
             pickle.dump(self, file)
 
     @classmethod
     def restore(cls, filename: str | os.PathLike[str]) -> Any:
         """Return the processor of a file that `save` has written. It runs code that the file names."""
-        with open(filename, "rb") as file:
+        with open(local_path(filename), "rb") as file:
             return pickle.load(file)
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from muster._paths import local_path
 from muster.data import (
     AUTOTUNE,
     Dataset,
@@ -195,14 +196,14 @@ def tf_record_iterator(path: str, options: TFRecordOptions | str | None = None) 
 
 def read_file(filename: Any, name: str | None = None) -> bytes:
     """Return what is in a file, whose path may be an array of one text."""
-    with open(_plain(filename), "rb") as file:
+    with open(local_path(_plain(filename)), "rb") as file:
         return file.read()
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """Write a file; both may be arrays of one text."""
     written = _plain(contents)
-    with open(_plain(filename), "wb") as file:
+    with open(local_path(_plain(filename)), "wb") as file:
         file.write(written.encode() if isinstance(written, str) else written)
 
 

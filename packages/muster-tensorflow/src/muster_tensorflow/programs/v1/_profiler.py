@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from muster import program
 from muster._keras import keras
+from muster._paths import local_path
 
 _log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class ProfileOptionBuilder:
 
     def with_file_output(self, outfile: str | os.PathLike[str]) -> Self:
         """Write the tree to a file."""
-        return self._with(output=f"file:outfile={os.fspath(outfile)}")
+        return self._with(output=f"file:outfile={local_path(outfile)}")
 
     def _with(self, **changes: Any) -> Self:
         self._options |= changes

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from muster._paths import local_path
 from muster.data import (
     Dataset,
     FixedLengthRecordDataset,
@@ -235,7 +236,7 @@ class WholeFileReader(ReaderBase):
 
     def _keyed(self, queue: InputQueue) -> Dataset:
         def read(file: Any) -> tuple[Any, bytes]:
-            with open(_text(file), "rb") as opened:
+            with open(local_path(_text(file)), "rb") as opened:
                 return file, opened.read()
 
         return queue.dataset.map(read)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster.checkpoint import Checkpointer, delete_old_checkpoint, replace_folder
 from muster.checkpoint.tensorflow import name_of, read_either
 from muster_tensorflow.programs.v1._scaffold import Saver as ScaffoldSaver
@@ -66,7 +67,8 @@ class Saver(ScaffoldSaver):
         """
         values = {name: np.array(each) for name, each in self._in_eager_code(sess, "save").items()}
         step = 0 if global_step is None else int(global_step)
-        path = os.fspath(save_path) if global_step is None else f"{os.fspath(save_path)}-{step}"
+        path = local_path(save_path)
+        path = path if global_step is None else f"{path}-{step}"
         directory, name = os.path.split(path)
         os.makedirs(directory or ".", exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory or ".", prefix=f".{name}-") as folder:

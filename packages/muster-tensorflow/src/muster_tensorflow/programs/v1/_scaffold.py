@@ -10,6 +10,7 @@ import numpy as np
 
 from muster._arrays import AnyArray
 from muster._keras import keras
+from muster._paths import local_path
 from muster.checkpoint.tensorflow import read_either
 from muster.estimator import ModelSetup, Session
 from muster.estimator.session import Fetches, initialized, map_fetches
@@ -134,7 +135,7 @@ class Saver:
             known = [each for each in sess.variables() if each in stored and each != _GLOBAL_STEP]
             chosen: dict[str, AnyArray] = {path: stored[path] for path in known}
         else:
-            chosen = self.chosen(stored, os.fspath(save_path))
+            chosen = self.chosen(stored, local_path(save_path))
         for path, value in chosen.items():
             sess.set_variable_value(path, value)
 

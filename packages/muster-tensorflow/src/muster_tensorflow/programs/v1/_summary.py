@@ -16,6 +16,7 @@ import numpy as np
 
 from muster import program, summary
 from muster._keras import keras
+from muster._paths import local_path
 from muster._records import read_record
 from muster.estimator.loop import session_of_loop
 from muster.program.trace import ProgramScope
@@ -221,7 +222,7 @@ class FileWriter:
         filename_suffix: str | None = None,
         session: object = None,
     ) -> None:
-        self._logdir = os.fspath(logdir)
+        self._logdir = local_path(logdir)
         self._options = {"filename_suffix": filename_suffix or "", "flush_secs": flush_secs}
         self._open()
 
@@ -303,7 +304,7 @@ class FileWriterCache:
     def get(logdir: str | os.PathLike[str]) -> FileWriter:
         """Return the writer of a folder, and make it the first time."""
         with FileWriterCache._lock:
-            folder = os.fspath(logdir)
+            folder = local_path(logdir)
             if folder not in FileWriterCache._cache:
                 FileWriterCache._cache[folder] = FileWriter(folder)
             return FileWriterCache._cache[folder]
@@ -319,7 +320,7 @@ class FileWriterCache:
 
 def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Any]:
     """Yield the events of an event file as messages, which have ``step``, ``wall_time`` and ``summary``."""
-    with open(path, "rb") as file:
+    with open(local_path(path), "rb") as file:
         while (record := read_record(file)) is not None:
             yield summary.parse_message(record)
 

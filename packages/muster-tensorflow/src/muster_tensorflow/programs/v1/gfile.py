@@ -3,8 +3,6 @@
 Source: tensorflow/python/lib/io/file_io.py.
 """
 
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 
 from muster_tensorflow.programs.v2 import gfile
@@ -14,18 +12,18 @@ Path = gfile.Path
 
 def walk(top: Path, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield each directory below one, with the names of its directories and files, as ``os.walk`` does."""
-    return os.walk(os.fspath(top), topdown=in_order)
+    return gfile.walk(top, in_order)
 
 
 def make_directory(dirname: Path) -> None:
     """Make a directory, unless it exists."""
-    if not os.path.isdir(dirname):
-        os.mkdir(dirname)
+    if not gfile.isdir(dirname):
+        gfile.mkdir(dirname)
 
 
 def make_directories(dirname: Path) -> None:
     """Make a directory and its parents, unless they exist."""
-    os.makedirs(dirname, exist_ok=True)
+    gfile.makedirs(dirname)
 
 
 def copy(oldpath: Path, newpath: Path, overwrite: bool = False) -> None:
@@ -40,27 +38,27 @@ def rename(oldname: Path, newname: Path, overwrite: bool = False) -> None:
 
 def remove(filename: Path) -> None:
     """Remove a file."""
-    os.remove(filename)
+    gfile.remove(filename)
 
 
 def remove_directory(dirname: Path) -> None:
     """Remove a directory and all that is in it."""
-    shutil.rmtree(dirname)
+    gfile.rmtree(dirname)
 
 
 def exists(filename: Path) -> bool:
     """Return whether there is a file or directory."""
-    return os.path.exists(filename)
+    return gfile.exists(filename)
 
 
 def is_directory(dirname: Path) -> bool:
     """Return whether there is a directory."""
-    return os.path.isdir(dirname)
+    return gfile.isdir(dirname)
 
 
 def list_directory(dirname: Path) -> list[str]:
     """Return the names in a directory."""
-    return os.listdir(os.fspath(dirname))
+    return gfile.listdir(dirname)
 
 
 def matching_files(filename: Path | Iterable[Path]) -> list[str]:

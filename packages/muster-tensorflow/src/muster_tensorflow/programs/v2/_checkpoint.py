@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from muster import checkpoint
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
+from muster._paths import local_path
 from muster.checkpoint import BASENAME
 from muster.checkpoint.objects import Variable, named_variables
 from muster.checkpoint.tensorflow import (
@@ -113,9 +114,10 @@ class Checkpoint(Objects):
         Returns:
             The path of the checkpoint: the prefix and the number of this save.
         """
-        directory, name = os.path.split(os.fspath(file_prefix))
+        prefix = local_path(file_prefix)
+        directory, name = os.path.split(prefix)
         if name != BASENAME:
-            return self._save_as(f"{os.fspath(file_prefix)}-{self.save_counter + 1}")
+            return self._save_as(f"{prefix}-{self.save_counter + 1}")
         with checkpoint.Checkpointer(directory or ".", max_to_keep=None) as writer:
             return self.save_with(writer)
 
@@ -131,7 +133,7 @@ class Checkpoint(Objects):
         """
         count = self.save_counter
         try:
-            return self._save_as(os.fspath(file_prefix))
+            return self._save_as(local_path(file_prefix))
         finally:
             self.save_counter = count
 
@@ -193,7 +195,7 @@ class Checkpoint(Objects):
         if save_path is None:
             return Restored()
         if is_tensorflow_checkpoint(save_path):
-            self._restore_tensorflow(os.fspath(save_path))
+            self._restore_tensorflow(local_path(save_path))
             return Restored()
         found = checkpoint.read_checkpoint(save_path, tables=False)
         if "paths" not in found.metadata and self._restore_by_names(found.variables):
@@ -418,7 +420,7 @@ class CheckpointManager:
                 f"checkpoint_name={checkpoint_name!r}: leave one of them out."
             )
         self._checkpoint = checkpoint
-        self._directory = os.fspath(directory)
+        self._directory = local_path(directory)
         self._max_to_keep = max_to_keep
         self._hours = 10000.0 if keep_checkpoint_every_n_hours is None else keep_checkpoint_every_n_hours
         self._name = checkpoint_name

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from muster._arrays import dtype_named
+from muster._paths import local_path
 from muster.checkpoint import VariableInfo, read_checkpoint, read_metadata
 from muster.checkpoint.tensorflow import (
     STRING,
@@ -62,7 +63,7 @@ class CheckpointReader:
     """
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:
-        self._path = os.fspath(filename)
+        self._path = local_path(filename)
         self._variables: Mapping[str, VariableInfo]
         self._read: Callable[[str], np.ndarray[Any, Any]]
         self._names: Mapping[str, str] = {}

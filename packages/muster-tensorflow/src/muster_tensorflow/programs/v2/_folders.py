@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster.data import AUTOTUNE, Dataset
 from muster_tensorflow.programs.v2._audio import decode_wav
 from muster_tensorflow.programs.v2._image_files import read_image
@@ -228,7 +229,7 @@ def _found(
     verbose: bool,
 ) -> _Files:
     """Look for files, in the order of their names."""
-    root = os.fspath(directory)
+    root = local_path(directory)
     if label_mode not in ("int", "categorical", "binary", None):
         raise ValueError(f"label_mode is 'int', 'categorical', 'binary' or None, got {label_mode!r}.")
     if labels is None or label_mode is None:

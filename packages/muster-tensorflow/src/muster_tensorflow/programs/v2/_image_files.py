@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from muster._extras import extra_module
+from muster._paths import local_path
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
@@ -248,7 +249,7 @@ def read_image(
     Returns:
         float32 of shape (*size, channels).
     """
-    with open(path, "rb") as file:
+    with open(local_path(path), "rb") as file:
         pixels = decode_png(file.read(), channels)
     height, width = pixels.shape[:2]
     if fit == "crop":

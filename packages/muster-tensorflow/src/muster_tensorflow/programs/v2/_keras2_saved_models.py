@@ -16,6 +16,7 @@ from typing import Any
 
 from muster._errors import SavedModelError
 from muster._keras import keras
+from muster._paths import local_path
 from muster._protobuf import message_class
 from muster.checkpoint.tensorflow import load_weights
 
@@ -41,7 +42,7 @@ message_type {
 
 def is_saved_model(folder: Any) -> bool:
     """Return whether a path is that of a folder in which Keras 2 has saved a model."""
-    return isinstance(folder, str | os.PathLike) and os.path.isfile(os.path.join(os.fspath(folder), _FILE))
+    return isinstance(folder, str | os.PathLike) and os.path.isfile(os.path.join(local_path(folder), _FILE))
 
 
 def load_saved_model(
@@ -64,7 +65,7 @@ def load_saved_model(
         SavedModelError: The folder does not say what the model is made of, or its class is not known.
         CheckpointError: The variables cannot be read.
     """
-    path = os.fspath(folder)
+    path = local_path(folder)
     metadata = _metadata_of_root(path)
     with keras.saving.custom_object_scope(dict(custom_objects or {})):
         model = _made_of(path, metadata, safe_mode)

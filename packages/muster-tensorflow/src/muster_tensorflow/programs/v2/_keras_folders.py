@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._keras import keras
+from muster._paths import local_path
 
 
 def export_saved_model(
@@ -28,7 +29,7 @@ def export_saved_model(
     Source: tensorflow/python/keras/saving/saved_model_experimental.py, ``export_saved_model``.
     """
     with keras.saving.custom_object_scope(dict(custom_objects or {})):
-        model.save(os.path.join(os.fspath(saved_model_path), ""))
+        model.save(os.path.join(local_path(saved_model_path), ""))
 
 
 def load_from_saved_model(
@@ -43,7 +44,7 @@ def load_from_saved_model(
     Source: tensorflow/python/keras/saving/saved_model_experimental.py, ``load_from_saved_model``.
     """
     return keras.models.load_model(
-        os.path.join(os.fspath(saved_model_path), ""),
+        os.path.join(local_path(saved_model_path), ""),
         custom_objects=dict(custom_objects or {}),
         compile=False,
     )

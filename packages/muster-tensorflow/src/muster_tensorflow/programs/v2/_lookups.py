@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster.data import Dataset, RaggedTensor
 from muster.feature_column import buckets
 from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, on_example, symbolic
@@ -113,7 +114,7 @@ class IndexLookup(HostLayer):
     def set_vocabulary(self, vocabulary: Vocabulary, idf_weights: Sequence[float] | None = None) -> None:
         """Set the vocabulary, and its weights for "tf_idf", in the form of the constructor's arguments."""
         if isinstance(vocabulary, str | os.PathLike):
-            with open(vocabulary, encoding="utf-8") as lines:
+            with open(local_path(vocabulary), encoding="utf-8") as lines:
                 vocabulary = [self.token_type(line.rstrip("\r\n")) for line in lines]
         tokens = self.tokens_of(list(vocabulary)).tolist()
         if not tokens:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from muster._errors import CheckpointError
+from muster._paths import local_path
 from muster.checkpoint import is_complete
 from muster.checkpoint.tensorflow import newest_checkpoint
 
@@ -62,13 +63,13 @@ def checkpoint_exists(checkpoint_prefix: str | os.PathLike[str]) -> bool:
 
     Source: tensorflow/python/checkpoint/checkpoint_management.py, ``checkpoint_exists``.
     """
-    path = os.fspath(checkpoint_prefix)
+    path = local_path(checkpoint_prefix)
     return any(os.path.exists(path + ending) for ending in ("", ".index", _WEIGHTS))
 
 
 def _entries(directory: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
     try:
-        with os.scandir(os.fspath(directory)) as entries:
+        with os.scandir(local_path(directory)) as entries:
             yield from entries
     except (FileNotFoundError, NotADirectoryError):
         return

@@ -10,6 +10,8 @@ from typing import Any
 
 import jax
 
+from muster._paths import local_path
+
 
 def start(logdir: str | os.PathLike[str], options: object = None) -> None:
     """Start to profile, into a folder; ``options`` are unused.
@@ -17,7 +19,7 @@ def start(logdir: str | os.PathLike[str], options: object = None) -> None:
     Raises:
         RuntimeError: A profile has been started already.
     """
-    jax.profiler.start_trace(os.fspath(logdir))
+    jax.profiler.start_trace(local_path(logdir))
 
 
 def stop(save: bool = True) -> None:

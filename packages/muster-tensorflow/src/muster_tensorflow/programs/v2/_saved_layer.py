@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster_tensorflow.programs.v2._model_signatures import DEFAULT
 from muster_tensorflow.programs.v2.saved_model import load
 
@@ -40,7 +41,7 @@ class TFSMLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
         dtype: Any = None,
     ) -> None:
         super().__init__(trainable=trainable, name=name, dtype=dtype, autocast=False)
-        self.filepath = os.fspath(filepath)
+        self.filepath = local_path(filepath)
         self.call_endpoint, self.call_training_endpoint = call_endpoint, call_training_endpoint
         self._signatures = dict(load(filepath).signatures)
         for endpoint in (call_endpoint, call_training_endpoint or call_endpoint):

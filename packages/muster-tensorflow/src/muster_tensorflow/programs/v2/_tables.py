@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._paths import local_path
 from muster.data import Placeholder, RaggedTensor, SparseTensor
 from muster.estimator import Words
 from muster.feature_column import buckets
@@ -83,7 +84,7 @@ class TextFileInitializer(KeyValueTensorInitializer):
         name: str | None = None,
         value_index_offset: int = 0,
     ) -> None:
-        with open(filename, encoding="utf-8") as file:
+        with open(local_path(filename), encoding="utf-8") as file:
             lines = [line.rstrip("\r\n") for line in file][:vocab_size]
 
         def parts(index: int, dtype: Any) -> list[Any]:
@@ -240,7 +241,7 @@ def index_table_from_tensor(
 
 
 def _lines(file: str | os.PathLike[str], size: int | None) -> list[str]:
-    with open(file, encoding="utf-8") as opened:
+    with open(local_path(file), encoding="utf-8") as opened:
         return [line.rstrip("\r\n") for line in opened][:size]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster_tensorflow.library.ops._eager_values import as_tensor
 
 _Vocabulary = str | Sequence[str | bytes] | np.ndarray[Any, Any]
@@ -49,7 +50,7 @@ def _words(vocabulary: _Vocabulary) -> list[str]:
         ValueError: It is neither a list or an array of them nor a file.
     """
     if isinstance(vocabulary, str):
-        return Path(vocabulary).read_text(encoding="utf-8").splitlines()
+        return Path(local_path(vocabulary)).read_text(encoding="utf-8").splitlines()
     if not isinstance(vocabulary, list | tuple | np.ndarray):
         raise ValueError(
             f"A vocabulary is a list or an array of words, or a file's path, got {type(vocabulary).__name__}."

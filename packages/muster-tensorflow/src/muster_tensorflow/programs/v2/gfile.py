@@ -1,25 +1,64 @@
-"""``tf.io.gfile``: its functions on files that differ from those of ``os`` and ``shutil``."""
+"""``tf.io.gfile``: functions on local files, whose paths may be ``file:///x``."""
 
 import glob as _glob
 import io
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from stat import S_ISDIR
 from typing import IO, Any
 
-Path = str | os.PathLike[str]
+from muster._paths import local_path
+
+Path = str | bytes | os.PathLike[str]
+
+
+def exists(path: Path) -> bool:
+    """Return whether there is a file or directory."""
+    return os.path.exists(local_path(path))
+
+
+def isdir(path: Path) -> bool:
+    """Return whether there is a directory."""
+    return os.path.isdir(local_path(path))
+
+
+def listdir(path: Path) -> list[str]:
+    """Return the names in a directory."""
+    return os.listdir(local_path(path))
+
+
+def mkdir(path: Path) -> None:
+    """Make a directory, whose parent is there."""
+    os.mkdir(local_path(path))
+
+
+def remove(path: Path) -> None:
+    """Remove a file."""
+    os.remove(local_path(path))
+
+
+def rmtree(path: Path) -> None:
+    """Remove a directory and all that is in it."""
+    shutil.rmtree(local_path(path))
+
+
+def walk(
+    top: Path, topdown: bool = True, onerror: Callable[[OSError], object] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield each directory below one, with the names of its directories and files, as ``os.walk`` does."""
+    return os.walk(local_path(top), topdown, onerror)
 
 
 def makedirs(path: Path) -> None:
     """Make a directory and its parents, unless they exist."""
-    os.makedirs(path, exist_ok=True)
+    os.makedirs(local_path(path), exist_ok=True)
 
 
 def glob(pattern: Path | Iterable[Path]) -> list[str]:
     """Return the paths that match a pattern, sorted for each pattern."""
-    patterns = [pattern] if isinstance(pattern, str | os.PathLike) else list(pattern)
-    return [path for each in patterns for path in sorted(_glob.glob(os.fspath(each)))]
+    patterns = [pattern] if isinstance(pattern, Path) else list(pattern)
+    return [path for each in patterns for path in sorted(_glob.glob(local_path(each)))]
 
 
 def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
@@ -28,8 +67,9 @@ def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
     Raises:
         FileExistsError: ``dst`` exists, and ``overwrite`` is False.
     """
-    _refuse_existing(dst, overwrite)
-    shutil.copyfile(src, dst)
+    source, target = local_path(src), local_path(dst)
+    _refuse_existing(target, overwrite)
+    shutil.copyfile(source, target)
 
 
 def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
@@ -38,8 +78,9 @@ def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
     Raises:
         FileExistsError: ``dst`` exists, and ``overwrite`` is False.
     """
-    _refuse_existing(dst, overwrite)
-    os.replace(src, dst)
+    source, target = local_path(src), local_path(dst)
+    _refuse_existing(target, overwrite)
+    os.replace(source, target)
 
 
 class FileStatistics:
@@ -65,7 +106,7 @@ class FileStatistics:
 
 def stat(path: Path) -> FileStatistics:
     """Return what is known of a file."""
-    return FileStatistics(os.stat(path))
+    return FileStatistics(os.stat(local_path(path)))
 
 
 class _Text(io.TextIOWrapper):
@@ -91,12 +132,12 @@ def GFile(name: Path, mode: str = "r") -> IO[Any]:
 
     Source: ``FileIO`` (tensorflow/python/lib/io/file_io.py).
     """
-    plain = mode.replace("b", "")
+    name, plain = local_path(name), mode.replace("b", "")
     if "b" not in mode:
         return _Text(open(name, f"{plain}b"), encoding="utf-8", newline="\n")
     return _Bytes(io.FileIO(name, plain)) if plain in ("w", "a") else open(name, mode)
 
 
-def _refuse_existing(path: Path, overwrite: bool) -> None:
+def _refuse_existing(path: str, overwrite: bool) -> None:
     if not overwrite and os.path.exists(path):
-        raise FileExistsError(f"{os.fspath(path)!r} exists already. Give overwrite=True to replace it.")
+        raise FileExistsError(f"{path!r} exists already. Give overwrite=True to replace it.")

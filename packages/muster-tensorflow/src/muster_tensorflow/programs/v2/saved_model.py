@@ -17,6 +17,7 @@ import numpy as np
 
 from muster import saved_model
 from muster._keras import keras
+from muster._paths import local_path
 from muster.data import TensorSpec
 from muster_tensorflow.library.ops._eager_values import as_tensor
 from muster_tensorflow.programs.v2._checkpoint_objects import Objects
@@ -157,7 +158,7 @@ def load(
 
     Source: tensorflow/python/saved_model/load.py, ``load``.
     """
-    path = os.fsdecode(export_dir)
+    path = local_path(export_dir)
     if os.path.isfile(path) or os.path.isfile(os.path.join(path, _CONFIG_OF_KERAS)):
         model = keras.models.load_model(path)
         return LoadedModel({DEFAULT: functools.partial(_predict, model)}, model)
@@ -251,7 +252,7 @@ def archive_in(export_dir: Any) -> str | None:
     """Return the file of the Keras model that `save` has written in a directory; None if there is none."""
     if not isinstance(export_dir, str | os.PathLike):
         return None
-    places = (os.path.join(os.fspath(export_dir), each) for each in (_OF_CALL, _OF_FUNCTIONS))
+    places = (os.path.join(local_path(export_dir), each) for each in (_OF_CALL, _OF_FUNCTIONS))
     return next(filter(os.path.isfile, places), None)
 
 

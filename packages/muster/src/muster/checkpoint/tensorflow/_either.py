@@ -2,6 +2,7 @@
 
 import os
 
+from muster._paths import local_path
 from muster.checkpoint._layout import is_complete, latest_checkpoint
 from muster.checkpoint._read import Checkpoint, VariableInfo, list_variables, read_checkpoint
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint, is_tensorflow_checkpoint
@@ -23,7 +24,7 @@ def find_checkpoint(path: str | os.PathLike[str]) -> str | None:
     Raises:
         CheckpointError: The directory cannot be listed, or its file ``checkpoint`` cannot be read.
     """
-    path = os.fspath(path)
+    path = local_path(path)
     if is_complete(path) or is_tensorflow_checkpoint(path):
         return path
     if not os.path.isdir(path):

@@ -12,6 +12,7 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from muster._paths import local_path
 from muster._records import masked
 from muster.checkpoint._arrays import open_regular
 from muster.checkpoint._read import VariableInfo
@@ -45,7 +46,7 @@ class TensorFlowCheckpoint:
     """
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
-        self.prefix = os.fspath(prefix)
+        self.prefix = local_path(prefix)
         self._index = _read_index(self.prefix)
 
     @property
@@ -142,7 +143,7 @@ class TensorFlowCheckpoint:
 
 def is_tensorflow_checkpoint(path: str | os.PathLike[str]) -> bool:
     """Return whether there is a checkpoint of TensorFlow with this prefix, of whichever version."""
-    prefix = os.fspath(path)
+    prefix = local_path(path)
     return os.path.isfile(prefix + _INDEX) or _is_version_1(prefix)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster._errors import CheckpointError
+from muster._paths import local_path
 from muster._protobuf import message_class
 from muster.checkpoint._arrays import open_regular
 from muster.checkpoint.tensorflow._reader import is_tensorflow_checkpoint
@@ -64,7 +65,7 @@ def prefixes(directory: str | os.PathLike[str], state_file: str | None = None) -
 
     Of paths that lead nowhere, because the directory was moved, it has those in the directory.
     """
-    directory = os.fspath(directory)
+    directory = local_path(directory)
     stored = _read(os.path.join(directory, state_file or STATE_FILE))
     if stored is None or not stored.model_checkpoint_path:
         return None

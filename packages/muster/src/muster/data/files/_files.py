@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 import numpy as np
 
 from muster._errors import DatasetError
+from muster._paths import local_path
 from muster.data.pipeline._handles import Chain, Stream
 from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, without_cached
 from muster.data.pipeline._structure import flatten
@@ -76,7 +77,7 @@ def paths_of(kind: str, filenames: Any) -> tuple[str, ...]:
             raise TypeError(f"{kind} needs paths, got {leaf!r} of type {type(leaf).__name__}.")
     if not leaves:
         raise ValueError(f"{kind} needs at least one file, got {filenames!r}.")
-    return tuple(os.fsdecode(leaf) for leaf in leaves)
+    return tuple(local_path(leaf) for leaf in leaves)
 
 
 def missing_file(kind: str, path: str, files: Iterable[str], exc: OSError) -> DatasetError:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
+from muster._paths import local_path
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -32,7 +33,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
         OSError: The file cannot be read.
         DatasetError: The file is not an idx file, or is shorter or longer than its header says.
     """
-    data = Path(path).read_bytes()
+    data = Path(local_path(path)).read_bytes()
     if data.startswith(_GZIP_MAGIC):
         try:
             data = gzip.decompress(data)

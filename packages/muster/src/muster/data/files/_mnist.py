@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError, DownloadError
+from muster._paths import local_path
 from muster.data.files._download import fetch, md5
 from muster.data.files._idx import read_idx
 
@@ -58,7 +59,7 @@ def load_mnist(
     """
     if split not in _FILES:
         raise ValueError(f"MNIST has the splits {list(_FILES)}, got {split!r}.")
-    root = _default_dir() if data_dir is None else Path(data_dir)
+    root = _default_dir() if data_dir is None else Path(local_path(data_dir))
     images, labels = (_load(name, checksum, root, mirrors) for name, checksum in _FILES[split])
     if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1]:
         raise DatasetError(
@@ -70,7 +71,7 @@ def load_mnist(
 
 def _default_dir() -> Path:
     if folder := os.environ.get("MUSTER_DATA_DIR"):
-        return Path(folder)
+        return Path(local_path(folder))
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "muster"
 

@@ -5,6 +5,7 @@ import zlib
 from typing import Self
 
 from muster._errors import DatasetError
+from muster._paths import local_path
 from muster._records import RecordError, frame, read_record, skip_record
 from muster.data.files._files import OpenFile, SequentialFiles, check_compression, open_to_write
 from muster.data.pipeline._handles import Handles, Stream
@@ -93,7 +94,7 @@ class TFRecordWriter:
     def __init__(self, path: str | os.PathLike[str], options: TFRecordOptions | str | None = None):
         if not isinstance(options, TFRecordOptions):
             options = TFRecordOptions(options)
-        self._path = os.fspath(path)
+        self._path = local_path(path)
         try:
             self._file = open_to_write(self._path, options.compression_type)
         except OSError as exc:

@@ -18,7 +18,7 @@ import jax
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
-from muster.distribute.fit._file_names import loading_weights, naming, saving, saving_weights
+from muster.distribute.fit._file_names import loading_weights, naming, placing, saving, saving_weights
 from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import note_saves
 from muster.distribute.fit._fit_data import adapt, batches_of
@@ -186,3 +186,10 @@ _FILES = {"save": saving, "save_weights": saving_weights, "load_weights": loadin
 for _name, _wrapper in _FILES.items():
     install(_defining(_name), _name, _wrapper(getattr(keras.Model, _name)))
 wrap(keras.callbacks.ModelCheckpoint, "__init__", naming)
+# Paths that Keras would take for folders here, or for what needs TensorFlow.
+for _callback, _name in (
+    (keras.callbacks.BackupAndRestore, "backup_dir"),
+    (keras.callbacks.CSVLogger, "filename"),
+    (keras.callbacks.TensorBoard, "log_dir"),
+):
+    wrap(_callback, "__init__", functools.partial(placing, argument=_name))

@@ -3,7 +3,7 @@
 Weights of ``cp-0001.ckpt`` are in ``cp-0001.ckpt.weights.h5``, and a whole model is a folder that Keras
 itself reads, of ``model.save(path, zipped=False)``. Names that Keras takes are as they were.
 
-`saving`, `saving_weights`, `loading_weights` and `naming` wrap public methods of Keras' classes.
+`saving`, `saving_weights`, `loading_weights`, `naming` and `placing` wrap public methods of Keras' classes.
 
 Source: keras/src/saving/saving_api.py and keras/src/callbacks/model_checkpoint.py, of Keras 3.15.
 """
@@ -21,6 +21,7 @@ import h5py  # type: ignore[import-untyped]
 
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
+from muster._paths import local_path
 from muster.checkpoint import Checkpoint, is_complete, read_checkpoint
 from muster.checkpoint.objects import assign_saved
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, load_weights
@@ -55,7 +56,7 @@ class LoadStatus:
 
 def weights_file(path: str | os.PathLike[str]) -> str:
     """Return the file of a name of weights: the name itself, if Keras takes it."""
-    path = os.fspath(path)
+    path = local_path(path)
     if path.endswith(_WEIGHTS_ENDINGS):
         return path
     return path.removesuffix(".h5").removesuffix(".hdf5") + WEIGHTS
@@ -74,6 +75,7 @@ def saving(original: Callable[..., Any]) -> Callable[..., Any]:
             if kwargs.get(argument) in (None, True):  # they say nothing else than the defaults do
                 kwargs.pop(argument, None)
         name = _local(filepath)
+        filepath = filepath if name is None else name
         if zipped is None and name is not None and not name.endswith(_ENDINGS):
             kwargs.pop("save_format", None)
             zipped = False
@@ -94,6 +96,7 @@ def saving_weights(original: Callable[..., Any]) -> Callable[..., Any]:
         check_labels()
         kwargs.pop("save_format", None)
         name = _local(filepath)
+        filepath = filepath if name is None else name
         if name is not None and not name.endswith(_WEIGHTS_ENDINGS):
             filepath = weights_file(name)
             os.makedirs(os.path.dirname(filepath) or ".", exist_ok=True)
@@ -114,6 +117,7 @@ def loading_weights(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def load(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
         name = _local(filepath)
+        filepath = filepath if name is None else name
         if (
             kwargs.get("by_name")
             and name is not None
@@ -162,10 +166,24 @@ def naming(original: Callable[..., Any]) -> Callable[..., Any]:
         taken = (WEIGHTS,) if weights else _ENDINGS
         name = _local(filepath)
         if name is None or name.endswith(taken):
-            original(self, filepath, *args, **kwargs)
+            original(self, filepath if name is None else name, *args, **kwargs)
             return
         original(self, name + taken[0], *args, **kwargs)
         self.filepath = name
+
+    return init
+
+
+def placing(original: Callable[..., Any], argument: str) -> Callable[..., Any]:
+    """Wrap the ``__init__`` of a callback whose first argument is a path."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if args and (name := _local(args[0])) is not None:
+            args = (name, *args[1:])
+        elif (name := _local(kwargs.get(argument))) is not None:
+            kwargs[argument] = name
+        original(self, *args, **kwargs)
 
     return init
 
@@ -237,8 +255,7 @@ def _load_model(model: Any, path: str) -> None:
 
 
 def _local(path: Any) -> str | None:
-    """Return a path as text; None for what is no path of files here."""
-    if not isinstance(path, str | os.PathLike):
+    """Return a path as text; None for what is no path, or a model at Hugging Face, which Keras knows."""
+    if not isinstance(path, str | os.PathLike) or str(path).startswith("hf://"):
         return None
-    name = os.fspath(path)
-    return None if not isinstance(name, str) or "://" in name else name
+    return local_path(path)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster.summary import EventFileWriter, SummaryWriter, create_file_writer
 
 
@@ -26,7 +27,7 @@ class HParamsCallback(keras.callbacks.Callback):  # type: ignore[misc]
         trial_id: str | None = None,
     ) -> None:
         super().__init__()
-        self._writer = writer
+        self._writer = writer if isinstance(writer, SummaryWriter) else local_path(writer)
         self._hparams = dict(hparams)
         self._trial_id = trial_id
         self._events: EventFileWriter | None = None

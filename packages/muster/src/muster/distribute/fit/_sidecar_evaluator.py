@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
+from muster._paths import local_path
 from muster._processes import process_start
 from muster.checkpoint import note_paths, read_note
 from muster.distribute.fit._adoption import adopt
@@ -76,7 +77,7 @@ class SidecarEvaluator:
             )
         self.model = model
         self.data = data
-        self.checkpoint_dir = os.fspath(checkpoint_dir)
+        self.checkpoint_dir = local_path(checkpoint_dir)
         self.steps = steps
         self.max_evaluations = max_evaluations
         self.callbacks = list(callbacks or ())

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from muster._errors import ClusterError
+from muster._paths import local_path
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState
 from muster.distribute.closures import PURPOSE as CLOSURES
@@ -88,7 +89,7 @@ class Server:
         if snapshot_dir is None and job_name == TaskType.PS and (parent := os.environ.get(_SNAPSHOT_DIR)):
             snapshot_dir = os.path.join(parent, f"ps-{task_index}")
         if snapshot_dir is not None:
-            self._keeping = Keeping(snapshot_dir, snapshot_secs, snapshot_updates)
+            self._keeping = Keeping(local_path(snapshot_dir), snapshot_secs, snapshot_updates)
         self._service: Service | None = None
         self._closures: ClosureService | None = None
         self._reported = Statistics()

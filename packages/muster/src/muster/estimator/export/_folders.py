@@ -4,6 +4,7 @@ import logging
 import os
 
 from muster._errors import SavedModelError
+from muster._paths import local_path
 from muster.estimator.session import clock
 
 _log = logging.getLogger(__name__)
@@ -21,7 +22,7 @@ def timestamped_folder(base: str | bytes | os.PathLike[str]) -> str:
 
     Source: ``get_timestamped_export_dir`` (tensorflow/python/saved_model/model_utils/export_utils.py).
     """
-    base = os.fsdecode(base)
+    base = local_path(base)
     for attempt in range(1, _ATTEMPTS + 1):
         path = os.path.join(base, str(int(clock.date())))
         if not os.path.lexists(path):

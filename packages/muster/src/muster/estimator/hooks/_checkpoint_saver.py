@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
+from muster._paths import local_path
 from muster.checkpoint import BASENAME
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
@@ -107,7 +108,7 @@ class CheckpointSaverHook(SessionRunHook):
             raise ValueError("You cannot provide both saver and scaffold.")
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._saver = saver if callable(saver) else None
-        self.checkpoint_dir = os.fspath(checkpoint_dir)
+        self.checkpoint_dir = local_path(checkpoint_dir)
         if checkpoint_basename != BASENAME:
             _log.warning(
                 "Checkpoints are called %s-<step>, and not %r, so that readers find them.",

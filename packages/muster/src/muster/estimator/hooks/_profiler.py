@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jax
 
+from muster._paths import local_path
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.session._session import Session
@@ -45,7 +46,7 @@ class ProfilerHook(SessionRunHook):
             ValueError: Not exactly one period is given.
         """
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
-        self._output_dir = Path(output_dir)
+        self._output_dir = Path(local_path(output_dir))
         self._tracing = False
 
     def after_create_session(self, session: Session, coord: object) -> None:

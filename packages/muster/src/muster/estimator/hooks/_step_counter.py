@@ -3,6 +3,7 @@
 import logging
 import os
 
+from muster._paths import local_path
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.hooks._writer import SummaryWriter, open_writer
@@ -46,7 +47,7 @@ class StepCounterHook(SessionRunHook):
                 f"Got {every_n_steps=} and {every_n_secs=}."
             )
         self._timer = SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_steps)
-        self._output_dir = output_dir
+        self._output_dir = None if output_dir is None else local_path(output_dir)
         self._summary_writer = summary_writer
         self._writer: SummaryWriter | None = None
         self._waited_secs = 0.0

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from muster._paths import local_path
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.hooks._writer import SummaryWriter, open_writer
@@ -55,7 +56,7 @@ class SummarySaverHook(SessionRunHook):
         if (scaffold is None) == (summary_op is None):
             raise ValueError("Exactly one of scaffold or summary_op must be provided.")
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
-        self._output_dir = output_dir
+        self._output_dir = None if output_dir is None else local_path(output_dir)
         self._summary_writer = summary_writer
         self._writer: SummaryWriter | None = None
         tensors = summary_op if scaffold is None else scaffold.summary_op

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
+from muster._paths import local_path
 from muster.checkpoint import list_checkpoints
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._stop import StopAtStepHook
@@ -90,7 +91,7 @@ class StopAtCheckpointStepHook(SessionRunHook):
             raise ValueError("last_step must be specified.")
         if model_dir is None:
             raise ValueError("model_dir must be specified.")
-        self._model_dir = model_dir
+        self._model_dir = local_path(model_dir)
         self._last_step = last_step
         self._wait_secs = wait_after_file_check_secs
 

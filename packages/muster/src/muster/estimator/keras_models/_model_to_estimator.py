@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster._keras import keras
+from muster._paths import local_path
 from muster.estimator._estimator import Estimator
 from muster.estimator._estimator_spec import DEFAULT_SIGNATURE, EstimatorSpec, ExportOutput, PredictOutput
 from muster.estimator._mode_keys import ModeKeys
@@ -82,7 +83,7 @@ def _model(given: Any, path: str | os.PathLike[str] | None, custom_objects: Mapp
         both = "but not both" if path is not None else "and neither is given"
         raise ValueError(f"Either `keras_model` or `keras_model_path` needs to be provided, {both}.")
     if path is not None:
-        return keras.saving.load_model(path, custom_objects=dict(custom_objects))
+        return keras.saving.load_model(local_path(path), custom_objects=dict(custom_objects))
     if not isinstance(given, keras.Model):
         raise ValueError(f"keras_model must be a keras.Model, got {given!r}.")
     return given

@@ -10,6 +10,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
+from muster._paths import local_path
 from muster.feature_column import vocabulary_lines
 from muster.program.variables import VariableSpec
 
@@ -107,7 +108,7 @@ class VocabInfo:
 
 
 def _entries(path: str | os.PathLike[str], size: int, variable: str) -> Sequence[str]:
-    lines = vocabulary_lines(os.fspath(path), variable)
+    lines = vocabulary_lines(local_path(path), variable)
     if len(lines) < size:
         raise ValueError(
             f"The vocabulary {os.fspath(path)} of {variable} has {len(lines)} entries, fewer than {size}."

@@ -11,6 +11,7 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster._errors import CheckpointMismatchError
+from muster._paths import local_path
 from muster.checkpoint.tensorflow import TENSORFLOW, find_checkpoint, match_names, read_either
 from muster.estimator.loop._vocab_info import VocabInfo
 from muster.program.variables import VariableKind, VariableSpec
@@ -117,5 +118,5 @@ def warm_start_settings(argument: object) -> WarmStartSettings | None:
     if argument is None or isinstance(argument, WarmStartSettings):
         return argument
     if isinstance(argument, str | os.PathLike):
-        return WarmStartSettings(os.fspath(argument))
+        return WarmStartSettings(local_path(argument))
     raise ValueError(f"warm_start_from must be a string or a WarmStartSettings, instead got {argument!r}")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from muster._paths import local_path
 from muster_tensorflow.programs.v1.mnist_input import read_data_sets
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +42,7 @@ def load_csv_with_header(
         features_dtype: The dtype of the features.
         target_column: Which column the targets are in.
     """
-    with open(filename, newline="") as file:
+    with open(local_path(filename), newline="") as file:
         first, *rows = csv.reader(file)
     count, width = int(first[0]), int(first[1])
     read = _split(rows[:count], target_dtype, features_dtype, target_column)
@@ -52,7 +53,7 @@ def load_csv_without_header(
     filename: str | os.PathLike[str], target_dtype: Any, features_dtype: Any, target_column: int = -1
 ) -> Dataset:
     """Read a table all of whose lines are rows; arguments as for `load_csv_with_header`."""
-    with open(filename, newline="") as file:
+    with open(local_path(filename), newline="") as file:
         return _split(list(csv.reader(file)), target_dtype, features_dtype, target_column)
 
 

@@ -1,0 +1,40 @@
+"""Paths that users give: files and folders that this machine has, or can mount."""
+
+import os
+import re
+
+from muster._errors import PathError
+
+# `pathlib.Path` makes one slash of two, so that one must do.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?:/([^/]*))?")
+
+
+def local_path(path: str | bytes | os.PathLike[str]) -> str:
+    """Return a path as text: of ``file:///x/y`` the part ``/x/y``, and others as they are.
+
+    Every function that takes a path from a user calls this before it makes or opens anything: ``s3://b/run``
+    would else be a folder ``s3:`` where the program runs. A folder of that name can be given as ``./s3:/b``.
+
+    Args:
+        path: A path, or a URL of the scheme ``file``, in which nothing is quoted.
+
+    Raises:
+        PathError: It has another scheme, such as ``s3://`` or ``hdfs://``, or names another host.
+        TypeError: It is no path.
+    """
+    text = os.fsdecode(path)
+    found = _URL.match(text)
+    if found is None:
+        return text
+    scheme, host = found[1].lower(), found[2] or ""
+    if scheme != "file":
+        raise PathError(
+            f"{text!r} is not a path that muster can use: it has no file system for {scheme}://. Give a path "
+            f"of this machine, or file:///...: mount what {scheme}:// names as a folder, or copy its files."
+        )
+    if host not in ("", "localhost"):
+        raise PathError(
+            f"{text!r} is not a path that muster can use: it names the host {host!r}, and file:// reaches no "
+            "other hosts. Give a path of this machine, such as file:///folder with three slashes."
+        )
+    return "/" + text[found.end() :].lstrip("/")
