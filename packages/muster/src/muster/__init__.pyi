@@ -29,6 +29,7 @@ from ._errors import MusterError as MusterError
 from ._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
 from ._errors import OutOfRangeError as OutOfRangeError
 from ._errors import OutsideVariableError as OutsideVariableError
+from ._errors import PathError as PathError
 from ._errors import PositionError as PositionError
 from ._errors import RequestError as RequestError
 from ._errors import RosterError as RosterError

@@ -1,0 +1,227 @@
+"""Every function that takes a path refuses a scheme that muster cannot write, before it makes anything."""
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+from muster import checkpoint, data, estimator, saved_model, summary
+from muster.__main__ import main
+from muster._errors import MusterError, PathError
+from muster._paths import local_path
+from muster.checkpoint import tensorflow as tensorflow_checkpoints
+from muster.compat.v2 import _keras_folders
+from muster.distribute import Server
+from muster.launch._options import folder
+
+URL = "s3://bucket/run"
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("/a/b", "/a/b"),
+        ("a/b", "a/b"),
+        (b"/a/b", "/a/b"),
+        (Path("/a/b"), "/a/b"),
+        ("file:///x/y", "/x/y"),
+        (b"file:///x/y", "/x/y"),
+        (Path("file:///x/y"), "/x/y"),  # which has one slash
+        ("FILE://localhost/x/y", "/x/y"),
+        ("file:///", "/"),
+        ("a:/b", "a:/b"),
+        ("./s3:/b", "./s3:/b"),
+        ("runs/10:/x", "runs/10:/x"),
+        ("a:b", "a:b"),
+        ("", ""),
+    ],
+)
+def test_local_paths(given: Any, path: str) -> None:
+    assert local_path(given) == path
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "hdfs", "memory", "xyz", "GS", "a+b.c-1"])
+@pytest.mark.parametrize("kind", [str, str.encode, Path])
+def test_other_schemes_are_named(scheme: str, kind: Callable[[str], Any]) -> None:
+    with pytest.raises(PathError, match="not a path that muster can use") as raised:
+        local_path(kind(f"{scheme}://bucket/run"))
+    assert f"no file system for {scheme.lower()}://" in str(raised.value)
+    assert f"{scheme}:/" in str(raised.value)
+    assert "mount" in str(raised.value)
+    assert isinstance(raised.value, MusterError)
+    assert isinstance(raised.value, ValueError)
+
+
+def test_files_of_other_hosts_are_no_files_here() -> None:
+    with pytest.raises(PathError, match="it names the host 'server'"):
+        local_path("file://server/x")
+    with pytest.raises(TypeError):
+        local_path(3)  # type: ignore[arg-type]
+
+
+def model_fn(features: Any, labels: Any, mode: str) -> Any:
+    raise AssertionError("not to be called")
+
+
+def model() -> Any:
+    return keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+
+
+def dataset() -> Any:
+    return data.Dataset.range(3)
+
+
+# What is called with a URL, and what with a path: the same.
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "Estimator": lambda path: estimator.Estimator(model_fn, path),
+    "LinearRegressor": lambda path: estimator.LinearRegressor([], model_dir=path),
+    "RunConfig": lambda path: estimator.RunConfig(model_dir=path),
+    "RunConfig.replace": lambda path: estimator.RunConfig().replace(model_dir=path),
+    "profile_dir": lambda path: estimator.RunConfig(profile_dir=path),
+    "warm_start_from": lambda path: estimator.Estimator(model_fn, warm_start_from=path),
+    "CheckpointSaverHook": lambda path: estimator.CheckpointSaverHook(path, save_steps=1),
+    "SummarySaverHook": lambda path: estimator.SummarySaverHook(1, output_dir=path, summary_op="loss"),
+    "StepCounterHook": lambda path: estimator.StepCounterHook(output_dir=path),
+    "ProfilerHook": lambda path: estimator.ProfilerHook(1, output_dir=path),
+    "Checkpointer": lambda path: checkpoint.Checkpointer(path).close(),
+    "write_checkpoint": lambda path: checkpoint.write_checkpoint(path, 1, {"w": np.ones(2)}, {}),
+    "latest_checkpoint": lambda path: checkpoint.latest_checkpoint(path),
+    "list_checkpoints": lambda path: checkpoint.list_checkpoints(path),
+    "find_checkpoint": lambda path: tensorflow_checkpoints.find_checkpoint(path),
+    "tf.train.Checkpoint.save": lambda path: tf.train.Checkpoint(m=model()).save(path),
+    "tf.train.Checkpoint.write": lambda path: tf.train.Checkpoint(m=model()).write(path),
+    "CheckpointManager": lambda path: tf.train.CheckpointManager(tf.train.Checkpoint(m=model()), path, 1),
+    "tf.train.latest_checkpoint": lambda path: tf.train.latest_checkpoint(path),
+    "Saver": lambda path: tf.compat.v1.train.Saver([tf.Variable(1.0, name="w")]).save(None, path),
+    "save_weights": lambda path: model().save_weights(path),
+    "Model.save": lambda path: model().save(path),
+    "export_saved_model": lambda path: _keras_folders.export_saved_model(model(), path),
+    "saved_model.save": lambda path: saved_model.save(path, {}),
+    "ModelCheckpoint": lambda path: keras.callbacks.ModelCheckpoint(path, save_weights_only=True),
+    "BackupAndRestore": lambda path: keras.callbacks.BackupAndRestore(path),
+    "TensorBoard": lambda path: keras.callbacks.TensorBoard(log_dir=path),
+    "CSVLogger": lambda path: keras.callbacks.CSVLogger(path),
+    "SidecarEvaluator": lambda path: tf.keras.utils.SidecarEvaluator(compiled(), None, path),
+    "create_file_writer": lambda path: summary.create_file_writer(path).close(),
+    "FileWriter": lambda path: tf.compat.v1.summary.FileWriter(path).close(),
+    "profiler": lambda path: tf.profiler.experimental.start(path) or tf.profiler.experimental.stop(),
+    "Dataset.save": lambda path: dataset().save(path),
+    "Dataset.cache": lambda path: list(dataset().cache(path)),
+    "Dataset.snapshot": lambda path: list(dataset().snapshot(path)),
+    "TFRecordWriter": lambda path: data.TFRecordWriter(path).close(),
+    "gfile.GFile": lambda path: tf.io.gfile.GFile(path, "w").close(),
+    "gfile.makedirs": lambda path: tf.io.gfile.makedirs(path),
+    "gfile.mkdir": lambda path: tf.io.gfile.mkdir(path),
+    "gfile.exists": lambda path: tf.io.gfile.exists(path),
+    "gfile.isdir": lambda path: tf.io.gfile.isdir(path),
+    "gfile.glob": lambda path: tf.io.gfile.glob(path),
+    "v1.gfile.MakeDirs": lambda path: tf.compat.v1.gfile.MakeDirs(path),
+    "v1.gfile.MkDir": lambda path: tf.compat.v1.gfile.MkDir(path),
+    "v1.gfile.Exists": lambda path: tf.compat.v1.gfile.Exists(path),
+    "write_file": lambda path: tf.io.write_file(path, "text"),
+    "snapshot_dir": lambda path: Server({"ps": ["localhost:0"]}, start=False, snapshot_dir=path),
+    "--log-dir": lambda path: folder(path),
+}
+# What needs something at the path to begin with.
+READS: dict[str, Callable[[Any], Any]] = {
+    "read_checkpoint": lambda path: checkpoint.read_checkpoint(path),
+    "tf.train.load_checkpoint": lambda path: tf.train.load_checkpoint(path),
+    "load_weights": lambda path: model().load_weights(path),
+    "load_model": lambda path: tf.keras.models.load_model(path),
+    "saved_model.load": lambda path: saved_model.load(path),
+    "tf.saved_model.load": lambda path: tf.saved_model.load(path),
+    "read_events": lambda path: list(summary.read_events(path)),
+    "Dataset.load": lambda path: data.Dataset.load(path),
+    "list_files": lambda path: data.Dataset.list_files(path),
+    "TFRecordDataset": lambda path: list(data.TFRecordDataset(path)),
+    "TextLineDataset": lambda path: list(data.TextLineDataset([path])),
+    "read_file": lambda path: tf.io.read_file(path),
+    "image_dataset_from_directory": lambda path: tf.keras.utils.image_dataset_from_directory(path),
+    "vocabulary": lambda path: tf.feature_column.categorical_column_with_vocabulary_file("a", path),
+    "gfile.listdir": lambda path: tf.io.gfile.listdir(path),
+    "gfile.remove": lambda path: tf.io.gfile.remove(path),
+    "gfile.rmtree": lambda path: tf.io.gfile.rmtree(path),
+    "gfile.stat": lambda path: tf.io.gfile.stat(path),
+    "gfile.walk": lambda path: list(tf.io.gfile.walk(path)),
+    "gfile.copy": lambda path: tf.io.gfile.copy(__file__, path),
+    "gfile.rename": lambda path: tf.io.gfile.rename(path, "here"),
+}
+
+
+def compiled() -> Any:
+    made = model()
+    made.compile("sgd", "mse")
+    return made
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with nothing in it, in which the program runs."""
+    place = tmp_path / "program"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    return place
+
+
+@pytest.mark.parametrize("call", [*CALLS, *READS])
+def test_a_scheme_is_refused_before_anything_is_made(call: str, empty: Path) -> None:
+    with pytest.raises((PathError, argparse.ArgumentTypeError), match="no file system for s3://"):
+        {**CALLS, **READS}[call](URL)
+    assert [*empty.iterdir()] == []
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_file_url_is_its_path(call: str, empty: Path, tmp_path: Path) -> None:
+    def made_by(argument: str, place: Path) -> list[str]:
+        place.mkdir()
+        name = "w.csv" if call == "CSVLogger" else "ckpt"
+        CALLS[call](f"{argument}{place}/{name}")
+        # Apart from when, and by whom.
+        return sorted(
+            str(path.relative_to(place)).partition("tfevents")[0].partition("plugins")[0]
+            for path in place.rglob("*")
+        )
+
+    of_path = made_by("", tmp_path / "one")
+    assert made_by("file://", tmp_path / "two") == of_path
+    assert [*empty.iterdir()] == []
+
+
+def test_tf_config_may_name_the_folder(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", '{"model_dir": "file:///tmp/m"}')
+    assert estimator.RunConfig().model_dir == "/tmp/m"
+    assert estimator.RunConfig(model_dir="/tmp/m").model_dir == "/tmp/m"
+    monkeypatch.setenv("TF_CONFIG", '{"model_dir": "gs://bucket/m"}')
+    with pytest.raises(PathError, match="gs://"):
+        estimator.RunConfig()
+
+
+@pytest.mark.parametrize("command", ["inspect", "saved-model show", "convert", "run", "serve", "keys"])
+def test_the_commands_say_so(command: str, empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (empty / "train.py").touch()
+    words = {
+        "convert": [URL, "here"],
+        "run": ["--log-dir", URL, "train.py"],
+        "keys": [URL, "--hosts", "localhost"],
+    }
+    try:
+        code = main([*command.split(), *words.get(command, [URL])])
+    except SystemExit as exc:
+        code = int(exc.code or 0)
+    assert code in (1, 2)
+    assert "no file system for s3://" in capsys.readouterr().err
+    assert [path.name for path in empty.iterdir()] == ["train.py"]
+
+
+def test_nothing_is_left_of_an_export_to_elsewhere(empty: Path) -> None:
+    made = estimator.Estimator(model_fn, os.fspath(empty / "model"))
+    with pytest.raises(ValueError, match="Train first|s3://"):
+        made.export_saved_model(URL, lambda: None)
+    assert not (empty / "s3:").exists()
