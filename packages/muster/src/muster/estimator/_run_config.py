@@ -169,8 +169,9 @@ class RunConfig:
             changes["save_checkpoints_secs"] = None
         elif changes.get("save_checkpoints_secs") is not None:
             changes["save_checkpoints_steps"] = None
-        if changes.get("model_dir") is not None:
-            changes["model_dir"] = os.fsdecode(changes["model_dir"])
+        for name in ("model_dir", "profile_dir"):
+            if changes.get(name) is not None:
+                changes[name] = local_path(changes[name])
         replaced = copy.copy(self)
         replaced._set(**changes)
         replaced._check_fields()

@@ -2,6 +2,7 @@
 
 import os
 
+from muster._paths import local_path
 from muster._text import printable
 from muster.saved_model._folder import read_file, read_manifest
 from muster.saved_model._manifest import SignatureRecord, TensorRecord
@@ -21,6 +22,7 @@ def show_saved_model(path: str) -> int:
     Raises:
         SavedModelError: There is no saved model, or it is half written or damaged.
     """
+    path = local_path(path)
     manifest = read_manifest(path)
     for name in manifest.files:
         read_file(path, name, manifest.files)

@@ -57,7 +57,7 @@ def makedirs(path: Path) -> None:
 
 def glob(pattern: Path | Iterable[Path]) -> list[str]:
     """Return the paths that match a pattern, sorted for each pattern."""
-    patterns = [pattern] if isinstance(pattern, Path) else list(pattern)
+    patterns = [pattern] if isinstance(pattern, str | bytes | os.PathLike) else list(pattern)
     return [path for each in patterns for path in sorted(_glob.glob(local_path(each)))]
 
 
