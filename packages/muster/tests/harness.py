@@ -227,6 +227,16 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with nothing in it, in which the program runs, outside of any cluster."""
+    place = tmp_path / "program"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    return place
+
+
+@pytest.fixture
 def compilations() -> Iterator[list[str]]:
     """A list that gets one more element for every program that is compiled."""
     import jax

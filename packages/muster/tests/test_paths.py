@@ -2,26 +2,21 @@
 
 import argparse
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 
-import muster.compat.tensorflow as tf
-from muster import checkpoint, data, estimator, saved_model, summary
+from given_paths import URL, made_by
+from muster import checkpoint, data, estimator, keras, saved_model, summary
 from muster.__main__ import main
 from muster._errors import MusterError, PathError
 from muster._paths import local_path
 from muster.checkpoint import tensorflow as tensorflow_checkpoints
-from muster.compat.v2 import _keras_folders
 from muster.distribute import Server
 from muster.launch._options import folder
-
-URL = "s3://bucket/run"
 
 
 @pytest.mark.parametrize(
@@ -95,80 +90,32 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "latest_checkpoint": lambda path: checkpoint.latest_checkpoint(path),
     "list_checkpoints": lambda path: checkpoint.list_checkpoints(path),
     "find_checkpoint": lambda path: tensorflow_checkpoints.find_checkpoint(path),
-    "tf.train.Checkpoint.save": lambda path: tf.train.Checkpoint(m=model()).save(path),
-    "tf.train.Checkpoint.write": lambda path: tf.train.Checkpoint(m=model()).write(path),
-    "CheckpointManager": lambda path: tf.train.CheckpointManager(tf.train.Checkpoint(m=model()), path, 1),
-    "tf.train.latest_checkpoint": lambda path: tf.train.latest_checkpoint(path),
-    "Saver": lambda path: tf.compat.v1.train.Saver([tf.Variable(1.0, name="w")]).save(None, path),
     "save_weights": lambda path: model().save_weights(path),
     "Model.save": lambda path: model().save(path),
-    "export_saved_model": lambda path: _keras_folders.export_saved_model(model(), path),
     "saved_model.save": lambda path: saved_model.save(path, {}),
     "ModelCheckpoint": lambda path: keras.callbacks.ModelCheckpoint(path, save_weights_only=True),
     "BackupAndRestore": lambda path: keras.callbacks.BackupAndRestore(path),
     "TensorBoard": lambda path: keras.callbacks.TensorBoard(log_dir=path),
     "CSVLogger": lambda path: keras.callbacks.CSVLogger(path),
-    "SidecarEvaluator": lambda path: tf.keras.utils.SidecarEvaluator(compiled(), None, path),
     "create_file_writer": lambda path: summary.create_file_writer(path).close(),
-    "FileWriter": lambda path: tf.compat.v1.summary.FileWriter(path).close(),
-    "profiler": lambda path: tf.profiler.experimental.start(path) or tf.profiler.experimental.stop(),
     "Dataset.save": lambda path: dataset().save(path),
     "Dataset.cache": lambda path: list(dataset().cache(path)),
     "Dataset.snapshot": lambda path: list(dataset().snapshot(path)),
     "TFRecordWriter": lambda path: data.TFRecordWriter(path).close(),
-    "gfile.GFile": lambda path: tf.io.gfile.GFile(path, "w").close(),
-    "gfile.makedirs": lambda path: tf.io.gfile.makedirs(path),
-    "gfile.mkdir": lambda path: tf.io.gfile.mkdir(path),
-    "gfile.exists": lambda path: tf.io.gfile.exists(path),
-    "gfile.isdir": lambda path: tf.io.gfile.isdir(path),
-    "gfile.glob": lambda path: tf.io.gfile.glob(path),
-    "v1.gfile.MakeDirs": lambda path: tf.compat.v1.gfile.MakeDirs(path),
-    "v1.gfile.MkDir": lambda path: tf.compat.v1.gfile.MkDir(path),
-    "v1.gfile.Exists": lambda path: tf.compat.v1.gfile.Exists(path),
-    "write_file": lambda path: tf.io.write_file(path, "text"),
     "snapshot_dir": lambda path: Server({"ps": ["localhost:0"]}, start=False, snapshot_dir=path),
     "--log-dir": lambda path: folder(path),
 }
 # What needs something at the path to begin with.
 READS: dict[str, Callable[[Any], Any]] = {
     "read_checkpoint": lambda path: checkpoint.read_checkpoint(path),
-    "tf.train.load_checkpoint": lambda path: tf.train.load_checkpoint(path),
     "load_weights": lambda path: model().load_weights(path),
-    "load_model": lambda path: tf.keras.models.load_model(path),
     "saved_model.load": lambda path: saved_model.load(path),
-    "tf.saved_model.load": lambda path: tf.saved_model.load(path),
     "read_events": lambda path: list(summary.read_events(path)),
     "Dataset.load": lambda path: data.Dataset.load(path),
     "list_files": lambda path: data.Dataset.list_files(path),
     "TFRecordDataset": lambda path: list(data.TFRecordDataset(path)),
     "TextLineDataset": lambda path: list(data.TextLineDataset([path])),
-    "read_file": lambda path: tf.io.read_file(path),
-    "image_dataset_from_directory": lambda path: tf.keras.utils.image_dataset_from_directory(path),
-    "vocabulary": lambda path: tf.feature_column.categorical_column_with_vocabulary_file("a", path),
-    "gfile.listdir": lambda path: tf.io.gfile.listdir(path),
-    "gfile.remove": lambda path: tf.io.gfile.remove(path),
-    "gfile.rmtree": lambda path: tf.io.gfile.rmtree(path),
-    "gfile.stat": lambda path: tf.io.gfile.stat(path),
-    "gfile.walk": lambda path: list(tf.io.gfile.walk(path)),
-    "gfile.copy": lambda path: tf.io.gfile.copy(__file__, path),
-    "gfile.rename": lambda path: tf.io.gfile.rename(path, "here"),
 }
-
-
-def compiled() -> Any:
-    made = model()
-    made.compile("sgd", "mse")
-    return made
-
-
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with nothing in it, in which the program runs."""
-    place = tmp_path / "program"
-    place.mkdir()
-    monkeypatch.chdir(place)
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    return place
 
 
 @pytest.mark.parametrize("call", [*CALLS, *READS])
@@ -180,16 +127,10 @@ def test_a_scheme_is_refused_before_anything_is_made(call: str, empty: Path) -> 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_file_url_is_its_path(call: str, empty: Path, tmp_path: Path) -> None:
-    def made_by(argument: str, place: Path) -> list[str]:
-        place.mkdir()
-        name = "w.csv" if call == "CSVLogger" else "ckpt"
-        CALLS[call](f"{argument}{place}/{name}")
-        names = (str(path.relative_to(place)) for path in place.rglob("*"))
-        # Apart from when, by whom, and at random.
-        return sorted(re.sub(r"tfevents.*|plugins.*|-[0-9a-f]{8}", "", name) for name in names)
-
-    of_path = made_by("", tmp_path / "one")
-    assert made_by("file://", tmp_path / "two") == of_path
+    name = "w.csv" if call == "CSVLogger" else "ckpt"
+    assert made_by(CALLS[call], f"file://{tmp_path}/two", name) == made_by(
+        CALLS[call], f"{tmp_path}/one", name
+    )
     assert [*empty.iterdir()] == []
 
 
