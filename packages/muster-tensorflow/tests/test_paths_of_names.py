@@ -1,4 +1,4 @@
-"""TensorFlow's functions that take a path refuse schemes that muster cannot write, before they make anything."""
+"""TensorFlow's functions of paths refuse schemes that muster cannot write, before they make anything."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -80,6 +80,9 @@ def _named(name: str) -> Any:
 
 
 def patch() -> None:
-    """Let sessions that hooks and functions of ``Scaffold`` get have the graph."""
-    for owner in (Session, InitialValues):
-        change(owner, "graph", property(lambda self: _DEFAULT))
+    """Let sessions that hooks get have the graph."""
+    change(Session, "graph", property(lambda self: _DEFAULT))
+
+
+# What functions of a ``Scaffold`` get in the place of a session.
+InitialValues.graph = property(lambda self: _DEFAULT)  # type: ignore[attr-defined]
