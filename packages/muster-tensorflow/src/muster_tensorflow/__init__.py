@@ -6,7 +6,7 @@ which stay NumPy values (in input functions), and on the values of a step.
 
 import sys as _sys
 
-from muster import _keras as _keras  # first: Ctrl-C waits for it
+from muster import keras as _keras  # first: Ctrl-C waits for it
 from muster.data import Dataset as _Dataset
 from muster.data import RaggedTensor as RaggedTensor
 from muster.data import RaggedTensorSpec as RaggedTensorSpec
@@ -295,7 +295,7 @@ from muster_tensorflow.programs.v2._variable import Variable as Variable
 from muster_tensorflow.programs.v2._variable import VariableAggregation as VariableAggregation
 from muster_tensorflow.programs.v2._variable import VariableSynchronization as VariableSynchronization
 
-initializers = _keras.keras.initializers
+initializers = _keras.initializers
 newaxis = None
 print = _print
 slice = _slice
@@ -320,7 +320,7 @@ _install(
         folders=tuple(__path__),
     )
 )
-_importable_as(f"{__name__}.keras", _keras.keras)
+_importable_as(f"{__name__}.keras", _keras)
 _provide_private_modules(_sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v2", _sys.modules[__name__])

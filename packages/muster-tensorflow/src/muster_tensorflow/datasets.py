@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import Dataset, TensorSpec, load_mnist
 from muster_tensorflow.library._subword_encoder import SubwordTextEncoder
 from muster_tensorflow.library._text_encoders import ByteTextEncoder, TextEncoder, Tokenizer, TokenTextEncoder

@@ -1,6 +1,6 @@
 """``tf.debugging``."""
 
-from muster._keras import keras as _keras
+from muster import keras as _keras
 from muster_tensorflow.library.ops._asserts import Assert as Assert
 from muster_tensorflow.library.ops._asserts import assert_all_finite as assert_all_finite
 from muster_tensorflow.library.ops._asserts import assert_equal as assert_equal

@@ -2,10 +2,10 @@
 
 import jax as _jax
 
-from muster._errors import CancelledError as CancelledError
-from muster._errors import MusterError as OpError
-from muster._errors import OutOfRangeError as OutOfRangeError
-from muster._errors import RosterError as UnavailableError
+from muster import CancelledError as CancelledError
+from muster import MusterError as OpError
+from muster import OutOfRangeError as OutOfRangeError
+from muster import RosterError as UnavailableError
 from muster_tensorflow.programs.v2._error_classes import AbortedError as AbortedError
 from muster_tensorflow.programs.v2._error_classes import DataLossError as DataLossError
 from muster_tensorflow.programs.v2._error_classes import DeadlineExceededError as DeadlineExceededError

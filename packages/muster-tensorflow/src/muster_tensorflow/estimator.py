@@ -1,7 +1,7 @@
 """``tf.estimator``."""
 
+from muster import NanLossDuringTrainingError as NanLossDuringTrainingError
 from muster import estimator as _estimator
-from muster._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
 from muster.estimator import BaselineClassifier as BaselineClassifier
 from muster.estimator import BaselineEstimator as BaselineEstimator
 from muster.estimator import BaselineRegressor as BaselineRegressor

@@ -1,6 +1,6 @@
 """``tf.types``: types for annotations."""
 
-from muster.distribute.functions import ConcreteFunction as _ConcreteFunction
+from muster.extend import ConcreteFunction as _ConcreteFunction
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v2._function import Function as _Function
 from muster_tensorflow.programs.v2._types import SupportsTracingProtocol as _SupportsTracingProtocol

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster.distribute import SidecarEvaluator as _SidecarEvaluator
 from muster.feature_column import SequenceFeatures as _SequenceFeatures
 from muster_tensorflow.keras import activations as activations

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v2._backend_parameters import hard_sigmoid as hard_sigmoid
 from muster_tensorflow.programs.v2._keras_parameters import relu as relu

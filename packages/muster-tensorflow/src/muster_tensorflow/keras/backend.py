@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._session import set_session as set_session
 from muster_tensorflow.programs.v1._step import name_scope as name_scope

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.keras.losses import _SHORT as _SHORT
 from muster_tensorflow.keras.losses import KLD as KLD
 from muster_tensorflow.keras.losses import MAE as MAE

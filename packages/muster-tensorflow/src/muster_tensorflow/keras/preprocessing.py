@@ -3,7 +3,7 @@
 import sys as _sys
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v2._folders import (
     audio_dataset_from_directory as audio_dataset_from_directory,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster.distribute import DatasetCreator as _DatasetCreator
 from muster.distribute import SidecarEvaluator as SidecarEvaluator
 from muster_tensorflow.names._names import Names as _Names

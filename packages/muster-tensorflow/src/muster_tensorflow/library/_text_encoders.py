@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from muster._paths import local_path
+from muster.extend import local_path
 from muster_tensorflow.programs.v1._text import as_bytes, as_str
 
 BYTES = 256

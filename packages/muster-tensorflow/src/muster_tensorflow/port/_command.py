@@ -8,7 +8,7 @@ import tempfile
 import tokenize
 from typing import TYPE_CHECKING, Any
 
-from muster._text import printable
+from muster.extend import printable
 
 if TYPE_CHECKING:
     from muster_tensorflow.port._program import Program

@@ -5,10 +5,12 @@ any release. `Frontend` says what programs see instead of muster's own values, a
 """
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
+from muster._arrays import AnyArray as AnyArray
 from muster._arrays import dtype_named as dtype_named
 from muster._extras import extra_module as extra_module
 from muster._frontend import Frontend as Frontend
 from muster._frontend import install as install
+from muster._paths import local_path as local_path
 from muster._pickle import Pickler as Pickler
 from muster._protobuf import message_class as message_class
 from muster._records import read_record as read_record
@@ -16,19 +18,11 @@ from muster._row_ids import NO_ROW as NO_ROW
 from muster._text import printable as printable
 from muster.checkpoint.objects import Variable as Variable
 from muster.checkpoint.objects import named_variables as named_variables
-from muster.checkpoint.tensorflow import STRING as STRING
-from muster.checkpoint.tensorflow import CheckpointState as CheckpointState
-from muster.checkpoint.tensorflow import TensorFlowCheckpoint as TensorFlowCheckpoint
-from muster.checkpoint.tensorflow import find_checkpoint as find_checkpoint
-from muster.checkpoint.tensorflow import is_tensorflow_checkpoint as is_tensorflow_checkpoint
-from muster.checkpoint.tensorflow import list_either as list_either
-from muster.checkpoint.tensorflow import load_weights as load_weights
-from muster.checkpoint.tensorflow import name_of as name_of
-from muster.checkpoint.tensorflow import newest_checkpoint as newest_checkpoint
-from muster.checkpoint.tensorflow import prefixes as prefixes
-from muster.checkpoint.tensorflow import read_either as read_either
-from muster.checkpoint.tensorflow import restore_objects as restore_objects
 from muster.cluster.roster import TaskState as TaskState
+from muster.data.pipeline import ArraySource as ArraySource
+from muster.data.pipeline import Node as Node
+from muster.data.pipeline import as_leaf as as_leaf
+from muster.data.pipeline import object_array as object_array
 from muster.distribute.fit import scope_of_model as scope_of_model
 from muster.distribute.fit import takes_own_step as takes_own_step
 from muster.distribute.functions import CapturedDatasetError as CapturedDatasetError
@@ -38,6 +32,8 @@ from muster.distribute.functions import as_spec as as_spec
 from muster.distribute.functions import as_traced as as_traced
 from muster.distribute.functions import check_labels as check_labels
 from muster.distribute.functions import fitted as fitted
+from muster.distribute.replicas import current_context as current_context
+from muster.distribute.replicas import map_values as map_values
 from muster.distribute.servers import StoredVariables as StoredVariables
 from muster.distribute.servers import restore_variables as restore_variables
 from muster.distribute.servers import save_variables as save_variables
@@ -47,7 +43,16 @@ from muster.estimator.canned import AtModelsRate as AtModelsRate
 from muster.estimator.canned import LinearColumns as LinearColumns
 from muster.estimator.canned import OptimizerLike as OptimizerLike
 from muster.estimator.loop import session_of_loop as session_of_loop
+from muster.estimator.roles import ContinuousEvalListener as ContinuousEvalListener
+from muster.estimator.roles import EvalResult as EvalResult
+from muster.estimator.roles import TrainingExecutor as TrainingExecutor
+from muster.estimator.session import Coordinator as Coordinator
+from muster.estimator.session import Fetches as Fetches
+from muster.estimator.session import Initializer as Initializer
 from muster.estimator.session import Session as Session
+from muster.estimator.session import clock as clock
+from muster.estimator.session import initialized as initialized
+from muster.estimator.session import map_fetches as map_fetches
 from muster.program.gradients import BatchedGradientError as BatchedGradientError
 from muster.program.gradients import computing as computing
 from muster.program.gradients import count_updates as count_updates

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras as _keras
+from muster import keras as _keras
 from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._initializers import constant_initializer as constant
 from muster_tensorflow.programs.v1._initializers import glorot_normal_initializer as glorot_normal

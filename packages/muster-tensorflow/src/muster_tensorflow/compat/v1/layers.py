@@ -1,6 +1,6 @@
 """``tf.compat.v1.layers``."""
 
-from muster._keras import keras as _keras
+from muster import keras as _keras
 from muster_tensorflow.programs.v1.layers import AveragePooling1D as AveragePooling1D
 from muster_tensorflow.programs.v1.layers import AveragePooling2D as AveragePooling2D
 from muster_tensorflow.programs.v1.layers import AveragePooling3D as AveragePooling3D

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
 
 

@@ -1,6 +1,6 @@
 """``tf.keras.optimizers.legacy``: the optimizers of Keras before TensorFlow 2.11."""
 
-from muster._keras import keras as _keras
+from muster import keras as _keras
 from muster.optimizers import SGD as SGD
 from muster.optimizers import Adadelta as Adadelta
 from muster.optimizers import Adagrad as Adagrad

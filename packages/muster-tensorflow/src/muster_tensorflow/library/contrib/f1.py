@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._arrays import ArrayLike
 from muster_tensorflow.programs.v1.metrics import Pair, flat_weights, same_shape
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster import saved_model
-from muster._paths import local_path
 from muster.data import TensorSpec
 from muster.estimator import Estimator, ModeKeys
+from muster.extend import local_path
 
 
 class Predictor:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either
 from muster_tensorflow.programs.v1._init_from_checkpoint import init_from_checkpoint
 from muster_tensorflow.programs.v1._step import global_variables, model_variables

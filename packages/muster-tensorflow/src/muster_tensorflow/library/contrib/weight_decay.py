@@ -8,9 +8,9 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
+from muster.extend import current_scope
 from muster.program import TrainOp, run_updates, train_op_of
-from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._value_names import path_of
 from muster_tensorflow.programs.v1._optimizers import AdamOptimizer, KerasBacked, MomentumOptimizer
 

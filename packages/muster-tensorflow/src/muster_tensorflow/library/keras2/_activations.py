@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change_item, wrap
 from muster_tensorflow.programs.v2._backend_parameters import hard_sigmoid
 

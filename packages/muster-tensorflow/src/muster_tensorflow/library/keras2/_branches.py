@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import wrap
 from muster_tensorflow.programs.v2._function import with_branches
 

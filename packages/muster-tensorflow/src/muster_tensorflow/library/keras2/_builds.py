@@ -21,9 +21,8 @@ from contextvars import ContextVar
 from numbers import Integral
 from typing import Any
 
-from muster._keras import keras
-from muster.program.gradients import computing
-from muster.program.variables import current_scope, only_shapes_are_asked, outside_of_shapes
+from muster import keras
+from muster.extend import computing, current_scope, only_shapes_are_asked, outside_of_shapes
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster_tensorflow.patches import change, wrap
 

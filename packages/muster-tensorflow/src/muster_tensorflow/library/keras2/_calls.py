@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import SparseTensor
 from muster_tensorflow.patches import wrap
 

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
-from muster.program.variables import SEED_STATE, bound_value, is_stateless
+from muster import keras
+from muster.extend import SEED_STATE, bound_value, is_stateless
 from muster_tensorflow.patches import wrap
 
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster_tensorflow.patches import change, wrap
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._chosen import Chosen, filled_with_zeros
 from muster_tensorflow.patches import wrap
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.feature_column import ColumnLayer, transform_features
 from muster_tensorflow.patches import wrap
 from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text

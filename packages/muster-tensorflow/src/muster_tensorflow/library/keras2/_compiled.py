@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from muster.program.variables import ByIdentity, compiled_loss, losses_of_outputs, updated_metrics
+from muster.extend import ByIdentity, compiled_loss, losses_of_outputs, updated_metrics
 from muster_tensorflow.library.keras2._steps import as_columns
 
 _CALLED: ByIdentity[bool] = ByIdentity()

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change, wrap
 
 _SHAPES, _SHAPE = "shapes_dict", "input_shape"

@@ -9,9 +9,8 @@ from typing import Any
 
 import jax
 
-from muster._errors import TraceError
-from muster._keras import keras
-from muster.program.variables import compute_too, current_scope, is_bound, only_shapes_are_asked, own_metric
+from muster import TraceError, keras
+from muster.extend import compute_too, current_scope, is_bound, only_shapes_are_asked, own_metric
 from muster_tensorflow.patches import change, wrap
 
 

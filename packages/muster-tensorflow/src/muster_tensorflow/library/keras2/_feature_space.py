@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import Dataset
 from muster_tensorflow.library.ops._eager_values import shown_result
 from muster_tensorflow.patches import change, wrap

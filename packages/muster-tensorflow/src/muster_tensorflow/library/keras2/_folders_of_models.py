@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras
+from muster.extend import local_path
 from muster_tensorflow.patches import change, wrap
 
 _FILES = (".keras", ".h5", ".hdf5")

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change, wrap
 
 # The axes of channels that the kernel takes, by the number of axes of the inputs.

@@ -3,7 +3,7 @@
 Source: keras/src/preprocessing/image.py of Keras 2.15, ``Iterator.next``.
 """
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change
 
 

@@ -3,7 +3,7 @@
 Until 2.12 it was the module that Keras' own networks import from; later ones are in an internal module.
 """
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change
 
 _NAMES = ("correct_pad", "obtain_input_shape", "validate_activation")

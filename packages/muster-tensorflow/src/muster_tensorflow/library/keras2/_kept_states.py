@@ -8,7 +8,7 @@ Source: keras/src/layers/rnn/base_rnn.py of Keras 2.15, ``RNN.states``.
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import wrap
 
 

@@ -7,7 +7,7 @@ once the layer is built.
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change
 
 _CONVOLUTION = keras.layers.Conv2D.__mro__[1]  # what Conv1D and others derive from

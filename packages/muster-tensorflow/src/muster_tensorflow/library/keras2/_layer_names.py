@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster.data import TensorSpec
 from muster.distribute import get_strategy
 from muster_tensorflow.patches import change, wrap

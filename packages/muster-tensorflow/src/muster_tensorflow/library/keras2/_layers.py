@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.keras2._branches import rewriting
 from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster_tensorflow.patches import change, wrap

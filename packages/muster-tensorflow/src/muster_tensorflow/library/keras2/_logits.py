@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._logits import SIGMOID, SOFTMAX, logits_of, note_logits
 from muster_tensorflow.patches import change, wrap
 

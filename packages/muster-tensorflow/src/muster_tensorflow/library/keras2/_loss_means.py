@@ -9,9 +9,8 @@ Source: keras/src/engine/compile_utils.py of Keras 2.15, ``LossesContainer.metri
 
 from typing import Any
 
-from muster._keras import keras
-from muster.distribute.fit import takes_own_step
-from muster.program.variables import compile_arguments, losses_of_outputs
+from muster import keras
+from muster.extend import compile_arguments, losses_of_outputs, takes_own_step
 from muster_tensorflow.library.keras2._compiled import has_called_loss
 from muster_tensorflow.patches import wrap
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._shape import convert_to_tensor
 from muster_tensorflow.patches import wrap
 

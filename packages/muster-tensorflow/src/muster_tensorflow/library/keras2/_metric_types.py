@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import wrap
 
 

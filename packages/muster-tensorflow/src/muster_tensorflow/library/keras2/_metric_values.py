@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change
 
 _OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")

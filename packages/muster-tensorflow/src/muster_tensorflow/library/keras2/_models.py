@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from muster import cpu
-from muster._keras import keras
+from muster import cpu, keras
 from muster_tensorflow.library.keras2._compiled import CompiledLoss, CompiledMetrics
 from muster_tensorflow.library.keras2._results import result_names
 from muster_tensorflow.patches import change, wrap

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._math import without_nan
 from muster_tensorflow.patches import change
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.patches import wrap
 

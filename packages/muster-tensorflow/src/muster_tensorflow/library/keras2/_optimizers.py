@@ -11,9 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
-from muster.program import gradients
-from muster.program.gradients import count_updates, counter_of
+from muster import gradients, keras
+from muster.extend import count_updates, counter_of
 from muster_tensorflow.library.ops._both_ways import assigned, both_ways
 from muster_tensorflow.patches import change, wrap
 

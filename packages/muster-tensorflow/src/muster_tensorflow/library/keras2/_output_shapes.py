@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.patches import change
 

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster.program import GradientTape
 from muster_tensorflow.patches import change, wrap
 

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import wrap
 
 _OF_KERAS = ("_kernel", "kernel", "bias", "_embeddings", "embeddings")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import wrap
 
 _FORMATS = (".h5", ".hdf5", ".keras", ".weights.json")

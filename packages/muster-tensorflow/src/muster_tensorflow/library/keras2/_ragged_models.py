@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import RaggedTensor, replaced
 from muster_tensorflow.patches import wrap
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from muster._keras import keras
-from muster.program.variables import losses_of_outputs
+from muster import keras
+from muster.extend import losses_of_outputs
 from muster_tensorflow.patches import change, wrap
 
 _containers = keras.src.trainers.compile_utils

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._array_shape import Dimension
 from muster_tensorflow.patches import change_item, wrap
 

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change
 
 _KINDS, _TIMES = ("train", "test", "predict"), ("begin", "end")

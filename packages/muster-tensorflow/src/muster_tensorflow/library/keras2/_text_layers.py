@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change
 from muster_tensorflow.programs.v2._folders import image_dataset_from_directory, text_dataset_from_directory
 from muster_tensorflow.programs.v2._hashing import HashedCrossing, Hashing

@@ -11,8 +11,8 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from muster._keras import keras
-from muster.program.variables import ByIdentity
+from muster import keras
+from muster.extend import ByIdentity
 from muster_tensorflow.patches import wrap
 
 _States = ByIdentity[bool]

@@ -20,8 +20,8 @@ from typing import Any
 
 import jax
 
-from muster._keras import keras
-from muster.program.variables import layer_being_called
+from muster import keras
+from muster.extend import layer_being_called
 from muster_tensorflow.patches import wrap
 
 _Functional = keras.src.models.functional.Functional

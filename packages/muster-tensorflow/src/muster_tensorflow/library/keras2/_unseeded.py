@@ -16,10 +16,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from muster._errors import TraceError
-from muster._keras import keras
-from muster.program.trace import FunctionScope
-from muster.program.variables import current_scope, layer_being_called, only_shapes_are_asked
+from muster import TraceError, keras
+from muster.extend import FunctionScope, current_scope, layer_being_called, only_shapes_are_asked
 from muster_tensorflow.library.ops._arrays import is_traced
 from muster_tensorflow.library.ops._generators import in_model_fn, let_draw, step_generator
 from muster_tensorflow.patches import wrap

@@ -12,8 +12,8 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from muster._keras import keras
-from muster.program.variables import own_name, rename
+from muster import keras
+from muster.extend import own_name, rename
 from muster_tensorflow.patches import wrap
 
 

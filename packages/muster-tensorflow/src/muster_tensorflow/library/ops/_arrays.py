@@ -13,10 +13,10 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import RaggedTensor, SparseTensor, TensorSpec, numbered_dtype
 from muster.distribute import ShardedVariable
-from muster.program.gradients import is_tape_open, is_tracing
+from muster.extend import is_tape_open, is_tracing
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 
 Array: TypeAlias = np.ndarray[Any, Any] | jax.Array

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax._src.array import ArrayImpl
 
-from muster._keras import keras
-from muster.program.variables import ByIdentity
+from muster import keras
+from muster.extend import ByIdentity
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.patches import change, wrap
 

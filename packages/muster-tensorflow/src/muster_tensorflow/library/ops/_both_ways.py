@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster.program.variables import current_scope
+from muster.extend import current_scope
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._value_names import unnamed
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._paths import local_path
+from muster.extend import local_path
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._generators import next_key, numpy_generator, step_generator
 from muster_tensorflow.library.ops._nn import embedding_lookup, sigmoid_cross_entropy_with_logits

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import SparseTensor
 from muster.program import SparseRows
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array

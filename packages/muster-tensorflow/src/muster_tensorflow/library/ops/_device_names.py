@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.patches import change
 
 

@@ -24,9 +24,8 @@ from muster.data import (
     parse_example,
 )
 from muster.distribute import PerReplica
+from muster.extend import current_scope, is_tracing
 from muster.program import HostValue, StandIn
-from muster.program.gradients import is_tracing
-from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host
 from muster_tensorflow.library.ops._one_shot import NextValue, OneShotIterator, compute_for_next, note_draw

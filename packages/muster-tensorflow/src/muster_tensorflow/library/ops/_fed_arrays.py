@@ -7,7 +7,7 @@ import numpy as np
 
 from muster import DatasetError
 from muster.data import ComputedPlaceholder, Placeholder, TensorSpec, flatten, rebuild
-from muster.data.pipeline import ArraySource, Node
+from muster.extend import ArraySource, Node
 
 
 class FedArrays(ArraySource):

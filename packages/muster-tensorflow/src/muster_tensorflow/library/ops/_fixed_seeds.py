@@ -11,8 +11,8 @@ import random
 import sys
 from collections.abc import Iterator
 
-from muster._keras import keras
-from muster.program.variables import only_shapes_are_asked
+from muster import keras
+from muster.extend import only_shapes_are_asked
 
 _DEFAULT = 87654321
 _MODES = ("constant", "num_random_ops")

@@ -11,11 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
-from muster._keras import keras
+from muster import TraceError, keras
 from muster.distribute import Strategy, get_strategy, has_strategy
-from muster.program.trace import FunctionScope
-from muster.program.variables import (
+from muster.extend import (
+    FunctionScope,
     current_scope,
     is_bound,
     is_built_by_call,

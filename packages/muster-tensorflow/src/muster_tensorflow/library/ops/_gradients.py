@@ -3,10 +3,10 @@
 import enum
 from typing import Any
 
+from muster import gradients as gradients_in_step
+from muster.extend import current_scope
 from muster.program import GradientTape
-from muster.program import gradients as gradients_in_step
 from muster.program import minimize as minimize_in_step
-from muster.program.variables import current_scope
 
 
 class UnconnectedGradients(enum.Enum):

@@ -22,7 +22,7 @@ from muster.data import (
     sample_texts,
     spec_of,
 )
-from muster.data.pipeline import as_leaf, object_array
+from muster.extend import as_leaf, object_array
 
 _MOST_SAMPLES = 64
 

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops import _random
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._generators import in_model_fn

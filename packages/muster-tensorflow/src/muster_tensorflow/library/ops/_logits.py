@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 
-from muster.program.variables import ByIdentity
+from muster.extend import ByIdentity
 
 _LOGITS: ByIdentity[tuple[Any, frozenset[str] | None]] = ByIdentity()
 

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster.program.gradients import BatchedGradientError, with_gradients
+from muster.extend import BatchedGradientError, with_gradients
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array, is_traced
 from muster_tensorflow.library.ops._control import cond, map_fn
 from muster_tensorflow.library.ops._generators import noting_draws

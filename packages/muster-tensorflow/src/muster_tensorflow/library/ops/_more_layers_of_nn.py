@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array, as_shape
 from muster_tensorflow.library.ops._layers_of_nn import (
     Sizes,

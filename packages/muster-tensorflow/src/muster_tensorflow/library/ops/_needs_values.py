@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._errors import TraceError
+from muster import TraceError
 
 
 class NeedsValuesError(TraceError):

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._row_ids import NO_ROW
 from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
+from muster.extend import NO_ROW
 from muster.program import SparseRows, check_ids, label_factor
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array, as_axis
 from muster_tensorflow.library.ops._logits import SOFTMAX, note_logits

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from muster.data import Dataset, TensorSpec, as_arrays, dataset_of_batches, flatten, rebuild, replaced
-from muster.estimator.session import Initializer
+from muster.extend import Initializer
 from muster.program import StandIn, StandInSource
 from muster_tensorflow.library.ops._fed_arrays import fed_arrays
 from muster_tensorflow.patches import change

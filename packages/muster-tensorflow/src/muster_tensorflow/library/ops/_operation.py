@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
-from muster._errors import DatasetError
-from muster._keras import keras
+from muster import DatasetError, keras
 from muster.data import (
     ComputedPlaceholder,
     Placeholder,

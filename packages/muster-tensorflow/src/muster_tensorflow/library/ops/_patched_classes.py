@@ -32,13 +32,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax._src.array import ArrayImpl
 
-from muster._errors import TraceError
-from muster._keras import keras
+from muster import TraceError, keras
 from muster.data import TensorSpec
+from muster.extend import ProgramScope, current_scope
 from muster.optimizers import Optimizer as LegacyOptimizer
 from muster.program import TrainOp
-from muster.program.trace import ProgramScope
-from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._dtype_names import DTYPE_ATTRIBUTES

@@ -6,7 +6,7 @@ from typing import Any, TextIO
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.distribute import PerReplica
 from muster_tensorflow.library.ops._arrays import is_traced
 

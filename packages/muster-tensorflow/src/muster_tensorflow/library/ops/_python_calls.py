@@ -11,7 +11,7 @@ import numpy as np
 from jax.experimental import io_callback
 
 from muster.data import Placeholder, in_dataset_function, with_names_of_calls
-from muster.program.gradients import is_tracing
+from muster.extend import is_tracing
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._eager_values import as_host_tensor, host_value, shown_result
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
 from muster_tensorflow.library.ops._generators import next_key, numpy_generator, step_generator
 from muster_tensorflow.library.ops._operation import operation

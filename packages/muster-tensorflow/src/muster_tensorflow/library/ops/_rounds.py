@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.program.passes import function_of, needed_equations
+from muster.extend import function_of, needed_equations
 from muster_tensorflow.library.ops._ways import aside
 
 # A loop that goes round more often is left to the program, since gradients keep the values of all rounds.

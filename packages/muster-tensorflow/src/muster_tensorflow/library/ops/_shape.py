@@ -9,12 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
-from muster._keras import keras
+from muster import TraceError, keras
 from muster.estimator import Words
+from muster.extend import ProgramScope, current_scope
 from muster.program import IndexedSlices, dense_gradient, name_output
-from muster.program.trace import ProgramScope
-from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._arrays import (
     Array,
     ArrayLike,

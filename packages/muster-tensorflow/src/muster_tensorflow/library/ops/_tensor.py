@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import RaggedTensor, SparseTensor
 from muster_tensorflow.library.ops._eager_values import HostBytes, HostTensor, HostText, is_inside
 

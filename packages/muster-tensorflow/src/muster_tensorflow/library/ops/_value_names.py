@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
+from muster import TraceError
+from muster.extend import current_scope
 from muster.program import offer_output
-from muster.program.variables import current_scope
 from muster_tensorflow.names._names import modules_of_names
 
 # Modules whose functions name what they return by their argument ``name``.

@@ -9,11 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._errors import TraceError
-from muster._keras import keras
-from muster.estimator.loop import session_of_loop
+from muster import TraceError, keras
+from muster.extend import current_scope, session_of_loop
 from muster.program import Output, offer_output
-from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 
 # The last scope of a model_fn that added values to collections, and their handles by collection.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from muster._errors import OutOfRangeError
+from muster import OutOfRangeError
 
 
 class Coordinator:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from muster._paths import local_path
+from muster.extend import local_path
 
 # Words of capitals, words within joined ones, and runs of letters, digits, apostrophes and hyphens.
 _WORD = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z][a-z]+(?=[A-Z])|['\w-]+")

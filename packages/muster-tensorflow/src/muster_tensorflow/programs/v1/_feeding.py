@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from muster.data import Dataset
 from muster.estimator import SessionRunHook
-from muster.estimator.session import Coordinator, initialized
+from muster.extend import Coordinator, initialized
 from muster_tensorflow.library.ops._one_shot import OneShotIterator
 
 

@@ -3,9 +3,8 @@
 import contextlib
 from typing import Any, NoReturn
 
-from muster.estimator.session import Session
+from muster.extend import Session, current_scope
 from muster.program import Output
-from muster.program.variables import current_scope
 from muster_tensorflow.patches import change
 from muster_tensorflow.programs.v1._collections import add_to_collection
 from muster_tensorflow.programs.v1._scaffold import InitialValues

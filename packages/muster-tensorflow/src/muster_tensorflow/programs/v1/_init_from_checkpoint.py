@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either, read_either
-from muster.program.variables import VariableKind, active_scope
+from muster.extend import VariableKind, active_scope
 
 _COUNTER = "global_step"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._arrays import DTypeLike
 
 _initializers: Any = keras.initializers

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from muster._paths import local_path
 from muster.data import (
     AUTOTUNE,
     Dataset,
@@ -19,6 +18,7 @@ from muster.data import (
     TFRecordWriter,
     parse_example,
 )
+from muster.extend import local_path
 
 Transformation = Callable[[Dataset], Dataset]
 

@@ -5,7 +5,7 @@ Source: keras/layers/rnn/gru_v1.py and lstm_v1.py of Keras 2.15.
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 
 _serializable = keras.saving.register_keras_serializable("muster_v1")
 _ACTIVATIONS = {"activation": "tanh", "recurrent_activation": "hard_sigmoid"}

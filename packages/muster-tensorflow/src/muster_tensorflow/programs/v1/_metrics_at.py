@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
 from muster.program import synchronize_metrics
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._chosen import mask_as_weights

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
+from muster.extend import active_scope
 from muster.program import TrainOp, train_op_of, trainable_variables
-from muster.program.variables import active_scope
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._value_names import path_of
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import SparseTensor
 from muster.distribute import IndexedSlices
 from muster_tensorflow.library.ops import _image, _image_more, _math, _shape, _strings, _windows_of_nn

@@ -10,11 +10,10 @@ from typing import Any, Self, TypeAlias
 
 import jax
 
-from muster._keras import keras
+from muster import keras
+from muster.extend import ProgramScope, current_scope
 from muster.optimizers import RowOptimizer, rules
 from muster.program import GradientTape, TrainOp, apply_gradients, minimize, replica_weight
-from muster.program.trace import ProgramScope
-from muster.program.variables import current_scope
 from muster_tensorflow.library.ops._value_names import path_of
 from muster_tensorflow.programs.v1._own_optimizers import GATE_OP, Optimizer
 

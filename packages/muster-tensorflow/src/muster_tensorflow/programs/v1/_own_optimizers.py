@@ -6,10 +6,10 @@ from typing import Any
 
 import jax
 
-from muster._keras import keras
+from muster import gradients, keras
 from muster.distribute import get_replica_context
-from muster.program import TrainOp, gradients, replica_weight, trainable_variables
-from muster.program.variables import current_scope
+from muster.extend import current_scope
+from muster.program import TrainOp, replica_weight, trainable_variables
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.programs.v1._variables import get_variable
 

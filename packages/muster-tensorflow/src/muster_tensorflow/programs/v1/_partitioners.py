@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from muster.distribute import FixedShardsPartitioner, MaxSizePartitioner, MinSizePartitioner, Partitioner
-from muster.ps import require_positive
+from muster.extend import require_positive
 
 
 class PartitionerV1(Protocol):

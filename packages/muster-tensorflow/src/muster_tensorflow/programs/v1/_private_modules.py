@@ -6,8 +6,7 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
-from muster import distribute, feature_column
-from muster._keras import keras
+from muster import distribute, feature_column, keras
 from muster_tensorflow.library.ops._numpy_random import enable_numpy_behavior
 from muster_tensorflow.names._names import PACKAGE, importable_as, missing, passed_on
 from muster_tensorflow.programs.v1 import _device_setters, _initializers, _step

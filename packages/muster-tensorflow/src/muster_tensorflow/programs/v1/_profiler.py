@@ -13,9 +13,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from muster import program
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras, program
+from muster.extend import local_path
 
 _log = logging.getLogger(__name__)
 

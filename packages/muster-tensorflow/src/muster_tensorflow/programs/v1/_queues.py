@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from muster._paths import local_path
 from muster.data import (
     Dataset,
     FixedLengthRecordDataset,
@@ -20,6 +19,7 @@ from muster.data import (
     TFRecordDataset,
     TFRecordOptions,
 )
+from muster.extend import local_path
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._one_shot import NextValue, OneShotIterator, as_dataset
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras
 from muster.checkpoint import Checkpointer, delete_old_checkpoint, replace_folder
 from muster.checkpoint.tensorflow import name_of, read_either
+from muster.extend import local_path
 from muster_tensorflow.programs.v1._scaffold import Saver as ScaffoldSaver
 
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from muster._arrays import AnyArray
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras
 from muster.checkpoint.tensorflow import read_either
 from muster.estimator import ModelSetup, Session
-from muster.estimator.session import Fetches, initialized, map_fetches
+from muster.extend import AnyArray, Fetches, initialized, local_path, map_fetches
 
 _log = logging.getLogger(__name__)
 

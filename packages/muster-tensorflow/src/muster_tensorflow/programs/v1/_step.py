@@ -8,12 +8,16 @@ from typing import Any
 
 import jax
 
-from muster import program
-from muster._keras import keras
-from muster.estimator.loop import session_of_loop
-from muster.estimator.session import Initializer
-from muster.program.trace import ProgramScope
-from muster.program.variables import VariableKind, VariableSpec, active_scope, current_scope
+from muster import keras, program
+from muster.extend import (
+    Initializer,
+    ProgramScope,
+    VariableKind,
+    VariableSpec,
+    active_scope,
+    current_scope,
+    session_of_loop,
+)
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._print import tf_print
 from muster_tensorflow.library.ops._value_names import entered, leaf_of

@@ -14,13 +14,8 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from muster import program, summary
-from muster._keras import keras
-from muster._paths import local_path
-from muster._records import read_record
-from muster.estimator.loop import session_of_loop
-from muster.program.trace import ProgramScope
-from muster.program.variables import current_scope
+from muster import keras, program, summary
+from muster.extend import ProgramScope, current_scope, local_path, read_record, session_of_loop
 from muster.summary import EventFileWriter, SessionLog
 from muster_tensorflow.library.ops._arrays import ArrayLike
 from muster_tensorflow.library.ops._value_names import path_of

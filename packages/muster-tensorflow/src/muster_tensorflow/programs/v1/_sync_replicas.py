@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from muster._keras import keras
+from muster import keras
 from muster.cluster import TaskType, TFConfigClusterResolver
 from muster.distribute import get_strategy
 from muster.estimator import SessionRunHook

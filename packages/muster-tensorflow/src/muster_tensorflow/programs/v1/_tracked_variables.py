@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from muster._keras import keras
-from muster.program.variables import current_scope, may_get_state
+from muster import keras
+from muster.extend import current_scope, may_get_state
 from muster_tensorflow.programs.v1._variables import (
     AUTO_REUSE,
     Kept,

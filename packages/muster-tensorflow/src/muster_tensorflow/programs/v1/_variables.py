@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
-from muster.program.variables import current_scope, own_name, rename
+from muster import keras
+from muster.extend import current_scope, own_name, rename
 from muster_tensorflow.library.ops._arrays import DTypeLike, as_array
 from muster_tensorflow.library.ops._value_names import entered
 from muster_tensorflow.programs.v1._collections import add_variable

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from muster.extend import penalties
 from muster.program import trainable_variables
-from muster.program.gradients import penalties
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._chosen import mask_as_weights
 from muster_tensorflow.library.ops._nn import (

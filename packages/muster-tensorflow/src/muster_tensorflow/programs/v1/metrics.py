@@ -12,7 +12,7 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._chosen import mask_as_weights
 from muster_tensorflow.library.ops._math import abs as absolute

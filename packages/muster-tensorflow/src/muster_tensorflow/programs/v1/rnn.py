@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 from muster_tensorflow.library.ops._value_names import unnamed
 from muster_tensorflow.programs.v1._variables import get_variable_scope, variable_scope

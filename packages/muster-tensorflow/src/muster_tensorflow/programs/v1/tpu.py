@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from muster._errors import ClusterError
+from muster import ClusterError
 from muster.distribute import TPUStrategy, get_replica_context
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._random import normal, uniform
 
 SAME = frozenset(

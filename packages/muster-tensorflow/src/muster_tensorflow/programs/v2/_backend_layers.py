@@ -6,7 +6,7 @@ Source: keras/src/backend.py of Keras 2.15.
 from collections.abc import Sequence
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._layers_of_nn import dropout as dropout_of_nn
 from muster_tensorflow.library.ops._random import truncated_normal as draw_truncated_normal
 from muster_tensorflow.library.ops._random import uniform

@@ -5,7 +5,7 @@ Source: tensorflow/python/keras/backend.py.
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops import _math, _shape
 from muster_tensorflow.library.ops._parameters import takes
 from muster_tensorflow.programs.v2 import _keras_parameters

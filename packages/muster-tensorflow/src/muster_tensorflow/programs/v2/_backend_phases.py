@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.keras2._calls import global_phase, set_global_phase, training_around
 from muster_tensorflow.library.ops._control import cond
 from muster_tensorflow.library.ops._operation import operation

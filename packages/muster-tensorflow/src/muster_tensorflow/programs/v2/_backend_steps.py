@@ -6,7 +6,7 @@ Source: keras/src/backend.py of Keras 2.15.
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops import _loops
 from muster_tensorflow.library.ops._control import map_fn as map_of_elements
 

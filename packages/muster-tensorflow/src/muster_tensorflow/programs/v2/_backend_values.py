@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO
 
-from muster._keras import keras
+from muster import keras
 from muster.data import SparseTensor
 from muster.program import SparseRows
 from muster_tensorflow.library.ops import _sparse

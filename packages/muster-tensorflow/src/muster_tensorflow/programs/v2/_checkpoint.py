@@ -9,12 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from muster import checkpoint
-from muster._errors import CheckpointMismatchError
-from muster._keras import keras
-from muster._paths import local_path
+from muster import CheckpointMismatchError, checkpoint, keras
 from muster.checkpoint import BASENAME
-from muster.checkpoint.objects import Variable, named_variables
 from muster.checkpoint.tensorflow import (
     is_tensorflow_checkpoint,
     name_of,
@@ -22,11 +18,18 @@ from muster.checkpoint.tensorflow import (
     restore_objects,
 )
 from muster.distribute import ShardedVariable, Strategy, get_strategy
-from muster.distribute.fit import scope_of_model
-from muster.distribute.functions import check_labels
-from muster.distribute.servers import restore_variables, save_variables
-from muster.distribute.strategies import strategy_of
-from muster.program.variables import RNN_STATE, together
+from muster.extend import (
+    RNN_STATE,
+    Variable,
+    check_labels,
+    local_path,
+    named_variables,
+    restore_variables,
+    save_variables,
+    scope_of_model,
+    strategy_of,
+    together,
+)
 from muster_tensorflow.programs.v2._checkpoint_objects import (
     Count,
     Objects,

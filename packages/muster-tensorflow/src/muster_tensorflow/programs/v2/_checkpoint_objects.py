@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from muster._keras import keras
+from muster import keras
 from muster.distribute import DistributedIterator
 
 

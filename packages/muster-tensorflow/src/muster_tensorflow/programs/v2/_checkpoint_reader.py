@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from muster._arrays import dtype_named
-from muster._paths import local_path
 from muster.checkpoint import VariableInfo, read_checkpoint, read_metadata
 from muster.checkpoint.tensorflow import (
     STRING,
@@ -20,6 +18,7 @@ from muster.checkpoint.tensorflow import (
     is_tensorflow_checkpoint,
     list_either,
 )
+from muster.extend import dtype_named, local_path
 from muster_tensorflow.programs.v2._named_checkpoints import latest_checkpoint
 
 Each = TypeVar("Each")

@@ -6,7 +6,7 @@ Source: keras/utils/conv_utils.py of Keras 2.12.
 import operator
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 
 _DATA_FORMATS = ("channels_first", "channels_last")
 _PADDINGS = ("valid", "same", "causal")

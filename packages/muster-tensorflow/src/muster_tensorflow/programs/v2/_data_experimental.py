@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._errors import OutOfRangeError
+from muster import OutOfRangeError
 from muster.data import Dataset, TensorSpec
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.programs.v2._tables import (

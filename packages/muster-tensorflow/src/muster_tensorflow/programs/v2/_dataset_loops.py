@@ -12,8 +12,7 @@ from typing import Any
 import jax
 
 from muster.data import Dataset
-from muster.program.trace import FunctionScope
-from muster.program.variables import current_scope
+from muster.extend import FunctionScope, current_scope
 from muster_tensorflow.library.ops._eager_values import numpy_elements, shown_count
 from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.patches import wrap

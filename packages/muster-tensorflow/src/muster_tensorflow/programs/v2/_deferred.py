@@ -12,9 +12,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from muster._errors import CheckpointMismatchError
-from muster._keras import keras
-from muster.program.variables import own_name
+from muster import CheckpointMismatchError, keras
+from muster.extend import own_name
 from muster_tensorflow.programs.v2._module import OwnModule, tell_of_attributes
 
 Values = dict[str, Callable[[], np.ndarray[Any, Any]]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from muster.distribute.strategies import device_of
+from muster.extend import device_of
 from muster_tensorflow.programs.v2._device_spec import DeviceSpec
 
 _log = logging.getLogger(__name__)

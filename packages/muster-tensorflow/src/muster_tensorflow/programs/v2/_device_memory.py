@@ -5,7 +5,7 @@ Source: tensorflow/python/framework/config.py.
 
 import jax
 
-from muster.distribute.strategies import device_of
+from muster.extend import device_of
 from muster_tensorflow.programs.v2.config import PhysicalDevice
 
 _TF32, _FLOAT32 = "tensorfloat32", "float32"

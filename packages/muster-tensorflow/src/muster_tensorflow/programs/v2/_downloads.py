@@ -10,7 +10,7 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
-from muster._keras import keras
+from muster import keras
 
 
 def get_file(

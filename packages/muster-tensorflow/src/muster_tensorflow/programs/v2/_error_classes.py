@@ -3,7 +3,7 @@
 Source: tensorflow/python/framework/errors_impl.py.
 """
 
-from muster._errors import MusterError
+from muster import MusterError
 
 
 class _RaisedError(MusterError):

@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import RaggedTensor, SparseTensor, TensorSpec, spec_of
-from muster.distribute.functions import as_spec
+from muster.extend import as_spec
 from muster.program import HostValue
 from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._eager_values import shown_result

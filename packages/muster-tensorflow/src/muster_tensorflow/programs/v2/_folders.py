@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras
 from muster.data import AUTOTUNE, Dataset
+from muster.extend import local_path
 from muster_tensorflow.programs.v2._audio import decode_wav
 from muster_tensorflow.programs.v2._image_files import read_image
 

@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.distribute import Strategy, get_strategy
-from muster.program.trace import FunctionScope
-from muster.program.variables import current_scope
+from muster.extend import FunctionScope, current_scope
 from muster_tensorflow.library.ops import _stateless
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
 

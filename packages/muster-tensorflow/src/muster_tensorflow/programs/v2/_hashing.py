@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.feature_column import buckets, crossed_column
 from muster_tensorflow.library.ops._keyed_hash import keyed_hash
 from muster_tensorflow.programs.v2._host_layer import HostLayer, symbolic

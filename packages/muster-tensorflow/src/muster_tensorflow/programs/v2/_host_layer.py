@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import Placeholder
 from muster.program import StandIn
 from muster_tensorflow.library.ops._eager_values import shown_result

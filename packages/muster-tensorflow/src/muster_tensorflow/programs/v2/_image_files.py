@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from muster._extras import extra_module
-from muster._paths import local_path
+from muster.extend import extra_module, local_path
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 

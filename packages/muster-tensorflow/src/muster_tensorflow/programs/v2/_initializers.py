@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 
 random_normal_initializer: Any = keras.initializers.RandomNormal
 random_uniform_initializer: Any = keras.initializers.RandomUniform

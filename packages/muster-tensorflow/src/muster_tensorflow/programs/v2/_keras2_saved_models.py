@@ -14,11 +14,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from muster._errors import SavedModelError
-from muster._keras import keras
-from muster._paths import local_path
-from muster._protobuf import message_class
+from muster import SavedModelError, keras
 from muster.checkpoint.tensorflow import load_weights
+from muster.extend import local_path, message_class
 
 _log = logging.getLogger(__name__)
 

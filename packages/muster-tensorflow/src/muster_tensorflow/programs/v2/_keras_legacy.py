@@ -7,7 +7,7 @@ They need NumPy, and some of them Pillow and SciPy, but no TensorFlow. Tried on 
 import importlib
 from types import ModuleType
 
-from muster._keras import keras
+from muster import keras
 
 
 def legacy_module(name: str, **others: object) -> ModuleType:

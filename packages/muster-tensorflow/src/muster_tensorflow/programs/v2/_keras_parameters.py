@@ -5,7 +5,7 @@ Source: keras/src/activations.py, losses.py, utils/np_utils.py and utils/image_u
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.library.ops._parameters import takes
 from muster_tensorflow.library.ops._shape import convert_to_tensor
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras
 from muster.data import Dataset, RaggedTensor
+from muster.extend import local_path
 from muster.feature_column import buckets
 from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, on_example, symbolic
 

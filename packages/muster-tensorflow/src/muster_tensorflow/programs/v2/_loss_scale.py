@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 
 
 def experimental_loss_scale_optimizer(optimizer: Any, loss_scale: Any = "dynamic") -> Any:

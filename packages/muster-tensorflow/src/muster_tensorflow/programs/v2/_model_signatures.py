@@ -8,10 +8,9 @@ from typing import Any
 
 import jax
 
-from muster._keras import keras
+from muster import keras
 from muster.data import TensorSpec
-from muster.distribute.functions import ConcreteFunction, Function
-from muster.program.trace import FunctionProgram
+from muster.extend import ConcreteFunction, Function, FunctionProgram
 from muster.saved_model import (
     PREDICT,
     Feature,

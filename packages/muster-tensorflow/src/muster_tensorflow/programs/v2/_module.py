@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from muster._keras import keras
+from muster import keras
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -9,13 +9,9 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from muster import cpu
-from muster._arrays import dtype_named
-from muster._errors import SavedModelError
-from muster._keras import keras
+from muster import SavedModelError, cpu, keras
 from muster.data import RaggedTensor, SparseTensor, TensorSpec
-from muster.distribute.functions import ConcreteFunction, as_spec
-from muster.program.trace import FunctionProgram
+from muster.extend import ConcreteFunction, FunctionProgram, as_spec, dtype_named
 from muster.saved_model import PLATFORMS, any_number_of_rows, symbolic_arguments
 from muster_tensorflow.programs.v2._function import needed_value
 

@@ -5,10 +5,10 @@ import os
 import re
 from collections.abc import Iterator
 
-from muster._errors import CheckpointError
-from muster._paths import local_path
+from muster import CheckpointError
 from muster.checkpoint import is_complete
 from muster.checkpoint.tensorflow import newest_checkpoint
+from muster.extend import local_path
 
 _WEIGHTS = ".weights.h5"
 

@@ -6,7 +6,7 @@ Source: tensorflow/python/util/nest.py.
 from collections.abc import Callable
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster.data import RaggedTensor, SparseTensor
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster_tensorflow.programs.v2._backend_layers import data_format_or_default
 from muster_tensorflow.programs.v2._backend_volumes import local_conv
 

@@ -6,7 +6,7 @@ Source: keras/src/metrics/base_metric.py and regression_metrics.py of Keras 2.15
 from collections.abc import Sequence
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 
 
 @keras.saving.register_keras_serializable("muster")

@@ -8,9 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._keras import keras
-from muster._pickle import Pickler
-from muster.distribute.functions import Function
+from muster import keras
+from muster.extend import Function, Pickler
 
 _tracking = keras.src.utils.tracking
 _TRACKED = (_tracking.TrackedList, _tracking.TrackedDict, _tracking.TrackedSet)

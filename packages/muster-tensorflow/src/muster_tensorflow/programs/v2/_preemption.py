@@ -14,8 +14,8 @@ from typing import Any
 
 from muster.checkpoint import forget_notes, note_training
 from muster.cluster import ClusterResolver
-from muster.cluster.roster import TaskState
 from muster.distribute import get_strategy, has_strategy
+from muster.extend import TaskState
 from muster_tensorflow.programs.v2._checkpoint import Checkpoint, CheckpointManager
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ Source: keras/premade_models/linear.py, wide_deep.py (Keras 2.15).
 from collections.abc import Mapping
 from typing import Any
 
-from muster._keras import keras
+from muster import keras
 from muster.program import GradientTape
 
 

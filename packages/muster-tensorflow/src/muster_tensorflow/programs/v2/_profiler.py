@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from muster._paths import local_path
+from muster.extend import local_path
 
 
 def start(logdir: str | os.PathLike[str], options: object = None) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import jax
 
-from muster._errors import TraceError
-from muster._keras import keras
+from muster import TraceError, keras
 from muster_tensorflow.library.ops._eager_values import shown_result
 from muster_tensorflow.library.ops._image import resize
 

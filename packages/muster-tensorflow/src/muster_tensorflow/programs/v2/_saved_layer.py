@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras
+from muster.extend import local_path
 from muster_tensorflow.programs.v2._model_signatures import DEFAULT
 from muster_tensorflow.programs.v2.saved_model import load
 

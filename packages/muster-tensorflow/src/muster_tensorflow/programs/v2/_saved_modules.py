@@ -12,11 +12,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._arrays import dtype_named
-from muster._errors import SavedModelError
-from muster._keras import keras
+from muster import SavedModelError, keras
 from muster.data import TensorSpec
-from muster.distribute.functions import ConcreteFunction, Function
+from muster.extend import ConcreteFunction, Function, dtype_named
 from muster_tensorflow.programs.v2._checkpoint_objects import Objects
 from muster_tensorflow.programs.v2._function import needed_value, place_of
 from muster_tensorflow.programs.v2._module import OwnModule

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from muster._keras import keras
-from muster.distribute.strategies import strategy_of
+from muster import keras
+from muster.extend import strategy_of
 
 
 def build_optimizers(owners: dict[str, Any], saved: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 
 _METHODS = ("fit", "predict", "evaluate")
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import jax
 
-from muster._keras import keras
+from muster import keras
 from muster.distribute import PerReplica, ReduceOp, ReplicaContext, Strategy
-from muster.distribute.replicas import current_context, map_values
-from muster.program.variables import origin_of
+from muster.extend import current_context, map_values, origin_of
 from muster_tensorflow.patches import change
 
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._paths import local_path
 from muster.data import Placeholder, RaggedTensor, SparseTensor
 from muster.estimator import Words
+from muster.extend import local_path
 from muster.feature_column import buckets
 from muster_tensorflow.library.ops._eager_values import shown
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import jax
 
-from muster._keras import keras
+from muster import keras
 from muster.data import Dataset, TensorSpec, spec_of
-from muster.distribute.functions import as_spec
+from muster.extend import as_spec
 from muster_tensorflow.library.ops._control import executing_eagerly
 from muster_tensorflow.programs.v2._extension_type import ExtensionType
 

@@ -15,7 +15,7 @@ import numpy as np
 from absl.testing import absltest
 from absl.testing.absltest import main as main
 
-from muster._errors import TraceError
+from muster import TraceError
 from muster_tensorflow.library.ops._generators import set_seed
 
 _SEED = 1234

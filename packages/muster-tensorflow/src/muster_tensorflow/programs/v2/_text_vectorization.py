@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
+from muster import keras
 from muster.data import Dataset, RaggedTensor
 from muster_tensorflow.library.ops._strings import ascii_lower, ascii_split
 from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, symbolic

@@ -8,11 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
+from muster import keras
 from muster.distribute import CentralStorageStrategy, IndexedSlices, ShardedVariable, get_strategy
-from muster.distribute.servers import StoredVariables
-from muster.program import Replicas
-from muster.program.variables import (
+from muster.extend import (
+    StoredVariables,
     current_scope,
     is_per_replica,
     kept_whole,
@@ -20,6 +19,7 @@ from muster.program.variables import (
     origin_of,
     rename,
 )
+from muster.program import Replicas
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 
 # Scatters that go together for any number of replicas: the others cannot be added or averaged.

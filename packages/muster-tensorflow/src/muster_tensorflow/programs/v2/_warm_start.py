@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras
+from muster.extend import local_path
 from muster_tensorflow.library.ops._eager_values import as_tensor
 
 _Vocabulary = str | Sequence[str | bytes] | np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from stat import S_ISDIR
 from typing import IO, Any
 
-from muster._paths import local_path
+from muster.extend import local_path
 
 Path = str | bytes | os.PathLike[str]
 

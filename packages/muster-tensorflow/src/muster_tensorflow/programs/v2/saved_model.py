@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from muster import saved_model
-from muster._keras import keras
-from muster._paths import local_path
+from muster import keras, saved_model
 from muster.data import TensorSpec
+from muster.extend import local_path
 from muster_tensorflow.library.ops._eager_values import as_tensor
 from muster_tensorflow.programs.v2._checkpoint_objects import Objects
 from muster_tensorflow.programs.v2._model_signatures import DEFAULT, named_outputs, signatures_of

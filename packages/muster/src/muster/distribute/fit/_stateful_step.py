@@ -157,8 +157,8 @@ class StatefulStep:
                     f"{self._title} uses `self.{exc.name}`, which models had in Keras 2. Write `loss = "
                     "self.compute_loss(x, y, y_pred, sample_weight)` in place of `compiled_loss`; it adds "
                     "`self.losses`. At the end `return self.compute_metrics(x, y, y_pred, sample_weight)` "
-                    "updates the metrics, in place of `compiled_metrics`. Or keep both, and `import "
-                    "muster_tensorflow`, which has them."
+                    "updates the metrics, in place of `compiled_metrics`. Or keep both, and import "
+                    "TensorFlow's names, of the package muster-tensorflow, which have them."
                 ) from exc
             if exc.name not in _OF_TORCH:
                 raise

@@ -1,4 +1,4 @@
-"""Use private parts of Keras, for the whole library but ``compat`` and ``_remote_variables.py``.
+"""Use private parts of Keras, for all of muster but ``_remote_variables.py``.
 
 Tried on keras 3.15.1: ``tests/program/variables/test_keras_internals.py`` fails when this changes.
 

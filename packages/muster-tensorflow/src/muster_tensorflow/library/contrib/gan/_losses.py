@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from muster.program import gradients
+from muster import gradients
 from muster_tensorflow.library.ops import _random
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.programs.v1 import losses

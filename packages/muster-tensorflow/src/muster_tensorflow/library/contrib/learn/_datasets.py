@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster._paths import local_path
+from muster.extend import local_path
 from muster_tensorflow.programs.v1.mnist_input import read_data_sets
 
 Array = np.ndarray[Any, Any]

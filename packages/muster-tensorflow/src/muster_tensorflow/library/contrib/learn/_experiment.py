@@ -17,8 +17,7 @@ from muster.estimator import (
     SessionRunHook,
     TrainSpec,
 )
-from muster.estimator.roles import ContinuousEvalListener, EvalResult, TrainingExecutor
-from muster.estimator.session import clock
+from muster.extend import ContinuousEvalListener, EvalResult, TrainingExecutor, clock
 from muster_tensorflow.library.contrib.learn._estimator import Estimator
 
 _log = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from muster._keras import keras
+from muster import keras
 from muster.estimator import WarmStartSettings
-from muster.estimator.canned import AtModelsRate, OptimizerLike
+from muster.extend import AtModelsRate, OptimizerLike
 from muster.feature_column import DenseColumn
 from muster_tensorflow.programs.v1 import _optimizers
 from muster_tensorflow.programs.v1._optimizers import KerasBacked

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from muster import estimator as v2
 from muster.estimator import Head, RunConfig
-from muster.estimator.canned import LinearColumns
+from muster.extend import LinearColumns
 from muster.feature_column import NumericColumn
 from muster_tensorflow.programs.v1.estimator._arguments import (
     OptimizerV1,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from muster._errors import CheckpointError
+from muster import CheckpointError
 from muster.estimator import BinaryClassHead, MultiClassHead, RegressionHead
 from muster_tensorflow.programs.v1.estimator._arguments import OPTIMIZERS, OptimizerV1, as_reduction
 from muster_tensorflow.programs.v1.losses import Reduction
