@@ -109,6 +109,22 @@ def test_rows_change_as_in_tensorflow(case: dict[str, Any]) -> None:
     check(lambda: result_of(case), described_only(expectation(case)))
 
 
+def makes_variables(case: dict[str, Any]) -> bool:
+    strategy, family, *what = case["name"].split("/")
+    return strategy in MAKERS and family == "variable" and what[0].startswith("created_inside_run")
+
+
+@pytest.mark.parametrize("case", strategy_cases(makes_variables))
+def test_replicas_of_one_make_variables_at_each_call(case: dict[str, Any]) -> None:
+    strategy, _ = made(case["name"].partition("/")[0])
+
+    def reads() -> Any:
+        number = get_replica_context().replica_id_in_sync_group
+        return keras.Variable(10.0 + number, name="variable_inside") + 0
+
+    check(lambda: {"replica_reads": strategy.run(reads)}, described_only(expectation(case)))
+
+
 @pytest.mark.parametrize(
     "case", strategy_cases(lambda case: case["name"].startswith("construct/variable_")), ids=str
 )
