@@ -24,36 +24,61 @@ $(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp
 demo: $(VENV)/run.stamp  ## train on real data and print the accuracy reached
 	$(BIN)/muster run --workers 2 --evaluator examples/digits.py
 
-FAST := 'not processes and not soak and not alone'
-# Several at a time, with what tests that are marked "alone" leave of the processors: see tests/conftest.py.
+# The tests of each package run apart: those of the core in processes that never import TensorFlow's names.
+CORE := packages/muster/tests
+NAMES := packages/muster-tensorflow/tests
+REPOSITORY := tests
+# Several at a time, with what tests that are marked "alone" leave of the processors: see harness.py.
 SEVERAL := --numprocesses=auto --maxprocesses=5 --dist=worksteal
+# Where a folder has no tests of a kind.
+NONE = code=$$?; test $$code -eq 0 -o $$code -eq 5
+
+# $(call run,FOLDER,MARKS): first the fast ones, beside them those marked "alone", then those that start processes.
+define run
+@echo "$(1): the fast tests; beside them those marked 'alone', which print to alone.log; then the others."
+@( $(BIN)/pytest $(1) -m 'alone and $(2)' > alone.log 2>&1; $(NONE) ) & \
+( $(BIN)/pytest $(1) -m 'not processes and not alone and $(2)' $(SEVERAL); $(NONE) ); fast=$$?; \
+wait $$!; alone=$$?; cat alone.log; \
+( $(BIN)/pytest $(1) -m 'processes and not alone and $(2)' $(SEVERAL); $(NONE) ); exit $$((fast | alone | $$?))
+endef
 
 # Tests start thousands of processes, each of which would compile the sources where no bytecode is kept.
-test test-fast test-durations soak: export PYTHONDONTWRITEBYTECODE :=
+test test-tensorflow test-repository test-all test-fast test-durations soak: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(VENV)/dev.stamp  ## run all tests
-	@echo "First the fast ones. Beside them those marked 'alone', which print to alone.log; then the others."
-	@$(BIN)/pytest -m 'alone and not soak' > alone.log 2>&1 & \
-	$(BIN)/pytest -m $(FAST) $(SEVERAL); fast=$$?; \
-	wait $$!; alone=$$?; cat alone.log; \
-	$(BIN)/pytest -m 'processes and not soak and not alone' $(SEVERAL); exit $$((fast | alone | $$?))
+test: $(VENV)/dev.stamp  ## run the tests of the core
+	$(call run,$(CORE),not slow and not soak)
 
-test-fast: $(VENV)/dev.stamp  ## run the tests that start no processes
-	$(BIN)/pytest -m $(FAST) $(SEVERAL)
+test-tensorflow: $(VENV)/dev.stamp  ## run the tests of TensorFlow's names
+	$(call run,$(NAMES),not slow and not soak)
+
+test-repository: $(VENV)/dev.stamp  ## run the tests of documentation, examples, wheels and the bench
+	$(call run,$(REPOSITORY),not soak)
+
+test-all: $(VENV)/dev.stamp  ## run all tests of the three, with those that are marked "slow"
+	$(call run,$(CORE),not soak)
+	$(call run,$(NAMES),not soak)
+	$(call run,$(REPOSITORY),not soak)
+
+test-fast: $(VENV)/dev.stamp  ## run the tests of the core that start no processes
+	$(BIN)/pytest $(CORE) -m 'not processes and not alone and not slow and not soak' $(SEVERAL)
 
 test-durations: $(VENV)/dev.stamp  ## run all tests, and write what each of them takes to tests/durations.tsv
 	@rm -f durations.jsonl
-	@MUSTER_TEST_DURATIONS=durations.jsonl $(MAKE) test; tests=$$?; \
-	$(BIN)/python packages/muster/tests/durations.py summarize durations.jsonl && exit $$tests
+	@MUSTER_TEST_DURATIONS=$(CURDIR)/durations.jsonl $(MAKE) --keep-going test-all; tests=$$?; \
+	$(BIN)/python $(CORE)/durations.py summarize durations.jsonl && exit $$tests
 
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills
-	$(BIN)/pytest -m soak
+	$(BIN)/pytest $(CORE) -m soak
+	$(BIN)/pytest $(NAMES) -m soak
+	$(BIN)/pytest $(REPOSITORY) -m soak
 
 check: $(VENV)/dev.stamp docs  ## ruff, mypy, import-linter, circles of imports, docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@! git grep -nE 'muster_tensorflow|\bcompat\b' -- packages/muster/src | sed 's/^/The core names its front end: /' | grep .
+	@! git grep -lE '^ *(import|from) muster_tensorflow' -- packages/muster/tests | sed 's/^/A test of the core imports the front end: /' | grep .
 	$(BIN)/python packages/muster/tests/check_imports.py packages/muster/src packages/muster-tensorflow/src
 	@! find tests packages/*/tests -name 'test_*.py' -exec basename {} \; | sort | uniq -d | sed 's/^/Two folders have a test module called /' | grep .
 

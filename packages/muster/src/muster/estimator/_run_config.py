@@ -296,8 +296,8 @@ class RunConfig:
             if isinstance(given, ParameterServerStrategy):
                 raise ValueError(
                     f"{name} must not be ParameterServerStrategy, which trains through a ClusterCoordinator. "
-                    "Estimators take ParameterServerStrategyV1, in TensorFlow's programs "
-                    "tf.compat.v1.distribute.experimental.ParameterServerStrategy."
+                    "Estimators take ParameterServerStrategyV1, which is TensorFlow 1's "
+                    "distribute.experimental.ParameterServerStrategy."
                 )
         strategy = self.train_distribute
         if isinstance(strategy, ParameterServerStrategyV1) and strategy.max_staleness is not None:

@@ -168,7 +168,7 @@ def _named(checkpoint: TensorFlowCheckpoint, variables: Iterable[Variable]) -> l
         raise CheckpointMismatchError(
             f"{checkpoint.prefix} is a checkpoint of names, as Estimators and Savers write them, and lacks "
             f"{', '.join(missing)}. tf.train.list_variables lists the names that are there; "
-            "tf.compat.v1.train.Saver({name: variable}).restore(None, path) restores by other names."
+            "TensorFlow 1's Saver({name: variable}).restore(None, path) restores by other names."
         )
     return pairs
 

@@ -166,7 +166,7 @@ def _not_found(prefix: str) -> CheckpointError:
     if _is_version_1(prefix):
         return CheckpointError(
             f"{prefix} is a TensorFlow checkpoint of version 1, which muster does not read. Restore it in "
-            "TensorFlow, and save it with tf.compat.v1.train.Saver(), which writes version 2."
+            "TensorFlow, and save it with TensorFlow 1's train.Saver(), which writes version 2."
         )
     if match := _FILE.fullmatch(prefix):
         return CheckpointNotFoundError(

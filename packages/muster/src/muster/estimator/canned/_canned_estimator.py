@@ -156,7 +156,7 @@ def _model_fn(head: Head, parts: Sequence[Part]) -> Callable[..., EstimatorSpec]
 
 
 def _offer_losses(head: Head, features: Any, logits: jax.Array, loss: jax.Array, scope: str) -> None:
-    """Offer hooks the loss by its names in the graphs of ``tf.compat.v1.estimator``."""
+    """Offer hooks the loss by its names in the graphs of TensorFlow 1's Estimators."""
     name = "Sum" if head.loss_reduction == SUM else "value"
     offer_output(f"{scope}head/weighted_loss/{name}", loss)
     if head.loss_reduction == SUM and isinstance(head, WeightedHead):

@@ -165,7 +165,7 @@ def require_placeholders(what: str, tensors: Mapping[Any, Any]) -> None:
         if not isinstance(value, Placeholder):
             raise ValueError(
                 f"{what} {key} must be a Tensor, got {value!r}. Give a muster.data.Placeholder "
-                "(tf.compat.v1.placeholder), or use build_raw_serving_input_receiver_fn."
+                "(TensorFlow 1's placeholder), or use build_raw_serving_input_receiver_fn."
             )
 
 

@@ -93,8 +93,8 @@ class CheckpointSaverHook(SessionRunHook):
             checkpoint_dir: Directory of the checkpoints.
             save_secs: Period in seconds.
             save_steps: Period in steps. Exactly one of the two.
-            saver: Saves instead of the session. One that cannot be called, such as that of
-                ``tf.compat.v1.train``, leaves it to the session.
+            saver: Saves instead of the session. One that cannot be called, such as
+                TensorFlow 1's, leaves it to the session.
             checkpoint_basename: Accepted with a warning: readers know checkpoints by the name ckpt.
             scaffold: Accepted for programs that pass one, and not used: the session knows what to save.
             listeners: Called before and after each save.

@@ -61,8 +61,8 @@ class StopAtStepHook(SessionRunHook):
             raise TraceError(
                 f"Training was to end at global step {self._last_step}. After {session.steps_taken} steps "
                 f"the global step is still {session.global_step}: the model_fn never advances it. Pass "
-                "global_step=tf.compat.v1.train.get_global_step() to minimize; that is "
-                "muster.get_or_create_global_step()."
+                "global_step=muster.get_or_create_global_step() to minimize, which is get_global_step() in "
+                "programs for TensorFlow 1."
             )
 
     def steps_until_due(self, session: Session) -> int | None:
