@@ -50,6 +50,7 @@ def bare_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in ("HOME", "PATH", "PYTHONPATH") if name in os.environ}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("page", "code"), programs())
 def test_programs_run_as_copied(page: Path, code: str, server: Server, tmp_path: Path) -> None:
     """Each is a program of its own, with one CPU device, and nothing set for Keras and JAX.
@@ -71,6 +72,7 @@ def programs_of_trackers() -> list[pytest.param]:
     return [pytest.param(re.search("import (wandb|mlflow)", each)[1], each) for each in found]
 
 
+@pytest.mark.processes
 @pytest.mark.soak
 @pytest.mark.parametrize(("package", "code"), programs_of_trackers())
 def test_programs_of_trackers_run(package: str, code: str, tmp_path: Path) -> None:
@@ -106,6 +108,7 @@ def apply(block: re.Match[str], root: Path) -> None:
         path.write_text(path.read_text().replace(before, after))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "page", sorted((ROOT / "docs" / "contributing").glob("add-*.md")), ids=lambda page: page.stem
 )

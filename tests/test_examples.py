@@ -49,6 +49,7 @@ def load_example(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 def test_digits_learns_is_stopped_and_goes_on(tmp_path: Path) -> None:
     arguments = ["--model-dir", str(tmp_path / "run"), "--max-steps", "300"]
@@ -89,6 +90,7 @@ def run_served(*arguments: str, **environment: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 def test_digits_learns_on_parameter_servers(tmp_path: Path) -> None:
     run = tmp_path / "run"
@@ -104,6 +106,7 @@ def test_digits_learns_on_parameter_servers(tmp_path: Path) -> None:
     assert latest_checkpoint(run) == str(run / "ckpt-300")
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 def test_the_guides_program_learns_on_parameter_servers(tmp_path: Path) -> None:
     copy_mnist(tmp_path)
@@ -120,6 +123,7 @@ def test_the_guides_program_learns_on_parameter_servers(tmp_path: Path) -> None:
     assert float(found[1]) >= 0.9
 
 
+@pytest.mark.processes
 def test_fresh_removes_what_training_wrote_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "ckpt-9").mkdir()
     (tmp_path / "mine.txt").touch()
@@ -130,6 +134,7 @@ def test_fresh_removes_what_training_wrote_and_nothing_else(tmp_path: Path) -> N
     assert "ckpt-9" not in names
 
 
+@pytest.mark.processes
 def test_the_guides_program_reaches_its_accuracy(tmp_path: Path) -> None:
     copy_mnist(tmp_path)
     arguments = ["--model-dir", str(tmp_path / "run"), "--seed", "1"]
@@ -141,6 +146,7 @@ def test_the_guides_program_reaches_its_accuracy(tmp_path: Path) -> None:
     assert "INFO:muster:loss = " in done.stderr
 
 
+@pytest.mark.processes
 def test_the_guides_program_says_where_its_data_would_go(tmp_path: Path) -> None:
     # A proxy that refuses connections stands for a machine without a network.
     done = run_example(
@@ -155,6 +161,7 @@ def test_the_guides_program_says_where_its_data_would_go(tmp_path: Path) -> None
     assert str(tmp_path / "data") in done.stderr
 
 
+@pytest.mark.processes
 def test_the_census_is_learned_exported_served_and_asked(tmp_path: Path) -> None:
     data, run = large_data("adult/adult.data").parent, tmp_path / "run"
     done = run_example("adult_wide_deep.py", "--data", str(data), "--model-dir", str(run))
@@ -193,6 +200,7 @@ def test_the_census_is_learned_exported_served_and_asked(tmp_path: Path) -> None
     assert first[1] + second[1] == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 def test_the_census_is_learned_on_parameter_servers(tmp_path: Path) -> None:
     data, run = large_data("adult/adult.data").parent, tmp_path / "run"
@@ -258,6 +266,7 @@ def test_the_census_is_downloaded_whole_or_not_at_all(
         adult.find_data(str(tmp_path))
 
 
+@pytest.mark.processes
 def test_the_census_says_where_its_data_would_go(tmp_path: Path) -> None:
     done = run_example(
         "adult_wide_deep.py",
@@ -276,6 +285,7 @@ def test_the_census_says_where_its_data_would_go(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.processes
 def test_the_migrated_program_trains_its_estimator_in_a_cluster() -> None:
     done = run_served(str(EXAMPLES / "migrate_multi_worker.py"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -284,6 +294,7 @@ def test_the_migrated_program_trains_its_estimator_in_a_cluster() -> None:
     assert "Traceback" not in done.stdout
 
 
+@pytest.mark.processes
 def test_the_migrated_program_trains_in_three_ways() -> None:
     done = run_example("migrate_multi_worker.py")
     assert done.returncode == 0, done.stderr
@@ -316,12 +327,14 @@ def test_the_area_under_the_curve_counts_pairs() -> None:
     assert area_under_curve(scores, clicked) == pytest.approx(pairs.mean())
 
 
+@pytest.mark.processes
 def test_the_recommender_says_how_to_start_it() -> None:
     done = run_example("recommender.py")
     assert done.returncode == 1
     assert "muster run --chief --workers 2 --ps 2 --evaluator" in done.stderr
 
 
+@pytest.mark.processes
 def test_the_limit_of_a_worker_ends_one_that_holds_more() -> None:
     code = """
 import time, numpy, recommender
@@ -339,6 +352,7 @@ time.sleep(60)
     assert re.fullmatch(r"goes on\nThis task takes \d+ MB, and may take \d+\.\n", done.stdout)
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 @pytest.mark.timeout(700)
 def test_the_recommender_comes_near_to_the_best_and_goes_on(tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ def reader(tmp_path: Path, wheel: Path, wheel_python: Path) -> Reader:
     return Reader(tmp_path, wheel_python, wheel)
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("page", pages())
@@ -146,6 +147,7 @@ def test_what_a_page_tells_its_reader_to_run_runs(page: Path, reader: Reader) ->
             kubernetes_validate.validate(each, "1.30", strict=True)
 
 
+@pytest.mark.processes
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ def _bench_can_be_imported(monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
 
 
+@pytest.mark.processes
 def test_a_run_prints_a_table_and_keeps_its_figures(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "bench.peers", "--cases", "mlp", "--contestants", "muster"]
@@ -67,6 +68,7 @@ def test_the_cost_of_a_step_counts_every_kernel_of_the_model(case):
     assert counted == sum(math.prod(kernel.shape) for kernel in kernels)
 
 
+@pytest.mark.processes
 def test_a_canned_model_is_measured_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("MUSTER_BENCH_TENSORFLOW", str(tmp_path / "absent"))
     done = subprocess.run(
@@ -83,6 +85,7 @@ def test_a_canned_model_is_measured_alone(tmp_path, monkeypatch):
     assert figures["losses"][0] > figures["losses"][1]
 
 
+@pytest.mark.processes
 @pytest.mark.soak  # it compiles for long
 def test_tables_on_servers_and_in_workers_are_compared(tmp_path):
     done = subprocess.run(

@@ -71,6 +71,7 @@ child.wait()
         time.sleep(0.01)
 
 
+@pytest.mark.processes
 def test_without_a_card_the_run_says_so_and_fails(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "bench", "gpu", "--output", tmp_path / "found.json"],
@@ -89,6 +90,7 @@ def test_without_a_card_the_run_says_so_and_fails(tmp_path):
     assert "These failed: gpu." in done.stderr
 
 
+@pytest.mark.processes
 @pytest.mark.timeout(900)  # minutes on a machine that much else uses
 def test_every_part_is_rehearsed_on_the_cpu(tmp_path):
     from bench.gpu import PARTS

@@ -29,19 +29,23 @@ def child():
     return json.loads(done.stdout)
 
 
+@pytest.mark.processes
 def test_nothing_is_changed_that_the_manifest_does_not_name(child):
     assert child["once"]
     assert child["unnamed"] == []
 
 
+@pytest.mark.processes
 def test_undone_jax_keras_numpy_and_muster_are_as_they_were(child):
     assert child["undone"] == []
 
 
+@pytest.mark.processes
 def test_the_changes_are_made_again(child):
     assert child["again"] == child["once"]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", ["adds", "changes"])
 @pytest.mark.parametrize("part", patches.manifest(), ids=lambda part: part.name)
 def test_the_manifest_says_what_a_part_changes(child, part, kind):

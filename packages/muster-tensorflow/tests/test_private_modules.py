@@ -235,6 +235,7 @@ def test_modules_that_editors_import(path, public):
     assert operator.attrgetter(path)(tf._api) == public
 
 
+@pytest.mark.processes
 def test_imports_of_all_kinds():
     done = subprocess.run(
         [

@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -66,9 +67,10 @@ _EXPECTED_VARIABLES = {
     "TF_FORCE_GPU_ALLOW_GROWTH",
     "TPU_SKIP_MDS_QUERY",
 }
-# What a module imports to start processes: of those from jobs.py, and others.
+# What a module imports of jobs.py to start processes.
 _STARTS_JOBS = ("Job", "Process")
-_STARTS_PROCESSES = (*_STARTS_JOBS, "subprocess")
+# Tests with these marks may start processes.
+_MAY_START = ("processes", "alone", "soak")
 # How many recorded cases come out otherwise than in TensorFlow, and how.
 _DEPARTED = pytest.StashKey[Counter[str]]()
 # How long what a test has ended may take to be gone, in seconds.
@@ -124,13 +126,9 @@ def _give_way() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of modules that start processes; count the cases that come out otherwise."""
+    """Count the cases that come out otherwise."""
     marks = [mark for item in items for name in ("departs", "otherwise") for mark in item.iter_markers(name)]
     config.stash[_DEPARTED] = Counter(mark.args[-1].value for mark in marks)
-    for item in items:
-        module = getattr(item, "module", None)
-        if any(hasattr(module, name) for name in _STARTS_PROCESSES):
-            item.add_marker(pytest.mark.processes)
 
 
 def pytest_collection_finish() -> None:
@@ -259,6 +257,25 @@ def _is_the_same_in_every_order() -> None:
     np.random.seed(0)
     if keras := sys.modules.get("keras"):
         keras.backend.clear_session(free_memory=False)
+
+
+@pytest.fixture(autouse=True)
+def _starts_processes_only_if_marked(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Fail a test that starts a process and is not marked so: it would slow down those that run beside it."""
+    started: list[object] = []
+    if not any(map(request.node.get_closest_marker, _MAY_START)):
+        start = subprocess.Popen.__init__
+
+        def noted(self: Any, args: Any, *more: Any, **named: Any) -> None:
+            started.append(args)
+            start(self, args, *more, **named)
+
+        monkeypatch.setattr(subprocess.Popen, "__init__", noted)
+    yield
+    if started:
+        pytest.fail(f"The test started {started}: mark it by pytest.mark.processes.")
 
 
 @pytest.fixture(autouse=True)

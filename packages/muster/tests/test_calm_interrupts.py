@@ -6,6 +6,8 @@ import pytest
 
 from terminals import OnTerminal
 
+pytestmark = pytest.mark.processes
+
 IMPORT = """
 import signal
 import muster

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 _PROGRAM = """
 import atexit, signal, sys, threading
 from muster._exit_code import PROGRAM_END

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 PROGRAM = """
 import gc, signal, time
 import muster

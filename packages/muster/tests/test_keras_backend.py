@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 # A package that Keras' TensorFlow backend would import; muster never does.
 TENSORFLOW = 'raise ImportError("this TensorFlow is imported")\n'
 SAYS = "import keras; print(keras.backend.backend())"

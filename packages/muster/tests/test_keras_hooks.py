@@ -26,12 +26,14 @@ def changed() -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("when", ["always", "in scopes", "under tapes"])
 def test_what_is_changed_is_named(changed: Any, when: str) -> None:
     hooks = [hook for hook in muster.keras_hooks.HOOKS if hook.when == when]
     assert changed[when] == sorted(f"{hook.owner} {name}" for hook in hooks for name in hook.names)
 
 
+@pytest.mark.processes
 def test_nothing_stays_of_what_is_there_in_scopes(changed: Any) -> None:
     assert changed["afterwards"] == []
 

@@ -55,16 +55,19 @@ def fastest(*command: str) -> float:
     return min(times)
 
 
+@pytest.mark.processes
 def test_importing_muster_is_quick_and_imports_no_jax() -> None:
     loaded = run_python("import muster, sys; print(*sorted({'jax', 'keras', 'numpy'} & set(sys.modules)))")
     assert loaded == ""
     assert fastest(sys.executable, "-c", "import muster") < 0.3
 
 
+@pytest.mark.processes
 def test_the_command_is_quick() -> None:
     assert fastest(sys.executable, "-m", "muster", "--help") < 0.5
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("package", ["net", "cluster", "checkpoint", "data", "ps", "summary"])
 def test_what_needs_no_device_imports_no_jax(package: str) -> None:
     loaded = run_python(
@@ -263,6 +266,7 @@ def test_inspect_names_the_steps_that_are_there(model_dir: Path, capsys: pytest.
     assert "There are: 0, 250." in capsys.readouterr().err
 
 
+@pytest.mark.processes
 def test_the_command_ends_quietly_when_its_reader_goes(model_dir: Path) -> None:
     command = f"{sys.executable} -m muster inspect {model_dir} --variables | head -0"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)

@@ -78,12 +78,14 @@ main(["--help"])
 """
 
 
+@pytest.mark.processes
 def test_every_module_is_imported(tmp_path: Path) -> None:
     done = run(write(tmp_path, EVERY_MODULE), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "COMMAND" in done.stdout
 
 
+@pytest.mark.processes
 def test_the_program_of_the_readme_trains_and_goes_on(tmp_path: Path) -> None:
     (code,) = re.findall(
         r"```python\n(from muster import .*?)```", (ROOT / "README.md").read_text(), re.DOTALL
@@ -96,6 +98,7 @@ def test_the_program_of_the_readme_trains_and_goes_on(tmp_path: Path) -> None:
     assert main(["inspect", str(tmp_path / "runs/readme")]) == 0
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 def test_workers_and_an_evaluator_that_are_started_by_hand(tmp_path: Path) -> None:
     first, second, evaluator = free_addresses(3)
@@ -135,6 +138,7 @@ def finish(processes: Sequence["subprocess.Popen[str]"]) -> list[str]:
                 process.stdout.close()
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 def test_parameter_servers_a_coordinator_and_fit(tmp_path: Path) -> None:
     done = run(ROOT / "examples/migrate_multi_worker.py", folder=tmp_path)
@@ -143,6 +147,7 @@ def test_parameter_servers_a_coordinator_and_fit(tmp_path: Path) -> None:
     assert re.search(r"^ParameterServerStrategy: loss [\d.]+", done.stdout, re.M)
 
 
+@pytest.mark.processes
 def test_muster_run_says_that_it_needs_linux(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,6 +165,7 @@ def no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(time, "CLOCK_BOOTTIME")
 
 
+@pytest.mark.processes
 @pytest.mark.usefixtures("no_proc")
 def test_ps_tells_when_processes_began(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "America/New_York")

@@ -162,6 +162,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 def test_a_forked_process_does_not_wait_for_the_lock_of_its_parent():
     with OnTerminal(["-W", "ignore::DeprecationWarning", "-c", FORKS]) as program:

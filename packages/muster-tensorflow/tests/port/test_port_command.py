@@ -251,6 +251,7 @@ assert [int(each) for each in dataset] == [2, 0]
 """
 
 
+@pytest.mark.processes
 def test_a_program_may_import_keras_before_tensorflow(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(KERAS)
@@ -298,6 +299,7 @@ def test_what_cannot_be_read_is_said(
     assert f"{good}:2: tf.TypeSpec is missing." in shown.out
 
 
+@pytest.mark.processes
 def test_the_command_line_does_not_wait_for_jax() -> None:
     code = """
 import sys, muster.__main__

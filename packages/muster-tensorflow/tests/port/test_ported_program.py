@@ -8,6 +8,8 @@ import pytest
 
 from muster.__main__ import main
 
+pytestmark = pytest.mark.processes
+
 PROGRAM = '''\
 """Classifies points, by a network of TensorFlow 1's layers."""
 

@@ -18,6 +18,8 @@ import pytest
 from jobs import DEADLINE, QUICKLY_BY_FLAGS, Server
 from wheels import bare_environment, install, run
 
+pytestmark = pytest.mark.processes
+
 FOLDER = Path(__file__).parent
 PROGRAMS = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if not path.stem.startswith("test_")}
 MIRRORED = FOLDER.parent / "mirrored.py"

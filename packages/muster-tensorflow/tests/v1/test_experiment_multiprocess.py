@@ -8,7 +8,7 @@ import pytest
 from jobs import Job
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("experiment_child.py")
 STEPS = 100

@@ -39,6 +39,7 @@ def test_devices_cannot_be_hidden():
         tf.config.set_visible_devices([], "CPU")
 
 
+@pytest.mark.processes
 def test_a_cpu_becomes_several_before_it_is_used():
     code = """
 import muster_tensorflow as tf

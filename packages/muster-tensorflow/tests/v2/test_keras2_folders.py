@@ -64,6 +64,7 @@ def test_a_class_may_have_been_deleted(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Deleted" not in globals()
 
 
+@pytest.mark.processes
 def test_a_file_and_another_process_need_them(tmp_path: Path) -> None:
     model = made()
     model(X)

@@ -10,7 +10,7 @@ import pytest
 from jobs import DEADLINE, Job
 from muster.checkpoint import read_note
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("preemption_child.py")
 

@@ -86,6 +86,7 @@ def test_values_are_there_at_once():
     assert drawn[0] == drawn[1]
 
 
+@pytest.mark.processes
 def test_a_program_of_tests_runs(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

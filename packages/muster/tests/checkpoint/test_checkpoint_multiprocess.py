@@ -11,7 +11,7 @@ from checkpoint_child import check
 
 from muster.checkpoint import list_checkpoints, restore_latest
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("checkpoint_child.py")
 DEADLINE = 60.0

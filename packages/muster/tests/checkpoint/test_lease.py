@@ -70,6 +70,7 @@ def leave_record(directory: Path, **changes: Any) -> None:
     (directory / FILE_NAME).write_text(json.dumps(record | changes))
 
 
+@pytest.mark.processes
 def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     with holder(tmp_path) as (_, pid):
         with pytest.raises(DirectoryInUseError, match=rf"being written by process {pid} on .*, since 20"):
@@ -77,6 +78,7 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
         assert WriterWatch(tmp_path).is_writing()
 
 
+@pytest.mark.processes
 def test_a_writer_that_is_killed_releases_its_directory(tmp_path: Path) -> None:
     with holder(tmp_path) as (process, _):
         process.send_signal(signal.SIGKILL)
@@ -87,6 +89,7 @@ def test_a_writer_that_is_killed_releases_its_directory(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.processes
 def test_a_forked_child_does_not_keep_it(tmp_path: Path) -> None:
     with holder(tmp_path, "fork") as (process, child):
         try:

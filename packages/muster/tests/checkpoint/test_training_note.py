@@ -111,6 +111,7 @@ def test_a_directory_that_was_made_anew_has_none(tmp_path):
     assert read_note(old) is None
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("end", "code", "ended"),
     [

@@ -148,6 +148,7 @@ same(apply + do_not_apply, texts(APPLY + DO_NOT_APPLY))
 """
 
 
+@pytest.mark.processes
 def test_switched_off_or_where_they_do_not_apply_programs_are_jax_s_own():
     """If this fails, a release of JAX lowers these for CPU and for GPUs by different rules.
 
@@ -162,6 +163,7 @@ def test_what_is_computed_both_ways_differs_in_the_program():
     assert ours.as_text() != theirs.as_text()
 
 
+@pytest.mark.processes
 def test_choosing_does_not_start_jax():
     """Or it could not become one of several processes any more, as under MultiWorkerMirroredStrategy."""
     program = """

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 pytestmark = [
+    pytest.mark.processes,
     pytest.mark.alone,
     pytest.mark.optimized,
     pytest.mark.skipif(

@@ -126,6 +126,7 @@ def test_element_spec_of_a_python_map_looks_at_one_element() -> None:
     assert len(read(dataset)) == 5
 
 
+@pytest.mark.processes
 def test_importing_does_not_import_jax() -> None:
     code = (
         "import sys, numpy as np; from muster.data import Dataset;"

@@ -170,6 +170,7 @@ def test_position_ignores_what_changes_no_element() -> None:
     assert read(Dataset.range(10).batch(2).prefetch(7).iterator(position))[-1] == [8, 9]
 
 
+@pytest.mark.processes
 def test_memory_does_not_grow() -> None:
     code = """
 import resource

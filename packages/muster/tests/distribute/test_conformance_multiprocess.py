@@ -10,6 +10,8 @@ from conformance_loops import by_hand
 
 from jobs import Job
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("conformance_child.py")
 
 

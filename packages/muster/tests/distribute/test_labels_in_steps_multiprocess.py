@@ -7,6 +7,8 @@ import pytest
 from jobs import SOON, Job
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("wrong_label_child.py")
 NAMED = "DatasetError: Received a label value of 5 which is outside the valid range of [0, 5)."
 

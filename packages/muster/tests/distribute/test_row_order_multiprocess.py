@@ -8,6 +8,8 @@ from row_order import require_order
 
 from jobs import Job
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("row_order.py")
 
 

@@ -9,6 +9,8 @@ from same_numbers_cases import CASES, outcome, same
 from jobs import Job
 from muster.distribute import get_strategy
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("same_numbers_child.py")
 # The others are alike, and compiling them takes long.
 ALWAYS = {"lstm_dropout", "both_ways", "attention", "images"}

@@ -11,6 +11,7 @@ from canned_models import OF_EACH_KIND, check_same, made, trained, values_of
 from jobs import Job
 
 pytestmark = [
+    pytest.mark.processes,
     pytest.mark.alone,
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # Keras' own
 ]

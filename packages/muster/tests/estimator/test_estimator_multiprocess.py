@@ -12,7 +12,7 @@ import pytest
 from jobs import DEADLINE, Process
 from muster.checkpoint import latest_checkpoint, read_checkpoint, restore_latest
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("resume_child.py")
 

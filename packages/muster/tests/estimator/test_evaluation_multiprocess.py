@@ -9,6 +9,8 @@ from digits_evaluation import CASES, COUNT, evaluate
 
 from jobs import Job
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("digits_evaluation.py")
 
 

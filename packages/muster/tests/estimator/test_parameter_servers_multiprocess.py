@@ -18,7 +18,7 @@ from muster.data import Dataset
 from muster.distribute import MirroredStrategy
 from muster.estimator import Estimator, RunConfig
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("parameter_server_child.py")
 STEPS = 100

@@ -18,6 +18,8 @@ from muster.checkpoint import list_checkpoints
 from muster.summary import read_events
 from repository import ROOT
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("role_child.py")
 EXAMPLE = ROOT / "examples" / "mnist_estimator.py"
 SAVES = [["listener", "begin"]]

@@ -11,7 +11,7 @@ from shared_input import COUNT
 from jobs import DEADLINE, Job
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("shared_input_child.py")
 

@@ -12,7 +12,7 @@ import pytest
 from jobs import DEADLINE, free_addresses
 from muster.summary import read_events
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("task_child.py")
 

@@ -9,7 +9,7 @@ import pytest
 
 from jobs import Job
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("uneven_child.py")
 STEPS = 12

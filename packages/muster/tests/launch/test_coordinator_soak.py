@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.alone, pytest.mark.soak, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.alone, pytest.mark.soak, pytest.mark.timeout(3600), pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("training_child.py")
 TASKS = ("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0), ("ps", 1)

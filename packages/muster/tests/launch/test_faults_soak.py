@@ -19,7 +19,7 @@ import pytest
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 from muster.cluster.roster import EXIT_PEER_LOST
 
-pytestmark = [pytest.mark.alone, pytest.mark.soak, pytest.mark.timeout(3 * 3600)]
+pytestmark = [pytest.mark.alone, pytest.mark.soak, pytest.mark.timeout(3 * 3600), pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("faults_child.py")
 MARK = "MUSTER_FAULTS_TEST"

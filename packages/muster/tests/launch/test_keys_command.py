@@ -186,6 +186,7 @@ def test_the_library_is_missing(folder, capsys, monkeypatch):
     assert not folder.exists()
 
 
+@pytest.mark.processes
 def test_only_the_command_imports_the_library():
     code = (
         "import sys, muster.__main__, muster.launch, muster.net\n"

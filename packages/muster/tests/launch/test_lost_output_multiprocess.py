@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launched import CHILD, DEADLINE, clean_environment, wait_until
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 
 def run(*deeds, options=(), environ=None, **streams):

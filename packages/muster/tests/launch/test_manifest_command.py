@@ -243,6 +243,7 @@ def run_batch(capsys, tmp_path):
     return run
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("layout", "addresses"),
     [
@@ -271,6 +272,7 @@ def test_slurm_tasks_find_their_places(run_batch, layout, addresses):
     assert {"--ntasks=4", "--ntasks-per-node=2", "--requeue"} <= set(options)
 
 
+@pytest.mark.processes
 def test_slurm_jobs_with_numbers_in_sequence_share_no_port(run_batch):
     ports = []
     for number in ("31234", "31235"):
@@ -283,6 +285,7 @@ def test_slurm_jobs_with_numbers_in_sequence_share_no_port(run_batch):
     assert not ports[0] & ports[1]
 
 
+@pytest.mark.processes
 def test_a_slurm_job_is_started_again_after_a_failure_and_ends_with_its_code(run_batch, tmp_path):
     script, done = run_batch(
         "--workers", "2", "--restarts", "2", "--cpus", "3", "--gpus", "1", layout="1(x2)", tasks=2, code="7"
@@ -298,6 +301,7 @@ def test_a_slurm_job_is_started_again_after_a_failure_and_ends_with_its_code(run
 SERVED = ["--chief", "--workers", "2", "--ps", "1", "--evaluator"]
 
 
+@pytest.mark.processes
 def test_slurm_starts_a_task_of_a_job_with_parameter_servers_again_alone(run_batch):
     script, done = run_batch(*SERVED, "--restarts", "2", layout="2,2,1", tasks=5, code="7")
     assert done.returncode == 7
@@ -320,18 +324,21 @@ def test_slurm_starts_a_task_of_a_job_with_parameter_servers_again_alone(run_bat
     ]
 
 
+@pytest.mark.processes
 def test_slurm_gives_parameter_servers_no_gpu(run_batch, tmp_path):
     _, done = run_batch(*SERVED, layout="5", tasks=5)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "platforms").read_text().split() == ["None", "None", "None", "cpu", "None"]
 
 
+@pytest.mark.processes
 def test_slurm_starts_nothing_again_that_was_told_to_end(run_batch, tmp_path):
     _, done = run_batch(*SERVED, "--restarts", "2", layout="5", tasks=5, code="143")
     assert done.returncode == 143
     assert done.stderr == ""
 
 
+@pytest.mark.processes
 def test_a_slurm_job_has_a_secret_that_no_command_line_tells(run_batch, tmp_path):
     for _ in range(2):
         script, done = run_batch("--workers", "2", "--restarts", "1", layout="1(x2)", tasks=2, code="7")
@@ -346,6 +353,7 @@ def test_a_slurm_job_has_a_secret_that_no_command_line_tells(run_batch, tmp_path
         assert secret not in (tmp_path / "words").read_text() + done.stdout + done.stderr
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("environ", "known"),
     [

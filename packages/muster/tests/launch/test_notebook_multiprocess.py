@@ -83,6 +83,7 @@ def started(folder):
         process.communicate()
 
 
+@pytest.mark.processes
 def test_interrupting_the_cell_ends_the_job(tmp_path):
     with started(tmp_path) as process:
         os.kill(process.pid, signal.SIGINT)
@@ -90,6 +91,7 @@ def test_interrupting_the_cell_ends_the_job(tmp_path):
     assert out.endswith("interrupted\n")
 
 
+@pytest.mark.processes
 def test_the_job_ends_with_the_process_of_the_notebook(tmp_path):
     with started(tmp_path) as process:
         assert len(left_of(f"{MARK}={tmp_path}")) > 2

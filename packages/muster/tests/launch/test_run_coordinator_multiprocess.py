@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launched import process_of
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("coordinated_child.py")
 DEADLINE = 150.0

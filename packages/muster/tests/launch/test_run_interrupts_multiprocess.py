@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from launched import clean_environment
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("joining_child.py")
 JOB_DEADLINE = 150.0
 

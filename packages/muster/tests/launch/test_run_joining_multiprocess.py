@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("joining_child.py")
 JOB_DEADLINE = 150.0
 

@@ -19,7 +19,7 @@ from launched import CHILD, DEADLINE, clean_environment, process_of, wait_until
 
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 SERVED = ["--ps", "1"]
 

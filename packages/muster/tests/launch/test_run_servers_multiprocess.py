@@ -14,7 +14,7 @@ from muster.cluster import Task, TFConfig
 from muster.cluster.roster import query_status
 from muster.net import Credentials
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).parents[1] / "estimator" / "parameter_server_child.py"
 STEPS = 300

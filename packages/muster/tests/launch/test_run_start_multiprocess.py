@@ -8,6 +8,8 @@ import sys
 import pytest
 from launched import DEADLINE, MARK, clean_environment, left_of
 
+pytestmark = pytest.mark.processes
+
 # It gets the signal when two of its tasks run.
 LAUNCHER = """\
 import os, pathlib, signal, sys, time

@@ -19,6 +19,7 @@ PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 DEADLINE = 60.0
 
 pytestmark = [
+    pytest.mark.processes,
     pytest.mark.soak,
     pytest.mark.skipif(
         any(shutil.which(name, path=PATH) is None for name in ("slurmctld", "slurmd", "sbatch", "munged")),

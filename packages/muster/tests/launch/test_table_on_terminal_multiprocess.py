@@ -3,7 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from terminals import OnTerminal
+
+pytestmark = pytest.mark.processes
 
 CHILD = Path(__file__).with_name("joining_child.py")
 

@@ -15,6 +15,8 @@ import pytest
 
 from muster.net import make_secret
 
+pytestmark = pytest.mark.processes
+
 TESTS = Path(__file__).parents[1]
 CHILD = TESTS / "distribute" / "workers" / "bad_job_child.py"
 SERVED_CHILD = TESTS / "estimator" / "parameter_server_child.py"

@@ -20,6 +20,8 @@ from muster.ps._plan import ArraySpec, Plan
 from muster.ps._wire import encode
 from muster.ps.updates import versions
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("ps_child.py")
 SIZE = 50_000
 SPECS = (ArraySpec("kernel", (SIZE,), "float32"),)

@@ -66,6 +66,7 @@ save("exported", {"serving_default": signature})
 """
 
 
+@pytest.mark.processes
 def test_a_model_has_the_same_modules_from_all_folders(tmp_path):
     written = []
     for folder in ("here", "elsewhere/deeper"):

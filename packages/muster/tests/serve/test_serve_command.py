@@ -54,6 +54,7 @@ def test_hosts_that_are_none_are_named(tmp_path, capsys):
     assert "cannot listen at 256.256.256.256:8501" in capsys.readouterr().err
 
 
+@pytest.mark.processes
 def test_the_server_imports_neither_keras_nor_estimators():
     program = "import muster.serve._server, sys; print(*{'keras', 'muster.estimator'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)

@@ -11,6 +11,8 @@ import pytest
 from artefacts import save_model
 from servers import Process, Server, receive, send  # noqa: F401, Process marks tests that start some
 
+pytestmark = pytest.mark.processes
+
 ROW = {"instances": [[1, 2]]}
 
 

@@ -232,6 +232,7 @@ def test_a_damaged_file_is_read_up_to_there(tmp_path: Path, caplog: pytest.LogCa
             assert f"{file}: The record at byte" in caplog.text
 
 
+@pytest.mark.processes
 def test_a_killed_writer_leaves_what_it_flushed(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
@@ -314,6 +315,7 @@ def test_no_directory_has_no_events(tmp_path: Path) -> None:
     assert list(read_events(tmp_path / "none")) == []
 
 
+@pytest.mark.processes
 def test_importing_it_is_light() -> None:
     heavy = ("jax", "keras", "tensorboard", "google", "numpy")
     code = f"import sys, muster.summary; print([name for name in {heavy} if name in sys.modules])"

@@ -83,6 +83,7 @@ def test_the_default_step(tmp_path: Path) -> None:
     assert steps_of(tmp_path) == {"loss": [(5, 1.0), (7, 2.0), (9, 3.0)]}
 
 
+@pytest.mark.processes
 def test_a_writer_that_nobody_closes_is_written_at_the_end(tmp_path: Path) -> None:
     code = (
         "import sys; from muster import summary\n"

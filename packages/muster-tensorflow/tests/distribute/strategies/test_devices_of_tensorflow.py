@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import muster_tensorflow as tf
 from muster.distribute import ReductionToOneDevice
 
@@ -23,6 +25,7 @@ except (RuntimeError, ValueError) as error:
 """
 
 
+@pytest.mark.processes
 def test_the_line_that_makes_more_cpu_devices_is_named_and_helps():
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
 

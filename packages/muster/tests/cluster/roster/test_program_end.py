@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 # The times are shortened; else it is a program as users write them.
 PROGRAM = """
 import concurrent.futures, logging, sys, threading, time

@@ -7,7 +7,7 @@ import pytest
 
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 PROGRAM = """
 import logging, sys, threading

@@ -22,7 +22,7 @@ from muster.cluster.roster._roster import EXIT_PEER_LOST
 from muster.cluster.roster._roster_address import query_status
 from muster.cluster.roster._roster_messages import TaskState
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("roster_child.py")
 DEADLINE = 60.0

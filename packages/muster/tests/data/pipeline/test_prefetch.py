@@ -104,6 +104,7 @@ def test_a_generator_is_closed_by_the_thread_that_runs_it() -> None:
     assert closed_by == ["muster-prefetch"]
 
 
+@pytest.mark.processes
 def test_a_process_with_an_open_iterator_ends() -> None:
     code = """
 from muster.data import Dataset
@@ -113,6 +114,7 @@ next(iterator)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.processes
 def test_ctrl_c_while_waiting() -> None:
     code = """
 import threading

@@ -22,6 +22,8 @@ from muster.distribute import function
 from muster.distribute.coordinator import experimental_get_current_worker_index
 from muster.program import GradientTape
 
+pytestmark = pytest.mark.processes
+
 _HERE = Path(__file__).parent
 _SERVER, _COORDINATOR = [_HERE / "server_child.py"], [_HERE / "coordinator_child.py"]
 

@@ -13,6 +13,8 @@ import pytest
 
 from muster.checkpoint import list_checkpoints
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("cached_child.py")
 
 

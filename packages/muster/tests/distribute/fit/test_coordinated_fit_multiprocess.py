@@ -20,7 +20,10 @@ _SERVER = [_HERE.parent / "coordinator" / "server_child.py"]
 _COORDINATOR = [_HERE / "coordinated_child.py"]
 
 # Keras' own:
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+    pytest.mark.processes,
+]
 
 
 class Kills(keras.callbacks.Callback):

@@ -13,7 +13,7 @@ from jobs import SOON, Job, free_addresses
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 from muster.distribute import get_strategy
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("fit_child.py")
 

@@ -12,6 +12,8 @@ import pytest
 from jobs import DEADLINE, Job
 from muster.checkpoint import list_checkpoints, list_tables
 
+pytestmark = pytest.mark.processes
+
 _HERE = Path(__file__).parent
 _SERVER = [_HERE.parent / "coordinator" / "server_child.py"]
 _COORDINATOR = [_HERE / "hashed_child.py"]

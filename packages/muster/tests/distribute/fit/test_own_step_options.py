@@ -453,6 +453,7 @@ assert losses[2] < losses[0], losses
 """
 
 
+@pytest.mark.processes
 def test_plain_keras_with_a_tape_of_musters():
     subprocess.run([sys.executable, "-c", PLAIN_KERAS], check=True, timeout=120)
 
@@ -489,5 +490,6 @@ for kind, name in ((OfLoss, "compiled_loss"), (OfMetrics, "compiled_metrics")):
 """
 
 
+@pytest.mark.processes
 def test_names_of_keras_2_are_told_what_to_write():  # they exist under TensorFlow's names
     subprocess.run([sys.executable, "-c", NAMES_OF_KERAS_2], check=True, timeout=120)

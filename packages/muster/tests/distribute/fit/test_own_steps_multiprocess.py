@@ -10,7 +10,7 @@ from jobs import Job
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 from muster.distribute import get_strategy
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("own_step_child.py")
 

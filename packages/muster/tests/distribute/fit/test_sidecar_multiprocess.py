@@ -10,7 +10,7 @@ import pytest
 from jobs import DEADLINE, SOON, Job
 from muster.summary import read_events
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("sidecar_child.py")
 

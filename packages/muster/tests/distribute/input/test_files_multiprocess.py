@@ -8,6 +8,8 @@ import pytest
 from jobs import Job
 from muster.data import Example, Feature, Features, Int64List, TFRecordWriter
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("files_child.py")
 LENGTHS = [7, 1, 12, 0, 4]
 

@@ -9,6 +9,8 @@ from replica_state import EPSILON, MOMENTUM, ROWS, STEPS, WIDTH, X, Y, run
 from jobs import Job
 from muster.distribute import MirroredStrategy
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("replica_state.py")
 SHARED = range(1, STEPS)  # the steps whose rows the replicas share
 

@@ -3,7 +3,11 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from jobs import DEADLINE, Process
+
+pytestmark = pytest.mark.processes
 
 _CHILD = Path(__file__).parent / "failing_cluster_child.py"
 

@@ -10,7 +10,7 @@ import pytest
 
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("worker_child.py")
 

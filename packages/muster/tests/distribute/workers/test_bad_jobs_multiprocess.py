@@ -17,7 +17,7 @@ from muster.cluster.roster._roster import EXIT_PEER_LOST, Roster
 from muster.cluster.roster._roster_address import query_status
 from muster.cluster.roster._roster_messages import TaskState
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("bad_job_child.py")
 

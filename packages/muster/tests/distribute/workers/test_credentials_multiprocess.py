@@ -13,7 +13,7 @@ from jobs import DEADLINE, SOON, Job
 from muster.cluster import Task
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("bad_job_child.py")
 SECRET, OTHER = "correct horse battery staple", "incorrect horse battery staple"

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 _PROGRAM = """
 import gc, signal, time
 from muster import _interrupts

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 # A roster, a worker and JAX that note what is called; two of their calls get Ctrl-C before they return.
 _PROGRAM = """
 import atexit, signal, threading

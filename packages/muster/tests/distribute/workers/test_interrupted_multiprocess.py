@@ -11,7 +11,7 @@ from jobs import DEADLINE, SOON, Job
 from muster.checkpoint import latest_checkpoint, list_checkpoints, read_checkpoint
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("interrupted_child.py")
 

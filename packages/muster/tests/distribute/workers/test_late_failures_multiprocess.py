@@ -11,7 +11,7 @@ from jobs import DEADLINE, SOON, Job
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 from muster.cluster.roster._roster_address import query_status
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILD = Path(__file__).with_name("late_child.py")
 

@@ -10,7 +10,7 @@ import pytest
 
 from jobs import DEADLINE, Job
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
 CHILDREN = {
     "estimator": (Path(__file__).with_name("bad_job_child.py"), {"steps": 10**6}),

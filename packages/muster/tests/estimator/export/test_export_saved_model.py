@@ -179,6 +179,7 @@ def ask_elsewhere(exported, folder, **environment):
     return pickle.loads((folder / "answers").read_bytes())
 
 
+@pytest.mark.processes
 @pytest.mark.alone
 @pytest.mark.optimized
 def test_a_process_without_keras_answers_the_same_soon(exported, tmp_path):
@@ -202,6 +203,7 @@ def test_a_process_without_keras_answers_the_same_soon(exported, tmp_path):
     assert took < 1.5  # of processor time, of which a wall clock on a busy machine says nothing
 
 
+@pytest.mark.processes
 def test_the_next_process_compiles_nothing(exported, tmp_path):
     runs = [ask_elsewhere(exported, tmp_path, JAX_ENABLE_COMPILATION_CACHE="1") for _ in range(2)]
     (_, first, _, got), (_, second, _, again) = runs

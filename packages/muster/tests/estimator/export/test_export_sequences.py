@@ -207,6 +207,7 @@ with open(answers, "wb") as file:
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("name", "columns"), [("rnn", [*SEQUENCES, AGE]), ("wide_and_deep", [*WIDE, *DEEP])])
 def test_examples_are_answered_by_predictions_in_a_process_without_keras(models, name, columns, tmp_path):
     estimator, keys = models(name)

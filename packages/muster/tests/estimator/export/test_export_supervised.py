@@ -171,6 +171,7 @@ with open(answers, "wb") as file:
 """
 
 
+@pytest.mark.processes
 @pytest.mark.optimized
 def test_a_process_without_keras_evaluates(all_modes, tmp_path):
     inputs = {**FEATURES, "label": LABELS}

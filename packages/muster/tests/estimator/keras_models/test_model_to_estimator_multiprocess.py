@@ -13,6 +13,7 @@ from jobs import Job
 from keras_model_child import BATCH, ROWS, STEPS, batches, made, trained
 
 pytestmark = [
+    pytest.mark.processes,
     pytest.mark.alone,
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # Keras' own
 ]

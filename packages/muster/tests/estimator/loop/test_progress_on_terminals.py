@@ -23,6 +23,7 @@ def bars(program, label):
     return re.findall(rf"\r({label} .*?)\x1b\[K", program.written)
 
 
+@pytest.mark.processes
 def test_training_shows_step_rate_loss_and_time_left(tmp_path):
     program = run(tmp_path, "train")
 
@@ -36,6 +37,7 @@ def test_training_shows_step_rate_loss_and_time_left(tmp_path):
     assert re.match(r"Training +━+ +100 of 100 +[\d.]+ steps/s +loss [\d.e+-]+ +in ", program.lines()[0])
 
 
+@pytest.mark.processes
 def test_prints_and_log_lines_stay_whole_above_the_bar(tmp_path):
     program = run(tmp_path, "train", "print", "log")
 
@@ -46,6 +48,7 @@ def test_prints_and_log_lines_stay_whole_above_the_bar(tmp_path):
     assert rest == ""
 
 
+@pytest.mark.processes
 def test_an_unfinished_line_is_left_alone(tmp_path):
     program = run(tmp_path, "train", "unfinished")
 
@@ -53,6 +56,7 @@ def test_an_unfinished_line_is_left_alone(tmp_path):
     assert re.search(r"this takes a while\r?\n", program.written)
 
 
+@pytest.mark.processes
 def test_output_that_goes_elsewhere_stays_as_it_is(tmp_path):
     with open(tmp_path / "out.txt", "w") as file:
         program = run(tmp_path / "model", "train", "print", stdout=file)
@@ -61,6 +65,7 @@ def test_output_that_goes_elsewhere_stays_as_it_is(tmp_path):
     assert len(program.lines()) == 2
 
 
+@pytest.mark.processes
 def test_evaluation_and_prediction_show_bars(tmp_path):
     program = run(tmp_path, "train", "evaluate", "predict")
 
@@ -71,6 +76,7 @@ def test_evaluation_and_prediction_show_bars(tmp_path):
     assert lines[2:] == ["predicted ()"] * 64 + [""]
 
 
+@pytest.mark.processes
 def test_evaluations_stand_above_the_bar_of_training(tmp_path):
     program = run(tmp_path, "both")
 
@@ -80,6 +86,7 @@ def test_evaluations_stand_above_the_bar_of_training(tmp_path):
     assert returned.startswith("returned ({")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("word", ["info", "quiet"])
 def test_the_log_takes_the_place_of_the_bar_and_it_can_be_turned_off(tmp_path, word):
     program = run(tmp_path, "both", word)
@@ -89,10 +96,12 @@ def test_the_log_takes_the_place_of_the_bar_and_it_can_be_turned_off(tmp_path, w
     assert ("Saving dict for global step 100" in program.written) == (word == "info")
 
 
+@pytest.mark.processes
 def test_a_terminal_that_cannot_move_the_cursor_gets_no_bar(tmp_path):
     assert "Training" not in run(tmp_path, "train", TERM="dumb").written
 
 
+@pytest.mark.processes
 def test_a_pipe_gets_no_bar(tmp_path):
     done = subprocess.run(
         [sys.executable, CHILD, tmp_path, "both"], capture_output=True, text=True, timeout=120
@@ -103,12 +112,14 @@ def test_a_pipe_gets_no_bar(tmp_path):
     assert done.stdout.startswith("returned ({")
 
 
+@pytest.mark.processes
 def test_letters_that_a_terminal_lacks_are_not_written(tmp_path):
     program = run(tmp_path, "train", PYTHONIOENCODING="ascii")
 
     assert re.match(r"Training +=+ +100 of 100", program.lines()[0])
 
 
+@pytest.mark.processes
 def test_ctrl_c_leaves_the_bar_and_says_what_is_saved(tmp_path):
     # It comes in a hook: while a program waits for input no step is to be finished, and none is spoken of.
     with OnTerminal([CHILD, tmp_path, "train", "ctrl-c"]) as program:
@@ -121,6 +132,7 @@ def test_ctrl_c_leaves_the_bar_and_says_what_is_saved(tmp_path):
     assert rest == ""
 
 
+@pytest.mark.processes
 def test_a_second_run_says_that_all_is_done_and_what_the_last_evaluation_was(tmp_path):
     first = run(tmp_path, "both")
     evaluated = next(line for line in first.lines() if line.startswith("Evaluated step 100"))

@@ -16,6 +16,8 @@ from muster._errors import JobEndedError, ParameterServerError
 from muster.distribute import Server
 from muster.ps.store import StoredName
 
+pytestmark = pytest.mark.processes
+
 CHILD = Path(__file__).with_name("store_child.py")
 SIZE = 20_000
 
