@@ -30,16 +30,19 @@ NAMES := packages/muster-tensorflow/tests
 REPOSITORY := tests
 # Several at a time, with what tests that are marked "alone" leave of the processors: see harness.py.
 SEVERAL := --numprocesses=auto --maxprocesses=5 --dist=worksteal
-# Where a folder has no tests of a kind.
-NONE = code=$$?; test $$code -eq 0 -o $$code -eq 5
+# The modules of a folder that have tests with a mark: the others need not be imported to look for them.
+marked = $$(grep -rlE 'mark\.$(2)\b' $(1) --include='test_*.py' || echo $(1))
+# Pytest's code if there is no test of a kind is 5.
+checked = ( $(1); code=$$?; test $$code -eq 0 -o $$code -eq 5 )
 
 # $(call run,FOLDER,MARKS): first the fast ones, beside them those marked "alone", then those that start processes.
 define run
 @echo "$(1): the fast tests; beside them those marked 'alone', which print to alone.log; then the others."
-@( $(BIN)/pytest $(1) -m 'alone and $(2)' > alone.log 2>&1; $(NONE) ) & \
-( $(BIN)/pytest $(1) -m 'not processes and not alone and $(2)' $(SEVERAL); $(NONE) ); fast=$$?; \
+@$(call checked,$(BIN)/pytest $(call marked,$(1),alone) -m 'alone and $(2)' > alone.log 2>&1) & \
+$(call checked,$(BIN)/pytest $(1) -m 'not processes and not alone and $(2)' $(SEVERAL)); fast=$$?; \
 wait $$!; alone=$$?; cat alone.log; \
-( $(BIN)/pytest $(1) -m 'processes and not alone and $(2)' $(SEVERAL); $(NONE) ); exit $$((fast | alone | $$?))
+$(call checked,$(BIN)/pytest $(call marked,$(1),processes) -m 'processes and not alone and $(2)' $(SEVERAL)); \
+exit $$((fast | alone | $$?))
 endef
 
 # Tests start thousands of processes, each of which would compile the sources where no bytecode is kept.
