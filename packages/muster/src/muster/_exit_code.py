@@ -1,4 +1,4 @@
-"""Whether this program ends well: what the functions that are registered with atexit cannot ask Python.
+"""Tell atexit functions whether the program's exit code will be 0.
 
 Python says nothing of a SystemExit that ends a program: neither that there was one nor its code.
 """

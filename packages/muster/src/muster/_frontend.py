@@ -1,4 +1,4 @@
-"""Hold what a front end, such as a package with another library's names, changes of what programs see."""
+"""Hold the installed front end: the package whose values programs see in place of muster's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

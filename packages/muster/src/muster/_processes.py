@@ -1,4 +1,4 @@
-"""When processes began: as Linux tells in ``/proc``, and elsewhere as ``ps`` does, in whole seconds."""
+"""Read the start times of processes: from ``/proc`` on Linux, elsewhere from ``ps``, in whole seconds."""
 
 import calendar
 import os

@@ -1,4 +1,4 @@
-"""What muster changes in Keras and JAX themselves, each with its reason: `HOOKS` is all of it.
+"""Set muster's hooks in Keras and JAX; `HOOKS` lists them all, each with its reason.
 
 Keras has no hooks for what a step of several replicas needs, such as who may create variables, or which data
 ``fit`` takes. So some methods of Keras' classes are wrapped: a few for good, most of them only while a

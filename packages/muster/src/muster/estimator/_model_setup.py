@@ -1,4 +1,4 @@
-"""What a model_fn may say of its variables before the first step."""
+"""Let a model_fn set initial values, and how many checkpoints to keep, before the first step."""
 
 from collections.abc import Container, Mapping, MutableMapping
 from typing import Any

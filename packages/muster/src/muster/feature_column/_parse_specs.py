@@ -1,4 +1,4 @@
-"""What must be read of Examples for a classifier's or regressor's columns, label and weights."""
+"""Parsing specs of Examples for the columns, label and weights of a classifier or regressor."""
 
 from collections.abc import Iterable
 from typing import Any

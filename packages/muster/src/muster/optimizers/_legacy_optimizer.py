@@ -1,4 +1,4 @@
-"""What the optimizers of ``tf.keras.optimizers.legacy`` have in common."""
+"""The base class of the optimizers of ``tf.keras.optimizers.legacy``."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""How TensorFlow's optimizers update weights: each element from its gradient, its slots, and the rate.
+"""The update rules of TensorFlow's optimizers: elementwise, from gradient, slots and learning rate.
 
 Each function takes the gradient, the weights, the slots and the learning rate, and returns the new weights
 and slots. Source: tensorflow/core/kernels/training_ops.cc, a functor for each.

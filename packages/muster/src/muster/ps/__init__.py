@@ -1,4 +1,4 @@
-"""Parameter servers: what holds the values of variables, updates them, and brings them to workers."""
+"""Parameter servers: hold the values of variables, update them, and send them to workers."""
 
 from muster.ps._client import Client as Client
 from muster.ps._desk import Desk as Desk

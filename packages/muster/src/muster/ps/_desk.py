@@ -1,4 +1,4 @@
-"""What a service answers with: a machine for each purpose of connections, and these connections."""
+"""A service's state: a machine for each purpose of connections, and the open connections."""
 
 import itertools
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""How much memory there is."""
+"""Read the memory size of the machine or container."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a server writes into a checkpoint, as of one instant."""
+"""The values that a server writes into a checkpoint, as of one instant."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Which rows of which variable lie on which server, as a function of nothing but the variables.
+"""Place the rows of variables on servers, as a function of the variables alone.
 
 Every task computes this by itself, so that it must come out the same everywhere: it does not depend on the
 order in which the variables are given.

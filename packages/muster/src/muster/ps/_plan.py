@@ -1,4 +1,4 @@
-"""What one parameter server holds: its arrays in order, and the update that a push runs."""
+"""The plan of one parameter server: its arrays in order, and the update that each push runs."""
 
 import hashlib
 import itertools

@@ -1,4 +1,4 @@
-"""What machines answer, and how they refuse."""
+"""Replies of machines, and the error with which they refuse a request."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

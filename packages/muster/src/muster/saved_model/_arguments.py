@@ -1,4 +1,4 @@
-"""What the host does with the inputs of a signature before its module computes."""
+"""Convert the inputs of a signature, on the host, into the arguments of its module."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which requests are computed together, and how: with neither threads nor clocks."""
+"""Batch requests that can be computed together; no threads or clocks."""
 
 from collections import deque
 from collections.abc import Callable, Mapping

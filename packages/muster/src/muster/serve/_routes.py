@@ -1,4 +1,4 @@
-"""What a URL asks for.
+"""Parse the URL of a request: the model, its version, and the verb.
 
 Source: tensorflow_serving/model_servers/http_rest_api_util.cc and http_rest_api_handler.cc.
 """
@@ -19,7 +19,7 @@ Verb = Literal["classify", "regress", "predict", "metadata", "status"]
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """What a URL asks for.
+    """The parts of a request's URL.
 
     Attributes:
         model: The name of a model.

@@ -1,4 +1,4 @@
-"""Which version of a model to serve: with neither files nor clocks."""
+"""Choose the version of a model to serve; no files or clocks."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

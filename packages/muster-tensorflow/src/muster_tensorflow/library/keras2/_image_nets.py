@@ -1,4 +1,4 @@
-"""What networks of one's own take from ``keras.applications.imagenet_utils``, such as ``correct_pad``.
+"""Restore the helpers of ``keras.applications.imagenet_utils`` for custom networks, such as ``correct_pad``.
 
 Until 2.12 it was the module that Keras' own networks import from; later ones are in an internal module.
 """

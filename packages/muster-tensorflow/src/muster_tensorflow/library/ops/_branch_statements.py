@@ -1,4 +1,4 @@
-"""What `_rewritten_branches` writes in the place of branches and loops on values of a step.
+"""Runtime functions that `_rewritten_branches` calls in place of branches and loops on traced values.
 
 Locals that both ways may change are read and written by functions.
 """

@@ -1,4 +1,4 @@
-"""What ``tf.experimental.numpy`` takes and ``jax.numpy`` does not: lists, and other names of parameters.
+"""Adapt ``jax.numpy`` to ``tf.experimental.numpy``: lists as arrays, and TensorFlow's parameter names.
 
 Source: tensorflow/python/ops/numpy_ops/np_array_ops.py and np_math_ops.py.
 """

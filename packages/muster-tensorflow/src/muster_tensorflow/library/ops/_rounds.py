@@ -1,4 +1,4 @@
-"""How often a loop of a step goes round, where what it counts is known: JAX has gradients of such loops."""
+"""Find the trip counts of traced loops: JAX differentiates loops whose count of iterations is known."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

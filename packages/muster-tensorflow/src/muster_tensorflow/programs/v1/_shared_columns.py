@@ -1,4 +1,4 @@
-"""What ``tf.compat.v1.feature_column`` has otherwise than TensorFlow 2.
+"""The functions of ``tf.compat.v1.feature_column`` that differ from TensorFlow 2's.
 
 Source: tensorflow/python/feature_column/feature_column.py and feature_column_v2.py.
 """

@@ -1,4 +1,4 @@
-"""Which tensor of a TensorFlow checkpoint is which variable of a Keras model and its optimizer.
+"""Match the tensors of a TensorFlow checkpoint to the variables of a Keras model and its optimizer.
 
 Source of TensorFlow's names: ``Optimizer._get_or_make_slot`` (tensorflow/python/training/optimizer.py) and
 slot_creator.py for those of version 1; ``OptimizerV2.add_slot`` (keras/optimizers/legacy/optimizer_v2.py).

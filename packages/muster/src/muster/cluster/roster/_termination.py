@@ -1,4 +1,4 @@
-"""Why a task ends, in a file for whoever started it: Kubernetes calls that the termination message."""
+"""Write a task's reason for ending to a file for its launcher: a termination message, as in Kubernetes."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What the host of an exported model will compute of requests by the program's own code, such as of text."""
+"""Placeholders for values that an exported model's host computes from requests by Python code."""
 
 from collections.abc import Iterable
 

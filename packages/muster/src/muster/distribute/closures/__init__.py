@@ -1,4 +1,4 @@
-"""What a worker does for a coordinator: it runs closures, on values that it asks parameter servers for."""
+"""The worker's side of a coordinator: runs closures on values fetched from parameter servers."""
 
 from muster.distribute.closures._drawing import kind_of as kind_of
 from muster.distribute.closures._messages import PURPOSE as PURPOSE

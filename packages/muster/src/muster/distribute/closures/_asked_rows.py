@@ -1,4 +1,4 @@
-"""Which rows of tables a closure asks parameter servers for, and which it pushes, server by server."""
+"""The table rows that a closure fetches from each parameter server, and those that it pushes there."""
 
 from collections.abc import Sequence
 from typing import Any

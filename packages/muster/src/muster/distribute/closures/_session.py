@@ -1,4 +1,4 @@
-"""What a worker knows of a coordinator, and how it runs a closure: without connections and threads."""
+"""A worker's state for one coordinator, and the code that runs its closures; no sockets or threads."""
 
 import contextlib
 import ipaddress

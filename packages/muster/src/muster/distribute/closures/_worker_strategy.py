@@ -1,4 +1,4 @@
-"""What stands for a strategy, and makes a dataset, in the code that a worker gets from a coordinator."""
+"""Replacements for the strategy and the dataset in code that a coordinator sends to a worker."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which batches a closure draws of passes that workers share."""
+"""Assign a closure its batches from passes over the data that workers share."""
 
 import collections
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where the rows of variables are on servers, and what workers bring to updates there."""
+"""Name the rows of variables on servers, and the values that workers push for their updates."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which closure runs where, and what is to be said of it: rules without threads and connections."""
+"""The queue of closures: assigns them to workers and keeps their first error; no threads or sockets."""
 
 import collections
 from collections.abc import Hashable, Sequence

@@ -1,4 +1,4 @@
-"""What servers compute for a scheduled function: the updates of the variables that they hold."""
+"""The servers' part of a scheduled function: updates of the variables that they hold."""
 
 import hashlib
 import itertools

@@ -1,4 +1,4 @@
-"""What a worker computes of a scheduled function, with flat arguments, as it is exported."""
+"""The worker's part of a scheduled function, as exported: a function of flat arrays."""
 
 from collections.abc import Callable, Mapping, Sequence
 

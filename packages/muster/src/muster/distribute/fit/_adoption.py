@@ -1,4 +1,4 @@
-"""Which strategy's trainer runs a model: the one in whose scope the model was built.
+"""Run each model by the trainer of the strategy in whose scope it was built.
 
 To import this module wraps ``fit``, ``evaluate`` and ``predict`` of all models, lets Keras' TensorBoard
 callback write by muster's summaries, and models be saved under names of TensorFlow's Keras.

@@ -1,4 +1,4 @@
-"""What workers return of the steps of ``fit``, ``evaluate`` and ``predict``, as it arrives."""
+"""Collect workers' results of the steps of ``fit``, ``evaluate`` and ``predict`` as they arrive."""
 
 import collections
 import math

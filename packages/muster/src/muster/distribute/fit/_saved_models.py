@@ -1,4 +1,4 @@
-"""What trainings leave in a directory for who evaluates: checkpoints, and the files of ModelCheckpoint."""
+"""List and load the models that training saves: checkpoints, and the files of ``ModelCheckpoint``."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Whether training has ended, as an evaluator in another process sees it."""
+"""Tell an evaluator in another process when training has ended."""
 
 import enum
 import logging

@@ -1,4 +1,4 @@
-"""Who trains beside other tasks of its job without joining them is told which line to add."""
+"""Warn a task that trains alone because its program creates no strategy, and name the line to add."""
 
 import functools
 import logging

@@ -1,4 +1,4 @@
-"""How the coordinator of a job reaches the job's other tasks."""
+"""Connect the coordinator to the other tasks of its job."""
 
 import logging
 import os

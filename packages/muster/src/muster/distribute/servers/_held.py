@@ -1,4 +1,4 @@
-"""What a parameter server holds: the plan of an Estimator's workers, or the variables of a coordinator."""
+"""The state of a parameter server: the plan of an Estimator's workers, or a coordinator's variables."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""What an exported model_fn computes with text: found on examples, and done on the host for each request."""
+"""Export the text code of a model_fn: traced on examples, run on the host for each request."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence

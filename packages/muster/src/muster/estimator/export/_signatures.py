@@ -1,4 +1,4 @@
-"""Which signatures an exported model has, and what they answer."""
+"""Plan the signatures of an exported model, and their outputs."""
 
 import logging
 from collections.abc import Mapping

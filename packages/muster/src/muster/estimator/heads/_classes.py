@@ -1,4 +1,4 @@
-"""What the heads of classes share: names of classes, and signatures."""
+"""Class names, predictions and export signatures that all classification heads share."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a batch of an input_fn is to a Keras model."""
+"""Convert a batch of an input_fn to the inputs, labels and weights of a Keras model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

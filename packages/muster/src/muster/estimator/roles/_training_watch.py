@@ -1,4 +1,4 @@
-"""Whether training goes on, as an evaluator sees it in the directory of the checkpoints."""
+"""Tell an evaluator, from the checkpoint directory, whether training runs, has ended or has died."""
 
 import logging
 from contextlib import suppress

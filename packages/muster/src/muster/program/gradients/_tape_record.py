@@ -1,4 +1,4 @@
-"""What a tape knows: the operations on watched values; the derivatives of results by sources."""
+"""Record the operations of a tape on watched values, and compute derivatives from the record."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What traced code computes of constants alone, such as the number of nodes of a graph that a layer holds.
+"""Evaluate traced values that depend on constants alone, such as the size of an array that a layer holds.
 
 JAX traces operations on constants like all others, and has no public way to ask for their values. What is
 used of JAX here is private, tried with JAX 0.10.2: a test of muster-tensorflow fails when it

@@ -1,4 +1,4 @@
-"""Under which keys JAX caches the traces of functions that a program compiles itself with ``jax.jit``."""
+"""Retrace a program's own ``jax.jit`` functions if their cached traces would read other variables' values."""
 
 import contextlib
 from collections.abc import Hashable, Iterator

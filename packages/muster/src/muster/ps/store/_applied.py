@@ -1,4 +1,4 @@
-"""Which closures a server has applied, so that each counts once."""
+"""Remember the closures that a server has applied, so that each is applied once."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""How the arrays of a function travel between workers and a server: in flat buffers, in an order."""
+"""The layout of a function's arrays between workers and a server: flat buffers, in a fixed order."""
 
 import itertools
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a store goes on from when its server was killed: a snapshot, and the changes since then."""
+"""The saved state from which a restarted server restores its store: a snapshot and later changes."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What a server holds: arrays by name, and functions that read and change them."""
+"""The contents of a server's store: named arrays, and the functions that read and change them."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a server holds of embedding tables: rows with an optimizer's slots, looked up and updated by id."""
+"""Embedding tables on a server: rows and optimizer slots, looked up and updated by id."""
 
 from muster.ps.tables._hash_table import NOTE as NOTE
 from muster.ps.tables._hash_table import HashTable as HashTable

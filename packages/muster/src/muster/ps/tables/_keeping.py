@@ -1,4 +1,4 @@
-"""Which ids get rows of a hashed table, and which rows are given up."""
+"""Decide which ids get a row in a hashed table, and which rows are evicted."""
 
 from typing import Any, Literal
 

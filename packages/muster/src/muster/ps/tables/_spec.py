@@ -1,4 +1,4 @@
-"""What the rows of a table consist of."""
+"""Describe the rows of a table: their shape, dtype and optimizer slots."""
 
 import math
 from typing import Any

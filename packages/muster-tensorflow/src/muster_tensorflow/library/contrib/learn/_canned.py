@@ -1,4 +1,4 @@
-"""What the canned Estimators of ``tf.contrib.learn`` share: names, and features that are in no dict.
+"""The base classes of the canned Estimators of ``tf.contrib.learn``, and columns inferred from their input.
 
 Source: tensorflow/contrib/learn/python/learn/estimators/ of TensorFlow 1.15: dnn.py, estimator.py, head.py.
 """

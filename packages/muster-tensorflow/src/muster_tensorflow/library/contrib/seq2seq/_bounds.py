@@ -1,4 +1,4 @@
-"""Between which numbers a value of traced code lies, for what needs a size: the largest length of a batch.
+"""Compute bounds of traced values, to choose static sizes such as the largest length in a batch.
 
 It follows the operations that have computed the value, as far as the bounds of their results follow from
 those of their arguments. What is used of JAX here is private; ``tests/v1/test_bounds.py`` fails when it
