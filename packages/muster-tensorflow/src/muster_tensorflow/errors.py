@@ -1,4 +1,4 @@
-"""``tf.errors``: what muster, Python and JAX raise, by TensorFlow's names, and others."""
+"""``tf.errors``: TensorFlow's names for errors that muster, Python and JAX raise, and other errors."""
 
 import jax as _jax
 

@@ -1,4 +1,4 @@
-"""``tf.quantization``: what training needs of it."""
+"""``tf.quantization``: fake quantization, for training."""
 
 from muster_tensorflow.library.ops._fake_quantization import (
     fake_quant_with_min_max_args as fake_quant_with_min_max_args,

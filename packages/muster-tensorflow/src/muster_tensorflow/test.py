@@ -1,4 +1,4 @@
-"""``tf.test``: which devices there are, and unit tests that compare arrays."""
+"""``tf.test``: device queries, and unit tests that compare arrays."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``tf.tpu``: functions that programs call before they create a TPUStrategy."""
+"""``tf.tpu``: initialize the TPU system before a ``TPUStrategy`` is created."""
 
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v1.tpu import cross_replica_sum as cross_replica_sum

@@ -1,4 +1,4 @@
-"""Ctrl-C where Python drops it, and where it prints pages for a program that was calmly ended."""
+"""Raise Ctrl-C again where Python drops it, and end programs without a long traceback."""
 
 import _thread
 import atexit

@@ -1,4 +1,4 @@
-"""Keras' backend: muster trains on JAX, and Keras takes TensorFlow unless it is told otherwise.
+"""Select JAX as Keras' backend; Keras' default is TensorFlow.
 
 Keras chooses its backend once, when it is first imported, from ``KERAS_BACKEND`` or else a file in the home
 directory. So ``import muster`` sets the variable, although importing should otherwise have no effects: any

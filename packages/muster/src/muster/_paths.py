@@ -1,4 +1,4 @@
-"""Paths that users give: files and folders that this machine has, or can mount."""
+"""Convert users' paths to local ones, and refuse remote URLs such as ``s3://``."""
 
 import os
 import re

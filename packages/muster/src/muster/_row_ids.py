@@ -1,4 +1,4 @@
-"""Ids of rows that a step asks a table for, on the host: each once, in order, and checked."""
+"""Deduplicate, sort and check the row ids that a step requests from a table, on the host."""
 
 from typing import Any
 

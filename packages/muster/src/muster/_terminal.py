@@ -1,4 +1,4 @@
-"""A line at the foot of a terminal that changes, below what the program writes there meanwhile."""
+"""Keep a status line at the foot of a terminal, below the program's own output."""
 
 import contextlib
 import os

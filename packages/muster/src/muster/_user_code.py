@@ -1,4 +1,4 @@
-"""Errors of user code that would mean something else to the code that calls it."""
+"""Turn StopIteration in user code into an error, since it would silently end the calling loop."""
 
 import dataclasses
 import traceback

@@ -1,4 +1,4 @@
-"""``tf.contrib``, of TensorFlow 1: what programs with Estimators use; errors say what became of others."""
+"""``tf.contrib``, of TensorFlow 1: the parts that Estimator programs use, and hints for the rest."""
 
 from functools import partial as _partial
 

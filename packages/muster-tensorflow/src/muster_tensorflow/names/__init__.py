@@ -1,1 +1,1 @@
-"""Look up TensorFlow's names; errors of missing ones say what to use."""
+"""Look up TensorFlow's names, with hints for missing ones."""

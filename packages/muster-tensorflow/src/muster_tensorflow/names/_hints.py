@@ -1,4 +1,4 @@
-"""Lines that errors and `muster port` show for names that muster lacks: what to use instead.
+"""Hints for missing names, shown by errors and by `muster port`.
 
 Names are those of ``tf``; those of ``tf.compat.v1`` have the same lines. A key that ends in ``.*`` is for all
 other names of a module.

@@ -1,4 +1,4 @@
-"""Look up names in the modules of `muster_tensorflow`; errors say what to use for missing ones."""
+"""Look up names in the modules of `muster_tensorflow`, with hints for missing ones."""
 
 import functools
 import importlib

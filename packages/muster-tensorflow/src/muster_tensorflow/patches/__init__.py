@@ -1,4 +1,4 @@
-"""All that TensorFlow's names change in JAX, Keras, NumPy and muster: a manifest, and one way to do it.
+"""Install and revert all patches of JAX, Keras, NumPy and muster, which one manifest lists.
 
 ``import muster_tensorflow`` makes the changes of the manifest in its order, since programs get arrays and
 layers from JAX and Keras themselves. `undo` takes them back.

@@ -1,4 +1,4 @@
-"""Change an attribute of somebody else's class or module, note what it was, and take all of it back.
+"""Patch attributes of other packages' classes and modules, and restore the originals.
 
 Only a part of the manifest may change anything, while `applying` it: what it does can be told and undone.
 

@@ -1,4 +1,4 @@
-"""The manifest of patches, ``manifest.toml``: the parts, why each is, and the tests that need it.
+"""Read the manifest of patches, ``manifest.toml``: its parts, their reasons, and the tests that need them.
 
 ``tests/test_patches.py`` compares it with what the parts change.
 """

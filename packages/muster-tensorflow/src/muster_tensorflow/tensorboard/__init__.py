@@ -1,3 +1,3 @@
-"""``tensorboard``'s modules that write by TensorFlow, on muster's summaries."""
+"""Modules of ``tensorboard`` that need TensorFlow, rebuilt on muster's summaries."""
 
 from muster_tensorflow.tensorboard import plugins as plugins

@@ -1,4 +1,4 @@
-"""Rows that are found by ids, in data files: the keys of their arrays, and what is read of them in pieces.
+"""Store rows with ids in a checkpoint's data files, and read them in pieces.
 
 What is kept for the ids of a hashed table are arrays with a row for each id, in any order: the ids, when and
 how often each occurred, the rows, and the slots of an optimizer. Others are of the ids that wait for more

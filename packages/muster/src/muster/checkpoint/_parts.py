@@ -1,4 +1,4 @@
-"""Parts of a checkpoint that other processes write, side by side, for the one that commits it."""
+"""Parts of a checkpoint: processes write them in parallel, and one process commits them."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""A note beside a directory of checkpoints: which process trains, and whether it has ended its training.
+"""A note beside a checkpoint directory: the process that trains there, and the state of its training.
 
 Programs that save now and then hold no lease in between, and their last checkpoint does not say that it is
 the last. So who evaluates checkpoints in another process reads this note. It is written once, and again when

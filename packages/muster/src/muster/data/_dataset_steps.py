@@ -1,4 +1,4 @@
-"""Operations of `Dataset` whose elements depend on those before them, and what reads a whole dataset."""
+"""Methods of `Dataset` for stateful operations, such as windows, and for reducing a whole dataset."""
 
 import os
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Text of steps: they compute with the numbers of words, and the host has the words."""
+"""Text outputs of steps: steps compute indices of words, and the host looks up the words."""
 
 from typing import Any
 

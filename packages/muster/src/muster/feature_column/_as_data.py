@@ -1,4 +1,4 @@
-"""Columns that work on the host, as JSON: for programs that have neither Keras nor the user's code."""
+"""Serialize the host part of columns as JSON, to run it without Keras or the user's code."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

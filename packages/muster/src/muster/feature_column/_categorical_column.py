@@ -1,4 +1,4 @@
-"""Categorical columns: their base class, and what they hand from the host to the step."""
+"""The base class of categorical columns, and the ids and weights that they pass to the step."""
 
 from abc import abstractmethod
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""The columns of a model: sorted, and what must be read for them."""
+"""Sort the columns of a model, and collect their parsing specs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Dense columns: their base class, and descriptions of the tables in which they look up."""
+"""The base class of dense columns, and descriptions of their tables."""
 
 import re
 from abc import abstractmethod

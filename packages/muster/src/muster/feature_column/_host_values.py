@@ -1,4 +1,4 @@
-"""Features on the host, where text can be looked up and hashed: as sparse tensors, then as padded arrays."""
+"""Features on the host, where text is looked up and hashed: sparse tensors, then padded arrays."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Columns of what an exported model will be given."""
+"""Apply columns to the placeholders of an exported model's inputs."""
 
 from collections.abc import Mapping, Sequence
 

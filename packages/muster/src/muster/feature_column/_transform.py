@@ -1,4 +1,4 @@
-"""The host's part of columns: from features as they are read to arrays with which a step computes."""
+"""The host part of columns: converts features as read into arrays for the step."""
 
 import contextlib
 from collections.abc import Iterable, Iterator

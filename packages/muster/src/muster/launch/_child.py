@@ -1,4 +1,4 @@
-"""The script that starts a task: it binds the process to cores and to its parent, then runs the program.
+"""The script that starts a task: binds the process to cores and to its parent, then runs the program.
 
 Run as a script, by its path and without site packages, so that it costs a few milliseconds. It then replaces
 itself with the program, which sees an ordinary Python with an ordinary ``__main__`` and plain tracebacks.

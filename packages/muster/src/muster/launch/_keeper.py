@@ -1,4 +1,4 @@
-"""The script of the keeper: a process that kills what is left of a job, even if the launcher was killed.
+"""The script of the keeper process: kills the remaining tasks of a job, even if the launcher was killed.
 
 It reads a pipe whose other end only the launcher has: the process of each task that is started, a line each,
 and ``end``, at which remaining processes are killed at once. Without that, the end of the file means that the

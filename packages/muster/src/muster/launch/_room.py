@@ -1,4 +1,4 @@
-"""The room of this machine for the tasks of a job: as many as its cores and its memory hold."""
+"""Compute the number of tasks for which this machine has cores and memory."""
 
 from muster._errors import ClusterError
 from muster.launch._machine import Machine

@@ -1,4 +1,4 @@
-"""TensorFlow's optimizers, which change only those rows of a table that were looked up, as Keras' classes."""
+"""TensorFlow's optimizers as Keras classes: they update only the table rows that were looked up."""
 
 from muster.optimizers import _update_rules as rules
 from muster.optimizers._adam import Adam as Adam

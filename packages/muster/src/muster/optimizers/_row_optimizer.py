@@ -1,4 +1,4 @@
-"""An optimizer of Keras' that updates the rows of a table that were looked up."""
+"""Wrap a Keras optimizer so that it updates only the table rows that were looked up."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Check class labels and ids. JAX ignores an index that is out of range, so that it would go unnoticed."""
+"""Check class labels and ids, since JAX silently ignores indices out of range."""
 
 import contextlib
 import functools

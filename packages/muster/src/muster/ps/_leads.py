@@ -1,4 +1,4 @@
-"""Leads: which worker may begin a step, so that none gets too far ahead of the slowest."""
+"""Limit each worker's lead over the slowest (stale synchronous parallel)."""
 
 
 class Leads:

@@ -1,4 +1,4 @@
-"""A task's connection to a server, made again when it breaks: one request after the other."""
+"""A task's connection to a server: sends one request at a time, and reconnects when it breaks."""
 
 import logging
 import select

@@ -1,4 +1,4 @@
-"""A server's part of a checkpoint: written on a thread, while the server goes on."""
+"""Write a server's part of a checkpoint on a thread, while the server continues."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Partitioners: into how many shards a variable is split."""
+"""Partitioners: choose the number of shards of a variable."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Restore a server that was killed from its newest snapshot, and count what of its work is lost."""
+"""Restore a restarted server from its newest snapshot, and count the lost updates."""
 
 import logging
 from collections.abc import Callable, Iterable

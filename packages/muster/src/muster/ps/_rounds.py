@@ -1,4 +1,4 @@
-"""Rounds: steps that workers make together, each server applying the mean of what they push."""
+"""Rounds: synchronous steps, in which each server applies the mean of all workers' pushes."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Rows that are given away for a snapshot, a piece at a time, while they change."""
+"""Snapshot rows in pieces while they change."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol

@@ -1,4 +1,4 @@
-"""Snapshots of a server in a folder: what it goes on from, started again after it was killed."""
+"""Snapshots of a server in a folder, from which a restarted server continues."""
 
 import contextlib
 import itertools

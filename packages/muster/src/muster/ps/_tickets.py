@@ -1,4 +1,4 @@
-"""Tickets: the right to make one global step, given out before the step is computed."""
+"""Tickets: permissions for one global step each, given before the step is computed."""
 
 import heapq
 from collections.abc import Iterable, Sequence

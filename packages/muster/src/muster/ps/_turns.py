@@ -1,4 +1,4 @@
-"""Turns: which worker may make which step now."""
+"""Turns: give workers the permission for their next step."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Values that an exported update changes. Of parameter servers, the modules called `updates` import JAX."""
+"""Apply exported updates to a server's values. Only the modules called `updates` import JAX here."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any

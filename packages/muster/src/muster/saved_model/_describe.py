@@ -1,4 +1,4 @@
-"""``muster saved-model show``: prints what a saved model can be asked."""
+"""``muster saved-model show``: prints the signatures of a saved model."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Inputs for a signature that say nothing."""
+"""Make dummy inputs for a signature."""
 
 import math
 from typing import Any

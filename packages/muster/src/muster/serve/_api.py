@@ -1,4 +1,4 @@
-"""Answers requests: which one it is, what it computes, and what goes wrong."""
+"""Answer requests: route, compute, and report errors."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The thread that computes."""
+"""The thread that computes batches of requests."""
 
 import threading
 import time

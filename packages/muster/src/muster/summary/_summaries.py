@@ -1,4 +1,4 @@
-"""Write numbers, histograms, images and texts to the default writer: where `tf.summary` writes them, too.
+"""Write scalars, histograms, images and text to the default writer, as `tf.summary` does.
 
 In a step that is traced, values are written each time that the compiled step runs.
 """

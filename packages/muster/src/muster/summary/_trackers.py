@@ -1,4 +1,4 @@
-"""Tell trackers that wait for TensorBoard's writer, such as Weights & Biases, where summaries are written."""
+"""Tell trackers that patch TensorBoard's writer, such as Weights & Biases, the directory of summaries."""
 
 import sys
 

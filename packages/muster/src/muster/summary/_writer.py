@@ -1,4 +1,4 @@
-"""The writer that summaries go to: which it is, at which step, and whether they are recorded."""
+"""The default summary writer, its step, and the switch for recording."""
 
 import contextlib
 import dataclasses

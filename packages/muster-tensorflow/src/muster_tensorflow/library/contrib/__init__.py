@@ -1,1 +1,1 @@
-"""The parts of ``tf.contrib`` that programs with Estimators use, on what became of them."""
+"""The parts of ``tf.contrib`` that Estimator programs use, built on their later equivalents."""

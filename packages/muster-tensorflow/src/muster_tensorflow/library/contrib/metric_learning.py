@@ -1,4 +1,4 @@
-"""``tf.contrib.losses.metric_learning``: losses of embeddings, which bring those of one label together.
+"""``tf.contrib.losses.metric_learning``: metric learning losses, such as the triplet loss, for embeddings.
 
 Source: tensorflow/contrib/losses/python/metric_learning/metric_loss_ops.py of TensorFlow 1.15.
 """

@@ -1,4 +1,4 @@
-"""``tf.contrib.layers.utils`` and ``tf.contrib.slim.utils``: what layers return, in collections and by name.
+"""``tf.contrib.layers.utils`` and ``tf.contrib.slim.utils``: collect layers' outputs by name.
 
 Source: tensorflow/contrib/layers/python/layers/utils.py of TensorFlow 1.15.
 """

@@ -1,4 +1,4 @@
-"""Layers whose variables have the names of ``tf.contrib.layers``, by which programs find them.
+"""Layers whose variables are named as in ``tf.contrib.layers``, for programs that look them up by name.
 
 A layer is a scope there, also in checkpoints: it has ``conv1/weights`` and ``conv1/biases``, and, where it is
 normalized in place of biases, ``conv1/BatchNorm/beta``.

@@ -1,4 +1,4 @@
-"""Optimizers of ``tf.contrib.opt`` whose steps shrink variables, too.
+"""Optimizers of ``tf.contrib.opt`` with decoupled weight decay.
 
 Source: tensorflow/contrib/opt/python/training/weight_decay_optimizers.py of TensorFlow 1.15.
 """

@@ -1,4 +1,4 @@
-"""Distributions of probabilities: ``Beta`` of one, ``Dirichlet`` of those of several classes.
+"""Distributions over probabilities: ``Beta`` for one, ``Dirichlet`` for those of several classes.
 
 Source: tensorflow/python/ops/distributions/, ``beta.py`` and ``dirichlet.py``.
 """

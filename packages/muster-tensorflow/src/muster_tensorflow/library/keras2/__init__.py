@@ -1,4 +1,4 @@
-"""Keras 2's ways on Keras' own classes: all of what is changed in Keras.
+"""Keras 2's behaviour on Keras 3's classes: everything that the names change in Keras.
 
 Programs get layers, models, optimizers and callbacks from Keras itself, or derive from them: so these classes
 are changed, once, when `muster_tensorflow` is imported. Each module says what and why; the manifest of

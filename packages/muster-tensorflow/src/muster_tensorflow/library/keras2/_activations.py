@@ -1,4 +1,4 @@
-"""Keras 2's ``hard_sigmoid`` under that name, and in ConvLSTM layers, whose gates it is by default.
+"""Keras 2's ``hard_sigmoid``, also as the default gate activation of ConvLSTM layers.
 
 Keras 3 has another function of the name, of a slope of one sixth, and the sigmoid for the gates. A model that
 Keras 2 trained has other results with them. ``keras.activations.hard_sigmoid`` itself stays Keras 3's.

@@ -1,4 +1,4 @@
-"""``adapt`` of Keras' layers with a `muster.data.Dataset`: Keras asks TensorFlow whether data is a dataset.
+"""Let ``adapt`` of Keras' layers take a `muster.data.Dataset`; Keras itself accepts only TensorFlow's.
 
 Lists and data frames are arrays, other data is as it was.
 """

@@ -1,4 +1,4 @@
-"""Keras 2's ``causal=True`` on attention layers, which Keras 3 takes in the call as ``use_causal_mask=True``.
+"""Keras 2's ``causal=True`` of attention layers: Keras 3 has ``use_causal_mask=True`` in the call instead.
 
 Source: keras/layers/attention/base_dense_attention.py of Keras 2.15, ``BaseDenseAttention``.
 """

@@ -1,4 +1,4 @@
-"""``Bidirectional`` of recurrent layers whose classes, or whose cells' classes, Keras could not find by name.
+"""Let ``Bidirectional`` wrap a program's own recurrent layers and cells, which are not registered with Keras.
 
 It makes its layers anew of their configs. In Keras 2 it passes the classes of cells on.
 

@@ -1,4 +1,4 @@
-"""Layers and models whose ``call`` branches on tensors, which Keras 2 rewrites by AutoGraph."""
+"""Rewrite Python branches on tensors in ``call`` of layers and models, as AutoGraph does in Keras 2."""
 
 import functools
 from collections.abc import Callable

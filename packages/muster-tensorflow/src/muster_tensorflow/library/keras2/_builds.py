@@ -1,4 +1,4 @@
-"""``build`` of a program's layers as eager code, also of a layer that another one calls.
+"""Run ``build`` of a program's layers eagerly, also for nested layers.
 
 Keras 3 calls it while it asks the other for shapes: what it computes are then traced values, and it may
 create no `tf.Variable` of them. In Keras 2 it is code outside of the graph.

@@ -1,4 +1,4 @@
-"""Keras 2's way to call layers: Python values by position, ``mask`` and ``training`` where none are given.
+"""Keras 2's call conventions of layers: Python values by position, default ``mask`` and ``training``.
 
 ``layer(x, 3, True)`` is an error in Keras 3, which takes only tensors by position, and ``training`` by name.
 

@@ -1,4 +1,4 @@
-"""Recurrent cells that a program calls step by step itself, with no layer around that resets their dropout.
+"""Reset the dropout masks of recurrent cells that a program calls step by step, without an ``RNN`` layer.
 
 A cell keeps what it drops until a layer resets it, so that all steps drop the same. Without a layer it keeps
 that for the trace that has drawn it, as Keras 2's do for a graph: in the next one it is no value.

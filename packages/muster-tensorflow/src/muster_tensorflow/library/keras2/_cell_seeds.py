@@ -1,4 +1,4 @@
-"""Programs' own cells that do more than compute: that drop values, or keep what they have computed.
+"""Run a program's own recurrent cells if they use dropout or keep values between steps.
 
 In eager code a cell of the program's own is called in each step, as in TensorFlow, so that it may keep
 values. In compiled code, on JAX, Keras runs a cell in a scan, and what the cell's seeds become there would

@@ -1,4 +1,4 @@
-"""Cells of recurrent layers whose states or outputs have a `tf.TensorShape` rather than a number of units.
+"""Recurrent cells whose ``state_size`` or ``output_size`` is a `tf.TensorShape`.
 
 In Keras 3 a tuple of sizes says that there are several states. A shape, which is a tuple here, says in Keras
 2 that there is one, and a list of shapes that there are several, such as of images.

@@ -1,4 +1,4 @@
-"""Keras' losses and metrics take rows that ``tf.boolean_mask`` has chosen in a step of several replicas.
+"""Let Keras' losses and metrics take rows selected by ``tf.boolean_mask`` in a step of several replicas.
 
 All rows are there, with the mask (`muster_tensorflow.library.ops._chosen`): the others weigh nothing, and
 have labels of zeros.

@@ -1,4 +1,4 @@
-"""Models with layers of feature columns: what columns need of the host is done for each batch.
+"""Models with feature column layers: run the columns' host part on each batch.
 
 TensorFlow's ``DenseFeatures`` looks up text in the step, where no array of JAX holds text. So `fit`,
 `evaluate` and `predict` of a model that has such layers compute the ids where input functions run. In a

@@ -1,4 +1,4 @@
-"""Keras 2's ``dynamic=True``: a layer whose code is Python's, so that models with it run eagerly.
+"""Keras 2's ``dynamic=True``: run models with such a layer eagerly.
 
 Source: keras/engine/training.py of Keras 2.15, ``Model.run_eagerly``, and base_layer.py, ``Layer.dynamic``.
 """

@@ -1,4 +1,4 @@
-"""Keras 2's ``add_metric``, and ``add_loss`` and ``add_metric`` of tensors that a functional model computes.
+"""Keras 2's ``add_metric``; ``add_loss`` and ``add_metric`` on tensors of a functional model.
 
 Source: keras/engine/base_layer.py, ``Layer.add_loss`` and ``Layer.add_metric``, of Keras 2.15.
 """

@@ -1,4 +1,4 @@
-"""Random numbers of Keras' initializers and layers by the seeds that a test decides."""
+"""Seed Keras' initializers and layers as `DeterministicRandomTestTool` says."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Folders of models, which Keras 2 loads without the classes that programs derive from Keras'.
+"""Load models from folders without the program's own classes, as Keras 2 does.
 
 There they are revived from the graph. Here the classes of a model that this process has saved are known for
 the folder that it was saved in; another process needs them by ``custom_objects``, or registered, as for a

@@ -1,4 +1,4 @@
-"""States of stateful recurrent layers, which `fit`, `evaluate` and `predict` keep from batch to batch.
+"""Keep the states of stateful recurrent layers between the batches of `fit`, `evaluate` and `predict`.
 
 Keras hides them from the variables of a layer, so that on JAX its compiled steps have no place for them: each
 batch would begin with zeros. They are no weights, and no file has them.

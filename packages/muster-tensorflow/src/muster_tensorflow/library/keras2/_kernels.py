@@ -1,4 +1,4 @@
-"""Kernels that layers of programs set, as in ``class MaskedConv(Conv2D)`` with a ``build`` of its own.
+"""Let a program's layers assign ``kernel``, as in ``class MaskedConv(Conv2D)`` with its own ``build``.
 
 In Keras 2 ``kernel`` and ``embeddings`` are attributes, which such a ``build`` sets and reads, and which some
 programs set to what another network computes. In Keras 3 they are properties that can only be read, and only

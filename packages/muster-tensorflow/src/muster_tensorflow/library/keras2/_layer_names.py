@@ -1,4 +1,4 @@
-"""Keras 2's names of layers and models that say how they are connected, and losses that are functions.
+"""Keras 2's attributes for the connections of layers and models, and losses given as functions.
 
 Source: keras/src/engine/base_layer.py and training.py of Keras 2.15.
 """

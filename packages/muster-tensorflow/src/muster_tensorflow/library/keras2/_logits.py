@@ -1,4 +1,4 @@
-"""Cross entropies of what softmax and sigmoid were given, if that is what they get: as Keras 2 computes them.
+"""Compute cross entropies of softmax and sigmoid outputs from their logits, as Keras 2 does.
 
 So it is whether a loss says ``from_logits=True`` of such an output, or not; of a layer with either activation
 any cross entropy takes the logits as its own. Keras 3 does likewise on TensorFlow. On JAX it clips

@@ -1,4 +1,4 @@
-"""A model that is compiled without a loss has no mean of losses among its metrics in steps of its own.
+"""Omit the ``loss`` metric of models that are compiled without a loss and define their own steps.
 
 Keras 2 makes the mean when ``compiled_loss`` is called. Keras 3 has it from the start, so that a step which
 returns ``{m.name: m.result() for m in self.metrics}`` would say ``loss: 0``, and ``evaluate`` return a list

@@ -1,4 +1,4 @@
-"""Functions of ``compile(metrics=...)`` get labels and predictions of the metric's type, as in Keras 2.
+"""Cast labels and predictions to the metric's dtype for functions in ``compile(metrics=...)``, as in Keras 2.
 
 Keras 3 passes them on as they come: a function that takes the largest value from the type, such as
 `tf.image.psnr`, would scale labels of bytes and not the predictions.

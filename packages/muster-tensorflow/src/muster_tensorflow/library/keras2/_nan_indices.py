@@ -1,4 +1,4 @@
-"""``keras.ops.argmax`` and ``argmin``, also of metrics, pass over NaN, as TensorFlow's do.
+"""Let ``keras.ops.argmax`` and ``argmin``, also in metrics, skip NaN as TensorFlow's do.
 
 For JAX and NumPy, NaN is greater and less than all numbers.
 """

@@ -1,4 +1,4 @@
-"""`RNN` over structures: a cell that takes several inputs a step, and has states and outputs of any shapes.
+"""Let `RNN` run cells with nested inputs, and states and outputs of any shapes.
 
 Keras 3's takes one array of sequences, and sizes that are ints. In Keras 2 the sequences may be a tuple, and
 ``state_size`` and ``output_size`` may have a `tf.TensorShape` where they have an int.

@@ -1,4 +1,4 @@
-"""``as_list()`` of what ``compute_output_shape`` of layers returns, which is a `TensorShape` in Keras 2.
+"""Give the results of layers' ``compute_output_shape`` the methods of `TensorShape`, such as ``as_list()``.
 
 Wrappers of programs call it of the layers in them. What is returned here is a tuple still, as Keras wants.
 """

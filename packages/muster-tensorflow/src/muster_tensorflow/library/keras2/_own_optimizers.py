@@ -1,4 +1,4 @@
-"""Optimizers that programs write, by the methods that those of Keras 2 have.
+"""Run a program's own optimizers that implement Keras 2's methods, such as ``_resource_apply_dense``.
 
 They derive from ``tf.keras.optimizers.Optimizer``, ``legacy.Optimizer``, or an optimizer such as ``Adam``:
 

@@ -1,4 +1,4 @@
-"""All variables of a program's layer are saved, also of one that derives from `Dense` and has more.
+"""Save all variables of a program's layers, also those that a subclass of `Dense` adds.
 
 Keras 3's `Dense`, `EinsumDense`, `Embedding` and convolutions save and load their kernel and bias alone: what
 a class derived from them adds would be lost, and a ``load_own_variables`` that goes through ``weights``

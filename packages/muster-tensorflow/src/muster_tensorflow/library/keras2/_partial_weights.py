@@ -1,4 +1,4 @@
-"""``load_weights("name")`` into a model that has more layers than the saved one, such as a new head.
+"""Let ``load_weights("name")`` load into a model with additional layers, such as a new head.
 
 In Keras 2 a name without an ending is a checkpoint, which gives the layers that it knows their weights, and
 whose result says on request that others have none. Keras 3 raises an error; that of weights of other shapes

@@ -1,4 +1,4 @@
-"""Keras 2's sequential models without an input: each call may bring another shape; ``input`` and ``output``.
+"""Keras 2's sequential models without an input: calls with other shapes, and ``input`` and ``output``.
 
 ``Sequential([Resizing(4, 4), Rescaling(2.0)])`` takes an image, then a batch of them, and then begins another
 model. In Keras 3 the first call decides: other shapes are refused, and so is what follows it in a model that

@@ -1,4 +1,4 @@
-"""Models with several outputs: each has all metrics of a plain list, and a name of its own.
+"""Models with several outputs: apply a flat list of metrics to each, and name the outputs as Keras 2 does.
 
 ``compile(metrics=["mse", "mae"])`` gives each output both. Keras 3 takes such a list as one metric for each
 of as many outputs, and refuses lists of other lengths; a list of lists it reads as Keras 2 does. And two

@@ -1,4 +1,4 @@
-"""Sizes of shapes in ``keras.ops``, such as ``keras.ops.arange(keras.ops.shape(x)[0])``.
+"""Let ``keras.ops`` take symbolic sizes, as in ``keras.ops.arange(keras.ops.shape(x)[0])``.
 
 A size under compat is a `Dimension`, an int with TensorFlow 1's ``value``. Keras asks for the dtype of a
 number's very type, and knows ``int`` alone.

@@ -1,4 +1,4 @@
-"""Layers and models whose names have a ``/``, such as ``Dense(4, name="encoder/ffn")``, as Keras 2 took them.
+"""Allow ``/`` in names of layers and models, as in ``Dense(4, name="encoder/ffn")``.
 
 Keras 3 refuses them, since it joins names by ``/`` into paths. Such a name becomes one with ``_`` in place of
 each ``/``; ``get_layer`` finds the layer by either.

@@ -1,4 +1,4 @@
-"""Calls of layers and models of a program's own class with text, which Keras would turn into arrays.
+"""Pass text unchanged to a program's own layers and models; Keras would convert it to arrays.
 
 ``_text_models.py`` patches Keras by this. Tried on keras 3.15.1: ``test_text_in_own_calls.py`` in
 ``tests/v2`` fails when what is used here changes.

@@ -1,4 +1,4 @@
-"""Text as the input of functional and sequential models: what reads it runs before the steps.
+"""Text inputs of functional and sequential models: run the layers that read text on the host, before steps.
 
 No array of JAX holds text. A model that begins with ``keras.Input(dtype="string")``, or with a layer that
 computes on the host, is split where text has become numbers: the first part runs on the host, for each batch

@@ -1,4 +1,4 @@
-"""Models are trained as they were compiled, whatever ``trainable`` was set to since.
+"""Train models with the ``trainable`` flags that they had at ``compile``, as Keras 2 does.
 
 So a GAN's discriminator, which is compiled and then frozen as a part of another model, is trained by its own
 ``train_on_batch`` and stays as it is in the other's. In Keras 3 what is frozen is frozen at once.

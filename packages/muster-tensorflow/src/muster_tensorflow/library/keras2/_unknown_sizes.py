@@ -1,4 +1,4 @@
-"""Layers and models of programs that are called with images of unknown sizes, ``Input((None, None, 3))``.
+"""Call a program's layers and models on images of unknown sizes, ``Input((None, None, 3))``.
 
 Keras traces what they compute with a symbol for each unknown size, and JAX cannot compare what follows from
 such symbols: that an image which was halved and doubled has its size again, as in a feature pyramid. Where

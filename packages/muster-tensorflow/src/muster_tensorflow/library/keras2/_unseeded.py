@@ -1,4 +1,4 @@
-"""``keras.random`` without a seed in steps, as Keras on TensorFlow takes it: new numbers in every step.
+"""Let ``keras.random`` without a seed draw new numbers in every step, as on TensorFlow.
 
 Keras on JAX refuses it, since what is drawn while a step is traced would be a constant of it. Here it draws
 from the generator that ``tf.random`` has in steps, whose state the step changes.

@@ -1,4 +1,4 @@
-"""``tf.debugging``: checks of values that are known; a compiled step cannot stop at a value."""
+"""``tf.debugging``: assertions on concrete values; traced values are not checked."""
 
 import logging
 from collections.abc import Callable, Iterable

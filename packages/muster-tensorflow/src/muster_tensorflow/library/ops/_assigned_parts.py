@@ -1,4 +1,4 @@
-"""``variable[0, 1].assign(…)``: assign to the part of a variable that was read by its place.
+"""``variable[0, 1].assign(…)``: assign to a slice of a variable.
 
 In TensorFlow a slice of a variable is a tensor with the method ``assign``, which other tensors lack. Arrays
 of JAX take no attributes of their own, so it is noted here which of them were read from where.

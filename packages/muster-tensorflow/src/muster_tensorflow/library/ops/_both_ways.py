@@ -1,4 +1,4 @@
-"""Python's ``if`` on a tensor in a step: the code is traced for both answers, and the program takes one.
+"""Trace both branches of a Python ``if`` on a traced tensor; the compiled step chooses one.
 
 TensorFlow rewrites code for that (AutoGraph). Here it is called again, from its beginning, for each way
 through it, as a branch of the program. This is for code that computes values from others, such as a learning

@@ -1,4 +1,4 @@
-"""Losses that compare the right classes with a sample of the others, and what draws the sample."""
+"""Sampled softmax and NCE losses, and the samplers of their negative classes."""
 
 import functools
 from collections.abc import Callable, Sequence

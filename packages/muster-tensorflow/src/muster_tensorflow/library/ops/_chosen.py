@@ -1,4 +1,4 @@
-"""Rows that ``tf.boolean_mask`` and ``dynamic_partition`` choose in the step of a model_fn or of replicas.
+"""Rows selected by ``tf.boolean_mask`` and ``dynamic_partition`` in a traced step, kept as a mask.
 
 Shapes are fixed there: all rows stay, with the mask. Operations that compute each row by itself do so with
 all of them; what reduces rows leaves out those that are not chosen, as losses and metrics do, to which the

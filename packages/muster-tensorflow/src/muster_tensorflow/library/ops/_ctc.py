@@ -1,4 +1,4 @@
-"""``tf.nn``: connectionist temporal classification, of sequences whose labels have no places."""
+"""``tf.nn``: connectionist temporal classification (CTC) loss and decoders."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Give JAX's devices the methods of text that programs call on ``tensor.device``, as in TensorFlow.
+"""Give JAX's devices the string methods that programs call on ``tensor.device``.
 
 ``x.device.endswith("GPU:0")`` and ``"CPU" in x.device`` are about TensorFlow's name of the device. The
 methods are new names, which JAX's class does not have.

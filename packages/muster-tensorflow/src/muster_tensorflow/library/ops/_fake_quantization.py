@@ -1,4 +1,4 @@
-"""``tf.quantization.fake_quant_*``: numbers as so many bits can hold them, for training with that in mind."""
+"""``tf.quantization.fake_quant_*``: round values to a few bits, for quantization-aware training."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Datasets of placeholders, whose values TensorFlow 1's programs give when an iterator is initialized."""
+"""Datasets over TensorFlow 1's placeholders, fed when their iterator is initialized."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

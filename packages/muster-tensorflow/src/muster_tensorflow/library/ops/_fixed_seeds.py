@@ -1,4 +1,4 @@
-"""Seeds of operations that a test decides: two programs draw the same numbers if they draw in the same order.
+"""Deterministic seeds for tests: two programs that draw in the same order draw the same numbers.
 
 Programs decide them by `DeterministicRandomTestTool`, or by another ``get_seed`` in this module: what draws
 random numbers asks it, as TensorFlow does.

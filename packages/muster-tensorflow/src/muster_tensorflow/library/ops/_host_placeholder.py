@@ -1,4 +1,4 @@
-"""Operations on placeholders, which the host of an exported model will compute: tried on samples here."""
+"""Operations on placeholders that an exported model's host computes; shapes are inferred from samples."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence

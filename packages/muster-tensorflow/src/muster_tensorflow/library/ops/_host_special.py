@@ -1,4 +1,4 @@
-"""``tf.math.special``: functions that JAX lacks, of SciPy on the host; their derivatives are known."""
+"""``tf.math.special``: differentiable functions that JAX lacks, computed by SciPy on the host."""
 
 from collections.abc import Callable
 from typing import Any

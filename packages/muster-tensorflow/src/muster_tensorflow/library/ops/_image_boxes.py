@@ -1,4 +1,4 @@
-"""``tf.image``: boxes, of which the best are kept and which are drawn.
+"""``tf.image``: non-maximum suppression, and drawing of bounding boxes.
 
 Boxes are (y1, x1, y2, x2); where a size of the image counts, they are from 0 to 1.
 """

@@ -1,4 +1,4 @@
-"""Let Python have the value of a traced number that is computed of constants alone.
+"""Let Python convert traced numbers that depend on constants alone.
 
 Shapes and loops of programs are of such numbers, as in ``ops.ones((batch_size, 1))`` and ``range(count)``:
 JAX traces operations on constants, too, and refuses to turn their results into Python's numbers.

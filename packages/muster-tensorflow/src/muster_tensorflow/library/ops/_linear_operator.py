@@ -1,4 +1,4 @@
-"""``tf.linalg.LinearOperator``: matrices by what they are made of, and operators that each of them gives.
+"""``tf.linalg.LinearOperator``: the base class of structured matrices, and operators derived from them.
 
 Those with a structure multiply, solve and have determinants without their dense matrix; all else computes
 with that. Parameters that are variables are read at each call.

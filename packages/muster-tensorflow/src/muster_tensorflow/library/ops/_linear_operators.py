@@ -1,4 +1,4 @@
-"""Kinds of ``tf.linalg.LinearOperator``: dense ones, diagonal ones, and such as consist of others."""
+"""Kinds of ``tf.linalg.LinearOperator``: dense, diagonal, and composed of others."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The error of code that cannot be traced, but runs on values."""
+"""The error that code raises if it needs concrete values, and so cannot be traced."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""NumPy's functions of random numbers, drawn as those of ``tf.random``.
+"""NumPy's random functions, drawing from the generators of ``tf.random``.
 
 They draw new numbers in every call, also of a compiled function, and `seed` makes them repeatable.
 Without JAX's 64-bit types numbers have 32 bits.

@@ -1,4 +1,4 @@
-"""TensorFlow 1's iterators, whose next element stands for all of them in an input_fn."""
+"""TensorFlow 1's iterators: ``get_next`` returns a symbolic element that stands for every element."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

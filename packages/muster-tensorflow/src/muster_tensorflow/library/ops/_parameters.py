@@ -1,4 +1,4 @@
-"""Give functions the parameters that TensorFlow's have, where ours are called or ordered otherwise."""
+"""Give functions TensorFlow's parameter names and order where muster's differ."""
 
 import functools
 import inspect

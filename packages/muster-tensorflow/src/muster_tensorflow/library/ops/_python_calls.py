@@ -1,4 +1,4 @@
-"""``tf.numpy_function`` and ``tf.py_function``: Python in functions of datasets, eager code and steps."""
+"""``tf.numpy_function`` and ``tf.py_function``: call Python from datasets, eager code and steps."""
 
 import concurrent.futures
 import warnings

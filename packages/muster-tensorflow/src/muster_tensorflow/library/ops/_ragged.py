@@ -1,4 +1,4 @@
-"""``tf.ragged``: functions that make ragged tensors, or are for them alone."""
+"""``tf.ragged``: functions that create ragged tensors, and operations that only they have."""
 
 import itertools
 from collections.abc import Callable, Sequence

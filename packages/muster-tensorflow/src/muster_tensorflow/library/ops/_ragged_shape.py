@@ -1,4 +1,4 @@
-"""Reshape, join and index ragged tensors: what TensorFlow's operations on arrays' shapes do with them."""
+"""Reshape, join and index ragged tensors, as TensorFlow's shape operations do."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Rewrite functions whose Python branches on values of a step, as AutoGraph does, once one fails for that.
+"""Rewrite Python branches on traced values, as AutoGraph does, in a function that has failed to trace.
 
 A function gets other code: each ``if`` and ``while`` calls `_branch_statements`, which does as Python does on
 numbers of Python, and makes branches and loops of the program on values of a step. What code says ``return``

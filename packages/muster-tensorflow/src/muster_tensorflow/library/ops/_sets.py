@@ -1,4 +1,4 @@
-"""``tf.sets``: what rows of values have in common, computed on the host; and more of ``tf.sparse``."""
+"""``tf.sets``: set operations on rows, computed on the host; and more of ``tf.sparse``."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""``tf.Tensor``, and whether a value is one."""
+"""``tf.Tensor`` and ``tf.is_tensor``."""
 
 from typing import Any, NoReturn
 

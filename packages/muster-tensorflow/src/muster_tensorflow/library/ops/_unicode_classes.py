@@ -1,4 +1,4 @@
-r"""RE2's classes of Unicode's categories, such as ``\p{Lu}``, which Python's expressions do not have."""
+r"""RE2's Unicode character classes, such as ``\p{Lu}``, for Python's regular expressions."""
 
 import functools
 import re

@@ -1,4 +1,4 @@
-"""Names of a step's values: those that programs give operations, below the scopes around them.
+"""Record the names that programs give to operations, prefixed by their name scopes.
 
 Hooks ask for them, as in ``LoggingTensorHook({"probabilities": "softmax_tensor"})``.
 """

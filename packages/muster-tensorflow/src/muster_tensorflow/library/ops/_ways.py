@@ -1,4 +1,4 @@
-"""Ways through code of which values of a step decide: traced, and put together in the program.
+"""Trace conditionals and loops on traced values, and combine their branches in the step.
 
 What a way assigns to variables is assigned once, after it, so that replicas reduce it once; random numbers
 come from such variables, too. Each way is traced once.

@@ -1,1 +1,1 @@
-"""The parts of TensorFlow 1 that only its programs use: losses, metrics, layers, optimizers, updates."""
+"""TensorFlow 1's own API: losses, metrics, layers, optimizers, updates."""

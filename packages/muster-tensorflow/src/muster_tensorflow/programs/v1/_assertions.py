@@ -1,4 +1,4 @@
-"""``tf.assert_equal`` and its like: checks of values that are known, and of shapes.
+"""``tf.assert_equal`` and others: assertions on concrete values and on shapes.
 
 Values that a step computes are not known while it is traced, and a compiled step cannot stop at them: they
 pass.

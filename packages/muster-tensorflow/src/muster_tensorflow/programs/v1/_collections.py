@@ -1,4 +1,4 @@
-"""Collections of what a model_fn has built so far: losses, and what programs add to their own."""
+"""Graph collections of a model_fn: its losses, and the program's own collections."""
 
 import re
 import weakref

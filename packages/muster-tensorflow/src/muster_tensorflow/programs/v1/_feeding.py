@@ -1,4 +1,4 @@
-"""Let hooks give values to the placeholders of an input, as those of TensorFlow 1's programs do."""
+"""Let hooks feed the placeholders of an input, as in TensorFlow 1."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

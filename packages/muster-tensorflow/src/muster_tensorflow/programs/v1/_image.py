@@ -1,4 +1,4 @@
-"""``tf.compat.v1.image``: resizing as TensorFlow 1 did, where a pixel's place is its corner, not its middle.
+"""``tf.compat.v1.image``: TensorFlow 1's resizing, without half-pixel centers.
 
 Source: tensorflow/python/ops/image_ops_impl.py, ``resize_images``.
 """

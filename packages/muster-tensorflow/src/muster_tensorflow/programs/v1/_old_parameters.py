@@ -1,4 +1,4 @@
-"""Operations that take TensorFlow 1's names of parameters, and its order, where TensorFlow 2 has others.
+"""Operations with TensorFlow 1's parameter names and order where TensorFlow 2 differs.
 
 Source: the functions of these names in tensorflow/python/ops/.
 """

@@ -1,4 +1,4 @@
-"""``tensorflow.python`` and others: private modules that programs import; they hold public names."""
+"""``tensorflow.python`` and other private modules that programs import; they hold public names."""
 
 import sys
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""`Scaffold` and `Saver`: what programs of TensorFlow 1 set up around a training."""
+"""`Scaffold` and `Saver`: TensorFlow 1's setup of a training session."""
 
 import logging
 import os

@@ -1,1 +1,1 @@
-"""The parts of TensorFlow 2 that only its programs use: devices, files, variables, checkpoints, lookups."""
+"""TensorFlow 2's own API: devices, files, variables, checkpoints, lookups."""

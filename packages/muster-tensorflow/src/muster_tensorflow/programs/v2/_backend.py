@@ -1,4 +1,4 @@
-"""Functions of Keras 2's ``backend`` that are called or behave otherwise in ``keras.ops``.
+"""Functions of Keras 2's ``backend`` whose name or behaviour differs in ``keras.ops``.
 
 Source: tensorflow/python/keras/backend.py.
 """

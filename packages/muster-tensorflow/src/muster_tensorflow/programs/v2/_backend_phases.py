@@ -1,4 +1,4 @@
-"""Keras 2's learning phase, and functions of its ``backend`` that choose by it or by a condition.
+"""Keras 2's learning phase, and the conditionals of its ``backend``.
 
 Source: keras/src/backend.py of Keras 2.15.
 """

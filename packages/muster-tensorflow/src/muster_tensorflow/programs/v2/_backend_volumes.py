@@ -1,4 +1,4 @@
-"""More functions of Keras 2's ``backend`` that do what layers do: in space, of batches, at each place.
+"""More layer-like functions of Keras 2's ``backend``: 3D, batched and locally connected.
 
 Source: keras/src/backend.py of Keras 2.15.
 """

@@ -1,4 +1,4 @@
-"""Values of a checkpoint for variables that a program creates after it has restored it.
+"""Deferred restoration: set variables from a checkpoint that was restored before they were created.
 
 Variables of modules are found by the names of attributes on the way to them, as ``net.dense.kernel``, which
 checkpoints keep beside the variables' own names.

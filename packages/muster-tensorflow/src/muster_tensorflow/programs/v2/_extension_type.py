@@ -1,4 +1,4 @@
-"""``tf.experimental.ExtensionType``: classes of values with declared fields, which functions take apart.
+"""``tf.experimental.ExtensionType``: typed classes that functions flatten into their fields.
 
 An instance is a structure of its tensors for JAX, as a tuple or a dict is: functions, conditions, loops and
 tapes take it, return it, and see operations on what is in it.

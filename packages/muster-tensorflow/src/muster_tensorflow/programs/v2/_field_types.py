@@ -1,4 +1,4 @@
-"""The fields of an `ExtensionType`: which there are, and how values become what their annotations say.
+"""Read the fields of an `ExtensionType`, and convert values to their annotated types.
 
 Source: tensorflow/python/framework/extension_type_field.py and immutable_dict.py.
 """

@@ -1,4 +1,4 @@
-"""Layers that compute on the host: what reads text, which no step on JAX can hold."""
+"""Layers that run on the host, for text: JAX has no string arrays."""
 
 from contextvars import ContextVar
 from typing import Any

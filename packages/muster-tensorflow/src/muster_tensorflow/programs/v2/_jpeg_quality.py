@@ -1,4 +1,4 @@
-"""``tf.image.adjust_jpeg_quality`` and its like: what JPEG leaves of an image, in input functions."""
+"""``tf.image.adjust_jpeg_quality`` and others: JPEG artifacts as data augmentation, in input functions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``tensorflow.python.eager.monitoring``: numbers and texts by labels, which programs count their uses in.
+"""``tensorflow.python.eager.monitoring``: labelled counters and gauges of programs.
 
 They stay in this process. Source: tensorflow/python/eager/monitoring.py.
 """

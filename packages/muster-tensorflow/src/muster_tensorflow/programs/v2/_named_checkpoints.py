@@ -1,4 +1,4 @@
-"""Checkpoints under names of the program's own, and ``tf.train.latest_checkpoint``, which finds them."""
+"""Checkpoints with names that the program chooses, and ``tf.train.latest_checkpoint``."""
 
 import contextlib
 import os

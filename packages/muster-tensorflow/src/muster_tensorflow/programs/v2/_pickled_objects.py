@@ -1,4 +1,4 @@
-"""Pickles modules with the models in them, for functions of a saved module that are kept as Python code."""
+"""Pickle modules and their models, for functions of a saved module that are saved as Python code."""
 
 import io
 import pickle

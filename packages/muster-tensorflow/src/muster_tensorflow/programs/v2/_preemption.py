@@ -1,4 +1,4 @@
-"""``tf.distribute.experimental.PreemptionCheckpointHandler``, for machines that leave with a notice."""
+"""``tf.distribute.experimental.PreemptionCheckpointHandler``: checkpoint before a machine is preempted."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""``tf.keras.experimental.LinearModel`` and ``WideDeepModel``, which take the place of canned Estimators.
+"""``tf.keras.experimental.LinearModel`` and ``WideDeepModel``: Keras models like the canned Estimators.
 
 Source: keras/premade_models/linear.py, wide_deep.py (Keras 2.15).
 """

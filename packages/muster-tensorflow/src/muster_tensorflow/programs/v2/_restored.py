@@ -1,4 +1,4 @@
-"""The result of ``tf.train.Checkpoint.restore``, whose checks programs call."""
+"""The status object that ``tf.train.Checkpoint.restore`` returns, with its assertions."""
 
 from collections.abc import Callable, Sequence
 

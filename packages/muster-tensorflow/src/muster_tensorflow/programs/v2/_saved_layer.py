@@ -1,4 +1,4 @@
-"""``tf.keras.layers.TFSMLayer``: a saved model as a layer, which Keras has on TensorFlow alone."""
+"""``tf.keras.layers.TFSMLayer``: a saved model as a layer, also without TensorFlow."""
 
 import os
 from collections.abc import Mapping

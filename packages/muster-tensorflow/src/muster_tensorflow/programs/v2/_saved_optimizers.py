@@ -1,4 +1,4 @@
-"""Build the optimizers that a checkpoint knows more of, before their first step, for the weights it names."""
+"""Build optimizers before their first step, to restore their slots from a checkpoint."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Strategies on GPUs that a machine lacks: its CPU computes, as TensorFlow lets it."""
+"""Soft device placement: strategies that name missing GPUs run on the CPU."""
 
 import logging
 from collections.abc import Sequence

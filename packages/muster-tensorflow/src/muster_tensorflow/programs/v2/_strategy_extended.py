@@ -1,4 +1,4 @@
-"""``strategy.extended``: names under which programs reach what strategies do."""
+"""``strategy.extended``: TensorFlow's lower-level interface of strategies."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence

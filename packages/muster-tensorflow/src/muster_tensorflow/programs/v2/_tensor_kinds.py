@@ -1,4 +1,4 @@
-"""Functions of ``tf`` that tell what a value is, and where the program is; and a section of its own.
+"""Functions of ``tf`` that test the kind of a value and the execution mode; critical sections.
 
 Source: tensorflow/python/framework/ops.py, type_spec.py and tensorflow/python/ops/critical_section_ops.py.
 """

@@ -1,4 +1,4 @@
-"""``tf.types.experimental``: types for annotations, and kinds of arguments, each with a trace of its own."""
+"""``tf.types.experimental``: types for annotations, and the trace types of function arguments."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""``tf.compat``: whether TensorFlow's programs of a day can be read, and Python's types of values.
+"""``tf.compat``: forward compatibility dates, and Python's types of text and numbers.
 
 Source: tensorflow/python/compat/compat.py, tensorflow/python/util/compat.py.
 """

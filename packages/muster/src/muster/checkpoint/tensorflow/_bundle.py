@@ -1,4 +1,4 @@
-"""The index of a TensorFlow checkpoint: where each tensor lies, and in which form.
+"""Read the index of a TensorFlow checkpoint: each tensor's location, shape and dtype.
 
 Source: tensorflow/core/protobuf/tensor_bundle.proto; tensorflow/core/util/tensor_bundle/tensor_bundle.cc;
 ``EncodeTensorNameSlice`` (tensorflow/core/util/saved_tensor_slice_util.cc) and

@@ -1,4 +1,4 @@
-"""Object-based checkpoints: a graph of objects says which tensor is which attribute of which object.
+"""Object-based checkpoints: read the object graph that maps attributes of objects to tensors.
 
 Source: tensorflow/core/protobuf/trackable_object_graph.proto; ``_trackable_children``
 (keras/engine/functional.py) for the names of a model's layers.

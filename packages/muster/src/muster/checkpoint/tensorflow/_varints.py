@@ -1,4 +1,4 @@
-"""Variable-length integers, and the error of a file that is not written as the format says."""
+"""Decode variable-length integers, and the error for malformed files."""
 
 _LONGEST = 10
 

@@ -1,4 +1,4 @@
-"""The end of a program that leaves threads behind: Python waits for them, and so does everyone else."""
+"""Log the threads that keep an ended program from exiting, and end it after ten minutes."""
 
 import concurrent.futures.thread  # noqa: F401  (see watch_program_end)
 import contextlib

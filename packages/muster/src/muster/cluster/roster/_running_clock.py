@@ -1,4 +1,4 @@
-"""A clock that stands still while this process does, so that nobody else is blamed for that time."""
+"""A clock that stops while this process is suspended, so that other tasks do not seem late."""
 
 import threading
 import time

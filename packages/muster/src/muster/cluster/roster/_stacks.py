@@ -1,4 +1,4 @@
-"""The stacks of this process's threads, for whoever waits for it."""
+"""Capture the stacks of this process's threads, for tasks that wait for it."""
 
 import sys
 import threading

@@ -1,1 +1,1 @@
-"""Data of other libraries as arrays and as batches; none is imported, they are known by what they have."""
+"""Convert other libraries' data to arrays and batches; recognized by its attributes, without imports."""

@@ -1,4 +1,4 @@
-"""Recognise values of other libraries, and refuse those that do not say what a batch is."""
+"""Recognize other libraries' data, and refuse data without defined batches."""
 
 from functools import partial
 from types import FunctionType, MethodType

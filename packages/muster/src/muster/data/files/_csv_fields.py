@@ -1,4 +1,4 @@
-"""Fields of lines in CSV format that exported models are given."""
+"""Parse CSV lines in requests to exported models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Values that an exported model will be given."""
+"""Placeholders for the inputs of an exported model."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

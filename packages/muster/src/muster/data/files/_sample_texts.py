@@ -1,4 +1,4 @@
-"""Texts that stand for those of requests: functions of text are tried on them before there are any."""
+"""Sample texts on which functions of text are tried at export, before there are requests."""
 
 import base64
 import struct

@@ -1,4 +1,4 @@
-"""``tf.io.SparseFeature``: sparse tensors whose values and places are features of Examples."""
+"""``tf.io.SparseFeature``: sparse tensors from features of Examples that hold their values and indices."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Operations whose elements depend on those before them: windows, groups, scans, random choices.
+"""Stateful operations, computed in order: windows, groups, scans, random choices.
 
 They read their sources in order, and handles are the elements.
 """

@@ -1,4 +1,4 @@
-"""A user's function with the values that its names have now, as TensorFlow takes them.
+"""Bind a user's function to the current values of its globals and closures, as TensorFlow does.
 
 TensorFlow traces the function of `Dataset.map` when `map` is called, so that ``lambda x: (x, i)`` in a loop
 over ``i`` keeps each ``i``. Here it is called later, when Python would find the last one. What it gives to

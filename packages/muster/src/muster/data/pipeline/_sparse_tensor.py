@@ -1,4 +1,4 @@
-"""``tf.SparseTensor``: the values of features that each example has as many of as it likes."""
+"""``tf.SparseTensor``: values, their indices, and the dense shape."""
 
 from collections.abc import Sequence
 from typing import Any

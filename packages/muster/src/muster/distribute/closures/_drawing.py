@@ -1,4 +1,4 @@
-"""An iterator of a worker: its elements are made on a thread, so that a closure can be stopped meanwhile."""
+"""A worker's iterator: a thread computes its elements, so that a waiting closure can be cancelled."""
 
 import collections
 import secrets

@@ -1,4 +1,4 @@
-"""A worker's part of an iterator that workers share: it reads the batches of which it is told the numbers."""
+"""A worker's side of a shared iterator: reads batches by the numbers that it is assigned."""
 
 import collections
 from collections.abc import Callable, Mapping, Sequence

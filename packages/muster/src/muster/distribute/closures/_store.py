@@ -1,4 +1,4 @@
-"""The parameter servers, as a worker needs them."""
+"""A worker's access to the parameter servers."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Errors that workers have described, raised here as what they were."""
+"""Raise workers' errors in the coordinator, with their original types."""
 
 import builtins
 

@@ -1,4 +1,4 @@
-"""One worker, as the coordinator sees it: a thread that has closures run there while the job lasts."""
+"""The coordinator's thread for one worker: sends it closures while the job lasts."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""A connection to one worker: what it is taught and asked, and whether it still runs."""
+"""The coordinator's connection to one worker: sends programs and requests, and detects its loss."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""Datasets of which each worker has its own, and iterators over them."""
+"""Per-worker datasets, and iterators over them."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""Values of which each worker has its own, as arguments of scheduled functions."""
+"""Per-worker values, as arguments of scheduled functions."""
 
 from collections.abc import Iterable
 from typing import Any

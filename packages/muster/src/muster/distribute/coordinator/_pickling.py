@@ -1,4 +1,4 @@
-"""Pickles what makes a dataset, for workers: the only code of the program that travels."""
+"""Pickle dataset functions for workers: the only program code that is sent."""
 
 import functools
 import io

@@ -1,4 +1,4 @@
-"""The closures of a coordinator, for the threads that schedule them and those that have workers run them."""
+"""The coordinator's schedule of closures, shared by scheduling threads and the threads of workers."""
 
 import threading
 from collections.abc import Callable, Sequence

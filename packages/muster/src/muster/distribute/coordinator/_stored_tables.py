@@ -1,4 +1,4 @@
-"""Tables on servers, of which workers take and push some rows alone."""
+"""Tables on servers, of which workers fetch and push only the rows that they need."""
 
 import math
 from collections.abc import Mapping, Sequence

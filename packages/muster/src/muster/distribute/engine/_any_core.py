@@ -1,4 +1,4 @@
-"""CPU affinity: XLA's collectives on CPU are slow in a process that is bound to one core."""
+"""Widen the CPU affinity of processes bound to one core, where XLA's CPU collectives are slow."""
 
 import contextlib
 import os

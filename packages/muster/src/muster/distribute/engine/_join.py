@@ -1,4 +1,4 @@
-"""Join batches of different workers and replicas into one, whose rows may differ in length."""
+"""Join batches of workers and replicas into one; rows may differ in length."""
 
 import functools
 import logging

@@ -1,4 +1,4 @@
-"""Packing: which values share an all-reduce, as gradients do in buckets elsewhere."""
+"""Pack values into shared all-reduces (gradient bucketing)."""
 
 import functools
 from collections.abc import Callable

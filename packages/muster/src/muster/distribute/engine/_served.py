@@ -1,4 +1,4 @@
-"""The engine of a worker whose variables are on parameter servers, which it reaches between steps."""
+"""The engine of a worker that fetches variables from parameter servers and pushes gradients."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""The engine for variables that are stored on another device than those that compute."""
+"""The engine that stores variables on one device and computes on others."""
 
 from typing import Any
 

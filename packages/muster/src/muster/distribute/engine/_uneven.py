@@ -1,4 +1,4 @@
-"""The step of replicas that have different numbers of rows, on a mesh: a program for each number of rows."""
+"""Uneven batches on a mesh: compile one program for each number of rows that a replica has."""
 
 import functools
 from collections.abc import Callable

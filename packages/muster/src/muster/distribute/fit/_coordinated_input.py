@@ -1,4 +1,4 @@
-"""Batches that workers draw for themselves in ``fit``, each of a dataset of its own."""
+"""Per-worker datasets in ``fit``: each worker draws its own batches."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""``fit``, ``evaluate`` and ``predict`` where a coordinator has workers compute, on variables of servers.
+"""``fit``, ``evaluate`` and ``predict`` under a coordinator: workers compute, servers hold the variables.
 
 Keras' trainer runs in the coordinator. Its steps are closures of Keras' own stateless steps: the coordinator
 draws batches and sends them along, workers compute, and servers hold and update weights, the optimizer's

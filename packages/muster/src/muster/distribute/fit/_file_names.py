@@ -1,4 +1,4 @@
-"""File names of TensorFlow's Keras, which Keras 3 refuses: without an ending, ``.ckpt``, ``.h5`` for weights.
+"""Let Keras 3 save under TensorFlow's file names: without a suffix, ``.ckpt``, or ``.h5`` for weights.
 
 Weights of ``cp-0001.ckpt`` are in ``cp-0001.ckpt.weights.h5``, and a whole model is a folder that Keras
 itself reads, of ``model.save(path, zipped=False)``. Names that Keras takes are as they were.

@@ -1,4 +1,4 @@
-"""Keras' list of callbacks, made faster: it is not called at steps if no callback has hooks for steps."""
+"""A faster list of Keras callbacks: skipped in steps if no callback defines batch methods."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""Keras' TensorBoard callback on muster's summaries, in the place of TensorFlow's, which Keras would import.
+"""Keras' TensorBoard callback, writing muster's summaries instead of TensorFlow's.
 
 `summaries_of` and `setting_model` take the place of a public property and of a public method of Keras' class:
 so classes that are derived from it write, too, and every tag, step and folder is Keras'.

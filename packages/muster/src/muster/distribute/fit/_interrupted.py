@@ -1,4 +1,4 @@
-"""Say in a line what is left of a ``fit`` that Ctrl-C has ended, instead of Keras' traceback."""
+"""Log one line about a ``fit`` that Ctrl-C ended, instead of Keras' traceback."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Keras' own steps in TensorFlow's form, for models whose steps call ``super().train_step(data)``."""
+"""Keras' steps with TensorFlow's signature, for models that call ``super().train_step(data)``."""
 
 import functools
 from collections.abc import Callable

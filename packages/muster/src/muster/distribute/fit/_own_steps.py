@@ -1,4 +1,4 @@
-"""The steps that a model defines in TensorFlow's way, and what Keras' trainer does otherwise for these."""
+"""Run the steps that a model defines with TensorFlow's signature."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""Evaluation of what another program saves while it trains."""
+"""Evaluate models that another process saves while it trains."""
 
 import contextlib
 import logging

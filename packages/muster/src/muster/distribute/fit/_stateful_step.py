@@ -1,4 +1,4 @@
-"""A model's own ``train_step(self, data)``, TensorFlow's way, as a step over the state that Keras passes.
+"""Convert a model's own ``train_step(self, data)`` into Keras' stateless step for JAX.
 
 The step is traced as a `muster.function` is. It may use variables that Keras does not take for the model's,
 as those of a second optimizer; these are part of the state, too.

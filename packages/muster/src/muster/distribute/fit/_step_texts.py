@@ -1,4 +1,4 @@
-"""Text that a model's own ``call`` and steps read: the host computes what a step needs of it."""
+"""Compute on the host the text operations of a model's own ``call`` and steps."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Weights of the layers that a model and a file of another model's weights have both, by the layers' names.
+"""Load weights by layer name from another model's file, for the layers that both have.
 
 Files of weights have the names of layers from keras 3.15 on, which has no public way to load by them: tried
 on 3.15.1, and ``tests/distribute/fit/test_weights_by_name.py`` fails when what is used here changes.

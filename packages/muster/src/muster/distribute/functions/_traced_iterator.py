@@ -1,4 +1,4 @@
-"""``next`` inside of a function: batches drawn from an iterator become arguments of the program."""
+"""``next`` inside a function: batches drawn from an iterator become arguments of the program."""
 
 from collections.abc import Sequence
 from typing import Any

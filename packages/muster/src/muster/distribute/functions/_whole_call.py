@@ -1,4 +1,4 @@
-"""Calls code that cannot run on different numbers of rows: each replica computes all, and they count once."""
+"""Run code that cannot handle uneven replicas: each replica computes the whole batch, counted once."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Hashed tables of a coordinator's program: variables whose rows come and go on parameter servers."""
+"""Hashed tables of a coordinator's program: variables on servers that add and evict rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Plans: what parameter servers are told to hold and to do."""
+"""Plan the arrays and updates of each parameter server."""
 
 import jax
 import jax.export

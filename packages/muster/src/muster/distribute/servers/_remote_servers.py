@@ -1,4 +1,4 @@
-"""A worker's servers: what its engine and its loop of steps ask of them."""
+"""A worker's parameter servers, as its engine and its training loop use them."""
 
 import logging
 import time

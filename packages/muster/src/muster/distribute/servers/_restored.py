@@ -1,4 +1,4 @@
-"""Restore variables from a checkpoint; of hashed tables pieces, which go to the servers of their ids."""
+"""Restore variables on servers from a checkpoint; hashed tables in pieces, each to the server of its ids."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

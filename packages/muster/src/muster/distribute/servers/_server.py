@@ -1,4 +1,4 @@
-"""Server: a task of a job with parameter servers, as other tasks reach it."""
+"""`Server`: serves a task of a job with parameter servers to the other tasks."""
 
 import atexit
 import contextlib

@@ -1,4 +1,4 @@
-"""Variables whose values parameter servers hold, as the program that created them reads and assigns them."""
+"""Variables on parameter servers, read and assigned by the program that created them."""
 
 import contextlib
 import threading

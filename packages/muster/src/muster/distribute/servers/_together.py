@@ -1,4 +1,4 @@
-"""Variables on parameter servers that are read and written together, in few messages."""
+"""Read and write several variables on parameter servers at once, in few messages."""
 
 import math
 from collections.abc import Sequence

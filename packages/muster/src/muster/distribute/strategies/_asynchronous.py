@@ -1,4 +1,4 @@
-"""AsynchronousStrategy: one worker among others that train the same variables, on parameter servers."""
+"""`AsynchronousStrategy`: one of several workers that train shared variables on parameter servers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Reductions over the devices of a process: TensorFlow's classes, and what XLA makes of them."""
+"""TensorFlow's classes of reductions over a process's devices; XLA does the reduction."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""ParameterServerStrategyV1: how the workers of an Estimator train variables on parameter servers."""
+"""`ParameterServerStrategyV1`: an Estimator's workers train variables on parameter servers."""
 
 import contextlib
 import numbers

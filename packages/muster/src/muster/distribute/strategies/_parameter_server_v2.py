@@ -1,4 +1,4 @@
-"""ParameterServerStrategy: a coordinator's variables on parameter servers, which workers train."""
+"""`ParameterServerStrategy`: a coordinator's workers train variables on parameter servers."""
 
 import atexit
 

@@ -1,4 +1,4 @@
-"""Aborts of JAX's coordination, which are held up until the roster has said what is wrong."""
+"""Delay aborts of JAX's coordination service until the roster has reported the cause."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""JAX's runtime over several processes, for workers whose devices need XLA's collectives.
+"""Start JAX's distributed runtime for workers whose devices need XLA's collectives.
 
 Its coordination service, on a port of the chief, believes everyone who calls, and a stray call aborts the
 job. Gloo listens on all workers. So neither is started where muster adds the workers' gradients by itself.

@@ -1,4 +1,4 @@
-"""Schedules of collectives: who sends which blocks to whom, round by round, without sockets or arrays.
+"""Plan collectives: the sender, receiver and block of each transfer, by rounds; no sockets or arrays.
 
 Every array is cut into a block for each worker. Up to `DIRECT_WORKERS` workers are connected each to each,
 and exchange *directly*, in a round or two in which all send to all. More of them form a *circulant graph*:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while steps run: first noted, so that the step is finished, then raised."""
+"""Defer Ctrl-C and SIGTERM to the end of the running step."""
 
 import contextlib
 import logging

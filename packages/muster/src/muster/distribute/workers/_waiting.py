@@ -1,4 +1,4 @@
-"""Waiting for other workers: for whom really, for how long, and what is said meanwhile."""
+"""Wait for other workers with a timeout, and report the ones that cause the wait."""
 
 import dataclasses
 import logging

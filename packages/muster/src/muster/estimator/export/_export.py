@@ -1,4 +1,4 @@
-"""Exporting the model of an Estimator: what `Estimator.export_saved_model` does."""
+"""Export an Estimator's model, for `Estimator.export_saved_model`."""
 
 import dataclasses
 import os

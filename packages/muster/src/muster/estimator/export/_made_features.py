@@ -1,4 +1,4 @@
-"""Features that the host of an exported model makes of what requests have, by the program's own code."""
+"""Features that an exported model's host computes from requests by the program's Python code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Find the arguments of an exported model: features, labels, and what the host makes of them."""
+"""Find the arguments of an exported model: features, labels, and arrays that the host computes of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A compiled Keras model as data: how to build it anew, and the values that it starts from."""
+"""A compiled Keras model as data: its configs and initial values, to build it again."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""Tell a program that all its steps are done already, and what the last evaluation gave."""
+"""Log that all steps are done already, with the metrics of the last evaluation."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Steps that return, beside their outputs, the values that hooks ask for by name."""
+"""Compile steps that also return the values that hooks request by name."""
 
 from collections.abc import Callable
 from typing import Any

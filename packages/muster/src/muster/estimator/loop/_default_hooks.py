@@ -1,4 +1,4 @@
-"""The hooks that trainings have beside the user's."""
+"""The default hooks of training, added to the user's."""
 
 import os
 from collections.abc import Callable, Sequence

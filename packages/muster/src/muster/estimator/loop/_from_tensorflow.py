@@ -1,4 +1,4 @@
-"""Going on from a checkpoint that TensorFlow wrote: the names of its variables, and those of the model."""
+"""Continue from a TensorFlow checkpoint: match its variable names to those of the model."""
 
 import dataclasses
 import logging

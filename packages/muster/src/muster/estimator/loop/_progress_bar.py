@@ -1,4 +1,4 @@
-"""The bar that a terminal shows of training, evaluation and prediction, where no log is set up."""
+"""The progress bar of training, evaluation and prediction, shown unless logging is configured."""
 
 import contextlib
 import datetime

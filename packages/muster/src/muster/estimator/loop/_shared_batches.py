@@ -1,4 +1,4 @@
-"""The batches of an input that workers share: the ticket of a step says which one it computes."""
+"""The batches of a shared input: a step's ticket is the number of its batch."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence

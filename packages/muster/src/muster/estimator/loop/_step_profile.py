@@ -1,4 +1,4 @@
-"""A profile of some steps: a trace, and a table of where their time goes."""
+"""Profile some steps: write a trace, and a table of the time for computing, input and communication."""
 
 import dataclasses
 import logging

@@ -1,4 +1,4 @@
-"""The batches of a worker whose variables are on parameter servers: one for each step that it may make."""
+"""The batches of a worker with parameter servers: one for each ticket, the permission for a step."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""`VocabInfo`: a warm start of a table whose rows belong to the entries of a vocabulary that has changed."""
+"""`VocabInfo`: warm-start a table after its vocabulary has changed."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Fetches: nested structures of names, which say what to read of a session."""
+"""Fetches: nested structures of the names to read from a session."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias

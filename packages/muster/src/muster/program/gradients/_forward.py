@@ -1,4 +1,4 @@
-"""``tf.autodiff.ForwardAccumulator``: how results change with what they are computed from."""
+"""``tf.autodiff.ForwardAccumulator``: forward-mode derivatives (JVPs)."""
 
 from types import TracebackType
 from typing import Any

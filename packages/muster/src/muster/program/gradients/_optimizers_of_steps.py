@@ -1,4 +1,4 @@
-"""Optimizers in steps: copies of those built outside of a model_fn, and what counts their updates."""
+"""Optimizers in steps: copy those built outside of a model_fn, and count their updates."""
 
 import copy
 import re

@@ -1,4 +1,4 @@
-"""``GradientTape``: gradients of what is computed while it is open, in steps and in eager code."""
+"""``GradientTape``: records operations for gradients, in steps and in eager code."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""See each operation of JAX while a tape is open, and evaluate it as ever: what uses JAX's tracing machinery.
+"""Intercept JAX's operations while a tape is open, and evaluate them as usual.
 
 JAX hands each operation, also one on plain arrays, to the *current trace*. While a tape is open in a thread,
 that is a `TapeTrace`: it evaluates operations as the trace before it does, so that all values stay what they

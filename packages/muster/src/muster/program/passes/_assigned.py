@@ -1,4 +1,4 @@
-"""Mark what is assigned to variables, so that derivatives end there, until gradients are equations."""
+"""Mark assigned values, so that gradients stop there until they are resolved into equations."""
 
 from collections.abc import Sequence
 from typing import Any

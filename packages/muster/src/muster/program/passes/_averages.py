@@ -1,4 +1,4 @@
-"""Find moving averages: new values that are computed of a variable's old one by sums and products."""
+"""Find moving averages: assignments that are linear in the variable's old value."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Compute an update on some rows of its variables, where it treats every element by itself."""
+"""Apply an elementwise update to some rows of its variables."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

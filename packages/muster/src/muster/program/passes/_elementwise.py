@@ -1,4 +1,4 @@
-"""The operations that compute each element of their result from the same elements of their operands."""
+"""The list of elementwise operations of JAX."""
 
 from jax.extend import core as jex
 from jax.extend.core import primitives

@@ -1,4 +1,4 @@
-"""Find the variables of a step of which a worker needs some rows alone."""
+"""Find the variables of a step of which a worker needs only some rows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

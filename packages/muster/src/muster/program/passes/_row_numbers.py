@@ -1,4 +1,4 @@
-"""Number the ids of 64 bits that a step looks up, on the host, so that a table of them is like any other.
+"""Map the 64-bit ids that a step looks up to consecutive row numbers, on the host.
 
 JAX computes with 32 bits, and knows no tables of arbitrary ids. So a step asks for the number of each id: its
 place among the different ids of a batch. `with_given_numbers` makes the numbers inputs of the step, and a

@@ -1,4 +1,4 @@
-"""Find the values of a program that consist of rows of a table, and can be computed for some rows alone.
+"""Find the values of a program that can be computed for some rows of a table alone.
 
 A table and its gradient have a row for each id that there is, and a step needs few of them. Where each row of
 a value is computed from the same rows of others, such as a cast or a sum of gradients, the program can do so

@@ -1,4 +1,4 @@
-"""Compute values that consist of rows of a table for some of the rows, by places instead of ids."""
+"""Compute table-shaped values for some rows, indexed by position instead of id."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias

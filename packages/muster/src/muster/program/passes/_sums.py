@@ -1,4 +1,4 @@
-"""Add what a step adds to a variable in several places at once, so that it can be told from an assignment."""
+"""Combine a step's increments of a variable into one, to distinguish them from assignments."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Combine variants of a step, of which each replica runs one, where all replicas reduce values.
+"""Combine the variants of a step that different replicas run, at their common reductions.
 
 A collective must not depend on which variant a replica runs. So the variants are cut where they reduce
 values: each replica runs its variant of a part, all of them add what the parts return, and so on.

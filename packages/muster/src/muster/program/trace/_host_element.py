@@ -1,4 +1,4 @@
-"""Compute on the host, before each step, what a step needs of text and of ragged and sparse values."""
+"""Record operations on text, ragged and sparse values, and compute them on the host before each step."""
 
 import contextlib
 import hashlib

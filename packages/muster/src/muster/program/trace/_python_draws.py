@@ -1,4 +1,4 @@
-"""Let code that is traced again draw what it drew before, from Python's and NumPy's own random numbers.
+"""Let code traced again draw the same random numbers from Python and NumPy as in the first trace.
 
 A layer that decides by ``random.uniform`` what it adds to a program would decide otherwise each time.
 TensorFlow traces a function once.

@@ -1,4 +1,4 @@
-"""Reuse the trace of a recording run as the program, where both are the same: the code runs only once."""
+"""Reuse the trace of the recording run as the program where possible, so that user code runs once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

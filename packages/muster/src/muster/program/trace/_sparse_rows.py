@@ -1,4 +1,4 @@
-"""A sparse tensor of a batch as a step gets it: arrays with an axis of examples."""
+"""Sparse tensors of a batch, passed to a step as arrays with a batch axis."""
 
 from typing import Any, Self
 

@@ -1,4 +1,4 @@
-"""Values that code sees in the place of others, which it computes with later or elsewhere."""
+"""Stand-ins for values that are computed later or elsewhere."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

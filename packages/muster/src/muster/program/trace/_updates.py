@@ -1,4 +1,4 @@
-"""Updates that are part of a model_fn's step only if its code runs them, as in TensorFlow 1."""
+"""TensorFlow 1's deferred updates: part of the step only if the model_fn runs them."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Know which trainable variables layers assign to when they are called.
+"""Find the trainable variables that layers assign when called.
 
 Keras' steps on JAX take what the optimizer makes of trainable variables, and drop what layers assigned to
 them before, such as the masked kernel of a PixelCNN. On TensorFlow such assignments stay.

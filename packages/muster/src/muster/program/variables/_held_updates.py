@@ -1,4 +1,4 @@
-"""Updates of variables that are part of a step only if its code runs them."""
+"""Hold updates of variables until the code of a step runs them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable

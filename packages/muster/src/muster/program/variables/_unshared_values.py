@@ -1,4 +1,4 @@
-"""Copy the values of variables that anything else holds, so that a step may overwrite them.
+"""Copy variables' values that are referenced elsewhere, so that a step may donate them.
 
 ``target.assign(variable)`` gives two variables one array, and ``before = variable.value`` keeps one that a
 step would delete. TensorFlow copies there. Here a step does, when it finds that its state is held elsewhere

@@ -1,4 +1,4 @@
-"""Trace code of which it is not known whether it will run, such as one way of a branch on a traced value."""
+"""Trace code that may not run, such as one branch of a conditional on a traced value."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext

@@ -1,4 +1,4 @@
-"""Variables on parameter servers that come at any time, and functions that read and change them there."""
+"""A server's store for a coordinator: variables created at any time, and functions that update them."""
 
 from muster.ps.store._client import StoreClient as StoreClient
 from muster.ps.store._keeper import Keeper as Keeper

@@ -1,4 +1,4 @@
-"""Arrays that come with a description of themselves, in a buffer of bytes before their elements."""
+"""Self-describing arrays: a header in bytes, then the elements."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Ask all servers for what their stores hold, at the same time."""
+"""Query the stores of all servers at the same time."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The arrays and functions of a store, and the checks of what is asked of them."""
+"""The arrays and functions of a store, and checks of requests for them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""The changes that a coordinator makes, on the disk before they are answered: a snapshot may be long ago."""
+"""A write-ahead log of a coordinator's changes since the last snapshot."""
 
 import os
 import struct

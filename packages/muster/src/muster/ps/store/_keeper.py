@@ -1,4 +1,4 @@
-"""Keep a store on the disk: snapshots in the background, and what the coordinator changes at once."""
+"""Persist a store: snapshots in the background, and the coordinator's changes at once."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Ask one server for what its store holds."""
+"""Query the store of one server."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The arrays of a store: those that functions use as a whole are on a device, and others are held by rows."""
+"""The arrays of a store: whole arrays on a device, tables by rows in memory."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""Refuse what this machine cannot hold."""
+"""Refuse tables that are too large for this machine."""
 
 from muster.ps.tables._spec import TableSpec
 

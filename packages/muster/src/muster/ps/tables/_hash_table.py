@@ -1,4 +1,4 @@
-"""A table of ids of 64 bits without a vocabulary: rows appear when ids are first used, and may go again."""
+"""A table of 64-bit ids without a vocabulary: adds rows at their first use, and may evict them."""
 
 import functools
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Numbers that ids of 64 bits are mixed into: the same in every process and on every machine."""
+"""Hash 64-bit ids, with the same result in every process and on every machine."""
 
 from typing import Any
 

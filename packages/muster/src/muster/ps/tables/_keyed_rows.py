@@ -1,4 +1,4 @@
-"""Rows that are found by ids of 64 bits; they come and go, and are given away while they do."""
+"""Rows with 64-bit ids: added, evicted, and snapshotted while they change."""
 
 from collections.abc import Sequence
 

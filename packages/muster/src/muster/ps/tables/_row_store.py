@@ -1,4 +1,4 @@
-"""Rows in memory that are read and written by place, and given away for a snapshot while they change.
+"""Rows in memory, read and written by index, and snapshotted while they change.
 
 The rows are NumPy arrays that are changed in place: gathering and scattering rows costs the same for any
 number of places, and nothing is ever copied as a whole. Whoever reads rows gets copies.

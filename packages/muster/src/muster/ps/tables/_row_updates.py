@@ -1,4 +1,4 @@
-"""Update some rows of a table, in few different numbers of rows at a time."""
+"""Update some rows of a table, padded to few sizes so that few programs are compiled."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

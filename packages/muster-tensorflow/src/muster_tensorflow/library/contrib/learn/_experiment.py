@@ -1,4 +1,4 @@
-"""``tf.contrib.learn.Experiment``: an Estimator with its input, and a schedule of what to do with it."""
+"""``tf.contrib.learn.Experiment``: an Estimator, its input, and schedules of training and evaluation."""
 
 import logging
 import math

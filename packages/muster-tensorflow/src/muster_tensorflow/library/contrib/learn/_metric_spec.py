@@ -1,4 +1,4 @@
-"""``MetricSpec``: a metric, and which of the predictions, labels and features it is of.
+"""``MetricSpec``: a metric, and the keys of its predictions, labels and weights.
 
 Source: tensorflow/contrib/learn/python/learn/metric_spec.py of TensorFlow 1.15.
 """
