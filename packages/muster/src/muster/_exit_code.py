@@ -44,7 +44,7 @@ class ProgramEnd:
         sys.exit = noted
 
     def is_good(self) -> bool:
-        """Whether the exit code will be 0: for functions that are registered with atexit."""
+        """Return whether the exit code will be 0; for functions registered with atexit."""
         if hasattr(sys, "last_value") or was_interrupted():  # by an exception that nobody has caught
             return False
         return self._frame is None or _has_returned(self._frame) or self._given in (None, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Frontend:
-    """What programs see instead of muster's own values, and how code is run that muster would refuse.
+    """Replaces values that programs see, and runs code that muster would refuse.
 
     A front end makes one and installs it, once for the process: see `install`. What is None or empty leaves
     muster as it is.

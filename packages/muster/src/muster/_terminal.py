@@ -51,7 +51,7 @@ class FootLine:
 
     @property
     def width(self) -> int:
-        """How many characters it may have."""
+        """The largest number of characters."""
         try:
             return max(20, os.get_terminal_size(self._stream.fileno()).columns or 80) - 1
         except (OSError, ValueError):

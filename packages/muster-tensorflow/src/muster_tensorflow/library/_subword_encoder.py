@@ -42,7 +42,7 @@ class SubwordTextEncoder(TextEncoder):
 
     @property
     def vocab_size(self) -> int:
-        """How many numbers there are, with 0."""
+        """The number of ids, with 0 for padding."""
         return 1 + len(self._parts) + BYTES
 
     @property

@@ -14,7 +14,7 @@ from muster.extend import local_path
 from muster_tensorflow.programs.v1._text import as_bytes, as_str
 
 BYTES = 256
-"""How many different bytes there are."""
+"""The number of byte values."""
 _RUNS = re.compile(r"(\W+)")
 
 
@@ -24,7 +24,7 @@ def is_mixed(token: str) -> bool:
 
 
 class TextEncoder(abc.ABC):
-    """What turns text into numbers and back.
+    """The interface of encoders, which convert text to ids and back.
 
     Source: tensorflow_datasets/core/deprecated/text/text_encoder.py.
     """
@@ -42,7 +42,7 @@ class TextEncoder(abc.ABC):
     @property
     @abc.abstractmethod
     def vocab_size(self) -> int:
-        """How many numbers there are, with 0."""
+        """The number of ids, with 0 for padding."""
 
     @abc.abstractmethod
     def save_to_file(self, filename_prefix: str) -> None:
@@ -77,7 +77,7 @@ class Tokenizer:
 
     @property
     def alphanum_only(self) -> bool:
-        """Whether what is between words is left out."""
+        """True if everything but words is dropped."""
         return self._alphanum_only
 
     @property
@@ -133,7 +133,7 @@ class ByteTextEncoder(TextEncoder):
 
     @property
     def vocab_size(self) -> int:
-        """How many numbers there are, with 0."""
+        """The number of ids, with 0 for padding."""
         return 1 + len(self._tokens) + BYTES
 
     def encode(self, s: str | bytes) -> list[int]:
@@ -196,7 +196,7 @@ class TokenTextEncoder(TextEncoder):
 
     @property
     def vocab_size(self) -> int:
-        """How many numbers there are, with 0."""
+        """The number of ids, with 0 for padding."""
         return 1 + len(self._words) + self._oov_buckets
 
     @property
@@ -211,12 +211,12 @@ class TokenTextEncoder(TextEncoder):
 
     @property
     def lowercase(self) -> bool:
-        """Whether case does not count."""
+        """True if text is lowercased."""
         return self._lowercase
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What splits text into words."""
+        """The tokenizer, which splits text into words."""
         return self._tokenizer
 
     def encode(self, s: str | bytes) -> list[int]:

@@ -99,7 +99,7 @@ class SavedTable:
 
     @property
     def waiting(self) -> int:
-        """How many ids wait for more occurrences."""
+        """The number of ids without a row yet, which wait for more occurrences."""
         return self._records[waiting_for(self.name)].shape[0]
 
     def shape(self, column: str) -> tuple[int, ...]:

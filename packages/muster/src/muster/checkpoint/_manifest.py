@@ -74,7 +74,7 @@ class VariableRecord:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether its rows are found by ids."""
+        """True if its rows are keyed by ids."""
         return any(piece.keyed for piece in self.pieces)
 
     @property

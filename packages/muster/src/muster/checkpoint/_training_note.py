@@ -29,7 +29,7 @@ _MAX_BYTES = 1 << 12
 
 @dataclasses.dataclass(frozen=True)
 class TrainingNote:
-    """What a program that trains notes.
+    """The note of a training process.
 
     Attributes:
         token: Tells this program from all others.
@@ -49,7 +49,7 @@ class TrainingNote:
 
     @property
     def is_on(self) -> bool:
-        """Whether the program goes on, as far as this machine can tell: not of a program on another one."""
+        """True while the process trains; another machine's process, until its note says that it has ended."""
         if self.ended or self.machine != this_machine():
             return not self.ended
         return self.started is not None and start_ticks(self.pid) == self.started

@@ -388,7 +388,7 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
 
     @property
     def is_constant(self) -> bool:
-        """Whether every pass has the same elements in the same order, as far as muster can know.
+        """True if every pass has the same elements in the same order, as far as muster can know.
 
         False if they are shuffled, come from a generator, or are made by a function that runs in Python.
         """

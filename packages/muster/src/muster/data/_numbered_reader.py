@@ -52,7 +52,7 @@ class NumberedReader:
             self._changed.notify_all()
 
     def ready(self, number: int) -> bool:
-        """Whether `take` returns at once."""
+        """Return whether `take` returns at once."""
         with self._changed:
             return self._ended or number in self._made
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """What a strategy divides among its workers: the files of a dataset, or the rows of its batches.
+    """Policies for sharding a dataset among workers: by files, or by rows of batches.
 
     Attributes:
         OFF: Nothing: each worker takes its batches from the whole dataset.
@@ -41,7 +41,7 @@ class _Checked:
 
 @dataclass
 class DistributeOptions(_Checked):
-    """How a strategy distributes a dataset.
+    """Options for distributing a dataset by a strategy.
 
     Attributes:
         auto_shard_policy: How the dataset is divided among workers.

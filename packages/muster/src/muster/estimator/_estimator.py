@@ -91,7 +91,7 @@ class Estimator:
 
     @property
     def config(self) -> RunConfig:
-        """How to run; it has a model_dir."""
+        """The `RunConfig`, with its model_dir set."""
         return self._setup.config
 
     @property

@@ -14,7 +14,7 @@ class ModelSetup:
 
     @property
     def retention(self) -> tuple[int | None, float] | None:
-        """How many checkpoints to keep, and of how many hours one older one; None for the config's."""
+        """The number of checkpoints to keep, and the hours between older ones; None for the config's."""
         return None
 
     def initialize(self, values: MutableMapping[str, Any]) -> None:

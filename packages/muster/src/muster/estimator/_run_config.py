@@ -196,17 +196,17 @@ class RunConfig:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this task writes checkpoints and summaries."""
+        """True if this task writes checkpoints and summaries."""
         return self._place.is_chief
 
     @property
     def num_worker_replicas(self) -> int:
-        """How many tasks train, the chief among them."""
+        """The number of tasks that train, with the chief."""
         return self._place.num_worker_replicas
 
     @property
     def num_ps_replicas(self) -> int:
-        """How many parameter servers there are."""
+        """The number of parameter servers."""
         return self._place.num_ps_replicas
 
     @property
@@ -231,7 +231,7 @@ class RunConfig:
 
     @property
     def lacks_strategy(self) -> bool:
-        """Whether no strategy is named, in a cluster of workers that can only train in step.
+        """True if a cluster of synchronous workers lacks a strategy.
 
         Such as that of ``muster run --workers 2``. An Estimator then takes MultiWorkerMirroredStrategy.
         TensorFlow refuses such a cluster without a chief, and with one its workers cannot train.

@@ -21,7 +21,7 @@ class _TrainFields(NamedTuple):
 
 
 class TrainSpec(_TrainFields):
-    """How to train.
+    """The input, steps and hooks of training.
 
     Follows ``tf.estimator.TrainSpec`` (tensorflow_estimator/python/estimator/training.py), but a copy made by
     ``_replace`` is checked too, and no other attribute can be set.
@@ -75,7 +75,7 @@ class _EvalFields(NamedTuple):
 
 
 class EvalSpec(_EvalFields):
-    """How to evaluate, how often, and how to export the model then.
+    """The input, steps, frequency and exporters of evaluation.
 
     Follows ``tf.estimator.EvalSpec`` (tensorflow_estimator/python/estimator/training.py), but a copy made by
     ``_replace`` is checked too, no other attribute can be set, and a generator of exporters is not used up.

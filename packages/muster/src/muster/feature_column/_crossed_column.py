@@ -53,7 +53,7 @@ class CrossedColumn(CategoricalColumn):
 
     @property
     def parents(self) -> tuple[CategoricalColumn | str, ...]:
-        """What is combined."""
+        """The combined features and columns."""
         return self.keys
 
     @property

@@ -71,7 +71,7 @@ class EmbeddingTable:
 
 
 class _LookedUp(IdsAsValues):
-    """What columns that look up in tables share."""
+    """The base class of columns that look up rows of tables."""
 
     combiner: str
     max_norm: float | None

@@ -10,7 +10,7 @@ from muster.data import FixedLenFeature, VarLenFeature
 from muster.feature_column._host_values import Features
 
 ParseSpec: TypeAlias = dict[str, FixedLenFeature | VarLenFeature]
-"""What `muster.data.parse_example` must read, by key."""
+"""The parsing specs for `muster.data.parse_example`, by key."""
 
 
 class FeatureColumn(ABC):

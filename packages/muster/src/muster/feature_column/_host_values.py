@@ -23,7 +23,7 @@ _FEW = 4
 
 
 class IdsAndWeights(NamedTuple):
-    """What a categorical column makes of a batch on the host.
+    """The ids and weights that a categorical column computes of a batch on the host.
 
     Attributes:
         ids: int64 of shape (batch, ids), or (batch, steps, ids) of sequences.

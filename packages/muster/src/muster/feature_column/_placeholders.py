@@ -8,7 +8,7 @@ from muster.feature_column._feature_column import FeatureColumn
 
 
 class ColumnPlaceholder(Placeholder):
-    """What the host of an exported model will make of a column.
+    """A placeholder for the values that an exported model's host computes for a column.
 
     Args:
         key: The key among transformed features.
@@ -38,7 +38,7 @@ class ColumnPlaceholder(Placeholder):
 
     @property
     def features(self) -> dict[str, Placeholder]:
-        """What it is made of."""
+        """The features of which it is computed."""
         return self._features
 
 

@@ -26,7 +26,7 @@ from muster.feature_column._host_values import (
 
 @dataclass(frozen=True, kw_only=True)
 class _VocabularyColumn(ValuesByKey, CategoricalColumn):
-    """What columns with a vocabulary share.
+    """The base class of columns with a vocabulary.
 
     Args:
         key: The key of the feature.

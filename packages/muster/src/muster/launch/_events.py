@@ -25,7 +25,7 @@ class Ended:
 
     @property
     def is_consequence(self) -> bool:
-        """Whether it has ended because of another task."""
+        """True if the task ended because of another one."""
         return self.code == EXIT_PEER_LOST or (self.told is not None and self.told.culprit != self.task)
 
 

@@ -146,7 +146,7 @@ class Job:
 
     @property
     def is_ending(self) -> bool:
-        """Whether tasks were told to end, and some still run."""
+        """True if tasks were told to end, and some still run."""
         return self._phase is _Phase.ENDING
 
     def describe_end(self, code: int) -> str:
@@ -158,7 +158,7 @@ class Job:
 
     @property
     def lacks_workers(self) -> bool:
-        """Whether no worker runs or is started again, of a job with servers, and some have failed."""
+        """True if workers of a job with servers have failed, and none runs or will be restarted."""
         workers = [ended for ended in self._failed if ended.task.type == TaskType.WORKER]
         tasks = {*self._running, *self._again}
         left = any(task.type == TaskType.WORKER for task in tasks)

@@ -143,17 +143,17 @@ class TaskProcess:
 
     @property
     def is_finishing(self) -> bool:
-        """Whether it handles SIGTERM, and so finishes a step or saves if it was told to end."""
+        """True if it handles SIGTERM: then it finishes its step, or saves, before it ends."""
         return _keeper.is_finishing(self._process.pid)
 
     @property
     def has_joined(self) -> bool:
-        """Whether it has joined the other tasks of its job, or has said why it ends."""
+        """True if it has joined its job, or has recorded why it ends."""
         return self._termination.exists()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is stopped by SIGSTOP."""
+        """True if it is stopped by SIGSTOP."""
         return _keeper.is_stopped(self._process.pid)
 
     def new_lines(self) -> list[str]:

@@ -48,7 +48,7 @@ class Connection:
 
     @property
     def encrypted(self) -> bool:
-        """Whether it is one of TLS, in which both ends have proved who they are."""
+        """True if it uses mutual TLS."""
         return self._tls is not None
 
     def fileno(self) -> int:

@@ -71,7 +71,7 @@ class FrameBuffer:
 
     @property
     def wanted(self) -> int:
-        """How many bytes to receive next, so that none is of the message after."""
+        """The number of bytes to receive next, none of them of the following message."""
         if len(self._rest) < _LENGTH.size:
             return _LENGTH.size - len(self._rest)
         length: int = _LENGTH.unpack_from(self._rest)[0]
@@ -79,5 +79,5 @@ class FrameBuffer:
 
     @property
     def empty(self) -> bool:
-        """Whether no part of a message is left."""
+        """True if no part of a message is buffered."""
         return not self._rest

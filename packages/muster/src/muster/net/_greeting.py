@@ -191,7 +191,7 @@ class CallerGreeting(_Greeting):
 
     @property
     def wanted(self) -> int:
-        """How many bytes to receive next: what follows a greeting is not part of it.
+        """The number of bytes to receive next, none of them after the greeting.
 
         Nothing follows a challenge before it is answered; and the more is read before, the more can be shown
         of what is no greeting.

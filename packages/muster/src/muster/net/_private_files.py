@@ -50,7 +50,7 @@ def read_private(path: Path) -> bytes:
 
 
 def is_exposed(mode: int, *, owner: int, user: int) -> bool:
-    """Whether others may read or change a file of a user, by the rule of `read_private`."""
+    """Return whether others may read or change a file of a user, by the rule of `read_private`."""
     others = stat.S_IRWXG | stat.S_IRWXO
     if owner == 0 and user != 0:
         others &= ~stat.S_IRGRP

@@ -8,7 +8,7 @@ from muster._errors import JobEndedError
 
 
 class Abandons(Protocol):
-    """What has a request open, perhaps."""
+    """An object that may have an open request."""
 
     def abandon(self) -> None:
         """Forget it."""

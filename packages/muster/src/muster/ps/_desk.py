@@ -13,7 +13,7 @@ from muster.ps._wire import Incoming, Sizes
 
 
 class Machine(Protocol):
-    """What answers the requests of connections for one purpose.
+    """Answers the requests of connections for one purpose.
 
     Attributes:
         header: The type of the headers of requests.
@@ -33,7 +33,7 @@ class Machine(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
 
     def check_sizes(self, message: Any, sizes: Sizes) -> None:
         """Raise RefusedError if other buffers are to follow a request than fit it."""

@@ -130,7 +130,7 @@ class Machine:
 
     @property
     def version(self) -> int:
-        """How many times the values were changed."""
+        """The number of changes of the values."""
         return self.holdings.version
 
     def part(self, save: messages.SavePart, now: float) -> dict[str, Array]:

@@ -13,7 +13,7 @@ Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls: a task, such as ``"worker 1"``, and the random id of its process.
+    """The caller: a task, such as ``"worker 1"``, and the random id of its process.
 
     Args:
         task: The task.

@@ -36,7 +36,7 @@ class PartValues(NamedTuple):
 
     @property
     def needs_base(self) -> bool:
-        """Whether rows that have not changed are missing."""
+        """True if unchanged rows are missing."""
         return self.rows is not None and not self.rows.whole
 
     def write(self, folder: str, file: str) -> FileRecord:

@@ -133,7 +133,7 @@ def split_rows(rows: int, shards: int) -> list[tuple[int, int]]:
 
 
 class _Piece(NamedTuple):
-    """What has no server yet."""
+    """A variable, or a shard of one, without a server yet."""
 
     variable: ServedVariable
     part: int | None

@@ -27,12 +27,12 @@ class Rounds:
 
     @property
     def is_over(self) -> bool:
-        """Whether the open round waits for nobody."""
+        """True if the open round waits for no worker."""
         return self.is_open and not self._awaited
 
     @property
     def awaited(self) -> frozenset[str]:
-        """Who has not pushed in the open round."""
+        """The workers that have not pushed in the open round."""
         return frozenset(self._awaited) if self.is_open else frozenset()
 
     def holds(self, task: str) -> bool:

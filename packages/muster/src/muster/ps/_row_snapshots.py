@@ -31,7 +31,7 @@ class Part(Protocol):
 
     @property
     def layout(self) -> RowLayout:
-        """What each row has."""
+        """The layout of a row."""
 
     @property
     def nbytes(self) -> int:
@@ -43,11 +43,11 @@ class Part(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows are still to be taken."""
+        """The number of rows still to be taken."""
 
     @property
     def gone(self) -> int:
-        """How many ids are to be taken of rows that are gone."""
+        """The number of ids of removed rows still to be taken."""
 
     def begin(self, whole: bool) -> None:
         """Begin to give away rows as they are now: all, or those written since the last time it was all."""

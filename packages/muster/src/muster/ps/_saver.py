@@ -22,11 +22,11 @@ class Snapshotted(Protocol[_S]):
 
     @property
     def milestones(self) -> int:
-        """How often something happened that a snapshot must not miss."""
+        """The number of changes so far that must be saved at once."""
 
     @property
     def version(self) -> int:
-        """How many times the values were changed."""
+        """The number of changes of the values."""
 
     def snapshot(self, at: float) -> Taken[_S]:
         """Return all that it needs to go on from here, as of a time in seconds since the epoch."""

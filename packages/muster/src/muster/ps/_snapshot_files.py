@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
-    """What comes before the bytes of a piece: its part, how many rows it has, and whether they are gone."""
+    """The header of a piece: its part, its number of rows, and a flag for removed rows."""
 
     part: int
     count: int

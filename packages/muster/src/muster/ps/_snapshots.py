@@ -36,15 +36,15 @@ class Savable(Protocol):
 
     @property
     def plan(self) -> bytes:
-        """What there is beside values."""
+        """The large part of the description, which seldom changes."""
 
     @property
     def version(self) -> int:
-        """How many times the values were changed."""
+        """The number of changes of the values."""
 
     @property
     def at(self) -> float:
-        """When it was taken, in seconds since the epoch."""
+        """The time of the snapshot, in seconds since the epoch."""
 
 
 _S = TypeVar("_S", bound=Savable)

@@ -43,7 +43,7 @@ class Applied:
 
     @property
     def step(self) -> int:
-        """How many were applied."""
+        """The number of applied tickets."""
         return self._next - len(self._open)
 
     @property
@@ -106,7 +106,7 @@ class Tickets(Generic[Caller]):
         return list(self._held)
 
     def finished(self, max_steps: int | None) -> bool:
-        """Whether all steps below ``max_steps`` were made, so that no ticket is to be waited for."""
+        """Return whether all steps below ``max_steps`` were made, so that no more tickets come."""
         if max_steps is None:
             return False
         numbers = (*self._held.values(), *self._returned)

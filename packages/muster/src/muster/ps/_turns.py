@@ -44,7 +44,7 @@ class Turns:
 
     @property
     def keeps_step(self) -> bool:
-        """Whether this server keeps the global step and gives turns."""
+        """True if this server keeps the global step and gives turns."""
         return self._tickets is not None
 
     @property

@@ -29,7 +29,7 @@ OwnCode: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, np.ndarray[Any, 
 
 @dataclass(frozen=True)
 class Feature:
-    """Where a feature of a model comes from.
+    """The source of a feature of a model.
 
     Attributes:
         input: The name of an input.

@@ -17,7 +17,7 @@ from muster.checkpoint import FileRecord, with_checksum, without_checksum
 MANIFEST = "saved_model.json"
 FORMAT = 1
 OWN_CODE = ".pickle"
-"""How the names of files end that have the program's own code."""
+"""The suffix of files with the program's own code."""
 
 PREDICT = "tensorflow/serving/predict"
 CLASSIFY = "tensorflow/serving/classify"
@@ -77,7 +77,7 @@ class CsvRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ParseRecord:
-    """How to read a feature of Examples, or of lines in CSV format.
+    """The parsing spec of a feature of Examples, or of CSV lines.
 
     Attributes:
         key: Its key in them; of lines, the number of the field.
@@ -98,7 +98,7 @@ class ParseRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureRecord:
-    """Where a feature of the model comes from.
+    """The source of a feature of the model.
 
     Attributes:
         input: The name of the signature's input.

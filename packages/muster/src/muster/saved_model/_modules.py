@@ -28,7 +28,7 @@ Arrays = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Computation:
-    """What a model computes, traced once: signatures take parts of it.
+    """The computation of a model, traced once; signatures take parts of it.
 
     Attributes:
         jaxpr: Takes the weights and then the arguments, returns the outputs.

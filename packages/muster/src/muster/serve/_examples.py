@@ -19,7 +19,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 class _Signature(Protocol):
-    """What a signature is for."""
+    """The parts of a signature that requests are checked against."""
 
     @property
     def name(self) -> str: ...

@@ -15,7 +15,7 @@ DEFAULT_SIGNATURE = "serving_default"
 
 
 class Format(Enum):
-    """How a request has its inputs, and its answer the outputs."""
+    """The formats of a request's inputs and its answer's outputs."""
 
     ROWS = "instances"
     COLUMNS = "inputs"

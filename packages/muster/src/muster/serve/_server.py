@@ -25,7 +25,7 @@ _GRACE_SECS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """How to serve.
+    """The options of a server.
 
     Attributes:
         folder: Has a folder for each version.

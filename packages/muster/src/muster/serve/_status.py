@@ -16,7 +16,7 @@ _NAMES = {"object": "STRING", "float32": "FLOAT", "float64": "DOUBLE", "float16"
 
 @dataclass(frozen=True, kw_only=True)
 class VersionStatus:
-    """How it stands with a version.
+    """The status of a version.
 
     Attributes:
         version: Its number.
@@ -30,7 +30,7 @@ class VersionStatus:
 
 
 class _Signature(Protocol):
-    """What is told of a signature."""
+    """The parts of a signature that answers describe."""
 
     @property
     def method_name(self) -> str: ...

@@ -272,7 +272,7 @@ def trace_off() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Tracing:
-    """What `trace_on` has started.
+    """The tracing that `trace_on` has started.
 
     Attributes:
         folder: Where the profile is written; None if there is none.

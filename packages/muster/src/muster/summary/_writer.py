@@ -12,7 +12,7 @@ from muster._errors import SummaryError
 from muster.summary._event_files import EventFileWriter
 
 Condition: TypeAlias = bool | Callable[[], Any] | Any
-"""Whether to record: a truth value, which may be an array, or a function that returns one."""
+"""The switch for recording: a truth value, which may be an array, or a function that returns one."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from muster_tensorflow.programs.v1._assertions import assert_
 
 
 class ReparameterizationType:
-    """Whether gradients pass through samples to the parameters.
+    """A constant that says if gradients pass through samples to the parameters.
 
     Args:
         rep_type: The name, which is shown.

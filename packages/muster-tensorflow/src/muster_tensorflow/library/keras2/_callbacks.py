@@ -169,7 +169,7 @@ def _skipping_unknown(original: Callable[..., bool]) -> Callable[..., bool]:
 
 
 class _Epochs(dict[str, list[Any]]):
-    """What `fit` has logged in each epoch; of ``lr`` also by Keras 3's name."""
+    """The logs of `fit` by epoch; the learning rate also under Keras 3's name."""
 
     def __missing__(self, name: str) -> list[Any]:
         if name == _RATE and "lr" in self:

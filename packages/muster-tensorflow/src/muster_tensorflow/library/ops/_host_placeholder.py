@@ -29,7 +29,7 @@ _MOST_SAMPLES = 64
 
 @dataclass(frozen=True)
 class Sample:
-    """What a placeholder may stand for.
+    """A sample of the values for which a placeholder stands.
 
     Attributes:
         kinds: Of placeholders that it is computed of, which of `sample_texts` they have.
@@ -69,7 +69,7 @@ class SampledPlaceholder(HostPlaceholder):
 
     @property
     def samples(self) -> Samples:
-        """What it may stand for."""
+        """Samples of its values."""
         return self._samples
 
     def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> Any:

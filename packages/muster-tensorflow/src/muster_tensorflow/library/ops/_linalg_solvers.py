@@ -86,14 +86,14 @@ def svd(
 
 
 class Qr(NamedTuple):
-    """What `qr` returns."""
+    """The result of `qr`."""
 
     q: Array
     r: Array
 
 
 class LogDeterminant(NamedTuple):
-    """What `slogdet` returns."""
+    """The result of `slogdet`."""
 
     sign: Array
     log_abs_determinant: Array

@@ -114,7 +114,7 @@ class LinearOperator:
 
     @property
     def is_square(self) -> bool:
-        """Whether it is square."""
+        """True if it is square."""
         if self._is_square is None:
             self._is_square = self.domain_dimension == self.range_dimension
         return self._is_square

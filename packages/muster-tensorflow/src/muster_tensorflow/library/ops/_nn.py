@@ -263,7 +263,7 @@ def in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int, name: str | Non
 
 
 class TopK(NamedTuple):
-    """What `top_k` returns."""
+    """The result of `top_k`."""
 
     values: Array
     indices: Array

@@ -112,7 +112,7 @@ class IteratorInitializer(Initializer):
 
     @property
     def complete(self) -> bool:
-        """Whether there are no placeholders without values."""
+        """True if all placeholders have values."""
         return not any(source.placeholders for source in fed_arrays(self._dataset._node))
 
 

@@ -294,14 +294,14 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int, name: str | None = Non
 
 
 class Unique(NamedTuple):
-    """What `unique` returns."""
+    """The result of `unique`."""
 
     y: Array
     idx: Array
 
 
 class UniqueWithCounts(NamedTuple):
-    """What `unique_with_counts` returns."""
+    """The result of `unique_with_counts`."""
 
     y: Array
     idx: Array

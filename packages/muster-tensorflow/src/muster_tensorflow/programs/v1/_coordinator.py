@@ -28,7 +28,7 @@ class Coordinator:
 
     @property
     def joined(self) -> bool:
-        """Whether `join` has returned."""
+        """True if `join` has returned."""
         return self._joined
 
     def should_stop(self) -> bool:

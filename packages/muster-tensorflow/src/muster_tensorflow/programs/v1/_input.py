@@ -181,7 +181,7 @@ def make_batched_features_dataset(
 
 
 class TFRecordCompressionType:
-    """How a TFRecord file is compressed, for ``TFRecordOptions``."""
+    """The compression types of TFRecord files, for ``TFRecordOptions``."""
 
     NONE = ""
     ZLIB = "ZLIB"

@@ -178,7 +178,7 @@ def sparse_to_dense(
 
 @operation
 class ListDiff(NamedTuple):
-    """What `setdiff1d` returns."""
+    """The result of `setdiff1d`."""
 
     out: Array
     idx: Array

@@ -14,7 +14,7 @@ from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.programs.v1._variables import get_variable
 
 GATE_NONE, GATE_OP, GATE_GRAPH = range(3)
-"""How a graph orders the computation of gradients; XLA orders it here."""
+"""The orders of gradient computations in a graph; unused, since XLA orders them."""
 
 
 class Optimizer:

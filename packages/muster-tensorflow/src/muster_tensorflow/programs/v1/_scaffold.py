@@ -82,7 +82,7 @@ class InitialValues:
 
 
 class Saver:
-    """How many checkpoints a training keeps, as a `Scaffold` says; and values for an ``init_fn``.
+    """Sets the number of checkpoints that training keeps, and restores values in an ``init_fn``.
 
     Args:
         var_list: The variables that `restore` reads: variables of the model or their paths, or a dict of
@@ -227,7 +227,7 @@ class Scaffold(ModelSetup):
 
     @property
     def retention(self) -> tuple[int | None, float] | None:
-        """How many checkpoints the saver keeps, if there is one."""
+        """The number of checkpoints that the saver keeps; None without a saver."""
         saver = self.saver
         return None if saver is None else (saver.max_to_keep, saver.keep_checkpoint_every_n_hours)
 

@@ -95,7 +95,7 @@ class VariableScope:
 
     @property
     def reuse(self) -> bool | str | None:
-        """Whether variables must exist already (True), may (`AUTO_REUSE`), or must not."""
+        """True if variables must exist already, `AUTO_REUSE` if they may; else they must be new."""
         return self._settings.reuse
 
     def reuse_variables(self) -> None:

@@ -37,7 +37,7 @@ class DataSet:
 
     @property
     def num_examples(self) -> int:
-        """How many examples there are."""
+        """The number of examples."""
         return len(self.images)
 
     def next_batch(

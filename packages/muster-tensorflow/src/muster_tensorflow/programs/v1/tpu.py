@@ -21,7 +21,7 @@ _BATCH_SIZE = "batch_size"
 
 
 class InputPipelineConfig(enum.IntEnum):
-    """Which host calls the input_fn how often; here each process calls it once."""
+    """The number of input_fn calls per host; unused, since each process calls it once."""
 
     PER_SHARD_V1 = 1
     PER_HOST_V1 = 2

@@ -21,7 +21,7 @@ from muster_tensorflow.programs.v2._tables import (
 
 
 class AutotuneAlgorithm(enum.Enum):
-    """How TensorFlow's pipelines choose their parallelism; unused."""
+    """The algorithms by which TensorFlow's pipelines choose their parallelism; unused."""
 
     DEFAULT = 0
     HILL_CLIMB = 1

@@ -96,7 +96,7 @@ class Function(CompiledFunction):
 
     @property
     def has_run_uncompiled(self) -> bool:
-        """Whether a call has found that Python needs the value of a tensor, or has taken text."""
+        """True if a call needed a tensor's value in Python, or took text."""
         return self._has_run_uncompiled
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -28,7 +28,7 @@ _SLACK = 3.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TerminationConfig:
-    """How a `PreemptionCheckpointHandler` learns that its machine will be taken away, and what it does then.
+    """The preemption notice and the reaction of a `PreemptionCheckpointHandler`.
 
     Attributes:
         termination_watcher_fn: Called every second in a thread; returns whether there is a notice. None takes
@@ -50,7 +50,7 @@ class TerminationConfig:
 
 
 class Word(enum.IntEnum):
-    """What a worker says to the others before a step."""
+    """A worker's message to the others before a step."""
 
     NOTHING = 0
     NOTICE = 1
@@ -58,7 +58,7 @@ class Word(enum.IntEnum):
 
 
 class Plan(enum.Enum):
-    """What all workers do before a step."""
+    """The action of all workers before a step."""
 
     GO_ON = enum.auto()
     SAVE = enum.auto()
@@ -103,7 +103,7 @@ class Preemption:
 
 
 class _Notice:
-    """When a notice came."""
+    """The time of a preemption notice."""
 
     def __init__(self) -> None:
         self.time: float | None = None

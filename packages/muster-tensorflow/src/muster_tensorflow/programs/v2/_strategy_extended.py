@@ -40,7 +40,7 @@ class StrategyExtended:
 
     @property
     def should_checkpoint(self) -> bool:
-        """Whether this process writes checkpoints."""
+        """True if this process writes checkpoints."""
         return self._strategy.workers.is_chief
 
     should_save_summary = should_checkpoint
@@ -129,7 +129,7 @@ class StrategyExtended:
         return v.value  # type: ignore[no-any-return]
 
     def variable_created_in_scope(self, v: keras.Variable) -> bool:
-        """Whether a variable was created in this strategy's scope."""
+        """Return whether a variable was created in this strategy's scope."""
         owner: Any = origin_of(v).owner
         return owner is self._strategy or owner is None and self._strategy.placement.sharding is None
 

@@ -27,7 +27,7 @@ _COMBINED = ("add", "subtract", "multiply", "divide")
 
 
 class VariableSynchronization(enum.Enum):
-    """When the values of replicas are combined.
+    """The times at which replicas' values are combined.
 
     Source: tensorflow/python/ops/variables.py, ``VariableSynchronization``.
     """
@@ -39,7 +39,7 @@ class VariableSynchronization(enum.Enum):
 
 
 class VariableAggregation(enum.Enum):
-    """How the values of replicas are combined.
+    """The reductions by which replicas' values are combined.
 
     Source: tensorflow/python/ops/variables.py, ``VariableAggregationV2``.
     """

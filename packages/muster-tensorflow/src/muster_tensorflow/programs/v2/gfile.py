@@ -84,7 +84,7 @@ def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
 
 
 class FileStatistics:
-    """What is known of a file; what ``os.stat`` says, too.
+    """The status of a file, with all attributes of ``os.stat``'s result.
 
     Attributes:
         length: The number of bytes.

@@ -40,7 +40,7 @@ _OF_FUNCTIONS = os.path.join("functions", "model.keras")
 
 
 class VariablePolicy(enum.Enum):
-    """What TensorFlow saves of how variables are distributed: here always their whole values.
+    """TensorFlow's policies for saving distributed variables; unused: whole values are saved.
 
     Source: tensorflow/python/saved_model/save_options.py, ``VariablePolicy``.
     """

@@ -140,7 +140,7 @@ class Entry:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether it holds numbers or booleans, and not strings or what only TensorFlow can make."""
+        """True if it holds numbers or booleans, rather than strings or TensorFlow's own types."""
         return self.dtype in _NUMERIC
 
 

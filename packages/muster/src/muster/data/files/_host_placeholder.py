@@ -34,12 +34,12 @@ class HostPlaceholder(Placeholder):
 
     @property
     def call(self) -> PlaceholderCall:
-        """What computes the values."""
+        """The call that computes the values."""
         return self._call
 
     @property
     def number(self) -> int:
-        """Which of the leaves of the results it is."""
+        """Its index among the leaves of the call's results."""
         return self._number
 
     @property

@@ -145,12 +145,12 @@ class ComputedPlaceholder(Placeholder):
 
     @property
     def call(self) -> PlaceholderCall:
-        """What else computes the values: on the host."""
+        """The call that computes the values on the host."""
         return self._call
 
     @property
     def number(self) -> int:
-        """Which of the leaves of the results of the call it is."""
+        """Its index among the leaves of the call's results."""
         return self._number
 
     @property

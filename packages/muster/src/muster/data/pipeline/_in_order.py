@@ -17,7 +17,7 @@ from muster.data.pipeline._spec import TensorSpec, spec_of
 from muster.data.pipeline._structure import map_leaves
 
 _AHEAD = 16
-"""How many elements are computed at a time that can be read by number, by no function in Python."""
+"""The number of elements loaded at a time, if they have numbers and need no Python function."""
 
 Compute = Callable[..., Iterator[Any]]
 

@@ -139,12 +139,12 @@ class Node(ABC):
 
     @cached_property
     def uniform(self) -> bool:
-        """Whether `load` always returns `Stacked`: all elements have one structure, shape and type."""
+        """True if `load` always returns `Stacked`: all elements have one structure, shape and type."""
         return False
 
     @cached_property
     def ragged(self) -> bool:
-        """Whether there are rows of ragged tensors among the elements, which become ragged in batches."""
+        """True if elements have rows of ragged tensors, which stay ragged in batches."""
         return any(node.ragged for node in self.inputs)
 
     @cached_property
@@ -196,7 +196,7 @@ class Node(ABC):
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether all passes have the same elements: nothing is random, and no function runs in Python."""
+        """True if all passes have the same elements: nothing is random, and no function runs in Python."""
         return not self.random_orders and all(node.is_constant for node in self.inputs)
 
     @cached_property
@@ -206,7 +206,7 @@ class Node(ABC):
 
     @cached_property
     def computes(self) -> bool:
-        """Whether `load` calls a function of the user, rather than only gathering rows."""
+        """True if `load` calls a function of the user, rather than only gathering rows."""
         return any(node.computes for node in self.inputs)
 
     def with_inputs(self, inputs: Sequence["Node"]) -> "Node":

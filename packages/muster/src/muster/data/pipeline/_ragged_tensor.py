@@ -237,7 +237,7 @@ class RaggedTensor:
 
     @property
     def row_splits(self) -> Any:
-        """Where rows begin, and where the last one ends."""
+        """The start of each row, and the end of the last."""
         return frontend().shown_part(self._row_splits)
 
     @property
@@ -261,7 +261,7 @@ class RaggedTensor:
 
     @property
     def ragged_rank(self) -> int:
-        """How many axes are ragged."""
+        """The number of ragged axes."""
         return len(self.plain_splits)
 
     @property

@@ -119,7 +119,7 @@ class RaggedTensorSpec(TensorSpec):
 
     @property
     def ragged_rank(self) -> int:
-        """How many axes are ragged."""
+        """The number of ragged axes."""
         return self._ragged_rank
 
     def __repr__(self) -> str:

@@ -70,7 +70,7 @@ class Drawing:
         self._thread.start()
 
     def ready(self) -> bool:
-        """Whether `take` can be called."""
+        """Return whether `take` can be called."""
         with self._lock:
             return bool(self._ahead) or self._ended
 

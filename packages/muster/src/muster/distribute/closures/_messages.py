@@ -74,7 +74,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker computes in closures of a kind.
+    """The worker's program for closures of one kind.
 
     Args:
         compute: A function, exported by JAX for a platform: of the values of servers, the ids and the rows of

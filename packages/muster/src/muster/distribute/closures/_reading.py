@@ -38,7 +38,7 @@ class Reading:
         self._reader.ask([number for number in numbers if number is not None])
 
     def ready(self) -> bool:
-        """Whether `take` returns at once."""
+        """Return whether `take` returns at once."""
         return self._asked[0] is None or self._reader.ready(self._asked[0])
 
     def take(self) -> Batch:

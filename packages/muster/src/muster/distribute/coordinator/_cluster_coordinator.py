@@ -28,7 +28,7 @@ _END_SECS = 5.0
 
 
 class Links(Protocol):
-    """How a coordinator reaches the tasks of its job.
+    """Connects a coordinator to the tasks of its job.
 
     Attributes:
         run: The random id of this coordinator.
@@ -196,7 +196,7 @@ class ClusterCoordinator:
 
     @property
     def closures(self) -> Schedule:
-        """What is scheduled, for code that schedules on behalf of users."""
+        """The schedule, for code that schedules closures on behalf of users."""
         return self._schedule
 
     def join(self) -> None:

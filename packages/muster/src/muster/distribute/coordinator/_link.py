@@ -122,7 +122,7 @@ class Link:
 
     @property
     def _busy_secs(self) -> float | None:
-        """How long the closures that the worker has will probably take, in seconds; None if it has none."""
+        """The estimated time of the worker's closures, in seconds; None without closures."""
         if self._overdue and self._sent:
             return math.inf
         return sum(sent.task.closure.kind.secs for sent in self._sent.values()) if self._sent else None

@@ -72,7 +72,7 @@ class PerWorkerDataset:
 
     @cached_property
     def key(self) -> Any:
-        """What datasets share whose elements are alike."""
+        """The key that datasets with equal element specs share."""
         specs, structure = jax.tree.flatten(self.element_spec)
         return structure, tuple((spec.shape, spec.dtype) for spec in specs)
 
@@ -140,7 +140,7 @@ class DispatchedIterator(PerWorkerIterator):
 
     @property
     def position(self) -> dict[str, Any]:
-        """What was handed out so far, as JSON; `go_on` of an iterator over an equal dataset continues there.
+        """The position, as JSON; `go_on` of an iterator over an equal dataset continues there.
 
         All of that has been computed once the coordinator has joined.
         """

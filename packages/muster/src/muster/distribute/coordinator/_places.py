@@ -16,7 +16,7 @@ class StoredRows(Protocol):
 
     @property
     def array(self) -> StoredArray:
-        """What the server holds."""
+        """The array on the server."""
 
     @property
     def start(self) -> int:
@@ -28,7 +28,7 @@ class StoredRows(Protocol):
 
 
 class HashedColumn(NamedTuple):
-    """What servers keep for each row of a hashed table: the row, or a slot of an optimizer.
+    """A column of a hashed table on servers: its rows, or a slot of an optimizer.
 
     Attributes:
         path: The path of its variable; None if the function does not use that.

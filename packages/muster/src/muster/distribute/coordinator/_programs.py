@@ -36,7 +36,7 @@ class Store(Protocol):
 
 
 class Variables(Protocol):
-    """Where the variables of a strategy are.
+    """The locations of a strategy's variables.
 
     Attributes:
         assigned: How often the coordinator has set variables or created some.

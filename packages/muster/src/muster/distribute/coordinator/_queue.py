@@ -40,27 +40,27 @@ class ClosureQueue(Generic[Work]):
 
     @property
     def full(self) -> bool:
-        """Whether no further closure may wait."""
+        """True if no further closure may be queued."""
         return len(self._waiting) >= self._limit
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of waiting closures."""
         return len(self._waiting)
 
     @property
     def unfinished(self) -> int:
-        """How many wait or run."""
+        """The number of closures that wait or run."""
         return len(self._work)
 
     @property
     def idle(self) -> bool:
-        """Whether none waits or runs."""
+        """True if no closure waits or runs."""
         return not self._work
 
     @property
     def failed(self) -> bool:
-        """Whether there is an error that nobody has heard of yet."""
+        """True if there is an error that was not raised yet."""
         return self._error is not None
 
     @property

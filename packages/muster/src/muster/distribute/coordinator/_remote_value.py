@@ -13,7 +13,7 @@ from muster.distribute.replicas._values import is_array
 
 
 class RemoteValueStatus(enum.Enum):
-    """Whether the result of a closure is there.
+    """The states of a closure's result.
 
     Source: tensorflow/python/distribute/coordinator/remote_value.py, ``RemoteValueStatus``.
     """
@@ -67,11 +67,11 @@ class RemoteValue:
 
     @property
     def status(self) -> RemoteValueStatus:
-        """Whether the function has ended: with a result, an error, or cancelled."""
+        """`READY` if the closure has ended: with a result, an error, or cancelled."""
         return RemoteValueStatus.READY if self._is_ready else RemoteValueStatus.NOT_READY
 
     def is_of(self, ended: threading.Condition) -> bool:
-        """Whether this is a result of the coordinator that notifies this when a closure has ended."""
+        """Return whether this result belongs to the coordinator that notifies this condition."""
         return self._ended is ended
 
     def end(self, finish: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]) -> None:

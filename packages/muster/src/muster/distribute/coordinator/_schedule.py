@@ -184,7 +184,7 @@ class Schedule:
 
     @property
     def deserted_secs(self) -> float:
-        """How long there has been no worker, since the last one was lost; asked about once a second."""
+        """The seconds since the last worker was lost, while there is none; read about once a second."""
         now = self._clock()
         return 0.0 if self._deserted_at is None else now - self._deserted_at
 
@@ -216,7 +216,7 @@ class Schedule:
 
     @property
     def stopping(self) -> bool:
-        """Whether closures that run are to stop."""
+        """True if running closures must stop."""
         return self._queue.cancelling or self.closed
 
     def end(self, worker: int, ended: Sequence[Ended]) -> None:

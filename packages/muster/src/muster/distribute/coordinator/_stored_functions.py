@@ -19,7 +19,7 @@ from muster.ps.store import StoredFunction
 
 
 class _Part(NamedTuple):
-    """How some rows of some variables are updated, and of what."""
+    """The update of some rows of some variables, and its inputs."""
 
     names: tuple[str, ...]
     inputs: tuple[str | Source, ...]

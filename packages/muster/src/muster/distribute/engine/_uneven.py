@@ -184,7 +184,7 @@ def first_of(batch: Any) -> Any:
 
 
 def is_uneven(batch: Any) -> bool:
-    """Whether the replicas may have different numbers of rows of a worker batch."""
+    """Return whether the replicas may have different numbers of rows of a worker batch."""
     return isinstance(batch, UnevenBatch) or any(
         isinstance(leaf, Padded) for leaf in jax.tree.leaves(batch, is_leaf=_is_padded)
     )

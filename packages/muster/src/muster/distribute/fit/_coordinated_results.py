@@ -39,7 +39,7 @@ class Results:
 
     @property
     def begun(self) -> bool:
-        """Whether there are steps of which nobody knows yet that they have ended."""
+        """True if there are steps that may still run."""
         return self._expected > 0 and not self._have_ended
 
     def expect(self, value: RemoteValue, batches: Sequence[Any]) -> None:

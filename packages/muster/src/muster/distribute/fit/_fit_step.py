@@ -20,7 +20,7 @@ _UNCHECKED = 16
 
 
 class StepFunction:
-    """What Keras' trainer calls for steps, some of which may have been taken before an interruption.
+    """The function that Keras' trainer calls for steps; skips those taken before an interruption.
 
     Args:
         steps_per_call: The number of steps in a call.
@@ -216,12 +216,12 @@ class KerasFunction(StepFunction):
 
 
 def _is_nan(loss: Any) -> bool:
-    """Whether a loss is NaN; those of single examples, and structures, are not looked at."""
+    """Return whether a scalar loss is NaN; False for losses by example, and structures."""
     return hasattr(loss, "__float__") and not np.ndim(loss) and math.isnan(loss)
 
 
 def is_gone(variable: Any) -> bool:
-    """Whether a variable has no readable value."""
+    """Return whether a variable has no readable value."""
     try:
         return variable.value.is_deleted()  # type: ignore[no-any-return]
     except TypeError:  # Keras calls an initializer, which is None

@@ -58,7 +58,7 @@ class SavedModel:
 
     @property
     def is_file(self) -> bool:
-        """Whether Keras wrote it, in place: then it may be half-written."""
+        """True if it is a file of Keras, which may be incomplete, since Keras writes in place."""
         return self.path.endswith(_KERAS)
 
 

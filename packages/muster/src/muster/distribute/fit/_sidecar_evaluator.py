@@ -25,7 +25,7 @@ _SAY_SECS = 30.0
 
 
 class Evaluation(NamedTuple):
-    """What an evaluator has found out about a checkpoint.
+    """The results of evaluating a checkpoint.
 
     Attributes:
         path: The checkpoint, or the file.

@@ -75,7 +75,7 @@ class StatefulStep:
 
     @property
     def recorded(self) -> bool:
-        """Whether the step's variables are known."""
+        """True if the step's variables are known."""
         return self._program is not None
 
     @property

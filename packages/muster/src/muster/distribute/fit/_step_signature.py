@@ -77,7 +77,7 @@ def _takes_data_alone(step: Callable[..., Any], name: str) -> bool | None:
 
 
 def _takes(signature: inspect.Signature, count: int) -> bool:
-    """Whether a function takes this number of arguments by position."""
+    """Return whether a function takes this number of arguments by position."""
     try:
         signature.bind(*[None] * count)
     except TypeError:

@@ -16,7 +16,7 @@ _GO_ON_SECS = 600.0
 
 
 class Stage(enum.Enum):
-    """What the note of training tells."""
+    """The stages of training, as its note tells them."""
 
     UNKNOWN = enum.auto()
     ON = enum.auto()

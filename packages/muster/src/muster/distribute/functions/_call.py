@@ -190,7 +190,7 @@ def _nan_of(
 
 
 def _has_nan(array: jax.Array) -> bool:
-    """Whether a value of this process' replicas is NaN. NumPy's own functions take twice as long."""
+    """Return whether a value of this process' replicas is NaN, in half the time of NumPy's functions."""
     whole = array.is_fully_addressable
     parts = [array] if whole else [shard.data for shard in array.addressable_shards]
     return any(math.isnan(sum(np.asarray(part).tolist())) for part in parts)

@@ -132,7 +132,7 @@ class Draws:
 
     @property
     def per_replica(self) -> list[bool]:
-        """Whether each of these arrays is a ``PerReplica``."""
+        """True if each of these arrays is a ``PerReplica``."""
         return [isinstance(leaf, PerReplica) for leaf in self.leaves()]
 
     def record(self) -> None:

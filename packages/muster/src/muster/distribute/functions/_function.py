@@ -58,9 +58,9 @@ class Function:
     """
 
     _runs_once = False
-    """Whether the Python code is run only once for each kind of arguments, where that is possible."""
+    """True to run the Python code only once for each kind of arguments, where possible."""
     _takes_captured = False
-    """Whether its code may draw from iterators that are none of its arguments."""
+    """True if its code may draw from iterators other than its arguments."""
 
     def __init__(
         self, python_function: Callable[..., Any], input_signature: Sequence[Any] | None = None

@@ -37,7 +37,7 @@ class Values:
 
     @property
     def only_arrays(self) -> bool:
-        """Whether all values are arrays that are not ``PerReplica``."""
+        """True if all values are arrays that are not ``PerReplica``."""
         return all(each is ARRAY for each in self.constants) and not any(self.kinds)
 
     def filled(self, arrays: Sequence[AnyArray]) -> Any:
@@ -122,7 +122,7 @@ def replaced(leaves: Sequence[Any], iterators: Mapping[Any, Any]) -> list[Any]:
 
 
 def is_dynamic(leaf: Any) -> bool:
-    """Whether an argument is an input of the program rather than a constant of it."""
+    """Return whether an argument is an input of the program rather than a constant of it."""
     return isinstance(leaf, PerReplica) or is_array(leaf)
 
 

@@ -46,7 +46,7 @@ class WholeCall:
 
 
 def can_be_whole(leaves: Sequence[Any], workers: Workers | None) -> bool:
-    """Whether uneven batches are among arguments, and nothing else that was computed from such batches.
+    """Return whether arguments have uneven batches, and no other values computed from such.
 
     Args:
         leaves: Flat arguments, and the arrays that were drawn from iterators.
@@ -59,7 +59,7 @@ def can_be_whole(leaves: Sequence[Any], workers: Workers | None) -> bool:
 
 
 def _is_complete(value: PerReplica) -> bool:
-    """Whether this process has the values of all replicas."""
+    """Return whether this process has the values of all replicas."""
     return len(value.values) == len(value.kind.sizes or ())
 
 

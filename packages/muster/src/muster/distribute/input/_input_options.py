@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 class InputReplicationMode(enum.Enum):
-    """Whether ``distribute_datasets_from_function`` calls its function once per worker or once per replica.
+    """Modes of ``distribute_datasets_from_function``: call the function per worker or per replica.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``InputReplicationMode``.
     """
@@ -49,7 +49,7 @@ class InputOptions:
 
     @property
     def per_replica(self) -> bool:
-        """Whether each replica has a separate dataset."""
+        """True if each replica has a separate dataset."""
         return self.experimental_replication_mode is InputReplicationMode.PER_REPLICA
 
     def check_for_dataset(self) -> None:

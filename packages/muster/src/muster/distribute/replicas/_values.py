@@ -58,12 +58,12 @@ class ReplicaKind(NamedTuple):
 
     @property
     def is_uneven(self) -> bool:
-        """Whether the value was computed from an uneven batch, or its shapes differ."""
+        """True if the value was computed from an uneven batch, or its shapes differ."""
         return self.sizes is not None or self.shapes is not None
 
     @property
     def has_rows(self) -> bool:
-        """Whether the value has the rows of an uneven batch along its first axis."""
+        """True if the value has the rows of an uneven batch along its first axis."""
         if self.sizes is None or self.shapes is None:
             return False
         rest = self.shapes[0][1:]
@@ -87,7 +87,7 @@ class PerReplica:
 
     @property
     def replicated(self) -> bool:
-        """Whether all replicas have the same value, which counts once."""
+        """True if all replicas have the same value, which counts once."""
         return self.kind.replicated
 
     @property
@@ -143,7 +143,7 @@ _ARRAYS = (np.ndarray, np.generic, jax.Array)
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value is a leaf of a nested structure although JAX would look into it, or not see it.
+    """Return whether a value is a leaf although JAX would flatten it, or drop it.
 
     Those are None, ``PerReplica``, variables and iterators.
     """
@@ -151,7 +151,7 @@ def is_leaf(value: Any) -> bool:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is a NumPy or JAX array, or a NumPy scalar."""
+    """Return whether a value is a NumPy or JAX array, or a NumPy scalar."""
     return isinstance(value, _ARRAYS)
 
 
@@ -161,7 +161,7 @@ def map_values(function: Callable[[Any], Any], structure: Any) -> Any:
 
 
 def is_key(value: Any) -> bool:
-    """Whether a value is one or more random keys."""
+    """Return whether a value is one or more random keys."""
     return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 

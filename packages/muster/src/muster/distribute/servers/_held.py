@@ -33,7 +33,7 @@ _NEXT_SECS = 600.0
 
 
 class Keeping(NamedTuple):
-    """Where a parameter server keeps what it goes on from, and how much it may lose: see `Server`."""
+    """The snapshot settings of a parameter server: see `Server`."""
 
     folder: str | os.PathLike[str]
     secs: float | None
@@ -41,7 +41,7 @@ class Keeping(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What serves the connections of other tasks, by their purpose.
+    """The services for other tasks' connections, by purpose.
 
     Attributes:
         service: Holds the values.

@@ -103,7 +103,7 @@ class StoredVariables(Storage):
 
     @property
     def can_save(self) -> bool:
-        """Whether the servers can write into checkpoints."""
+        """True if the servers can write into checkpoints."""
         return self._savers is not None
 
     def save(

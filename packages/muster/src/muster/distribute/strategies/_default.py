@@ -75,13 +75,13 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
 
 def has_strategy() -> bool:
-    """Whether code runs in the scope of a strategy other than the default one."""
+    """Return whether code runs in the scope of a strategy other than the default one."""
     current: Any = current_strategy()
     return current is not None and not isinstance(current, DefaultStrategy)
 
 
 def in_cross_replica_context() -> bool:
-    """Whether code runs for all replicas, as in a strategy's scope, rather than for one."""
+    """Return whether code runs for all replicas, as in a strategy's scope, rather than for one."""
     return current_context() is CROSS_REPLICA
 
 

@@ -77,7 +77,7 @@ def check_runtimes(workers: Workers) -> bool:
 
 
 def _may_need_xla() -> bool:
-    """Whether JAX may find anything but one CPU device. Asking JAX would start its local runtime."""
+    """Return whether JAX may find other devices than one CPU. Asking JAX would start its local runtime."""
     config: Any = jax.config
     if (platforms := config.jax_platforms) and platforms != "cpu":
         return True
@@ -91,7 +91,7 @@ def _cpu_devices(config: Any) -> int:
 
 
 def _has_accelerators() -> bool:
-    """Whether a plugin of JAX is installed, as each kind of accelerator has one, and may find a device."""
+    """Return whether a JAX plugin for an accelerator is installed, and may find a device."""
     package = importlib.util.find_spec("jax_plugins")
     places = package.submodule_search_locations if package else []
     plugins = {module.name for module in pkgutil.iter_modules(places)}

@@ -37,7 +37,7 @@ class Workers(ABC):
 
     @property
     def is_chief(self) -> bool:
-        """Whether this is worker 0."""
+        """True if this is worker 0."""
         return self.rank == 0
 
     @abstractmethod

@@ -18,7 +18,7 @@ _STAMP = re.compile(r"[0-9]{10}")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelExport:
-    """What an exporter passes on to ``Estimator.export_saved_model``.
+    """The arguments that an exporter passes to ``Estimator.export_saved_model``.
 
     Args:
         serving_input_receiver_fn: Returns the features of a request.

@@ -48,7 +48,7 @@ class Head(ABC):
 
     @property
     def logits_dimension(self) -> int:
-        """How many logits an example has."""
+        """The number of logits of an example."""
         return self._logits_dimension
 
     @property

@@ -61,7 +61,7 @@ class SessionRunContext:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether a stop was requested."""
+        """True if a stop was requested."""
         return self.session.should_stop()
 
     def request_stop(self) -> None:

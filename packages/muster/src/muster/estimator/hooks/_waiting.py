@@ -114,7 +114,7 @@ class _Config(Protocol):
 
     @property
     def is_chief(self) -> bool:
-        """Whether this task saves."""
+        """True if this task saves."""
 
     @property
     def num_ps_replicas(self) -> int:
@@ -130,7 +130,7 @@ class _Configured(Protocol):
 
     @property
     def model_dir(self) -> str:
-        """Where it saves."""
+        """The directory of its checkpoints."""
 
 
 def make_stop_at_checkpoint_step_hook(

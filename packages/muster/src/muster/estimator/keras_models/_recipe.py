@@ -22,7 +22,7 @@ Values: TypeAlias = tuple[tuple[str, np.ndarray[Any, Any]], ...]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelRecipe:
-    """How to build a model that is like another, which stays as it is.
+    """Builds copies of a model, which stays unchanged.
 
     Attributes:
         config: Its layers, as Keras serializes them, without how models in it were compiled.

@@ -27,7 +27,7 @@ Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
 
 
 class HasExample(Protocol):
-    """What a model_fn is traced on.
+    """Has the example batch on which a model_fn is traced.
 
     Attributes:
         example: A batch, of arrays or of shapes; None if there is none.

@@ -29,7 +29,7 @@ def is_shared(returned: Any) -> bool:
 
 
 class Place(NamedTuple):
-    """Where training begins, and in which pass over the data.
+    """The step at which training begins, and the pass over the data.
 
     Attributes:
         step: The global step.
@@ -166,6 +166,6 @@ class SharedBatches:
 
     @property
     def position(self) -> Mapping[str, Any]:
-        """Where the pass is, as JSON: how far says the global step."""
+        """The start of the pass, as JSON; the global step gives the position in it."""
         shared = self._servers.shared
         return {} if shared is None else {**shared.position, "begin": shared.begin}

@@ -17,7 +17,7 @@ from muster.program.variables import VariableSpec
 
 @dataclass(frozen=True)
 class VocabInfo:
-    """How the entries of a variable's vocabulary move to another vocabulary.
+    """Maps the rows of a variable from an old vocabulary to a new one.
 
     Entries of the new vocabulary that the old one has keep their rows. The rows of others, and those of the
     buckets for what no vocabulary has, start from an initializer.

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WarmStartSettings:
-    """Which variables start from which checkpoint.
+    """The checkpoint and the variables of a warm start.
 
     Source: ``WarmStartSettings`` (tensorflow_estimator/python/estimator/estimator.py).
 

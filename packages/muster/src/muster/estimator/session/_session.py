@@ -151,7 +151,7 @@ class Session:
 
     @property
     def adds_one(self) -> bool:
-        """Whether every step adds exactly one to the global step, and nobody else does."""
+        """True if each step increments the global step by one, and nothing else changes it."""
         return self._count_steps is None
 
     def should_stop(self) -> bool:

@@ -46,7 +46,7 @@ class HeldStep(TrainOp, Held):
 
     @property
     def has_run(self) -> bool:  # type: ignore[override]
-        """Whether it is part of the step of the model_fn."""
+        """True if it is part of the model_fn's step."""
         return self.take.cache_info().currsize > 0  # type: ignore[no-any-return]
 
     def run(self) -> None:

@@ -20,7 +20,7 @@ class StoppedParts:
 
     @property
     def is_inside(self) -> bool:
-        """Whether such a part has begun and has not ended."""
+        """True inside of such a part."""
         return self._begun is not None
 
     def begin(self) -> None:

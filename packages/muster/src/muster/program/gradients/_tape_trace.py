@@ -30,7 +30,7 @@ Operation = Callable[..., Sequence[Any]]
 
 
 class Record(Protocol):
-    """What a tape knows of the operations so far."""
+    """A tape's record of operations."""
 
     def follows(self, values: Sequence[Any]) -> bool:
         """Return whether any of these values is watched, or was computed from one that is."""

@@ -149,7 +149,7 @@ def _check(eqn: Equation, aval: jax.core.ShapedArray, value: Value, workers: Wor
 
 
 _Kind = int | str
-"""How a loop carries a value: "replicated", "partial", or the axis along which it is sharded."""
+"""The layout of a value carried by a loop: "replicated", "partial", or its sharded axis."""
 
 
 class _Scan:

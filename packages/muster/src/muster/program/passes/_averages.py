@@ -16,7 +16,7 @@ _MUL, _DIV = named("mul div")
 
 @dataclass(frozen=True)
 class Average:
-    """How a variable's new value is computed of its old one.
+    """The computation of a variable's new value from its old one.
 
     Attributes:
         operands: What goes into it besides.

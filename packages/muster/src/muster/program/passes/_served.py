@@ -75,7 +75,7 @@ def marking() -> contextlib.AbstractContextManager[None]:
 
 @dataclass(frozen=True)
 class UpdatePart:
-    """How some variables are updated.
+    """The update of some variables.
 
     Attributes:
         updates: The paths of the variables.

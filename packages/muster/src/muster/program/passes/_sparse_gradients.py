@@ -73,7 +73,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Mask:
-    """How often each row of a gradient was looked up: float32 of shape (rows,)."""
+    """The number of look-ups of each row of a gradient: float32 of shape (rows,)."""
 
     counts: jax.Array
 

@@ -209,7 +209,7 @@ class HostElement(StandInSource):
 
 
 class HostWork:
-    """What steps need of the host, as far as it was seen when they were traced."""
+    """The values that steps need from the host, as found when they were traced."""
 
     def __init__(self) -> None:
         self._asked: dict[str, HostPlace] = {}
@@ -217,7 +217,7 @@ class HostWork:
 
     @property
     def places(self) -> tuple[HostPlace, ...]:
-        """What steps need."""
+        """The values that steps need."""
         return tuple(self._asked.values())
 
     @contextlib.contextmanager

@@ -128,12 +128,12 @@ class SparseRows(SparseTensor):
 
     @property
     def row_lengths(self) -> Any:
-        """How many values each row has, int32 of shape (rows,)."""
+        """The number of values of each row, int32 of shape (rows,)."""
         return self._counts
 
     @property
     def row_size(self) -> tuple[int, int]:
-        """How many values a row has with its padding, and how many columns there are."""
+        """The padded number of values of a row, and the number of columns."""
         return self._packed.shape[1], self._width
 
     def widened(self, most: int, width: int) -> "SparseRows":

@@ -44,7 +44,7 @@ class Assignments:
 
 @dataclass
 class Branch:
-    """What a way through the code that may not be taken assigns to variables, by their ids.
+    """The assignments of a branch that may not be taken, by the ids of variables.
 
     Attributes:
         assigned: The variable, and its value at the end.

@@ -31,7 +31,7 @@ _CONSTANTS = (keras.initializers.Zeros, keras.initializers.Ones, keras.initializ
 
 @dataclass(frozen=True)
 class ShardInfo:
-    """Which part of a variable an initializer is asked for.
+    """The part of a variable that an initializer must compute.
 
     Source: tensorflow/python/trackable/base.py, ``ShardInfo``.
 

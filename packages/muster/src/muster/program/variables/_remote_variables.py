@@ -104,7 +104,7 @@ def together(variables: Iterable[Any]) -> Iterator[None]:
 
 
 class _Remote:
-    """What the class of a variable with a value elsewhere has before the variable's own class.
+    """A mixin for variables whose values are elsewhere, placed before the variable's own class.
 
     Until the storage has created the value, what Keras initialized it with is in ``_waiting``.
     """

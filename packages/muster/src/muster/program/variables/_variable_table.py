@@ -34,7 +34,7 @@ class VariableSpec:
 
     @property
     def local(self) -> bool:
-        """Whether it belongs to a metric: kept by training, started afresh by each evaluation."""
+        """True if it belongs to a metric: kept in training, reset by each evaluation."""
         return self.kind is VariableKind.METRIC
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ class CompiledFunction(Protocol):
 
 
 class Device(Memory, Protocol):
-    """Where values live."""
+    """The device of a store's values, which compiles functions of them."""
 
     def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> CompiledFunction:
         """Return a function of values that are held; raises ValueError with a clause about it."""
@@ -51,7 +51,7 @@ class Device(Memory, Protocol):
 
 
 class Description(msgspec.Struct, frozen=True):
-    """What a store consists of, beside its values."""
+    """The description of a store: all but its values."""
 
     arrays: tuple[ArraySpec, ...] = ()
     functions: tuple[StoredFunction, ...] = ()
@@ -114,7 +114,7 @@ class Contents:
 
     @property
     def functions(self) -> int:
-        """How many functions there are."""
+        """The number of functions."""
         return len(self._functions)
 
     def delete(self, names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ _ID = "int64"
 
 
 class RowPush(NamedTuple):
-    """What is pushed for rows of a table.
+    """The arrays pushed for rows of a table.
 
     Attributes:
         ids: Their ids, of shape (n,).

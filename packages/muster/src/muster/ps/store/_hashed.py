@@ -92,7 +92,7 @@ class HashedTables:
 
     @property
     def described(self) -> tuple[StoredHash, ...]:
-        """What they are, in the order in which they came."""
+        """The descriptions of the tables, in the order of their creation."""
         return tuple(each.stored for each in self._tables.values())
 
     @property
@@ -107,7 +107,7 @@ class HashedTables:
 
     @property
     def specs(self) -> dict[str, TableSpec]:
-        """What the rows of each consist of."""
+        """The spec of each table."""
         return {name: each.stored.spec for name, each in self._tables.items()}
 
     def create(self, tables: Iterable[StoredHash], arrays: Mapping[str, ArraySpec]) -> None:

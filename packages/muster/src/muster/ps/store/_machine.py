@@ -41,7 +41,7 @@ _OTHER = "another coordinator has begun a job on this server since. Start one at
 
 
 class _Peer(NamedTuple):
-    """Who has joined: whose store it means, its client, and whether it is the coordinator."""
+    """A task that has joined: its store, its client, and a flag for the coordinator."""
 
     origin: str
     client: str

@@ -211,7 +211,7 @@ class TableSignature(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """What workers read for a function, what they push, whether it changes anything, and its tables."""
+    """The arrays that workers read and push for a function, its tables, and whether it changes values."""
 
     takes: tuple[ArraySpec, ...] = ()
     pushed: tuple[ArraySpec, ...] = ()
@@ -235,7 +235,7 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
 
 
 class TableStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted for a hashed table.
+    """The counters of a hashed table.
 
     Args:
         name: Its name.

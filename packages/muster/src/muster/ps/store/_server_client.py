@@ -21,7 +21,7 @@ from muster.ps.store._function_layout import FunctionLayout
 
 
 class FunctionPart:
-    """What one server has of a function, as its callers see it.
+    """One server's part of a function, as its callers see it.
 
     Args:
         signature: What the server says of it.

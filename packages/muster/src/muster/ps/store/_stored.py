@@ -78,7 +78,7 @@ class StoredHash(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableUse(msgspec.Struct, frozen=True, kw_only=True):
-    """How a function uses some rows of a table.
+    """A function's use of some rows of a table.
 
     Args:
         columns: The names of the table's array and of those of its slots, with a row for each of its rows; or
@@ -138,7 +138,7 @@ class StoredFunction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> bool:
-        """Whether it changes anything."""
+        """True if it changes values."""
         return bool(self.updates) or any(table.update for table in self.tables)
 
 

@@ -14,7 +14,7 @@ from muster.ps.tables import Column, RowStore
 
 
 class Memory(Protocol):
-    """Where arrays are that functions use as a whole."""
+    """The memory of arrays that functions use as a whole."""
 
     def check(self, specs: Sequence[ArraySpec], held: int) -> None:
         """Raise ValueError, with a clause, if it cannot hold arrays beside some bytes that it holds."""

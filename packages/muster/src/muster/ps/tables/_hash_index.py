@@ -16,7 +16,7 @@ _CHUNK = 1 << 16
 
 
 class Keys(Protocol):
-    """Where the ids of all rows are, by place."""
+    """Holds the ids of all rows, by index."""
 
     def __call__(self) -> Array:
         """Return them."""

@@ -28,7 +28,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Trained(NamedTuple):
-    """Where rows are that are to be updated.
+    """The indices of rows to update.
 
     Attributes:
         places: The places.
@@ -98,7 +98,7 @@ class HashTable:
 
     @property
     def candidates(self) -> int:
-        """How many ids wait for more occurrences."""
+        """The number of ids without a row yet, which wait for more occurrences."""
         return len(self._candidates)
 
     @property

@@ -125,7 +125,7 @@ class KeyedTaker:
 
     @property
     def layout(self) -> RowLayout:
-        """What each row has beside its id."""
+        """The layout of a row, without its id."""
         return self._taker.layout[1:]
 
     @property
@@ -141,12 +141,12 @@ class KeyedTaker:
 
     @property
     def rows(self) -> int:
-        """How many rows are still to be taken."""
+        """The number of rows still to be taken."""
         return self._taker.rows
 
     @property
     def gone(self) -> int:
-        """How many ids of rows that are gone are still to be taken."""
+        """The number of ids of removed rows still to be taken."""
         return sum(map(len, self._gone_pieces))
 
     def note_gone(self, ids: Ids) -> None:

@@ -60,7 +60,7 @@ class RowStore:
 
     @property
     def layout(self) -> RowLayout:
-        """What each row has."""
+        """The layout of a row."""
         return tuple((column.shape, column.dtype.name) for column in self.columns)
 
     def grow(self, places: int) -> None:
@@ -151,7 +151,7 @@ class RowTaker:
 
     @property
     def layout(self) -> RowLayout:
-        """What each row has."""
+        """The layout of a row."""
         return self.store.layout
 
     @property
@@ -167,12 +167,12 @@ class RowTaker:
 
     @property
     def gone(self) -> int:
-        """How many rows are to be said to be gone: none."""
+        """The number of removed rows still to be reported: 0."""
         return 0
 
     @property
     def rows(self) -> int:
-        """How many rows are still to be taken."""
+        """The number of rows still to be taken."""
         with self.store._lock:
             pending = np.flatnonzero(self.store._flags & self._pending)
             return len(self.store._places_of(pending)) + sum(len(places) for places, _ in self._aside)
@@ -254,7 +254,7 @@ class Columns:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What each row has."""
+        """The layout of a row."""
         start = self._start
         return tuple(
             column

@@ -11,7 +11,7 @@ from muster.ps.tables._initial_rows import Constant, InitialRows, Uniform
 
 
 class SlotSpec(msgspec.Struct, frozen=True):
-    """What an optimizer keeps for each row of a table.
+    """A slot of an optimizer for each row of a table.
 
     Args:
         name: Its name.
@@ -62,7 +62,7 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def columns(self) -> "tuple[Column, ...]":
-        """What is kept for each row: the row itself, then the slots."""
+        """The columns of the table: the row itself, then the slots."""
         slots = (Column(each.shape, dtype_named(each.dtype)) for each in self.slots)
         return (Column(self.shape, dtype_named(self.dtype)), *slots)
 

@@ -50,7 +50,7 @@ class GANTrainOps(NamedTuple):
 
 
 class GANTrainSteps(NamedTuple):
-    """How many steps of each network make a step of the training."""
+    """The number of steps of each network in one training step."""
 
     generator_train_steps: int
     discriminator_train_steps: int

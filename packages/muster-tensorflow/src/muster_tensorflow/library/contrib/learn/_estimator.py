@@ -71,7 +71,7 @@ class Estimator:
 
     @property
     def config(self) -> RunConfig:
-        """How to run."""
+        """The `RunConfig`."""
         return self._core.config
 
     @property

@@ -111,7 +111,7 @@ class Experiment:
 
     @property
     def eval_steps(self) -> int | None:
-        """How many batches an evaluation takes."""
+        """The number of batches of an evaluation."""
         return self._eval_steps
 
     def extend_train_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:

@@ -35,7 +35,7 @@ class Decoder:
 
     @property
     def tracks_own_finished(self) -> bool:
-        """Whether a sequence that has ended may go on: the decoder says each time which have."""
+        """True if the decoder itself decides at each step which sequences have ended."""
         return False
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any, Any]:
