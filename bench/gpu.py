@@ -2,7 +2,7 @@
 
 Set-up, in the repository's folder, with a Python of 3.11 or newer and the card's driver:
 
-    python -m pip install --editable '.[gpu,serve]' --group test
+    python -m pip install --editable './packages/muster[gpu,serve]' --editable ./packages/muster-tensorflow --group test
     python -m bench gpu
 
 To have the time of the set-up count, too, give the parts what is left of ten minutes, in one shell:

@@ -1,4 +1,4 @@
-"""Look up a name of TensorFlow: whether muster has it, what to use instead, and what differs."""
+"""Look up a name of TensorFlow: its equivalent in muster or a replacement, and the differences."""
 
 import sys
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""``TF_CONFIG``: the environment variable that describes the cluster, and which of its tasks this is."""
+"""``TF_CONFIG``: the environment variable that describes the cluster, and this process's task in it."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Name the events and actions of `Job`: what happens to a job, and what is done about it."""
+"""Define the events and actions of the state machine `Job`."""
 
 import dataclasses
 import signal

@@ -1,4 +1,4 @@
-"""The options that ``muster run`` and ``muster manifest`` share, and the program that both name last."""
+"""The shared options of ``muster run`` and ``muster manifest``, and their last argument, the program."""
 
 import argparse
 from collections.abc import Callable, Sequence

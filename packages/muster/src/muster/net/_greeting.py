@@ -1,4 +1,4 @@
-"""The greeting of a connection, without sockets: who calls, for what, and that both know the secret.
+"""The handshake of a connection, without sockets: names the caller and purpose, and proves the secret.
 
 ```text
 caller                                      listener

@@ -1,4 +1,4 @@
-"""The manifest of a saved model: what it computes, from what, and which files it has.
+"""The manifest of a saved model: its computations, their inputs, and its files.
 
 ``saved_model.json`` is one JSON object. Its first line holds the CRC-32 of every byte after it, and is the
 same in every version of the format.

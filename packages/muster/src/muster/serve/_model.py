@@ -1,4 +1,4 @@
-"""The model that is served, and the thread that looks for newer versions of it."""
+"""The served model, and the thread that watches for newer versions."""
 
 import contextlib
 import os

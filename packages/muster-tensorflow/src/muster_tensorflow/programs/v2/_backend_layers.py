@@ -1,4 +1,4 @@
-"""Functions of Keras 2's ``backend`` that do what layers do; arguments and defaults are Keras 2's.
+"""Layer-like functions of Keras 2's ``backend``, with Keras 2's arguments and defaults.
 
 Source: keras/src/backend.py of Keras 2.15.
 """

@@ -1,4 +1,4 @@
-"""The input context, which tells an input function what share of the data to read."""
+"""The input context: tells an input function its share of the data."""
 
 from dataclasses import dataclass
 

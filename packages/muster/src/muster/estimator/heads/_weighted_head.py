@@ -1,4 +1,4 @@
-"""The base class of heads whose examples may have weights, and whose loss may be given."""
+"""The base class of heads with optional example weights and a custom loss."""
 
 import copy
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""Divide a step between a worker, which computes gradients, and servers, which update variables by them.
+"""Divide a step between a worker and servers: the worker computes gradients, servers apply them.
 
 Where code applies gradients, `mark_pushed` leaves a marker. `split_at_pushes` divides the finished jaxpr
 there: the worker computes what leads to the markers, and pushes it; the servers compute what follows from

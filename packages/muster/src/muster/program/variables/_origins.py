@@ -1,4 +1,4 @@
-"""Note where new variables come from: the kind of object that creates them, and the owning strategy."""
+"""Note the origin of new variables: the kind of object that creates them, and the owning strategy."""
 
 import contextlib
 import enum

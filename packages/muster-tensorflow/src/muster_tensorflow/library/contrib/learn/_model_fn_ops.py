@@ -1,4 +1,4 @@
-"""``ModelFnOps``, which a model_fn returns, and ``InputFnOps``, which a serving_input_fn does.
+"""``ModelFnOps`` and ``InputFnOps``: the results of a model_fn and of a serving_input_fn.
 
 Source: tensorflow/contrib/learn/python/learn/estimators/model_fn.py and utils/input_fn_utils.py of
 TensorFlow 1.15.
