@@ -2,15 +2,16 @@
 
 Set-up, in the repository's folder, with a Python of 3.11 or newer and the card's driver:
 
-    python -m pip install --editable './packages/muster[gpu,serve]' --editable ./packages/muster-tensorflow --group test
+    python -m pip install --editable './packages/muster[gpu,serve]' --editable ./packages/muster-tensorflow
+    python -m pip install --group test
     python -m bench gpu
 
 To have the time of the set-up count, too, give the parts what is left of ten minutes, in one shell:
 
     SECONDS=0; python -m pip install ... && python -m bench gpu --budget $((590 - SECONDS))
 
-The installed package is ``muster-train[gpu,serve]``; where JAX has CUDA already, the extra ``gpu`` is not
-needed. PyTorch takes part where this Python has it, or the one that MUSTER_BENCH_TORCH names.
+This installs ``muster-train[gpu,serve]`` and ``muster-tensorflow``. If JAX has CUDA already, omit the extra
+``gpu``. PyTorch takes part where this Python has it, or the one that MUSTER_BENCH_TORCH names.
 
 Each part is a process with a deadline, so that a crash or a hang costs no other part; figures and failures of
 all are in one file, ``bench/results/gpu.json`` by default, which is written after each part. The exit code is
