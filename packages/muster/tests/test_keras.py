@@ -23,6 +23,7 @@ assert (gc.isenabled(), gc.get_freeze_count() > 0) == told
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["", "gc.disable()", "gc.freeze()"])
 def test_no_full_collection_runs_meanwhile_and_the_collector_is_left_as_it_was(before: str) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(before=before)], stderr=subprocess.PIPE)
@@ -44,6 +45,7 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.slow
 def test_scikit_learn_is_not_imported_until_its_wrappers_are_used(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WRAPPERS],
@@ -77,6 +79,7 @@ with ThreadPoolExecutor(4) as pool:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [SEARCHED, THREADS], ids=["searched", "threads"])
 def test_the_wrappers_beside_what_others_do(program: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE)

@@ -67,6 +67,7 @@ def test_after_import_muster_keras_is_on_jax(
     assert (done.stdout, done.stderr) == ("jax\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     [
@@ -79,6 +80,7 @@ def test_any_part_of_muster_settles_it(tmp_path: Path, first: str) -> None:
     assert (done.returncode, done.stdout) == (0, "jax\n"), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "chosen"), [("jax", None), (None, "jax"), ("jax", "tensorflow")])
 def test_keras_on_jax_may_come_first(tmp_path: Path, backend: str | None, chosen: str | None) -> None:
     done = run(
@@ -110,6 +112,7 @@ def test_keras_on_another_backend_is_an_error_that_names_the_line(
     )
 
 
+@pytest.mark.slow
 def test_the_line_that_the_error_names_helps(tmp_path: Path) -> None:
     done = run(
         f"{ADVICE.partition(': ')[2]}\nimport keras\nimport muster.estimator\n{SAYS}", tmp_path, "numpy"
@@ -117,12 +120,14 @@ def test_the_line_that_the_error_names_helps(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "jax\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_what_needs_no_keras_works_beside_another_backend(tmp_path: Path) -> None:
     code = f"{SAYS}\nfrom muster.data import Dataset\nprint(len(list(Dataset.range(2))))"
     done = run(code, tmp_path, "numpy")
     assert (done.stdout, done.stderr) == ("numpy\n2\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tensorflow", [False, True], ids=["without TensorFlow", "beside TensorFlow"])
 def test_an_import_of_keras_that_failed_before_does_not_count(tmp_path: Path, tensorflow: bool) -> None:
     """As in a notebook, where the cell that imports Keras is run again."""
@@ -141,12 +146,14 @@ keras.layers.Dense(1), keras.wrappers
     assert (done.stdout, done.stderr) == (f"{error}\njax\n", "")
 
 
+@pytest.mark.slow
 def test_a_variable_that_is_replaced_is_logged_once_when_muster_takes_keras(tmp_path: Path) -> None:
     code = "import muster\nfrom muster import keras\nimport muster.estimator"
     done = run(code, tmp_path, "torch")
     assert done.stderr == "KERAS_BACKEND was 'torch'. muster trains on JAX, and has set it to 'jax'.\n"
 
 
+@pytest.mark.slow
 def test_a_variable_that_is_changed_after_muster_is_replaced_too(tmp_path: Path) -> None:
     code = f"import os, muster\nos.environ['KERAS_BACKEND'] = 'tensorflow'\nfrom muster import keras\n{SAYS}"
     done = run(code, tmp_path)
@@ -154,6 +161,7 @@ def test_a_variable_that_is_changed_after_muster_is_replaced_too(tmp_path: Path)
     assert "KERAS_BACKEND was 'tensorflow'" in done.stderr
 
 
+@pytest.mark.slow
 def test_muster_chooses_without_importing_keras(tmp_path: Path) -> None:
     code = "import muster, os, sys\nprint(os.environ['KERAS_BACKEND'], 'keras' in sys.modules)"
     assert run(code, tmp_path).stdout == "jax False\n"

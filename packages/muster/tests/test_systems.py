@@ -98,6 +98,7 @@ def test_the_program_of_the_readme_trains_and_goes_on(tmp_path: Path) -> None:
     assert main(["inspect", str(tmp_path / "runs/readme")]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.alone
 def test_workers_and_an_evaluator_that_are_started_by_hand(tmp_path: Path) -> None:
@@ -138,6 +139,7 @@ def finish(processes: Sequence["subprocess.Popen[str]"]) -> list[str]:
                 process.stdout.close()
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.alone
 def test_parameter_servers_a_coordinator_and_fit(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def gradient_of(window, strides, padding, least=False):
     return pooled, gradient
 
 
+@pytest.mark.slow
 @settings(max_examples=30, derandomize=True)
 @given(poolings(), st.booleans())
 def test_the_same_elements_are_chosen(pooling, least):

@@ -67,6 +67,7 @@ def faults() -> list[float]:
         return list(pool.map(lambda given: faults_per_step(*given[0], **given[1]), [OURS, *OF_THE_USER]))
 
 
+@pytest.mark.slow
 def test_pages_of_temporaries_are_used_again(faults):
     assert faults[0] < 0.1 * TEMPORARY_PAGES
 

@@ -19,6 +19,7 @@ pytestmark = [
 CHILD = Path(canned_models.__file__).with_name("canned_child.py")
 
 
+@pytest.mark.slow
 def test_workers_train_as_one_device_does(tmp_path):
     options = {"folder": str(tmp_path / "models"), "names": OF_EACH_KIND}
     told = [tmp_path / f"told{index}" for index in (0, 1)]

@@ -103,6 +103,7 @@ def test_a_worker_that_is_killed_keeps_nobody_and_may_come_back(job):
     assert max(steps_of(chief)) == STEPS or max(steps_of(again)) == STEPS
 
 
+@pytest.mark.slow
 def test_hooks_of_workers_beside_others_begin_and_stop_by_their_steps(job, tmp_path):
     options, trains = {"max_steps": None, "stops": 60, "slow": 0.01}, str(tmp_path / "the worker trains")
     chief = job.launch("chief", awaits=trains, at=30, **options)
@@ -115,6 +116,7 @@ def test_hooks_of_workers_beside_others_begin_and_stop_by_their_steps(job, tmp_p
     assert 60 <= steps_of(chief)[-1] <= job.checkpoint.step <= 62
 
 
+@pytest.mark.slow
 def test_steps_a_second_are_those_of_all_workers(job):
     options = {"max_steps": 600, "log_steps": 100}
     chief = job.launch("chief", slow=0.05, **options)
@@ -153,6 +155,7 @@ def test_a_chief_that_is_killed_comes_back_and_saves_on(job):
     assert steps_of(again)[0] > before
 
 
+@pytest.mark.slow
 def test_a_worker_whose_input_ends_stops_and_the_others_go_on(job):
     trains = str(job.folder / "worker trains")
     chief = job.launch("chief", epochs=3, awaits=trains)  # 12 batches
@@ -167,6 +170,7 @@ def test_a_worker_whose_input_ends_stops_and_the_others_go_on(job):
     assert job.checkpoint.step == STEPS
 
 
+@pytest.mark.slow
 def test_training_goes_on_without_a_worker_that_stands_still(job):
     tasks = job.launch_all(slow=0.02, stall=2.0)
     chief, worker = tasks["chief", 0], tasks["worker", 0]
@@ -224,6 +228,7 @@ def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(job):
     assert job.checkpoint.step == STEPS
 
 
+@pytest.mark.slow
 def test_a_job_whose_steps_are_all_made_ends_at_once(job):
     job.launch_all(max_steps=40)
     job.all_end_well()
@@ -265,6 +270,7 @@ def test_nothing_is_lost_beyond_what_is_said(tmp_path):
         assert SOAK_STEPS + lost - FAULTS <= made <= SOAK_STEPS + lost
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_two_servers_is_gone_on_from_on_one_and_without(tmp_path):
     model = str(tmp_path / "model")
     runs = [
@@ -299,6 +305,7 @@ def killed_while_it_writes(job):
     return chief, first, half
 
 
+@pytest.mark.slow
 def test_a_checkpoint_waits_for_a_server_that_is_killed_while_it_writes(tmp_path):
     with Served(tmp_path / "job", chief=1, ps=2) as job:
         chief, first, half = killed_while_it_writes(job)
@@ -313,6 +320,7 @@ def test_a_checkpoint_waits_for_a_server_that_is_killed_while_it_writes(tmp_path
         assert job.checkpoint.step == STEPS
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_not_written_if_a_server_has_lost_its_values(tmp_path):
     with Served(tmp_path / "job", chief=1, ps=2) as job:
         chief, first, half = killed_while_it_writes(job)
@@ -331,6 +339,7 @@ def test_a_checkpoint_is_not_written_if_a_server_has_lost_its_values(tmp_path):
         assert job.checkpoint.step == STEPS
 
 
+@pytest.mark.slow
 def test_a_master_trains_and_evaluates_with_a_strategy_that_divides_variables(tmp_path):
     with Served(tmp_path / "job", master=1, worker=1, ps=2) as job:
         tasks = job.launch_all(shards=2)
@@ -349,6 +358,7 @@ def times_of(task):
     return [int(at) for at in re.findall(r"^made at (\d+)$", task.log, re.M)]
 
 
+@pytest.mark.slow
 def test_a_fast_worker_is_no_more_steps_ahead_than_it_may_be(job):
     trains = str(job.folder / "worker trains")
     options = {"max_staleness": 2}
@@ -366,6 +376,7 @@ def test_a_fast_worker_is_no_more_steps_ahead_than_it_may_be(job):
     assert len(steps_of(worker)) > 0.4 * STEPS
 
 
+@pytest.mark.slow
 def test_steps_made_together_are_those_of_as_many_replicas(tmp_path):
     steps = 20
     with Served(tmp_path / "job", chief=1, worker=1, ps=2) as job:
@@ -386,6 +397,7 @@ def test_steps_made_together_are_those_of_as_many_replicas(tmp_path):
         np.testing.assert_allclose(trained.variables[path], value, rtol=1e-5, atol=1e-5, err_msg=path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_staleness", [0, 2])
 def test_a_worker_that_stands_still_does_not_hold_the_others_for_long(job, max_staleness):
     tasks = job.launch_all(slow=0.01, stall=2.0, max_staleness=max_staleness)
@@ -401,6 +413,7 @@ def test_a_worker_that_stands_still_does_not_hold_the_others_for_long(job, max_s
     assert re.search("worker 0 has not finished its step for", tasks["ps", 0].log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [0, 1])
 def test_rounds_go_on_with_a_server_that_was_killed(job, index):
     train_though_a_server_is_killed(job, index, max_staleness=0)

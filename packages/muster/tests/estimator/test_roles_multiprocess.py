@@ -137,6 +137,7 @@ def test_an_evaluator_evaluates_and_the_chief_does_too_where_it_is_not_told(tmp_
     assert files(tmp_path / "model") == (1, [0, 2, 4])
 
 
+@pytest.mark.slow
 def test_a_lone_evaluator_says_for_whom_it_waits_and_a_second_one_that_it_is_not_alone(tmp_path):
     settings = {"model_dir": str(tmp_path / "model"), "told": str(tmp_path / "told"), "max_steps": 4}
     with Job(tmp_path / "job", [CHILD], worker=2) as job:
@@ -155,6 +156,7 @@ def test_a_lone_evaluator_says_for_whom_it_waits_and_a_second_one_that_it_is_not
         assert lone.code(SOON) == 130
 
 
+@pytest.mark.slow
 def test_an_evaluator_ends_with_training_whose_data_ends(tmp_path):
     """Also where an earlier job has left a checkpoint of training that has ended."""
     order = [("evaluator", 0), ("worker", 0), ("worker", 1)]
@@ -164,6 +166,7 @@ def test_an_evaluator_ends_with_training_whose_data_ends(tmp_path):
         assert "Exiting evaluation, as training has ended" in tasks["evaluator 0"].log
 
 
+@pytest.mark.slow
 def test_a_chief_alone_and_an_evaluator(tmp_path):
     order = [("evaluator", 0), ("chief", 0)]
     told, tasks = run(tmp_path / "run", {"chief": 1, "evaluator": 1}, order)
@@ -173,6 +176,7 @@ def test_a_chief_alone_and_an_evaluator(tmp_path):
     assert files(tmp_path / "model") == (1, [0, 2, 4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evaluator", [True, False], ids=["by an evaluator", "by the chief"])
 def test_models_are_exported(tmp_path, evaluator):
     cluster, order = {"chief": 1, "worker": 1}, [("worker", 0), ("chief", 0)]
@@ -201,6 +205,7 @@ def mnist(tmp_path, monkeypatch):
     return ["--max-steps", "4", "--seed", "1", "--model-dir", str(tmp_path / "model")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_the_guides_program_as_two_workers_started_by_hand(tmp_path, mnist, order):
     with Job(tmp_path / "run", [EXAMPLE, *mnist], worker=2) as job:
@@ -216,6 +221,7 @@ def test_the_guides_program_as_two_workers_started_by_hand(tmp_path, mnist, orde
     assert files(tmp_path / "model")[1] == [0, 4]
 
 
+@pytest.mark.slow
 def test_the_guides_program_under_muster_run(tmp_path, mnist):
     command = ["run", "--workers", "2", "--log-dir", str(tmp_path / "logs"), str(EXAMPLE), *mnist]
     done = subprocess.run(

@@ -41,6 +41,7 @@ def test_tasks_save_when_the_terminal_is_gone(tmp_path, hangs_up):
     assert "saved" in log.read_text()
 
 
+@pytest.mark.slow
 def test_a_reader_of_the_table_that_leaves_does_not_end_the_job(tmp_path):
     environ = {"FORCE_COLOR": "1", "TERM": "xterm"}
     options = ["--log-dir", tmp_path / "logs"]
@@ -53,6 +54,7 @@ def test_a_reader_of_the_table_that_leaves_does_not_end_the_job(tmp_path):
     wait_until(lambda: "saved" in (tmp_path / "logs" / "worker-0.log").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_letters_that_the_output_lacks_do_not_end_the_job(encoding):
     job = run("worker0=bytes", environ={"PYTHONIOENCODING": encoding}, stdout=subprocess.PIPE)
@@ -62,6 +64,7 @@ def test_letters_that_the_output_lacks_do_not_end_the_job(encoding):
     assert b"progress 100%" in output
 
 
+@pytest.mark.slow
 def test_a_folder_of_the_users_beside_the_logs_is_left_alone(tmp_path):
     mine = Path(tmp_path / "logs" / "snapshots" / "mine.txt")
     mine.parent.mkdir(parents=True)

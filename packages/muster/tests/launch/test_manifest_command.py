@@ -272,6 +272,7 @@ def test_slurm_tasks_find_their_places(run_batch, layout, addresses):
     assert {"--ntasks=4", "--ntasks-per-node=2", "--requeue"} <= set(options)
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_slurm_jobs_with_numbers_in_sequence_share_no_port(run_batch):
     ports = []
@@ -301,6 +302,7 @@ def test_a_slurm_job_is_started_again_after_a_failure_and_ends_with_its_code(run
 SERVED = ["--chief", "--workers", "2", "--ps", "1", "--evaluator"]
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_slurm_starts_a_task_of_a_job_with_parameter_servers_again_alone(run_batch):
     script, done = run_batch(*SERVED, "--restarts", "2", layout="2,2,1", tasks=5, code="7")
@@ -324,6 +326,7 @@ def test_slurm_starts_a_task_of_a_job_with_parameter_servers_again_alone(run_bat
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_slurm_gives_parameter_servers_no_gpu(run_batch, tmp_path):
     _, done = run_batch(*SERVED, layout="5", tasks=5)
@@ -331,6 +334,7 @@ def test_slurm_gives_parameter_servers_no_gpu(run_batch, tmp_path):
     assert (tmp_path / "platforms").read_text().split() == ["None", "None", "None", "cpu", "None"]
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_slurm_starts_nothing_again_that_was_told_to_end(run_batch, tmp_path):
     _, done = run_batch(*SERVED, "--restarts", "2", layout="5", tasks=5, code="143")
@@ -338,6 +342,7 @@ def test_slurm_starts_nothing_again_that_was_told_to_end(run_batch, tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_slurm_job_has_a_secret_that_no_command_line_tells(run_batch, tmp_path):
     for _ in range(2):
@@ -353,6 +358,7 @@ def test_a_slurm_job_has_a_secret_that_no_command_line_tells(run_batch, tmp_path
         assert secret not in (tmp_path / "words").read_text() + done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("environ", "known"),

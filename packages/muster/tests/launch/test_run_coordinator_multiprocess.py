@@ -56,6 +56,7 @@ def ended_well(job, tmp_path):
     assert all(before + number == after for before, number, after, *_ in rounds(job))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 3])
 def test_all_end_with_the_coordinator_whose_exit_code_is_that_of_the_job(count, code):
     job = count(workers=1, steps=20, ends=code)
@@ -80,6 +81,7 @@ def test_a_worker_that_is_killed_is_used_again_with_a_new_dataset(count, tmp_pat
     assert (job.log_dir / "worker-0.log").read_text().count(" worker 0 of job ") == 2
 
 
+@pytest.mark.slow
 def test_a_worker_that_stands_still_is_given_up_and_taken_back(count, tmp_path):
     job = count(patience={"_QUIET_SECS": 0.5, "_ASK_SECS": 3.0})
     until_round(job, lambda found: found[3] > 5)
@@ -121,6 +123,7 @@ def test_a_coordinator_that_is_killed_goes_on_from_its_checkpoint(count, tmp_pat
     assert job.text.count(" waits for it.") >= 1
 
 
+@pytest.mark.slow
 def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(count, tmp_path):
     first = count("--restarts", "1", workers=1)
     until_round(first, lambda found: found[0] > 0)
@@ -136,6 +139,7 @@ def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(count,
     ended_well(again, tmp_path)
 
 
+@pytest.mark.slow
 def test_workers_and_servers_serve_until_the_coordinator_has_saved(count):
     job = count("--grace-secs", "30", workers=1)
     until_round(job, lambda found: True)
@@ -147,6 +151,7 @@ def test_workers_and_servers_serve_until_the_coordinator_has_saved(count):
     assert "Killing" not in job.text
 
 
+@pytest.mark.slow
 def test_a_job_whose_workers_are_all_lost_ends_with_an_error(count):
     job = count(workers=1)
     until_round(job, lambda found: True)
@@ -155,6 +160,7 @@ def test_a_job_whose_workers_are_all_lost_ends_with_an_error(count):
     assert "The coordinator has no worker left." in job.text
 
 
+@pytest.mark.slow
 def test_a_job_whose_workers_do_not_even_start_ends_with_their_exit_code(count):
     job = count(workers=2, fails=True)
     assert job.end(DEADLINE) == 5, job.text

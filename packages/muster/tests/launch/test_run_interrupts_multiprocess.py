@@ -16,6 +16,7 @@ CHILD = Path(__file__).with_name("joining_child.py")
 JOB_DEADLINE = 150.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("presses", [1, 2])
 def test_an_estimator_saves_and_says_so(tmp_path, presses):
     told = interrupted("endless", tmp_path / "model", presses)
@@ -23,6 +24,7 @@ def test_an_estimator_saves_and_says_so(tmp_path, presses):
     assert (tmp_path / "model" / f"ckpt-{step[1]}").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "told"),
     [

@@ -10,6 +10,7 @@ CHILD = Path(__file__).with_name("joining_child.py")
 JOB_DEADLINE = 150.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "how"),
     [("fit", "without a strategy"), ("mirrored", "by MirroredStrategy, which is for one process")],
@@ -55,6 +56,7 @@ def test_an_estimator_without_a_strategy_trains_with_all_workers(launch, tmp_pat
     assert "joined each other" not in job.text
 
 
+@pytest.mark.slow
 def test_an_evaluator_evaluates_two_estimators_in_turn(launch, tmp_path):
     options = ["--workers", "1", "--evaluator"]
     job = launch("estimators", tmp_path / "models", options=options, program=CHILD)

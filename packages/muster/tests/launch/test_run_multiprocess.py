@@ -36,6 +36,7 @@ def test_all_end_well(launch):
     assert logs["worker-0.log"][1:] == ["write 0 end"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["trainer.task", "trainer"])
 def test_a_module_is_run_as_python_does(tmp_path, name):
     package = tmp_path / "trainer"
@@ -52,6 +53,7 @@ def test_a_module_is_run_as_python_does(tmp_path, name):
     assert sorted(done.stdout.splitlines()) == [f"worker 0 | {told}", f"worker 1 | {told}"]
 
 
+@pytest.mark.slow
 def test_what_a_task_is_given(launch):
     job = launch(
         "worker0=show",
@@ -74,6 +76,7 @@ def test_what_a_task_is_given(launch):
     assert json.loads(second["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}
 
 
+@pytest.mark.slow
 def test_a_task_has_its_port_from_the_first_moment(launch):
     # Worker 0 calls at once; worker 1 accepts on the socket that it inherited.
     job = launch("worker0=call:1", "worker1=accept", options=["--workers", "2"])
@@ -81,6 +84,7 @@ def test_a_task_has_its_port_from_the_first_moment(launch):
     assert "worker 1 | heard hello" in job.lines
 
 
+@pytest.mark.slow
 def test_lines_of_tasks_are_never_mixed(launch):
     job = launch(*(f"worker{i}=write:500" for i in range(4)), options=["--workers", "4"])
     assert job.end() == 0
@@ -90,6 +94,7 @@ def test_lines_of_tasks_are_never_mixed(launch):
     assert len(job.of_tasks) == 2000
 
 
+@pytest.mark.slow
 def test_odd_output_is_shown_as_lines(launch):
     job = launch("worker0=bytes")
     assert job.end() == 0
@@ -111,12 +116,14 @@ def test_a_failure_ends_the_job_and_is_named_with_its_last_lines(launch):
     assert "runpy" not in job.text
 
 
+@pytest.mark.slow
 def test_a_task_killed_by_a_signal_is_named(launch):
     job = launch("worker0=sleep", f"worker1=kill:{signal.SIGKILL:d}", options=["--workers", "2"])
     assert job.end() == 137
     assert "worker 1 failed: killed by SIGKILL" in job.text
 
 
+@pytest.mark.slow
 def test_a_task_that_lost_its_peer_is_not_the_cause(launch):
     job = launch("worker0=savefail", f"worker1=exit:{EXIT_PEER_LOST}", options=["--workers", "2"])
     assert job.end() == 1
@@ -143,6 +150,7 @@ def test_a_task_that_ignores_sigterm_is_killed_after_the_grace_time(launch):
     assert "muster   | Killing worker 0." in job.lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_grace_time_begins_when_a_step_is_finished_and_saved(launch, number):
     job = launch("worker0=slowsave:2", options=["--grace-secs", "0.5"])
@@ -152,6 +160,7 @@ def test_the_grace_time_begins_when_a_step_is_finished_and_saved(launch, number)
     assert "worker 0 | saved" in job.lines
 
 
+@pytest.mark.slow
 def test_tasks_finish_and_save_when_the_launcher_is_killed(launch):
     job = launch("worker0=slowsave:2", options=["--grace-secs", "0.5"])
     job.read_until("ready")
@@ -187,6 +196,7 @@ def test_a_second_ctrl_c_kills_at_once(launch):
     assert job.end(timeout=5) == 130
 
 
+@pytest.mark.slow
 def test_no_restart_after_ctrl_c(launch):
     job = launch("worker0=savefail", options=["--restarts", "3"])
     job.read_until("ready")
@@ -211,17 +221,20 @@ def test_the_job_is_started_again_with_new_ports_and_another_id(launch, tmp_path
     assert len({name for name, _ in ids}) == 1
 
 
+@pytest.mark.slow
 def test_a_job_that_ends_well_after_a_restart_has_ended_well(launch, tmp_path):
     job = launch(f"worker0=once:{tmp_path / 'marker'}", options=["--restarts", "1"])
     assert job.end() == 0
 
 
+@pytest.mark.slow
 def test_restarts_are_used_up(launch):
     job = launch("worker0=exit:4", options=["--restarts", "1"])
     assert job.end() == 4
     assert job.text.count("worker 0 failed: exit code 4") == 2
 
 
+@pytest.mark.slow
 def test_an_evaluator_is_started_again_alone_at_its_old_place(launch, tmp_path):
     job = launch(
         "worker0=save", f"evaluator0=once:{tmp_path / 'marker'}", "evaluator0=show",
@@ -235,6 +248,7 @@ def test_an_evaluator_is_started_again_alone_at_its_old_place(launch, tmp_path):
     assert job.end() == 143
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["leave", "stay"])
 def test_what_a_task_has_started_ends_with_the_job(launch, how):
     job = launch(f"worker0=family:{how}", "worker1=accept", options=["--workers", "2"])
@@ -256,6 +270,7 @@ def test_nothing_outlives_a_launcher_that_is_killed(launch):
     assert "saved after SIGTERM" in (job.log_dir / "worker-1.log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["end", "term", "kill"])
 def test_what_a_task_has_sent_away_ends_with_the_job(launch, how):
     job = launch("worker0=daemon:stay" if how != "end" else "worker0=daemon:go")
@@ -270,6 +285,7 @@ def test_what_a_task_has_sent_away_ends_with_the_job(launch, how):
     wait_until(lambda: not Path(f"/proc/{left}/cmdline").exists(), timeout=10)
 
 
+@pytest.mark.slow
 def test_what_is_not_the_jobs_is_left_alone(tmp_path):
     """Such as what the script has started that then became the launcher."""
     run = f"{sys.executable} -m muster run --log-dir {tmp_path} {CHILD} worker0=family:go"
@@ -279,6 +295,7 @@ def test_what_is_not_the_jobs_is_left_alone(tmp_path):
     os.kill(int(ended.stdout.split()[0]), signal.SIGTERM)  # which is an error if it is gone
 
 
+@pytest.mark.slow
 def test_tasks_end_with_the_launcher_also_when_the_keeper_was_killed(launch):
     job = launch("worker0=sleep", "worker1=save", options=["--workers", "2"])
     job.read_until("worker 0 | ready", "worker 1 | ready")
@@ -289,6 +306,7 @@ def test_tasks_end_with_the_launcher_also_when_the_keeper_was_killed(launch):
     wait_until(lambda: not job.left(), timeout=10)
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_when_the_keeper_was_killed(launch):
     job = launch("worker0=save")
     job.read_until("ready")
@@ -299,6 +317,7 @@ def test_a_job_goes_on_when_the_keeper_was_killed(launch):
     assert "worker 0 | saved after SIGTERM" in job.lines
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_does_not_end_the_job(launch):
     job = launch("worker0=accept", "worker1=write:1", options=["--workers", "2"])
     job.read_until("worker 0 | ready", "write 0")
@@ -312,6 +331,7 @@ def test_a_reader_that_leaves_does_not_end_the_job(launch):
     assert "heard you" in (job.log_dir / "worker-0.log").read_text()
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_a_line_a_task_below_the_output(tmp_path):
     control, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
@@ -337,6 +357,7 @@ def test_a_terminal_shows_a_line_a_task_below_the_output(tmp_path):
     assert "muster      | evaluator 0 failed: exit code 3. Its last lines:" in shown
 
 
+@pytest.mark.slow
 def test_the_table_shows_what_parameter_servers_do(tmp_path):
     control, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
@@ -404,6 +425,7 @@ def test_bad_usage_is_told(arguments, environ, told):
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_log_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
     done = subprocess.run(
@@ -451,6 +473,7 @@ def test_all_tasks_have_one_secret_that_only_their_environment_tells(launch, tmp
     assert not [log for log in job.log_dir.iterdir() if secret in log.read_text()]
 
 
+@pytest.mark.slow
 def test_each_job_has_a_secret_of_its_own(launch):
     first = launch("worker0=digest")
     assert first.end() == 0
@@ -459,6 +482,7 @@ def test_each_job_has_a_secret_of_its_own(launch):
     assert len(set(digests(first) + digests(second))) == 2
 
 
+@pytest.mark.slow
 def test_a_secret_that_is_given_is_kept(launch):
     secret = "correct horse battery staple"
     job = launch("worker0=digest", environ={"MUSTER_SECRET": secret})
@@ -466,6 +490,7 @@ def test_a_secret_that_is_given_is_kept(launch):
     assert digests(job) == [hashlib.sha256(secret.encode()).hexdigest()]
 
 
+@pytest.mark.slow
 def test_a_file_of_a_secret_is_handed_on(launch, tmp_path):
     path = tmp_path / "secret"
     path.write_text("correct horse battery staple")
@@ -475,6 +500,7 @@ def test_a_file_of_a_secret_is_handed_on(launch, tmp_path):
     assert "KeyError: 'MUSTER_SECRET'" in job.text  # which tells it by the file alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("deed", "kept"), [("exit:0", False), ("exit:3", True)])
 def test_the_temporary_folder_stays_only_after_a_failure(deed, kept, tmp_path):
     done = subprocess.run(
@@ -496,6 +522,7 @@ def address_of_server(process):
     return re.search(r'"ps": \["([\d.:]+)"', environment)[1]
 
 
+@pytest.mark.slow
 def test_a_server_is_started_again_alone_at_its_address(launch, tmp_path):
     job = launch(
         "chief0=save", "worker0=save", f"ps0=once:{tmp_path / 'marker'}", "ps0=accept",
@@ -517,6 +544,7 @@ def test_a_server_is_started_again_alone_at_its_address(launch, tmp_path):
         assert len(re.findall(r"=== .* of job \w+-1:", log)) == starts
 
 
+@pytest.mark.slow
 def test_nobody_else_gets_the_port_of_a_task_that_is_started_again(launch, tmp_path):
     job = launch(
         "chief0=save", "worker0=save", f"ps0=once:{tmp_path / 'marker'}", "ps0=sleep",
@@ -531,12 +559,14 @@ def test_nobody_else_gets_the_port_of_a_task_that_is_started_again(launch, tmp_p
     assert job.end() == 143
 
 
+@pytest.mark.slow
 def test_the_end_of_the_chief_ends_a_job_with_servers(launch, tmp_path):
     job = launch("chief0=exit:0", "ps0=sleep", options=[*SERVED, "--workers", "0", "--restarts", "1"])
     assert job.end() == 0
     assert "muster  | Ending ps 0, as the chief has ended the job." in job.lines
 
 
+@pytest.mark.slow
 def test_training_goes_on_without_a_worker_that_is_killed(launch):
     job = launch("chief0=accept", "worker0=sleep", "ps0=sleep", options=SERVED)
     job.read_until("chief 0  | ready", "worker 0 | ready", "ps 0     | ready")

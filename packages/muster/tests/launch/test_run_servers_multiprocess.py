@@ -88,6 +88,7 @@ def test_a_server_that_is_killed_comes_back_at_its_address(train, tmp_path):
     assert job.text.count("Starting ") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_servers_serve_until_the_chief_has_saved(train, tmp_path, number):
     job = train("--grace-secs", "30")

@@ -20,6 +20,7 @@ def last_table(tmp_path, *options):
     return shown[shown.rindex("task ") :], shown
 
 
+@pytest.mark.slow
 def test_it_keeps_the_last_numbers_and_shows_the_newest_evaluation_of_the_evaluator(tmp_path):
     table, shown = last_table(tmp_path, "--workers", "2", "--evaluator")
 

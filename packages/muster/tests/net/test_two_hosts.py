@@ -150,12 +150,14 @@ def test_only_the_ports_of_tf_config_are_opened(spaces, job):
     assert all("has no secret" not in worker.log for worker in workers)
 
 
+@pytest.mark.slow
 def test_a_job_without_a_secret_is_warned_once(job):
     for worker in job(secret=""):
         assert worker.log.count("for it has no secret") == 1
         assert "MUSTER_SECRET_FILE" in worker.log
 
 
+@pytest.mark.slow
 def test_a_short_cut_is_survived(spaces, job):
     workers = job()
     space, end = spaces[1]
@@ -176,6 +178,7 @@ def test_a_cut_for_good_ends_both_sides_which_name_each_other(spaces, job):
     assert time.monotonic() - began < SILENCE + 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tc") is None, reason="tc, which disturbs links, is not installed")
 def test_a_slow_and_lossy_link_only_slows(spaces, job):
     workers = job()
@@ -190,6 +193,7 @@ def test_a_slow_and_lossy_link_only_slows(spaces, job):
     goes_on(workers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", [0, 1])
 def test_a_worker_that_is_cut_off_from_its_server_for_a_while_goes_on(spaces, served, server):
     tasks = served(server)
@@ -204,6 +208,7 @@ def test_a_worker_that_is_cut_off_from_its_server_for_a_while_goes_on(spaces, se
     goes_on([tasks[cut]])
 
 
+@pytest.mark.slow
 def test_training_ends_without_a_worker_that_is_cut_off_for_good(spaces, served):
     tasks = served(0, max_steps=600, stall=2.0)
     space, end = spaces[1]

@@ -52,6 +52,7 @@ def test_requests_are_answered(log, folder):
         assert len(metadata["metadata"]["signature_def"]["signature_def"]) == 4
 
 
+@pytest.mark.slow
 def test_wrong_requests_are_refused_and_the_server_lives(log, folder):
     wrong = {
         ":predict": [b"", b"{", b"\xff", {}, {"instances": []}, {"instances": [[1]]}, {"inputs": {}}]
@@ -81,6 +82,7 @@ def test_wrong_requests_are_refused_and_the_server_lives(log, folder):
     assert server.log.count("\n") == 1  # what clients do wrong is no news of the server's
 
 
+@pytest.mark.slow
 def test_broken_connections_do_no_harm(log, folder):
     with Server(log, folder) as server:
         for sent in (
@@ -95,6 +97,7 @@ def test_broken_connections_do_no_harm(log, folder):
         assert "Traceback" not in server.log
 
 
+@pytest.mark.slow
 def test_too_long_bodies_are_refused(log, folder):
     large = b'{"instances": [' + b" " * 2_000_000 + b"]}"
     with Server(log, folder, "--max-body-mb", "0.5") as server:
@@ -107,6 +110,7 @@ def test_too_long_bodies_are_refused(log, folder):
         assert server.ask(":predict", ROW)[0] == 200
 
 
+@pytest.mark.slow
 def test_who_comes_when_too_many_wait_is_told_so(log, folder):
     with (
         Server(log, folder, "--max-waiting", "1", "--max-wait-ms", "60000") as server,
@@ -170,6 +174,7 @@ def test_newer_versions_take_over_without_a_lost_request(log, folder):
     assert states == {"10": "AVAILABLE", "3": "END", "2": "END", "1": "END"}
 
 
+@pytest.mark.slow
 def test_a_half_written_version_is_reported_once_and_the_old_one_goes_on(log, folder, tmp_path):
     save_model(tmp_path / "2", 2.0)
     manifest = tmp_path / "2" / "saved_model.json"
@@ -191,6 +196,7 @@ def test_a_half_written_version_is_reported_once_and_the_old_one_goes_on(log, fo
         assert server.log.count("version 2 cannot") == server.log.count("version 3 cannot") == 1
 
 
+@pytest.mark.slow
 def test_a_server_without_a_version_waits_for_one(log, folder):
     shutil.rmtree(folder / "1")
     with Server(log, folder) as server:
@@ -215,6 +221,7 @@ def test_requests_under_way_are_answered_at_the_end(log, folder, number, code):
         assert "Traceback" not in server.log
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once(log, folder):
     with (
         Server(log, folder, "--max-wait-ms", "60000") as server,
@@ -230,6 +237,7 @@ def test_a_second_signal_ends_at_once(log, folder):
         assert server.code() == 130
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_can_be_started_again_at_its_port(log, folder):
     with Server(log, folder) as first, Clients(first, 4) as clients:
         clients.until_more(20)
@@ -241,6 +249,7 @@ def test_a_server_that_was_killed_can_be_started_again_at_its_port(log, folder):
         assert second.ask(":predict", ROW) == (200, {"predictions": [3.0]})
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_named(log, folder, tmp_path):
     with Server(log, folder) as first, Server(tmp_path / "2.log", folder, port=first.port) as second:
         assert second.code() == 1
@@ -248,6 +257,7 @@ def test_a_port_that_is_taken_is_named(log, folder, tmp_path):
         assert "--port" in second.log
 
 
+@pytest.mark.slow
 def test_an_access_log_has_a_line_for_each_request(log, folder):
     with Server(log, folder, "--access-log") as server:
         server.ask(":predict", ROW)

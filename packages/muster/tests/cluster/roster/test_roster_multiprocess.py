@@ -146,6 +146,7 @@ def hear_each_other(tasks):
         assert [task.reply() for _ in (None, *tasks)] == [None, *(other.name for other in tasks)]
 
 
+@pytest.mark.slow
 def test_tasks_meet_in_any_order_tell_each_other_things_and_end(start):
     ports = workers(3).job_tasks("worker")
     cluster = ClusterSpec({"chief": ports[:1], "worker": ports[1:]})
@@ -173,6 +174,7 @@ def test_a_killed_task_is_known_at_once(three):
         assert f"lost worker 1: worker 1 at {one.address} has ended without a word" in survivor.log
 
 
+@pytest.mark.slow
 def test_a_killed_task_is_known_at_once_though_its_children_live(three):
     zero, one, two = three(heartbeat_secs=60.0)
     orphan = one.ask("fork")
@@ -184,6 +186,7 @@ def test_a_killed_task_is_known_at_once_though_its_children_live(three):
         os.kill(orphan, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_task_that_hangs_ends_all_the_same_when_another_is_lost(three):
     zero, one, two = three(heartbeat_secs=60.0)
     assert zero.ask("hang") == "hangs"
@@ -206,6 +209,7 @@ def test_a_stopped_task_is_known_within_the_deadline(three):
     assert re.search(r"lost worker [02]: worker [02] at .*because it lost this task: worker 1", one.log)
 
 
+@pytest.mark.slow
 def test_a_short_stop_is_forgiven(three):
     zero, one, two = three(heartbeat_secs=8.0)
     one.process.send_signal(signal.SIGSTOP)
@@ -213,6 +217,7 @@ def test_a_short_stop_is_forgiven(three):
     hear_each_other([zero, one, two])
 
 
+@pytest.mark.slow
 def test_a_job_that_was_stopped_as_a_whole_goes_on(three):
     tasks = three(heartbeat_secs=4.0)
     for task in tasks:
@@ -232,6 +237,7 @@ def test_an_exception_is_told_to_the_others(three):
         assert f"lost worker 1: worker 1 at {one.address} failed: KeyError: 'the bad thing'" in survivor.log
 
 
+@pytest.mark.slow
 def test_an_exception_before_all_have_met_is_told_to_who_is_there(start):
     cluster = workers(3)
     zero, one = (start(cluster, "worker", index) for index in (0, 1))
@@ -242,6 +248,7 @@ def test_an_exception_before_all_have_met_is_told_to_who_is_there(start):
     assert "KeyError: 'the bad thing'" in zero.log
 
 
+@pytest.mark.slow
 def test_a_task_that_never_starts_is_named(start):
     cluster = workers(2)
     zero = start(cluster, "worker", 0)
@@ -252,6 +259,7 @@ def test_a_task_that_never_starts_is_named(start):
     assert f"MissingPeerError: worker 0 has waited 1 s for worker 1 at {missing} (conn" in zero.log
 
 
+@pytest.mark.slow
 def test_a_second_job_on_the_same_ports_is_told_who_is_there(three, start):
     first = three()
     cluster = ClusterSpec({"worker": [task.address for task in first]})
@@ -265,6 +273,7 @@ def test_a_second_job_on_the_same_ports_is_told_who_is_there(three, start):
     assert [task.end() for task in first] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_strangers_do_no_harm(three):
     tasks = three()
     with contextlib.ExitStack() as opened:
@@ -280,6 +289,7 @@ def test_strangers_do_no_harm(three):
     assert [task.end() for task in tasks] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_different_versions_are_named_by_all(start):
     cluster = workers(2)
     versions = {"jax": "0.10.2", "keras": "3.15.1"}
@@ -295,6 +305,7 @@ def test_different_versions_are_named_by_all(start):
         )
 
 
+@pytest.mark.slow
 def test_a_socket_from_the_launcher_is_used_and_lasts_no_longer_than_the_task(start):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"

@@ -108,6 +108,7 @@ def test_what_a_killed_worker_ran_runs_elsewhere_and_it_is_used_again(tmp_path):
             assert taken("again") == [others[0], others[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
 def test_workers_end_with_their_coordinator_but_not_when_it_is_killed(tmp_path, killed):
     with Job(tmp_path, _SERVER, worker=2) as job:
@@ -137,6 +138,7 @@ def with_servers(job):
         yield coordinator, strategy.storage
 
 
+@pytest.mark.slow
 def test_what_is_added_counts_once_although_workers_are_killed(tmp_path):
     with Job(tmp_path, _SERVER, worker=2, ps=2) as job:
         for index in range(2):
@@ -162,6 +164,7 @@ def test_what_is_added_counts_once_although_workers_are_killed(tmp_path):
             assert servers.value(rows).tolist() == [2000.0] * 6
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_change_once_although_workers_are_killed(tmp_path):
     rows = LEAST_TABLE_BYTES // 16
     ids = np.array([0, 3, rows // 2 - 1, rows // 2, rows - 1], "int32")

@@ -67,6 +67,7 @@ def test_a_second_run_compiles_nothing_and_a_damaged_entry_is_replaced(tmp_path:
     assert alone(tmp_path / "fourth", cache_home=tmp_path).hits == first.requests
 
 
+@pytest.mark.slow
 def test_the_workers_of_a_job_keep_it_under_their_model_dir(tmp_path: Path) -> None:
     command = ["-m", "muster", "run", "--workers", "2", str(CHILD), str(tmp_path / "model")]
     first = start(command, tmp_path / "home")
@@ -116,12 +117,14 @@ def test_it_can_be_turned_off(runs: dict[str, tuple[Path, Ran]], how: str) -> No
     assert not (folder / "home").exists()
 
 
+@pytest.mark.slow
 def test_a_directory_that_the_user_gave_to_jax_is_left_to_jax(runs: dict[str, tuple[Path, Ran]]) -> None:
     folder, _ = runs["a place of JAX"]
     assert not (folder / "home").exists()
     assert (folder / "own").exists()
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_be_written_to_is_logged_once(runs: dict[str, tuple[Path, Ran]]) -> None:
     folder, ran = runs["no place to write to"]
     assert ran.hits == 0

@@ -39,6 +39,7 @@ def run(folder, scenario, **options):
     return [json.loads(report.read_text()) for report in reports]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_step_that_mixes_rows_is_divided_by_xla_if_the_program_joins_jax(tmp_path, joined):
     job, reports = start(tmp_path, "mixed_rows", join=free_addresses(1)[0] if joined else None)
@@ -56,6 +57,7 @@ def test_a_step_that_mixes_rows_is_divided_by_xla_if_the_program_joins_jax(tmp_p
     np.testing.assert_allclose(first["predicted"], expected["predicted"], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_data_of_their_own_that_ends_at_different_times(tmp_path):
     first, second = run(tmp_path, "own_data")
     assert first == second  # also where each worker has augmented the rows that all compute
@@ -64,6 +66,7 @@ def test_data_of_their_own_that_ends_at_different_times(tmp_path):
         assert first["own"][name] == pytest.approx(value, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_function_that_makes_each_workers_data(tmp_path):
     first, second = run(tmp_path, "dataset_creator")
     assert first == second
@@ -73,6 +76,7 @@ def test_a_function_that_makes_each_workers_data(tmp_path):
     assert first["evaluated"] == pytest.approx(expected["evaluated"], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_chief_writes_and_all_stop_together(tmp_path):
     first, second = run(tmp_path, "callbacks", files=str(tmp_path))
     assert first == second
@@ -100,6 +104,7 @@ def test_a_job_whose_chief_died_goes_on_at_the_next_step(tmp_path):
         assert values == expected["history"][name][-len(values) :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "error"),
     [
@@ -119,11 +124,13 @@ def test_workers_that_do_not_fit_say_why(tmp_path, scenario, error):
         assert any(re.search(error, task.log) for task in job.tasks), job.tasks[0].log
 
 
+@pytest.mark.slow
 def test_a_program_without_a_seed_has_the_same_data_on_all_workers(tmp_path):
     first, second = run(tmp_path, "unseeded")
     assert first == second
 
 
+@pytest.mark.slow
 def test_data_that_keras_does_not_know_is_the_same_for_all_workers(tmp_path):
     first, second = run(tmp_path, "other_data")
     assert first == second

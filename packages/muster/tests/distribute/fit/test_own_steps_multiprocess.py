@@ -25,6 +25,7 @@ def start(folder, **options):
     return job, reports
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_workers_together_train_as_no_strategy_does(tmp_path, kind):
     job, reports = start(tmp_path / "job", kind=kind)

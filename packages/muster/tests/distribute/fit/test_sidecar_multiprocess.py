@@ -31,6 +31,7 @@ def start(folder, saves, *, epochs=3, ends="well"):
     return job, report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("saves", ["checkpoint", ".weights.h5", ".keras"])
 def test_each_new_checkpoint_is_evaluated_until_training_has_ended(tmp_path, saves):
     job, report = start(tmp_path, saves)

@@ -123,6 +123,7 @@ def test_two_workers_equal_one(tmp_path, pair_of, optimizer):
     assert pair.metrics(0) == pair.metrics(1)
 
 
+@pytest.mark.slow
 def test_three_workers_whose_data_ends_unevenly(tmp_path):
     job = run(tmp_path, 3, batch_size=48, one_epoch=True, steps=1000)
     # 86, 85 and 85 examples: five shared batches of 48, and the 16 that are left, counted once.
@@ -130,6 +131,7 @@ def test_three_workers_whose_data_ends_unevenly(tmp_path):
     assert job.metrics()["count"] == 251
 
 
+@pytest.mark.slow
 def test_a_worker_tells_who_asks_how_it_is(tmp_path):
     with Job(tmp_path, 2, steps=10**6) as job:
         for index in (0, 1):
@@ -169,6 +171,7 @@ def test_when_a_worker_stands_still_the_other_names_it_and_ends(tmp_path):
     assert "has lost worker 1" in job.log(0).read_text()
 
 
+@pytest.mark.slow
 def test_when_a_hook_raises_the_other_worker_ends_with_its_text(tmp_path):
     with Job(tmp_path, 2) as job:
         job.start(0)
@@ -197,6 +200,7 @@ def test_a_job_goes_on_where_it_was_killed(tmp_path, pair_of):
     assert {step for step, _ in job.losses()} == set(expected)
 
 
+@pytest.mark.slow
 def test_workers_that_build_different_models(tmp_path):
     with Job(tmp_path, 2) as job:
         job.start(0)

@@ -55,6 +55,7 @@ def kill_again_and_again(tmp_path, kills, seed):
     assert all(values[path].tobytes() == after[path].tobytes() for path in values)
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_twice_ends_as_one_that_was_not(tmp_path):
     kill_again_and_again(tmp_path, kills=2, seed=1)
 

@@ -127,6 +127,7 @@ def test_a_port_that_is_in_use(job, occupant, told):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("occupant", "told"),
     [
@@ -144,6 +145,7 @@ def test_a_stray_process_where_another_worker_should_be(job, occupant, told):
     ), task.log
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_starts(job):
     task = job.start(0, timeout=3.0)
     assert task.code() == 1
@@ -152,6 +154,7 @@ def test_a_worker_that_never_starts(job):
     ), task.log
 
 
+@pytest.mark.slow
 def test_a_second_job_on_the_same_ports_does_not_harm_the_first(job):
     first = [job.start(index, steps=10**6) for index in (0, 1)]
     before = takes_steps(first[0])
@@ -172,6 +175,7 @@ def test_a_second_job_on_the_same_ports_does_not_harm_the_first(job):
     assert [task.process.poll() for task in first] == [None, None]
 
 
+@pytest.mark.slow
 def test_different_versions(job):
     tasks = [job.start(0), job.start(1, jax="0.1.2")]
     one_fails_with("has jax .*Install the same versions everywhere", *tasks)
@@ -179,6 +183,7 @@ def test_different_versions(job):
     assert "jax 0.1.2" in tasks[0].last_line
 
 
+@pytest.mark.slow
 def test_nccl_without_gpus_is_no_bad_job(job):
     tasks = [job.start(index, implementation="nccl") for index in (0, 1)]
     assert end_one_after_the_other(*tasks) == [0, 0], [task.log for task in tasks]
@@ -186,6 +191,7 @@ def test_nccl_without_gpus_is_no_bad_job(job):
         assert "CommunicationImplementation.NCCL is for GPUs, and JAX has none here" in task.log
 
 
+@pytest.mark.slow
 def test_another_strategys_scope(job):
     one_fails_with(
         "RuntimeError: Mixing different tf.distribute.Strategy objects: the scope of "
@@ -194,6 +200,7 @@ def test_another_strategys_scope(job):
     )
 
 
+@pytest.mark.slow
 def test_a_worker_with_a_strategy_for_one_process(job):
     other = job.start(0, timeout=3.0)
     task = job.start(1, strategy="mirrored")
@@ -206,6 +213,7 @@ def test_a_worker_with_a_strategy_for_one_process(job):
     assert f"for worker 1 at {job.addresses[1]}" in other.last_line
 
 
+@pytest.mark.slow
 def test_fewer_examples_than_workers(job):
     tasks = [job.start(index, examples=1) for index in (0, 1)]
     one_fails_with("gave no batch: its dataset is empty. It reads none of the 1 examples", *tasks)
@@ -217,6 +225,7 @@ def test_input_of_another_structure(job, different):
     one_fails_with("MismatchError: The batches of worker 0 and worker 1 differ", *tasks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["input_error", "hook_error"])
 def test_an_exception_before_the_first_step_is_told_to_the_other_worker(job, where):
     other, task = job.start(0), job.start(1, **{where: "the shelf is empty"})
@@ -249,6 +258,7 @@ def test_a_worker_that_is_stopped_when_all_are_there_and_before_it_connects(job)
     assert task.code(SOON) != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stuck", "timeout"), [("slow_input", {"start_timeout": 4.0}), ("slow_hook", {"step_timeout": 4.0})]
 )
@@ -267,6 +277,7 @@ def test_a_worker_that_lives_and_keeps_the_other_waiting(job, stuck, timeout):
 
 
 # With several devices a worker, JAX's runtimes are connected, and one aborts when the chief is gone.
+@pytest.mark.slow
 @pytest.mark.parametrize(("holder", "devices"), [(0, 1), (1, 1), (1, 2)])
 def test_a_worker_that_holds_the_interpreter_stands_still(job, holder, devices):
     options = {"step_timeout": 4.0, "steps": 10**6, "devices": devices}
@@ -279,6 +290,7 @@ def test_a_worker_that_holds_the_interpreter_stands_still(job, holder, devices):
         assert re.search(f"This task ends, because it has lost worker .*{stands_still}", task.log), task.log
 
 
+@pytest.mark.slow
 def test_an_abort_ends_a_worker_as_ever(job):
     options = {"steps": 10**6, "devices": 2}
     other, task = job.start(0, **options), job.start(1, **options, abort=True)
@@ -288,6 +300,7 @@ def test_an_abort_ends_a_worker_as_ever(job):
     assert "has ended without a word" in other.last_line
 
 
+@pytest.mark.slow
 def test_the_first_wait_says_when_it_ends(job):
     other, task = job.start(0), job.start(1, slow_hook=1000.0)
     deadline = time.monotonic() + DEADLINE
@@ -300,6 +313,7 @@ def test_the_first_wait_says_when_it_ends(job):
     assert task.process.poll() is None
 
 
+@pytest.mark.slow
 def test_a_chief_that_evaluates_may_take_its_time(job):
     options = {"step_timeout": 4.0, "slow_evaluation": 6.0}
     for index in (0, 1):
@@ -307,6 +321,7 @@ def test_a_chief_that_evaluates_may_take_its_time(job):
     job.all_end_well()
 
 
+@pytest.mark.slow
 def test_a_model_dir_that_is_not_shared(job):
     for index in (0, 1):
         job.start(index)

@@ -77,18 +77,21 @@ def test_different_secrets(job):
         assert SECRET not in said
 
 
+@pytest.mark.slow
 def test_a_secret_in_one_task_only(job):
     with_one, without = neither_comes_in(job.launch(0, {"MUSTER_SECRET": SECRET}), job.launch(1, {}))
     assert "it says: the connection is refused: the caller has a secret, and this task has none" in with_one
     assert "it says: the connection is refused: the caller has no secret, and this task has one" in without
 
 
+@pytest.mark.slow
 def test_tls_in_one_task_only(job, keys):
     with_tls, without = neither_comes_in(job.launch(0, {"MUSTER_TLS": str(keys)}), job.launch(1, {}))
     assert "it does not speak TLS: set MUSTER_TLS for all tasks of the job, or for none" in with_tls
     assert "it says: the connection is refused: this task speaks TLS, and the caller does not" in without
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["authority"], indirect=True)
 def test_certificates_of_two_authorities(job, keys, folder):
     for said in neither_comes_in(
@@ -97,6 +100,7 @@ def test_certificates_of_two_authorities(job, keys, folder):
         assert "it shows a certificate of an authority that is not in this task's ca.crt" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["host"], indirect=True)
 def test_a_certificate_for_another_host(job, keys, folder):
     other, task = job.launch(0, {"MUSTER_TLS": str(keys)}), job.launch(1, {"MUSTER_TLS": str(folder)})
@@ -106,6 +110,7 @@ def test_a_certificate_for_another_host(job, keys, folder):
     assert "127.0.0.1 does not accept the certificate of this task: it is for other hosts" in task.log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["expired"], indirect=True)
 def test_a_certificate_that_has_expired(job, folder):
     task = job.launch(1, {"MUSTER_TLS": str(folder)})
@@ -113,6 +118,7 @@ def test_a_certificate_that_has_expired(job, folder):
     assert f"muster._errors.CredentialsError: {folder / 'tls.crt'} has expired, or" in task.last_line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MUSTER_SECRET_FILE", "MUSTER_TLS"])
 def test_a_secret_that_others_may_read(job, keys, tmp_path, name):
     folder = shutil.copytree(keys, tmp_path / "exposed")
@@ -126,12 +132,14 @@ def test_a_secret_that_others_may_read(job, keys, tmp_path, name):
     )
 
 
+@pytest.mark.slow
 def test_another_version_of_the_protocol(job):
     first, second = neither_comes_in(job.launch(0, {}), job.launch(1, {}, protocol=77))
     assert ": it speaks version 77 of muster's protocol, and this task version " in first
     assert "and this task version 77: install the same muster everywhere" in second
 
 
+@pytest.mark.slow
 def test_a_host_that_does_not_exist(job):
     job.cluster["worker"][1] = "no-such-host.invalid:1234"
     task = job.launch(0, {}, timeout=3.0)
@@ -139,6 +147,7 @@ def test_a_host_that_does_not_exist(job):
     assert re.search(r"has waited 3 s for worker 1 at no-such-host\.invalid:1234 \(\w", task.last_line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_a_worker_of_a_job_with_credentials_is_killed(job, keys, encrypted):
     environ = {"MUSTER_SECRET": SECRET, **({"MUSTER_TLS": str(keys)} if encrypted else {})}

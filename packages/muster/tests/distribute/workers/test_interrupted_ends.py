@@ -74,6 +74,7 @@ def test_ctrl_c_at_the_end_is_told_to_the_others_and_to_who_looks_at_the_exit_co
     assert errors.endswith("KeyboardInterrupt\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["announce", "lookup", "is_initialized", "shutdown", "done", "close"])
 def test_ctrl_c_at_the_end_is_no_failure_if_all_have_agreed_to_end(place):
     code, calls, _ = end(place, agreed=True)
@@ -82,6 +83,7 @@ def test_ctrl_c_at_the_end_is_no_failure_if_all_have_agreed_to_end(place):
     assert not any("fail" in call for call in calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", ["fail", "close"])
 @pytest.mark.parametrize(
     ("program_end", "interrupted", "expected"), [("", "lookup", 130), ("by", "", 130), ("because of", "", 1)]
@@ -92,16 +94,19 @@ def test_ctrl_c_once_more_changes_nothing(program_end, interrupted, expected, ag
     assert "Error in sys.excepthook" not in errors
 
 
+@pytest.mark.slow
 def test_a_program_that_calmly_ends_after_ctrl_c_has_ended_its_training_tells_of_it():
     code, calls, _ = end(program_end="with")
     assert (code, calls) == (130, ["fail ", "close"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program_end", ["before", "waiting for"])
 def test_ctrl_c_between_the_end_of_the_program_and_that_of_the_worker_counts(program_end):
     code, calls, _ = end(program_end=program_end)
     assert (code, calls) == (130, ["fail ", "close"])
 
 
+@pytest.mark.slow
 def test_ctrl_c_of_which_a_line_tells_ends_the_worker_at_once():
     assert end(program_end="told") == (130, ["fail ", "close"], "Interrupted while evaluating.\n")

@@ -56,6 +56,7 @@ def test_workers_that_are_told_to_end_save_and_end_together(tmp_path, number, to
     assert [position["elements"] for position in last.metadata["input"]] == steps
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_told_to_end_after_the_last_step_waits_for_the_save_and_all_end_together(tmp_path):
     with Job(tmp_path, [CHILD], worker=2) as job:
         options = {"model_dir": str(tmp_path / "model"), "max_steps": 4, "save_secs": 1.5}
@@ -70,6 +71,7 @@ def test_a_worker_that_is_told_to_end_after_the_last_step_waits_for_the_save_and
     assert read_checkpoint(latest_checkpoint(tmp_path / "model")).step == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leave", ["exit", "input"])
 def test_a_worker_that_leaves_by_itself_ends_the_job(tmp_path, leave):
     with Job(tmp_path, [CHILD], worker=2) as job:
@@ -83,6 +85,7 @@ def test_a_worker_that_leaves_by_itself_ends_the_job(tmp_path, leave):
     assert "*** Check failure stack trace" not in stays.log + leaves.log
 
 
+@pytest.mark.slow
 def test_several_steps_at_once_are_single_ones_with_several_workers(tmp_path):
     with Job(tmp_path, [CHILD], worker=2) as job:
         options = {

@@ -37,6 +37,7 @@ def test_a_worker_that_waits_for_the_others_names_the_one_that_fails(tmp_path, i
     assert told in line
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_worker_that_waits_for_the_others(tmp_path):
     with Job(tmp_path, [CHILD], worker=2) as job:
         options = {"model_dir": str(tmp_path / "model")}

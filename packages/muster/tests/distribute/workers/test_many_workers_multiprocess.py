@@ -27,6 +27,7 @@ def start(job, index, **options):
     return job.start("worker", index, {"model_dir": str(job.folder / "model"), **options})
 
 
+@pytest.mark.slow
 def test_all_name_the_one_that_is_stuck(job):
     tasks = [
         start(job, index, step_timeout=8.0, **{"slow_hook": 1000.0} if index == 3 else {})

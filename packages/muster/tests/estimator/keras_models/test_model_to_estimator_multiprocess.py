@@ -53,6 +53,7 @@ def test_workers_train_as_one_device_does(tmp_path):
     check_alike(made(tmp_path / "model"), one)
 
 
+@pytest.mark.slow
 def test_tasks_that_train_in_step_beside_servers_train_as_one_device_does(tmp_path):
     """A chief and a worker, two servers that hold half of the rows each, and an evaluator."""
     options = {"folder": str(tmp_path / "model")}

@@ -37,6 +37,7 @@ def test_training_shows_step_rate_loss_and_time_left(tmp_path):
     assert re.match(r"Training +━+ +100 of 100 +[\d.]+ steps/s +loss [\d.e+-]+ +in ", program.lines()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_prints_and_log_lines_stay_whole_above_the_bar(tmp_path):
     program = run(tmp_path, "train", "print", "log")
@@ -48,6 +49,7 @@ def test_prints_and_log_lines_stay_whole_above_the_bar(tmp_path):
     assert rest == ""
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_an_unfinished_line_is_left_alone(tmp_path):
     program = run(tmp_path, "train", "unfinished")
@@ -56,6 +58,7 @@ def test_an_unfinished_line_is_left_alone(tmp_path):
     assert re.search(r"this takes a while\r?\n", program.written)
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_output_that_goes_elsewhere_stays_as_it_is(tmp_path):
     with open(tmp_path / "out.txt", "w") as file:
@@ -65,6 +68,7 @@ def test_output_that_goes_elsewhere_stays_as_it_is(tmp_path):
     assert len(program.lines()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_evaluation_and_prediction_show_bars(tmp_path):
     program = run(tmp_path, "train", "evaluate", "predict")
@@ -76,6 +80,7 @@ def test_evaluation_and_prediction_show_bars(tmp_path):
     assert lines[2:] == ["predicted ()"] * 64 + [""]
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_evaluations_stand_above_the_bar_of_training(tmp_path):
     program = run(tmp_path, "both")
@@ -86,6 +91,7 @@ def test_evaluations_stand_above_the_bar_of_training(tmp_path):
     assert returned.startswith("returned ({")
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("word", ["info", "quiet"])
 def test_the_log_takes_the_place_of_the_bar_and_it_can_be_turned_off(tmp_path, word):
@@ -96,11 +102,13 @@ def test_the_log_takes_the_place_of_the_bar_and_it_can_be_turned_off(tmp_path, w
     assert ("Saving dict for global step 100" in program.written) == (word == "info")
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_terminal_that_cannot_move_the_cursor_gets_no_bar(tmp_path):
     assert "Training" not in run(tmp_path, "train", TERM="dumb").written
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_pipe_gets_no_bar(tmp_path):
     done = subprocess.run(
@@ -112,6 +120,7 @@ def test_a_pipe_gets_no_bar(tmp_path):
     assert done.stdout.startswith("returned ({")
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_letters_that_a_terminal_lacks_are_not_written(tmp_path):
     program = run(tmp_path, "train", PYTHONIOENCODING="ascii")
@@ -132,6 +141,7 @@ def test_ctrl_c_leaves_the_bar_and_says_what_is_saved(tmp_path):
     assert rest == ""
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_second_run_says_that_all_is_done_and_what_the_last_evaluation_was(tmp_path):
     first = run(tmp_path, "both")

@@ -65,6 +65,7 @@ def memory(process):
     return 1024 * int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
 
 
+@pytest.mark.slow
 def test_two_servers_that_end_with_the_job(tmp_path):
     with Cluster(tmp_path / "job", 2) as job, job.client() as chief, job.client("worker") as worker:
         prepare(chief)
@@ -133,6 +134,7 @@ def test_a_server_that_is_killed_and_started_again(tmp_path):
         assert not list((tmp_path / "job").glob("snapshots-*"))
 
 
+@pytest.mark.slow
 def test_a_server_with_a_table_that_is_killed_and_started_again(tmp_path):
     """What one pushed to rows before the last snapshot is there, and what comes again counts once."""
     rows, dim = 5000, 4
@@ -167,6 +169,7 @@ def test_a_server_with_a_table_that_is_killed_and_started_again(tmp_path):
         assert "goes on from its snapshot" in again.log
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_without_snapshots(tmp_path):
     with Cluster(tmp_path / "job", 1) as job, job.client() as chief, job.client("worker") as worker:
         prepare(chief)
@@ -203,6 +206,7 @@ def test_a_server_that_stands_still_for_a_while(tmp_path):
         assert job.tasks[0].code() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_memory_stays_flat_over_pushes(tmp_path):
     with Cluster(tmp_path / "job", 1) as job, job.client() as chief:
