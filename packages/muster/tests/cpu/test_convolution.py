@@ -58,6 +58,7 @@ def with_gradients(options):
     return both
 
 
+@pytest.mark.slow
 @settings(max_examples=30, derandomize=True)
 @given(convolutions())
 def test_the_result_and_both_gradients_are_the_same(convolution):

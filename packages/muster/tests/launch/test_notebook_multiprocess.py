@@ -14,6 +14,7 @@ from muster import ClusterError
 from muster.launch import notebook_launcher
 
 
+@pytest.mark.processes
 def test_each_task_runs_the_function_and_the_first_ones_result_comes_back(capfd):
     factor = 3  # as a variable of the notebook
 
@@ -31,6 +32,7 @@ def test_each_task_runs_the_function_and_the_first_ones_result_comes_back(capfd)
     assert "worker 1 | I am 1\n" in out
 
 
+@pytest.mark.processes
 def test_the_chief_comes_first():
     def task():
         import json
@@ -41,6 +43,7 @@ def test_the_chief_comes_first():
     assert notebook_launcher(task, workers=1, chief=True) == "chief"
 
 
+@pytest.mark.processes
 def test_modules_beside_the_notebook_are_found(tmp_path, monkeypatch):
     (tmp_path / "beside_the_notebook.py").write_text("ANSWER = 42\n")
     monkeypatch.chdir(tmp_path)
@@ -53,6 +56,7 @@ def test_modules_beside_the_notebook_are_found(tmp_path, monkeypatch):
     assert notebook_launcher(answer, workers=1) == 42
 
 
+@pytest.mark.processes
 def test_a_job_that_fails_is_an_error_here_and_its_output_says_why(capfd):
     with pytest.raises(RuntimeError, match="exit code 1"):
         notebook_launcher(lambda: 1 / 0, workers=1)

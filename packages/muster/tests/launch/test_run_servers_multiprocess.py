@@ -45,6 +45,7 @@ def steps_of(job, task):
     return [int(step) for step in re.findall(rf"^{task} +\| step (\d+)$", job.text, re.M)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["chief", "worker"])
 def test_a_task_that_is_killed_comes_back_while_the_others_train(train, tmp_path, task):
     job = train("--evaluator", "--restarts", "1")

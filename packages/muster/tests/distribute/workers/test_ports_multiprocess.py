@@ -59,6 +59,7 @@ def job(request, tmp_path):
         yield job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", [(name, {}) for name in CHILDREN], ids=CHILDREN, indirect=True)
 def test_workers_with_a_cpu_device_listen_at_their_addresses_alone(job):
     for task, address in zip(job.tasks, job.cluster["worker"], strict=True):

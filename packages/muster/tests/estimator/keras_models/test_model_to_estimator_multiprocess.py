@@ -41,6 +41,7 @@ def check_alike(estimator, expected):
         np.testing.assert_allclose(value, metrics[name], rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_workers_train_as_one_device_does(tmp_path):
     told = [tmp_path / f"told{index}" for index in (0, 1)]
     with Job(tmp_path / "job", [CHILD], worker=2) as job:
