@@ -5,7 +5,6 @@ from same_numbers_cases import CASES, outcome, same
 
 from muster.distribute import MirroredStrategy, get_strategy
 
-
 # Recurrent, by attention and of images; the others are slow.
 KINDS = ("lstm_dropout", "attention", "images")
 
