@@ -185,12 +185,14 @@ def test_ps_tells_when_processes_began(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _processes.start_ticks(child.pid) is None
 
 
+@pytest.mark.processes
 def test_both_ways_agree_when_this_process_began(no_proc: None, monkeypatch: pytest.MonkeyPatch) -> None:
     by_ps = _processes.process_start()
     monkeypatch.undo()
     assert abs(by_ps - _processes.process_start()) < 2
 
 
+@pytest.mark.processes
 @pytest.mark.usefixtures("no_proc")
 def test_without_ps_nobody_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

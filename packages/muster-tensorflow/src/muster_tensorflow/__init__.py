@@ -14,8 +14,6 @@ from muster.data import SparseTensor as SparseTensor
 from muster.data import SparseTensorSpec as SparseTensorSpec
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import IndexedSlices as IndexedSlices
-from muster.extend import Frontend as _Frontend
-from muster.extend import install as _install
 from muster.program import GradientTape as GradientTape
 from muster_tensorflow import audio as audio
 from muster_tensorflow import autodiff as autodiff
@@ -79,7 +77,6 @@ from muster_tensorflow.dtypes import uint8 as uint8
 from muster_tensorflow.dtypes import uint16 as uint16
 from muster_tensorflow.dtypes import uint32 as uint32
 from muster_tensorflow.dtypes import uint64 as uint64
-from muster_tensorflow.library.ops import _eager_values
 from muster_tensorflow.library.ops._asserts import Assert as Assert
 from muster_tensorflow.library.ops._asserts import assert_equal as assert_equal
 from muster_tensorflow.library.ops._asserts import assert_greater as assert_greater
@@ -105,13 +102,9 @@ from muster_tensorflow.library.ops._derivatives import custom_gradient as custom
 from muster_tensorflow.library.ops._derivatives import grad_pass_through as grad_pass_through
 from muster_tensorflow.library.ops._derivatives import recompute_grad as recompute_grad
 from muster_tensorflow.library.ops._eager_values import show_results as _show_results
-from muster_tensorflow.library.ops._eager_values import shown_argument as _shown_argument
-from muster_tensorflow.library.ops._eager_values import shown_elements as _shown_elements
-from muster_tensorflow.library.ops._eager_values import shown_part as _shown_part
 from muster_tensorflow.library.ops._edit_distance import edit_distance as edit_distance
 from muster_tensorflow.library.ops._factorizations import eig as eig
 from muster_tensorflow.library.ops._factorizations import eigvals as eigvals
-from muster_tensorflow.library.ops._fed_arrays import source_of as _source_of
 from muster_tensorflow.library.ops._gradients import UnconnectedGradients as UnconnectedGradients
 from muster_tensorflow.library.ops._gradients import gradients as gradients
 from muster_tensorflow.library.ops._linalg import einsum as einsum
@@ -193,7 +186,6 @@ from muster_tensorflow.library.ops._more_math import saturate_cast as saturate_c
 from muster_tensorflow.library.ops._more_math import timestamp as timestamp
 from muster_tensorflow.library.ops._more_math import truncatediv as truncatediv
 from muster_tensorflow.library.ops._more_math import truncatemod as truncatemod
-from muster_tensorflow.library.ops._one_shot import called_for_input as _called_for_input
 from muster_tensorflow.library.ops._print import tf_print as _print
 from muster_tensorflow.library.ops._python_calls import numpy_function as numpy_function
 from muster_tensorflow.library.ops._python_calls import py_function as py_function
@@ -265,7 +257,7 @@ from muster_tensorflow.names._names import importable_as as _importable_as
 from muster_tensorflow.names._names import modules_of_names as _modules_of_names
 from muster_tensorflow.names._names import report_missing as _report_missing
 from muster_tensorflow.patches import apply as _apply_patches
-from muster_tensorflow.programs.v1._feeding import let_hooks_feed as _let_hooks_feed
+from muster_tensorflow.programs._front_end import install_front_end as _install_front_end
 from muster_tensorflow.programs.v1._initializers import constant_initializer as constant_initializer
 from muster_tensorflow.programs.v1._initializers import ones_initializer as ones_initializer
 from muster_tensorflow.programs.v1._initializers import zeros_initializer as zeros_initializer
@@ -278,9 +270,7 @@ from muster_tensorflow.programs.v1._step import no_op as no_op
 from muster_tensorflow.programs.v1.logging import get_logger as get_logger
 from muster_tensorflow.programs.v2._device import device as device
 from muster_tensorflow.programs.v2._device_spec import DeviceSpec as DeviceSpec
-from muster_tensorflow.programs.v2._function import UNCOMPILED_AFTER as _UNCOMPILED_AFTER
 from muster_tensorflow.programs.v2._function import function as function
-from muster_tensorflow.programs.v2._function import with_branches as _with_branches
 from muster_tensorflow.programs.v2._initializers import random_normal_initializer as random_normal_initializer
 from muster_tensorflow.programs.v2._initializers import (
     random_uniform_initializer as random_uniform_initializer,
@@ -306,20 +296,7 @@ _name_results()
 _report_missing()
 _apply_patches()
 _show_results(*(_module for _, _module in _modules_of_names()))
-_install(
-    _Frontend(
-        elements=_shown_elements,
-        argument=_shown_argument,
-        batch=_eager_values.shown_batch,
-        part=_shown_part,
-        mend=_with_branches,
-        uncompiled_after=_UNCOMPILED_AFTER,
-        source=_source_of,
-        input=_called_for_input,
-        before_reading=_let_hooks_feed,
-        folders=tuple(__path__),
-    )
-)
+_install_front_end(*__path__)
 _importable_as(f"{__name__}.keras", _keras)
 _provide_private_modules(_sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])
