@@ -23,7 +23,7 @@ from muster.launch._manifest import Manifest
 from muster.launch._plan import JobShape
 from muster.net import make_secret
 from pages import PAGES, blocks
-from repository import FRONT_END, ROOT, SOURCES
+from repository import CORE, FRONT_END, ROOT, SOURCES
 
 CHANGE = re.compile(r"<!-- file: (?P<file>\S+) -->\n```(?P<kind>python|diff)\n(?P<code>.*?)```", re.DOTALL)
 
@@ -211,9 +211,12 @@ def test_every_guide_is_in_the_index() -> None:
 def test_every_dependency_is_explained() -> None:
     import tomllib
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    asked = project["project"]["dependencies"] + sum(project["project"]["optional-dependencies"].values(), [])
-    for group in project["dependency-groups"].values():
+    asked = []
+    for folder in (CORE, FRONT_END):
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        asked += project["dependencies"]
+        asked += [each for extra in project["optional-dependencies"].values() for each in extra]
+    for group in tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"].values():
         asked += group
     names = {re.split(r"[\[<>= ]", requirement)[0] for requirement in asked}
     page = (ROOT / "docs" / "dependencies.md").read_text()
