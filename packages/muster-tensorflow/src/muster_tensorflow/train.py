@@ -68,8 +68,8 @@ from muster_tensorflow.programs.v1._step import get_or_create_global_step as get
 from muster_tensorflow.programs.v1._summary import summary_iterator as summary_iterator
 from muster_tensorflow.programs.v1._sync_replicas import SyncReplicasOptimizer as SyncReplicasOptimizer
 from muster_tensorflow.programs.v2._checkpoint import Checkpoint as Checkpoint
-from muster_tensorflow.programs.v2._checkpoint import CheckpointManager as CheckpointManager
 from muster_tensorflow.programs.v2._checkpoint import CheckpointOptions as CheckpointOptions
+from muster_tensorflow.programs.v2._checkpoint_manager import CheckpointManager as CheckpointManager
 from muster_tensorflow.programs.v2._checkpoint_reader import CheckpointReader as CheckpointReader
 from muster_tensorflow.programs.v2._checkpoint_reader import list_variables as list_variables
 from muster_tensorflow.programs.v2._checkpoint_reader import load_checkpoint as load_checkpoint

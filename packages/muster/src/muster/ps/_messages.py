@@ -232,7 +232,7 @@ class Refused(msgspec.Struct, tag="refused", frozen=True, kw_only=True):
 
 
 class WorkerStats(msgspec.Struct, frozen=True):
-    """Of one worker: its last push, when the server heard of it last, and whether it is there.
+    """The state of one worker: its last push, when the server last heard of it, and whether it is connected.
 
     Args:
         sequence: The number of its last push.

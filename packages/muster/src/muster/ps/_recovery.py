@@ -24,7 +24,7 @@ class Found(NamedTuple, Generic[_Saved]):
 
 
 class Origin(Protocol):
-    """Of a snapshot: the random id of the values that its own come from, and how often they had changed."""
+    """The base of a snapshot: the random id of the values that it continues, and their number of changes."""
 
     @property
     def origin(self) -> str: ...
