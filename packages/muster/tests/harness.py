@@ -125,10 +125,31 @@ def _give_way() -> None:
     os.nice(19)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Count the cases that come out otherwise."""
+    """Mark as slow the cases that are no samples of their test, and count those that come out otherwise."""
+    _mark_slow_cases(config, items)
     marks = [mark for item in items for name in ("departs", "otherwise") for mark in item.iter_markers(name)]
     config.stash[_DEPARTED] = Counter(mark.args[-1].value for mark in marks)
+
+
+def _mark_slow_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as slow the cases of each test that its mark ``samples`` does not name."""
+    unknown: dict[str, set[str]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and (mark := item.get_closest_marker("samples")):
+            name = item.nodeid.partition("[")[0]
+            case = item.callspec.id if hasattr(item, "callspec") else ""
+            unknown.setdefault(name, set(mark.args)).discard(case)
+            if case not in mark.args:
+                item.add_marker(pytest.mark.slow)
+    # Where a case is asked for by its name, others of the test are not here.
+    if not any("[" in arg for arg in config.args):
+        wrong = [
+            f"{name} has no case {', '.join(map(repr, sorted(ids)))}" for name, ids in unknown.items() if ids
+        ]
+        if wrong:
+            raise pytest.UsageError("Marks `samples` name cases that do not exist: " + "; ".join(wrong))
 
 
 def pytest_collection_finish() -> None:

@@ -90,6 +90,10 @@ def test_the_programs_own_lines_get_their_traceback(tmp_path):
         assert "in work" in program.written
 
 
+@pytest.mark.samples(
+    "evaluation-Interrupted while evaluating: there are no new metrics.",
+    "input-Interrupted before the first step: nothing new is saved.",
+)
 @pytest.mark.parametrize(
     ("where", "told"),
     [

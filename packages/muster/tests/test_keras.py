@@ -86,6 +86,7 @@ def test_the_wrappers_beside_what_others_do(program: str) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.samples("from muster import keras; keras.wrappers.SKLearnRegressor")
 @pytest.mark.parametrize(
     "use",
     [
@@ -122,6 +123,7 @@ finally:
 """
 
 
+@pytest.mark.samples("numpy-True", "muster.estimator-False", "jaxlib._jax-True")
 @pytest.mark.parametrize(
     ("moment", "held_off"),
     [

@@ -47,6 +47,7 @@ def run(
     )
 
 
+@pytest.mark.samples("None-None-True", "jax-tensorflow-True", "None-torch-False")
 @pytest.mark.parametrize(
     ("backend", "chosen", "tensorflow"),
     [
@@ -92,6 +93,7 @@ def test_keras_on_jax_may_come_first(tmp_path: Path, backend: str | None, chosen
     assert (done.stdout, done.stderr) == ("jax\n", "")
 
 
+@pytest.mark.samples("None-numpy-import muster.estimator")
 @pytest.mark.parametrize(
     ("backend", "chosen", "use"),
     [

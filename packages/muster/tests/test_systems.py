@@ -85,6 +85,7 @@ def test_every_module_is_imported(tmp_path: Path) -> None:
     assert "COMMAND" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_the_program_of_the_readme_trains_and_goes_on(tmp_path: Path) -> None:
     (code,) = re.findall(

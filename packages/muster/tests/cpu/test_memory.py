@@ -72,6 +72,7 @@ def test_pages_of_temporaries_are_used_again(faults):
     assert faults[0] < 0.1 * TEMPORARY_PAGES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 1 + len(OF_THE_USER)), ids=lambda n: str(OF_THE_USER[n - 1]))
 def test_settings_of_the_user_stay(faults, number):
     assert faults[number] > 0.9 * TEMPORARY_PAGES

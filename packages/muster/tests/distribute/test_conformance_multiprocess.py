@@ -28,6 +28,7 @@ def job(request, tmp_path_factory):
     return workers, [json.loads(report.read_text()) for report in reports]
 
 
+@pytest.mark.samples("2-fit", "2-tape", "2-native")
 @pytest.mark.parametrize("way", ["fit", "tape", "native"])
 def test_workers_together_are_one_device(job, way):
     workers, outcomes = job

@@ -17,6 +17,7 @@ CHILD = Path(__file__).with_name("row_order.py")
 MANY = [pytest.param(3, devices, marks=pytest.mark.soak) for devices in (2, 3)]
 
 
+@pytest.mark.samples("2-1")
 @pytest.mark.parametrize(("workers", "devices"), [(2, 1), (2, 2), (2, 3), (3, 1), *MANY])
 def test_rows_keep_their_order_over_workers(tmp_path, workers, devices):
     reports = [tmp_path / f"report-{index}" for index in range(workers)]

@@ -9,6 +9,7 @@ from muster.distribute import MirroredStrategy, get_strategy
 KINDS = ("lstm_dropout", "attention", "images")
 
 
+@pytest.mark.samples("images")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in KINDS else pytest.mark.slow) for name in CASES]
 )

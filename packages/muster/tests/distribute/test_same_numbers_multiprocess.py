@@ -17,6 +17,7 @@ ALWAYS = {"lstm_dropout", "both_ways", "attention", "images"}
 MODELS = [pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.soak) for name in CASES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_two_workers_train_as_one(name: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"report-{index}" for index in (0, 1)]

@@ -19,6 +19,9 @@ def on_one_device(tmp_path_factory):
     return functools.cache(lambda name: trained(name, tmp_path_factory.mktemp("one")))
 
 
+@pytest.mark.samples(
+    "RNNClassifier", "DNNLinearCombinedEstimator", "DNNClassifier", "LinearRegressor", "BaselineRegressor"
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_replicas_train_as_one_device_does(tmp_path, name, on_one_device):
     found = trained(
@@ -30,6 +33,7 @@ def test_replicas_train_as_one_device_does(tmp_path, name, on_one_device):
     check_same(found, on_one_device(name))
 
 
+@pytest.mark.samples("LinearClassifier")
 @pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_a_worker_beside_servers_trains_as_one_device_does(tmp_path, name, on_one_device):
     with servers(2, FixedShardsPartitioner(2)) as strategy:

@@ -80,6 +80,7 @@ def kill_again_and_again(tmp_path, kills, seed, strategy="default"):
     assert all(values[0][path].tobytes() == values[1][path].tobytes() for path in values[0])
 
 
+@pytest.mark.samples("default")
 @pytest.mark.parametrize("strategy", ["default", "mirrored", "central storage"])
 def test_training_that_is_killed_goes_on_exactly(tmp_path, strategy):
     kill_again_and_again(tmp_path, kills=2, seed=1, strategy=strategy)

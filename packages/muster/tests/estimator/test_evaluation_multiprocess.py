@@ -19,6 +19,7 @@ def alone(tmp_path_factory):
     return evaluate(None, tmp_path_factory.mktemp("alone"))
 
 
+@pytest.mark.samples("2")
 @pytest.mark.parametrize("workers", [2, 3])
 def test_workers_evaluate_each_example_once(tmp_path, alone, workers):
     with Job(tmp_path, [CHILD], worker=workers) as job:

@@ -36,6 +36,7 @@ def left_alone(tmp_path_factory):
     return functools.cache(lambda more: run(tmp_path_factory.mktemp("left alone"), more))
 
 
+@pytest.mark.samples("0-6")
 @pytest.mark.parametrize(("more", "kill_at"), [(0, 6), (1, 6), (1, STEPS)])
 def test_a_job_goes_on_after_one_worker_has_read_all_of_its_data(tmp_path, left_alone, more, kill_at):
     (expected, _), _ = left_alone(more)

@@ -55,6 +55,7 @@ def interrupted(what, folder, presses):
     return told
 
 
+@pytest.mark.samples("2")
 @pytest.mark.parametrize("presses", [1, 2])
 def test_a_job_saves_and_says_so(launch, tmp_path, presses):
     options = ["--workers", "2", "--evaluator", "--grace-secs", "30"]

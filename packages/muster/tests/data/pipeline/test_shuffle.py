@@ -20,6 +20,7 @@ def test_shuffle_whole_and_windowed() -> None:
     assert order != list(range(5000))
 
 
+@pytest.mark.samples("2")
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_shuffle_is_uniform(size: int) -> None:
     """Chi-squared over all orders that the buffer allows, against their exact probabilities."""

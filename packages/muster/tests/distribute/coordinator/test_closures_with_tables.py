@@ -91,6 +91,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.samples("Adam", "legacy Adagrad")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_by_one_worker_gives_what_one_process_gives(servers, coordinator, name):
     optimizer, pushes = OPTIMIZERS[name]

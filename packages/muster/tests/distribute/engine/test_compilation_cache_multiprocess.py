@@ -110,6 +110,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ran]
         return dict(zip(SETTINGS, pool.map(run, SETTINGS), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["off by the program", "off by JAX's variable"])
 def test_it_can_be_turned_off(runs: dict[str, tuple[Path, Ran]], how: str) -> None:
     folder, ran = runs[how]

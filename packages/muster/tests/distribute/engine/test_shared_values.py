@@ -152,6 +152,7 @@ def test_a_copy_made_by_a_callback_stays(strategy):
     assert_same(numbers(target.variables), seen[-1])
 
 
+@pytest.mark.samples("alone", "mirrored2")
 def test_nothing_is_copied_that_nothing_else_holds(strategy):
     model = model_of(strategy)
     step, batch = stepping(strategy, model), batch_of(strategy)
@@ -277,6 +278,7 @@ def test_variables_are_moved_each_time_that_they_are_elsewhere(devices):
         assert rate.value is there  # it is only read
 
 
+@pytest.mark.samples("2")
 @pytest.mark.processes
 @pytest.mark.parametrize("devices", [1, 2])
 def test_what_one_of_two_workers_holds_stays(tmp_path, devices):

@@ -98,6 +98,7 @@ CASES = {
 }
 
 
+@pytest.mark.samples("Adam")
 @pytest.mark.parametrize(("build", "more"), CASES.values(), ids=CASES)
 def test_one_worker_gives_what_one_process_gives(strategy, build, more):
     one, model = build(), within(strategy, build)
@@ -163,6 +164,7 @@ INPUTS = {
 }
 
 
+@pytest.mark.samples("Dataset", "PyDataset")
 @pytest.mark.parametrize("kind", INPUTS)
 def test_inputs(strategy, kind):
     model, other = within(strategy, plain), plain()
@@ -213,6 +215,7 @@ def test_datasets_that_workers_make():
         assert model.fit(**DATA, verbose=0).history["loss"]
 
 
+@pytest.mark.samples("3")
 @pytest.mark.parametrize("several", [1, 3])
 def test_a_dataset_that_workers_share(tmp_path, several):
     options = Options()
@@ -287,6 +290,7 @@ class KillsOnce(keras.callbacks.Callback):
             raise OSError("killed here")
 
 
+@pytest.mark.samples("2")
 @pytest.mark.parametrize("several", [1, 2])
 def test_training_goes_on_at_the_exact_step(strategy, tmp_path, several):
     def fit(model, *callbacks):
@@ -427,6 +431,7 @@ def test_ctrl_c_leaves_a_model_that_goes_on(strategy):
     assert model.fit(**DATA, verbose=0).history["loss"]
 
 
+@pytest.mark.samples("GAN")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_with_steps_of_its_own(strategy, kind):
     """Callbacks see the newest results that have arrived; all else is what comes of one process."""

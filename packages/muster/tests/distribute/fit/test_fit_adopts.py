@@ -26,6 +26,7 @@ def test_arrays_first_and_then_a_dataset() -> None:
     assert model.evaluate(X, Y, verbose=0) < first
 
 
+@pytest.mark.samples("on_epoch_end")
 @pytest.mark.parametrize("hook", ["on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end"])
 def test_callbacks_of_a_fit_with_arrays_take_datasets(hook: str) -> None:
     pairs = Dataset.from_tensor_slices((X, Y)).batch(4)

@@ -97,6 +97,7 @@ def test_batches(strategy, expected, data):
     assert model.evaluate(data, verbose=0) == pytest.approx(model.evaluate(X, Y, batch_size=BATCH, verbose=0))
 
 
+@pytest.mark.samples("lists", "pandas", "a loader")
 @pytest.mark.parametrize("kind", [*IN_MEMORY, "a list of batches", "a loader"])
 def test_data_is_the_same_without_a_strategy(expected, kind):
     model = built("functional", "adam")
@@ -127,6 +128,7 @@ def on_servers(compiled_once):
         yield strategy
 
 
+@pytest.mark.samples("pandas", "a loader", "a PyDataset")
 @pytest.mark.parametrize("kind", BY_WORKERS)
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
 def test_steps_of_workers_with_parameter_servers(on_servers, expected, kind):
@@ -219,6 +221,7 @@ ALONE = {
 }
 
 
+@pytest.mark.samples("True-pandas", "True-a pair", "False-Arrow")
 @pytest.mark.parametrize("kind", ALONE)
 @pytest.mark.parametrize("in_scope", [False, True])
 def test_a_table_without_labels_is_refused_with_the_line_that_gives_them(strategy, expected, kind, in_scope):

@@ -31,6 +31,7 @@ def trained(strategy, steps):
     return values(model)
 
 
+@pytest.mark.samples("2-1", "1-3")
 @pytest.mark.parametrize("several", [1, 3])
 def test_a_model_keeps_what_it_learned_before_a_batch_failed(strategy, several):
     def batches(count):
@@ -63,6 +64,7 @@ class Failing(Batches):
         return super().__getitem__(index)
 
 
+@pytest.mark.samples("1-1-1", "2-2-3")
 @pytest.mark.parametrize("good", [1, 3])
 @pytest.mark.parametrize("several", [1, 2])
 def test_validation_that_fails_loses_no_training(strategy, several, good):
@@ -73,6 +75,7 @@ def test_validation_that_fails_loses_no_training(strategy, several, good):
     model.fit(X, Y, batch_size=BATCH, verbose=0)
 
 
+@pytest.mark.samples("1-1", "2-2")
 @pytest.mark.parametrize("several", [1, 2])
 def test_training_goes_on_after_an_evaluation_that_failed(strategy, several):
     class Evaluates(keras.callbacks.Callback):
@@ -89,6 +92,7 @@ def test_training_goes_on_after_an_evaluation_that_failed(strategy, several):
     same(values(model), trained(strategy, 2 * STEPS))
 
 
+@pytest.mark.samples("1-evaluate", "2-predict")
 @pytest.mark.parametrize("method", ["evaluate", "predict"])
 def test_weights_set_after_a_failure_stay(strategy, method):
     model = build(strategy)
@@ -105,6 +109,7 @@ def test_weights_set_after_a_failure_stay(strategy, method):
     assert {float(each) for value in found for each in value.flat} == {7.0}
 
 
+@pytest.mark.samples("2-predict", "1-test_on_batch", "2-evaluate", "1-predict_on_batch")
 @pytest.mark.parametrize("method", ["predict_on_batch", "test_on_batch", "evaluate", "predict"])
 def test_what_a_failed_call_has_no_part_in_stays(strategy, method):
     model = build(strategy)
@@ -244,6 +249,7 @@ def _each_press_counts(monkeypatch):
     monkeypatch.setattr("muster._interrupts.SAME_SECS", 0.0)
 
 
+@pytest.mark.samples("2-2", "1-6", "1-1")
 @pytest.mark.usefixtures("_each_press_counts")
 @pytest.mark.parametrize("at", [1, 2, 6])
 def test_a_model_keeps_what_it_learned_when_ctrl_c_comes_in_a_step(strategy, at):

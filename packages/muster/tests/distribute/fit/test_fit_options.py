@@ -46,6 +46,7 @@ def test_several_steps_in_one_call(strategy, expected):
     same(weights_after_fit(strategy, steps_per_execution=3), expected)
 
 
+@pytest.mark.slow
 def test_without_compiling(strategy):
     """Also a batch that replicas cannot share."""
 
@@ -251,6 +252,7 @@ def uninterrupted(strategy):
     return functools.cache(lambda data: train_in_epochs(strategy, data))
 
 
+@pytest.mark.samples("dataset-8", "arrays-3", "arrays-epoch")
 @pytest.mark.parametrize(
     ("data", "freq"),
     [

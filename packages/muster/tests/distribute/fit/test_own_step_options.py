@@ -348,6 +348,7 @@ def test_a_failing_callback_leaves_all_that_was_learned(strategy):
     assert int(model.g_optimizer.iterations.value) == 3
 
 
+@pytest.mark.samples("get_strategy")
 @pytest.mark.parametrize("strategy", [get_strategy, lambda: MirroredStrategy(["/cpu:0", "/cpu:1"])])
 def test_a_gan_goes_on_where_it_was_interrupted(tmp_path, strategy):
     """In the middle of an epoch, in a model that begins anew."""

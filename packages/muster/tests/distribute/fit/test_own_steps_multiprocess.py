@@ -41,6 +41,7 @@ def test_workers_together_train_as_no_strategy_does(tmp_path, kind):
     check_outcome(first, outcome(get_strategy(), kind))
 
 
+@pytest.mark.slow
 def test_a_job_that_died_goes_on_at_the_next_step(tmp_path):
     """With the state of both optimizers of a GAN, and its seeds."""
     backup = str(tmp_path / "backup")

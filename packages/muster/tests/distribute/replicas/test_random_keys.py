@@ -56,6 +56,7 @@ def test_keys_go_in_and_come_out(strategy):
     require_seen(seen(strategy), replicas, range(replicas))
 
 
+@pytest.mark.samples("2")
 @pytest.mark.processes
 @pytest.mark.parametrize("devices", [1, 2])
 def test_keys_of_two_workers(tmp_path, devices):

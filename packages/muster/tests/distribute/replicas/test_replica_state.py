@@ -86,6 +86,7 @@ def test_dropout_masks_are_each_replicas_own(replicas, alone):
     assert len(set(masks.values())) == len(masks)
 
 
+@pytest.mark.samples("mirrored")
 def test_the_metrics_of_replicas_count_each_example_once(replicas):
     found = replicas[2]
     mean, variance, gamma, beta, kernel, bias = [

@@ -125,6 +125,7 @@ def alone():
     return losses, rows, counts
 
 
+@pytest.mark.samples("2", "3")
 @pytest.mark.parametrize("servers", [2, 1, 3])
 def test_training_goes_on_from_a_checkpoint_on_any_number_of_servers(alone, servers, tmp_path):
     losses, rows, counts = alone

@@ -93,6 +93,7 @@ def test_a_local_server_is_the_only_task_of_its_cluster():
         waiting.connect(starts=True)
 
 
+@pytest.mark.samples("1")
 @pytest.mark.parametrize("steps_per_execution", [1, 5])
 def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path, steps_per_execution):
     features = X.copy()

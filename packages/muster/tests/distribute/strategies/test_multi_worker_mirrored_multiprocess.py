@@ -107,6 +107,7 @@ def pair_of(tmp_path_factory):
     )
 
 
+@pytest.mark.samples("sgd")
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_two_workers_equal_one(tmp_path, pair_of, optimizer):
     alone = run(tmp_path / "alone", 1, optimizer=optimizer)

@@ -33,6 +33,7 @@ print("swallowed")
 """
 
 
+@pytest.mark.samples("fit", "a wait")
 @pytest.mark.parametrize(
     "program",
     [

@@ -66,6 +66,7 @@ def test_a_program_that_nobody_interrupts_ends_together_with_the_others():
     assert end() == (0, ["close", *WELL], "")
 
 
+@pytest.mark.samples("done", "close")
 @pytest.mark.parametrize("place", ["announce", "lookup", "is_initialized", "shutdown", "done", "close"])
 def test_ctrl_c_at_the_end_is_told_to_the_others_and_to_who_looks_at_the_exit_code(place):
     code, calls, errors = end(place)

@@ -73,6 +73,7 @@ def test_logits_are_those_of_the_last_step_of_each_sequence(tmp_path):
     assert (metrics["accuracy"], metrics["global_step"]) == (1, 7)
 
 
+@pytest.mark.samples("labels0-options0", "labels2-options2")
 @pytest.mark.parametrize(
     ("labels", "options"),
     [
@@ -153,6 +154,7 @@ def sentences(labels, batch_size=32, times=None, **others):
     return lambda: data.repeat(times).batch(batch_size)
 
 
+@pytest.mark.samples("options0-names0", "options3-names3")
 @pytest.mark.parametrize(
     ("options", "names"),
     [

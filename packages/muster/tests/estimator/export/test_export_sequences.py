@@ -184,6 +184,7 @@ def models(tmp_path_factory):
     return find
 
 
+@pytest.mark.samples("wide_and_deep", "rnn")
 @pytest.mark.parametrize("name", MODELS)
 def test_arrays_are_answered_by_predictions(models, name, tmp_path):
     estimator, keys = models(name)
@@ -207,6 +208,7 @@ with open(answers, "wb") as file:
 """
 
 
+@pytest.mark.samples("rnn-columns0")
 @pytest.mark.processes
 @pytest.mark.parametrize(("name", "columns"), [("rnn", [*SEQUENCES, AGE]), ("wide_and_deep", [*WIDE, *DEEP])])
 def test_examples_are_answered_by_predictions_in_a_process_without_keras(models, name, columns, tmp_path):

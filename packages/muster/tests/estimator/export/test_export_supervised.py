@@ -120,6 +120,7 @@ def all_modes(wide_and_deep, tmp_path_factory):
     return os.fsdecode(wide_and_deep.experimental_export_all_saved_models(folder, receivers))
 
 
+@pytest.mark.samples("1")
 @pytest.mark.parametrize("count", [1, 4, ROWS])
 def test_an_evaluation_answers_loss_predictions_and_metrics_of_a_batch(wide_and_deep, all_modes, count):
     features, labels = rows(FEATURES, count), LABELS[:count]
@@ -171,6 +172,7 @@ with open(answers, "wb") as file:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.optimized
 def test_a_process_without_keras_evaluates(all_modes, tmp_path):

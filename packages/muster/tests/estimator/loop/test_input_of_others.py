@@ -122,6 +122,7 @@ def test_data_in_memory_is_one_batch(tmp_path, kind):
     assert len(list(model.predict(lambda: IN_MEMORY[kind]()[0]))) == COUNT
 
 
+@pytest.mark.samples("a generator", "a PyDataset")
 @pytest.mark.parametrize("kind", LOADERS)
 def test_batches_of_loaders_with_a_parameter_server(tmp_path, expected, kind):
     with servers(1) as strategy:
@@ -132,6 +133,7 @@ def test_batches_of_loaders_with_a_parameter_server(tmp_path, expected, kind):
     assert metrics == pytest.approx(expected[1], rel=1e-5)
 
 
+@pytest.mark.samples("arrays", "Arrow", "lists")
 @pytest.mark.parametrize("kind", IN_MEMORY)
 def test_data_in_memory_with_a_parameter_server(tmp_path, kind):
     columns = [numeric_column("a"), numeric_column("b")]

@@ -147,6 +147,7 @@ def factors(features, labels, mode):
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+@pytest.mark.samples("4-1", "5-2")
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize(
     "batch", [4, 5]

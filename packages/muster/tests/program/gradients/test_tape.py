@@ -489,6 +489,7 @@ def test_nothing_is_kept():
         assert kept() is None
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow():
     v = keras.Variable(np.ones(10, np.float32))
 

@@ -261,6 +261,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.samples("sgd", "clipped by norm", "scaled loss")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_program_updates_the_rows_of_its_embedding(name):
     count, optimizer = OPTIMIZERS[name]

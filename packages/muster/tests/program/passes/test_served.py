@@ -31,6 +31,7 @@ def served(program, x, y):
     return step, run
 
 
+@pytest.mark.samples("SGD", "Adam", "Ftrl", "global_clipnorm", "loss scale")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
 def test_training_is_that_of_one_process(optimizer):
     program = program_of(optimizer)
@@ -107,6 +108,7 @@ def table_and_update(optimizer):
     ]
 
 
+@pytest.mark.samples("SGD", "Adam", "clipnorm", "accumulation")
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name not in ("Lamb", "loss scale")])
 def test_an_update_is_computed_by_rows(name):
     part, args = table_and_update(OPTIMIZERS[name])

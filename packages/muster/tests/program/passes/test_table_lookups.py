@@ -54,6 +54,7 @@ TABLE = "embedding/embeddings"
 LEAVE_OTHERS = ("SGD", "Adagrad", "legacy SGD", "legacy Adagrad", "legacy Ftrl")
 
 
+@pytest.mark.samples("SGD", "Adagrad", "Ftrl", "Adam", "loss scale", "clipnorm", "legacy Adam")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_is_that_with_the_whole_table(name):
     check(trained(by_layer, OPTIMIZERS[name]), [TABLE], BATCHES, leaves_others=name in LEAVE_OTHERS)
