@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.ps._leads import Leads
+from muster.ps._turns import Leads
 
 
 def make(leads, task, steps, most=2):

@@ -4,7 +4,7 @@ import numpy as np
 
 from muster.data import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, parse_example
 from muster.saved_model._manifest import CsvRecord, FeatureRecord, ParseRecord, SignatureRecord, TensorRecord
-from muster.saved_model._sample import sample_inputs
+from muster.saved_model._signature import sample_inputs
 
 
 def test_inputs_are_zeros_empty_text_and_examples_with_all_features():

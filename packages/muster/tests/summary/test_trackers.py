@@ -11,8 +11,7 @@ from muster import summary
 from muster._keras import keras
 from muster._records import read_record
 from muster.distribute.fit._agreement import Agreement
-from muster.distribute.fit._fit_callbacks import callbacks_of
-from muster.distribute.fit._fit_hparams import HParamsCallback
+from muster.distribute.fit._fit_callbacks import HParamsCallback, callbacks_of
 
 MODULE = "tensorboard.summary.writer.event_file_writer"
 

@@ -9,8 +9,7 @@ from muster.checkpoint._arrays import open_regular as open_regular
 from muster.checkpoint._arrays import read_arrays as read_arrays
 from muster.checkpoint._arrays import write_arrays as write_arrays
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
-from muster.checkpoint._checksum import with_checksum as with_checksum
-from muster.checkpoint._checksum import without_checksum as without_checksum
+from muster.checkpoint._checkpointer import retain as retain
 from muster.checkpoint._keyed import KeyedPiece as KeyedPiece
 from muster.checkpoint._keyed import SavedTable as SavedTable
 from muster.checkpoint._keyed import clock_of as clock_of
@@ -36,6 +35,8 @@ from muster.checkpoint._lease import WriterWatch as WriterWatch
 from muster.checkpoint._manifest import Piece as Piece
 from muster.checkpoint._manifest import VariableRecord as VariableRecord
 from muster.checkpoint._manifest import sync_directory as sync_directory
+from muster.checkpoint._manifest import with_checksum as with_checksum
+from muster.checkpoint._manifest import without_checksum as without_checksum
 from muster.checkpoint._parts import PartRecord as PartRecord
 from muster.checkpoint._parts import Parts as Parts
 from muster.checkpoint._parts import PartsUnderWay as PartsUnderWay
@@ -53,7 +54,6 @@ from muster.checkpoint._read import read_checkpoint as read_checkpoint
 from muster.checkpoint._read import read_metadata as read_metadata
 from muster.checkpoint._read import restore_latest as restore_latest
 from muster.checkpoint._repair import repair as repair
-from muster.checkpoint._retention import retain as retain
 from muster.checkpoint._training_note import TrainingNote as TrainingNote
 from muster.checkpoint._training_note import forget_notes as forget_notes
 from muster.checkpoint._training_note import note_paths as note_paths

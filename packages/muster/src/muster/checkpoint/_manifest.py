@@ -12,6 +12,7 @@ import errno
 import json
 import math
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,7 +20,24 @@ from typing import Any
 from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster.checkpoint._arrays import FileRecord, open_regular
-from muster.checkpoint._checksum import with_checksum, without_checksum
+
+_FIRST_LINE = b'{"crc32": "%08x",'
+
+
+def with_checksum(rest: bytes) -> bytes:
+    """Return a JSON object whose first line holds the CRC-32 of every byte after it.
+
+    Args:
+        rest: What follows: a JSON object without its opening brace.
+    """
+    return _FIRST_LINE % zlib.crc32(rest) + b"\n" + rest
+
+
+def without_checksum(data: bytes) -> bytes | None:
+    """Return the JSON object that `with_checksum` was given; None if the bytes have changed since."""
+    first, _, rest = data.partition(b"\n")
+    return b"{" + rest if first == _FIRST_LINE % zlib.crc32(rest) else None
+
 
 FILE_NAME = "manifest.json"
 UNFINISHED = FILE_NAME + ".tmp"

@@ -31,6 +31,8 @@ from muster.data.adapters._kinds import parts_with_labels as parts_with_labels
 from muster.data.adapters._kinds import refuse as refuse
 from muster.data.adapters._kinds import refuse_whole as refuse_whole
 from muster.data.files._csv_fields import CsvField as CsvField
+from muster.data.files._csv_fields import HostPlaceholder as HostPlaceholder
+from muster.data.files._csv_fields import sources_of as sources_of
 from muster.data.files._decode_csv import decode_csv as decode_csv
 from muster.data.files._decode_csv import read_csv_fields as read_csv_fields
 from muster.data.files._example import BytesList as BytesList
@@ -39,8 +41,6 @@ from muster.data.files._example import Feature as Feature
 from muster.data.files._example import Features as Features
 from muster.data.files._example import FloatList as FloatList
 from muster.data.files._example import Int64List as Int64List
-from muster.data.files._host_placeholder import HostPlaceholder as HostPlaceholder
-from muster.data.files._host_placeholder import sources_of as sources_of
 from muster.data.files._idx import read_idx as read_idx
 from muster.data.files._mnist import load_mnist as load_mnist
 from muster.data.files._parse_example import FixedLenFeature as FixedLenFeature

@@ -6,7 +6,7 @@ To import this package lets ``fit``, ``evaluate`` and ``predict`` of Keras model
 from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.distribute import coordinator as coordinator
 from muster.distribute.fit._fit import DistributedTrainer as DistributedTrainer
-from muster.distribute.fit._fit_hparams import HParamsCallback as HParamsCallback
+from muster.distribute.fit._fit_callbacks import HParamsCallback as HParamsCallback
 from muster.distribute.fit._sidecar_evaluator import Evaluation as Evaluation
 from muster.distribute.fit._sidecar_evaluator import SidecarEvaluator as SidecarEvaluator
 from muster.distribute.functions._function import function as function

@@ -5,13 +5,13 @@ from muster.estimator._estimator import Estimator as Estimator
 from muster.estimator._estimator_spec import ClassificationOutput as ClassificationOutput
 from muster.estimator._estimator_spec import EstimatorSpec as EstimatorSpec
 from muster.estimator._estimator_spec import ExportOutput as ExportOutput
+from muster.estimator._estimator_spec import ModelSetup as ModelSetup
 from muster.estimator._estimator_spec import PredictOutput as PredictOutput
 from muster.estimator._estimator_spec import RegressionOutput as RegressionOutput
 from muster.estimator._extenders import add_metrics as add_metrics
 from muster.estimator._extenders import forward_features as forward_features
 from muster.estimator._in_memory_evaluator import InMemoryEvaluatorHook as InMemoryEvaluatorHook
 from muster.estimator._mode_keys import ModeKeys as ModeKeys
-from muster.estimator._model_setup import ModelSetup as ModelSetup
 from muster.estimator._run_config import DistributeConfig as DistributeConfig
 from muster.estimator._run_config import RunConfig as RunConfig
 from muster.estimator._specs import EvalSpec as EvalSpec
@@ -57,15 +57,15 @@ from muster.estimator.export._supervised_receivers import (
 )
 from muster.estimator.exporters._best_exporter import BestExporter as BestExporter
 from muster.estimator.exporters._exporter import Exporter as Exporter
-from muster.estimator.exporters._final_exporter import FinalExporter as FinalExporter
-from muster.estimator.exporters._latest_exporter import LatestExporter as LatestExporter
+from muster.estimator.exporters._exporter import FinalExporter as FinalExporter
+from muster.estimator.exporters._exporter import LatestExporter as LatestExporter
 from muster.estimator.heads._binary_class_head import BinaryClassHead as BinaryClassHead
 from muster.estimator.heads._head import Head as Head
-from muster.estimator.heads._logistic_head import LogisticRegressionHead as LogisticRegressionHead
 from muster.estimator.heads._multi_class_head import MultiClassHead as MultiClassHead
 from muster.estimator.heads._multi_head import MultiHead as MultiHead
 from muster.estimator.heads._multi_label_head import MultiLabelHead as MultiLabelHead
-from muster.estimator.heads._poisson_head import PoissonRegressionHead as PoissonRegressionHead
+from muster.estimator.heads._regression_head import LogisticRegressionHead as LogisticRegressionHead
+from muster.estimator.heads._regression_head import PoissonRegressionHead as PoissonRegressionHead
 from muster.estimator.heads._regression_head import RegressionHead as RegressionHead
 from muster.estimator.heads._sequential_head import SequentialHeadWrapper as SequentialHeadWrapper
 from muster.estimator.hooks._base import SessionRunArgs as SessionRunArgs

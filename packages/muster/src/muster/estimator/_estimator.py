@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -10,7 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from muster._compilation_cache import keep_compiled
+from muster._errors import SavedModelError
 from muster._interrupts import told_of_interrupt
+from muster._paths import local_path
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
 from muster.cluster import TaskType
@@ -22,7 +25,6 @@ from muster.estimator._model_fn import InputFn, ModelFn, call_model_fn, check_mo
 from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
 from muster.estimator._specs import eval_folder
 from muster.estimator.export._export import export, receivers_by_mode
-from muster.estimator.export._folders import timestamped_folder
 from muster.estimator.export._supervised_receivers import ReceiverFn
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
@@ -30,8 +32,37 @@ from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
 from muster.estimator.loop._setup import ModelSetup, joining_strategy, log_restored, strategy_for
 from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
+from muster.estimator.session import clock
 from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter
+
+_log = logging.getLogger(__name__)
+
+_ATTEMPTS = 10
+
+
+def timestamped_folder(base: str | bytes | os.PathLike[str]) -> str:
+    """Return the path of a new folder below a base, whose name is the time in seconds since the epoch.
+
+    If there is one of that name, it waits for the next second.
+
+    Raises:
+        SavedModelError: There has been one in each of ten seconds.
+
+    Source: ``get_timestamped_export_dir`` (tensorflow/python/saved_model/model_utils/export_utils.py).
+    """
+    base = local_path(base)
+    for attempt in range(1, _ATTEMPTS + 1):
+        path = os.path.join(base, str(int(clock.date())))
+        if not os.path.lexists(path):
+            return path
+        _log.warning("Directory %s already exists; retrying (attempt %d/%d)", path, attempt, _ATTEMPTS)
+        clock.sleep(1)
+    raise SavedModelError(
+        f"Failed to obtain a unique export directory name after {_ATTEMPTS} attempts. There is a folder for "
+        f"each second in {base}. Does the clock stand still, or do others export there?"
+    )
+
 
 _NO_METRICS = "Interrupted while evaluating: there are no new metrics."
 

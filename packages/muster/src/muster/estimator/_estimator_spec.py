@@ -2,20 +2,48 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, MutableMapping
 from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._arrays import AnyArray
 from muster._keras import keras
 from muster.estimator._checks import check_instances
 from muster.estimator._mode_keys import ModeKeys
-from muster.estimator._model_setup import ModelSetup
 from muster.estimator._words import Words
 from muster.estimator.hooks._base import SessionRunHook
 from muster.program import TrainOp
+
+
+class ModelSetup:
+    """Sets what variables start from, and how many checkpoints training keeps; this one changes nothing.
+
+    A front end derives from it what its programs put into an `EstimatorSpec`.
+    """
+
+    @property
+    def retention(self) -> tuple[int | None, float] | None:
+        """The number of checkpoints to keep, and the hours between older ones; None for the config's."""
+        return None
+
+    def initialize(self, values: MutableMapping[str, Any]) -> None:
+        """Change the values from which variables start, by path, where no checkpoint is restored."""
+
+    def chosen(
+        self, stored: Mapping[str, AnyArray], source: str, without: Container[str]
+    ) -> Mapping[str, AnyArray]:
+        """Return values that variables have in evaluation and prediction, by path, instead of their own.
+
+        Args:
+            stored: Name in a checkpoint -> value.
+            source: The path of the checkpoint.
+            without: The paths of variables to leave out.
+        """
+        return {}
+
 
 DEFAULT_SIGNATURE = "serving_default"
 

@@ -9,6 +9,31 @@ from muster._errors import ClusterError
 from muster.launch._options import add_job_options, add_program_options, integer, program_of, shape_of
 from muster.net import make_secret
 
+_DOCKERFILE = """\
+# docker build --tag IMAGE . && docker push IMAGE, in the folder of the program
+FROM {base}
+WORKDIR {workdir}
+# Before the program, so that a change of it installs nothing again.
+COPY {requirements} ./
+RUN pip install --no-cache-dir --requirement {requirements}
+COPY . .
+ENV PYTHONUNBUFFERED=1
+# The manifest says which program each task runs.
+CMD ["python"]
+"""
+
+
+def dockerfile(*, base: str, workdir: str, requirements: str) -> str:
+    """Return a Dockerfile for the folder of a program.
+
+    Args:
+        base: The image that it starts from, with Python.
+        workdir: The folder of the program in the image.
+        requirements: The file that names what pip installs, muster among it.
+    """
+    return _DOCKERFILE.format(base=base, workdir=workdir, requirements=requirements)
+
+
 _DESCRIPTION = "Print a description of a job, like that of `muster run`, for a cluster manager."
 
 _KINDS = {
@@ -60,7 +85,6 @@ def _add_dockerfile_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _print_dockerfile(args: argparse.Namespace) -> int:
-    from muster.launch._dockerfile import dockerfile
 
     sys.stdout.write(dockerfile(base=args.base, workdir=args.workdir, requirements=args.requirements))
     return 0

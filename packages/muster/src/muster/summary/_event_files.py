@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +14,59 @@ from muster._paths import local_path
 from muster._records import RecordError, frame, read_record
 from muster.summary import _hparams
 from muster.summary import _messages as messages
-from muster.summary._histograms import bucketed
 from muster.summary._images import encode_images
 from muster.summary._messages import Event, SessionLog
-from muster.summary._trackers import announce
 
 _log = logging.getLogger(__name__)
+
+
+def announce(logdir: str) -> None:
+    """Open and close TensorBoard's own writer for a folder, if a tracker has put one of its own in its place.
+
+    ``wandb.init(sync_tensorboard=True)`` derives a class from ``EventFileWriter`` that notes the folder, and
+    then uploads what is written there, by whomever. It leaves an event file behind that holds no events.
+
+    Args:
+        logdir: The folder, which exists.
+    """
+    module = sys.modules.get("tensorboard.summary.writer.event_file_writer")
+    writer = getattr(module, "EventFileWriter", None)
+    if writer is not None and writer.__module__ != "tensorboard.summary.writer.event_file_writer":
+        writer(logdir).close()
+
+
+def bucketed(values: Any, buckets: int = 30) -> Any:
+    """Count values in buckets of equal width between the least and the greatest of them.
+
+    Args:
+        values: An array of any shape. NaN and infinities are left out.
+        buckets: How many buckets, >= 0.
+
+    Returns:
+        Rows of (left edge, right edge, count), float64, shape (buckets, 3); without values, or with no
+        bucket, shape (0, 3). If all values are equal, all edges are that value, and the last row counts.
+
+    Raises:
+        ValueError: There are less than 0 buckets.
+
+    Source: tensorboard/plugins/histogram/summary_v2.py, ``histogram``.
+    """
+    import numpy as np
+
+    if buckets < 0:
+        raise ValueError(f"A histogram has 0 buckets or more, not {buckets}.")
+    flat = np.asarray(values, np.float64).reshape(-1)
+    flat = flat[np.isfinite(flat)]
+    if buckets == 0 or not flat.size:
+        return np.zeros((0, 3))
+    low, high = flat.min(), flat.max()
+    if low == high:
+        rows = np.tile([low, low, 0.0], (buckets, 1))
+        rows[-1, 2] = flat.size
+        return rows
+    counts, edges = np.histogram(flat, buckets, (low, high))
+    return np.stack([edges[:-1], edges[1:], counts.astype(np.float64)], 1)
+
 
 _MAX_PENDING = 1 << 16  # bytes
 

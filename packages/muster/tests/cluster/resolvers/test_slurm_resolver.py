@@ -8,8 +8,8 @@ import pytest
 
 from muster.cluster import ClusterEnvironmentError, ClusterSpec, SlurmClusterResolver, TFConfig
 from muster.cluster._task_context import task_context
-from muster.cluster.resolvers._slurm_gpus import find_gpus
 from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
+from muster.cluster.resolvers._slurm_resolver import find_gpus
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from muster._keras import keras
 from muster.data import Dataset, Options
 from muster.distribute import function
 from muster.distribute.closures import _session
-from muster.distribute.coordinator._numbers import Numbers
+from muster.distribute.coordinator._per_worker import Numbers
 from muster.distribute.coordinator._pickling import pickled
 
 COUNT, SIZE = 50, 4  # 12 batches, and one of 2

@@ -14,7 +14,7 @@ import muster
 from jobs import Job
 from muster._keras import keras
 from muster.distribute import CentralStorageStrategy, MirroredStrategy
-from muster.program.variables._unshared_values import unshared_values
+from muster.program.variables._variable_scope import unshared_values
 
 CHILD = Path(__file__).with_name("shared_values.py")
 MAKERS = {

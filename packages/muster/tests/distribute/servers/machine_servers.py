@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from muster.distribute.engine._shards import Division
-from muster.distribute.servers._plans import plans_of
+from muster.distribute.servers._remote_servers import plans_of
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._machine import Machine

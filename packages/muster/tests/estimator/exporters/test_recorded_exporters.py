@@ -10,7 +10,7 @@ from exporters_departures import EXPORTERS
 
 import recorded
 from muster.estimator import BestExporter, FinalExporter, LatestExporter
-from muster.estimator.export._folders import timestamped_folder
+from muster.estimator._estimator import timestamped_folder
 from muster.estimator.exporters._best_exporter import loss_smaller
 from muster.estimator.exporters._model_folders import beyond_largest
 from muster.estimator.session import clock

@@ -181,7 +181,7 @@ def test_run(
     # Each model is exported in another second.
     seconds = itertools.count(1_700_000_001)
     exporting = mock.Mock(date=lambda: next(seconds))
-    monkeypatch.setattr("muster.estimator.export._folders.clock", exporting)
+    monkeypatch.setattr("muster.estimator._estimator.clock", exporting)
     run = Run(asked, tmp_path, monkeypatch)
     with caplog.at_level(logging.INFO, "muster"):
         caplog.clear()

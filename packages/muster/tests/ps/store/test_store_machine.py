@@ -27,8 +27,8 @@ from muster.ps._messages import Caller, End, Ended, Stats
 from muster.ps._plan import ArraySpec
 from muster.ps.store import StoredFunction
 from muster.ps.store import _messages as messages
-from muster.ps.store._applied import Applied
 from muster.ps.store._bundles import bundle, packed
+from muster.ps.store._machine import Applied
 
 
 @pytest.fixture

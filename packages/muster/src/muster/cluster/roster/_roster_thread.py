@@ -19,11 +19,38 @@ from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._roster_service import Service
 from muster.cluster.roster._roster_watch import Watch
-from muster.cluster.roster._running_clock import RunningClock
 from muster.cluster.roster._termination import write_termination
 from muster.net import Acceptor, Connection, Credentials, FrameBuffer, Handler, Hello, ProtocolError, dial
 
 _log = logging.getLogger(__name__)
+
+
+class RunningClock:
+    """Counts the seconds in which this process runs.
+
+    A suspended machine, a paused container or SIGSTOP stops all tasks of a job alike. Each one that goes on
+    then finds the others silent for as long as it was itself asleep; by this clock no time has passed.
+    Threads may share it.
+
+    Args:
+        asleep_secs: The process counts as asleep if nobody has asked for the time for so long, in seconds.
+    """
+
+    def __init__(self, asleep_secs: float = 5.0) -> None:
+        self._limit_secs = asleep_secs
+        self._lock = threading.Lock()
+        self._seen = time.monotonic()
+        self._asleep_secs = 0.0
+
+    def __call__(self) -> float:
+        """Return the time in seconds, from any start."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._seen > self._limit_secs:
+                self._asleep_secs += now - self._seen
+            self._seen = now
+            return now - self._asleep_secs
+
 
 _CHUNK = 1 << 16
 # How long a connection may take to come about, in seconds.

@@ -1,5 +1,6 @@
 """The coordinator's connection to one worker: sends programs and requests, and detects its loss."""
 
+import builtins
 import contextlib
 import math
 import select
@@ -10,17 +11,50 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from muster import _errors
 from muster._arrays import dtype_named
-from muster._errors import StrayPeerError
+from muster._errors import ClosureError, MusterError, StrayPeerError
 from muster._text import printable
 from muster.distribute import closures as messages
-from muster.distribute.coordinator._failures import error_of
+from muster.distribute.closures import Failed
 from muster.distribute.coordinator._per_worker import is_used
 from muster.distribute.coordinator._programs import ShippedProgram
 from muster.distribute.coordinator._schedule import Ended, Schedule, Task
 from muster.net import Connection, ProtocolError, drop_first
 from muster.ps import Array, Incoming, allocate, encode
 from muster.ps.updates import versions
+
+
+def error_of(failed: Failed, worker: str) -> Exception:
+    """Return the error of a closure: of its class, if that is Python's or muster's.
+
+    Args:
+        failed: What the worker has said.
+        worker: The name of the worker.
+    """
+    error = _made(failed)
+    error.add_note(f"{worker} has raised it:\n{printable(failed.trace)}")
+    return error
+
+
+def _made(failed: Failed) -> Exception:
+    text = printable(failed.text)
+    name = failed.classes[0] if failed.classes else "an error"
+    for kind in failed.classes:
+        found = getattr(_errors, kind, None) or getattr(builtins, kind, None)
+        if not (isinstance(found, type) and issubclass(found, Exception)) or found in (
+            Exception,
+            MusterError,
+        ):
+            continue
+        if kind != name:
+            text = f"{name}: {text}"
+        try:
+            return found(text)
+        except TypeError:  # it takes other arguments, as UnicodeDecodeError does
+            text = f"{name}: {text}"
+    return ClosureError(f"{name}: {text}")
+
 
 # How long a worker may take to answer the first request, in seconds.
 _BEGIN_SECS = 60.0

@@ -1,5 +1,6 @@
 """Per-worker datasets, and iterators over them."""
 
+import heapq
 import itertools
 import threading
 import weakref
@@ -14,12 +15,45 @@ from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
 from muster.data import Dataset, DistributeOptions, GetNext, TensorSpec, dataset_line
 from muster.distribute.closures import ArrayKind, kind_of
-from muster.distribute.coordinator._numbers import Numbers
 from muster.distribute.coordinator._per_worker_values import PerWorkerValues
 from muster.distribute.coordinator._pickling import pickled
 from muster.distribute.functions._draws import Kind
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.program.variables import current_scope, variables_owned_by
+
+
+class Numbers:
+    """Hands out the numbers of the elements of a pass, each once; those that came back go first.
+
+    Args:
+        has: Returns whether there is an element of a number.
+        start: The first number that was not handed out yet.
+        returned: Numbers below that are to be handed out again.
+    """
+
+    def __init__(self, has: Callable[[int], bool], start: int = 0, returned: Iterable[int] = ()) -> None:
+        self._has = has
+        self._returned = sorted(returned)  # a heap
+        self.next = start
+
+    @property
+    def returned(self) -> list[int]:
+        """The numbers that came back, in order."""
+        return sorted(self._returned)
+
+    def take(self) -> int | None:
+        """Return a number; None if all are handed out."""
+        if self._returned:
+            return heapq.heappop(self._returned)
+        if not self._has(self.next):
+            return None
+        self.next += 1
+        return self.next - 1
+
+    def give_back(self, number: int) -> None:
+        """Take a number back that has had no effect."""
+        heapq.heappush(self._returned, number)
+
 
 _numbers = itertools.count(1)
 

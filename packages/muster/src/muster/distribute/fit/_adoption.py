@@ -7,6 +7,8 @@ callback write by muster's summaries, and models be saved under names of TensorF
 import contextlib
 import functools
 import inspect
+import logging
+import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -15,7 +17,11 @@ from typing import Any
 
 import jax
 
+from muster._errors import ClusterError
+from muster._interrupts import is_told, mark_told
 from muster._keras import keras
+from muster.cluster import Task, TaskType, TFConfig
+from muster.cluster.roster import training_tasks
 from muster.data import Dataset
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
 from muster.distribute.fit._file_names import loading_weights, naming, placing, saving, saving_weights
@@ -23,15 +29,116 @@ from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import note_saves
 from muster.distribute.fit._fit_data import adapt, batches_of
 from muster.distribute.fit._fit_tensorboard import setting_model, summaries_of
-from muster.distribute.fit._interrupted import told_of_interrupts
-from muster.distribute.fit._keras_steps import KERAS_STEPS, taking_data
 from muster.distribute.fit._step_signature import FUNCTIONS, may_have_own_steps, takes_data
 from muster.distribute.fit._step_texts import is_text
-from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.keras_hooks import install, wrap
-from muster.program.variables import ByIdentity, is_built, wrap_in_scopes
+from muster.program import GradientTape
+from muster.program.variables import ByIdentity, is_built, keras_step, predictions, wrap_in_scopes
+
+_log = logging.getLogger(__name__)
+
+
+def warn_if_unjoined(strategy: Strategy | None) -> None:
+    """Log a warning, once, if this task trains a model of its own, while the other tasks of its job do, too.
+
+    Args:
+        strategy: What the model is trained by; None for no strategy.
+    """
+    if strategy is not None and (strategy.workers.size > 1 or strategy.storage is not None):
+        return
+    try:
+        config = TFConfig.from_environ(os.environ)
+    except ClusterError:
+        return  # whoever reads it for a strategy is told
+    tasks = training_tasks(config.cluster)
+    if len(tasks) < 2 or config.task_type in (None, TaskType.PS, TaskType.EVALUATOR):
+        return
+    name = "MultiWorkerMirroredStrategy"
+    if TaskType.PS in config.cluster.jobs:
+        name = "ParameterServerStrategy"
+    how = "without a strategy" if strategy is None else f"by {strategy}, which is for one process"
+    _warn(config.task, len(tasks), how, name)
+
+
+@functools.cache  # a program may fit often
+def _warn(task: Task, count: int, how: str, name: str) -> None:
+    _log.warning(
+        "%s trains a model of its own: TF_CONFIG names %d tasks that train, and this one fits %s. To train "
+        "one model together, begin the program with strategy = muster.distribute.%s(), and build and compile "
+        "the model inside of `with strategy.scope():`. To train in one process, unset TF_CONFIG.",
+        task,
+        count,
+        how,
+        name,
+    )
+
+
+def train_step(model: Any, data: Any) -> Any:
+    """Take a training step on a batch, in a step that is being traced, and return the metrics.
+
+    Source: keras/src/backend/tensorflow/trainer.py, ``TensorFlowTrainer.train_step``.
+    """
+    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+    with GradientTape() as tape:
+        y_pred, loss = keras_step(model, x, y, sample_weight, training=True)
+        if model.optimizer is not None:
+            loss = model.optimizer.scale_loss(loss)
+    if model.trainable_weights:
+        model.optimizer.apply(tape.gradient(loss, model.trainable_weights), model.trainable_weights)
+    return model.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+
+def test_step(model: Any, data: Any) -> Any:
+    """Take an evaluation step on a batch, in a step that is being traced, and return the metrics."""
+    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+    y_pred, _ = keras_step(model, x, y, sample_weight, training=False)
+    return model.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+
+def predict_step(model: Any, data: Any) -> Any:
+    """Return the predictions for a batch, in a step that is being traced."""
+    return predictions(model, keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
+
+
+KERAS_STEPS = {"train_step": train_step, "test_step": test_step, "predict_step": predict_step}
+
+
+def taking_data(original: Callable[..., Any], step: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Let one of Keras' steps, which takes a state and data, take the data alone as well."""
+
+    @functools.wraps(original)
+    def either(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) + len(kwargs) == 1 and "state" not in kwargs:
+            return step(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    return either
+
+
+@contextlib.contextmanager
+def told_of_interrupts(callbacks: Any) -> Iterator[None]:
+    """Log in a line what Ctrl-C has ended in this block, which then ends the program without a traceback.
+
+    Args:
+        callbacks: The callbacks that ``fit`` was given.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as exc:
+        if not is_told(exc):
+            _log.warning("%s", _what_is_left(callbacks))
+            mark_told(exc)
+        raise
+
+
+def _what_is_left(callbacks: Any) -> str:
+    for each in jax.tree.leaves(callbacks):
+        if isinstance(each, keras.callbacks.BackupAndRestore):
+            return f"Interrupted; run again to go on from the last backup in {each.backup_dir}."
+    return "Interrupted: a new fit starts anew, for this one had no BackupAndRestore callback."
+
 
 # Weak, since a model holds its trainer, and the trainer the model.
 _TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()

@@ -25,10 +25,49 @@ from muster._paths import local_path
 from muster.checkpoint import Checkpoint, is_complete, read_checkpoint
 from muster.checkpoint.objects import assign_saved
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, load_weights
-from muster.distribute.fit._weights_by_name import load_by_name
 from muster.distribute.functions import check_labels
 
 _log = logging.getLogger(__name__)
+
+
+def load_by_name(model: Any, file: str, skip_mismatch: bool = False) -> bool:
+    """Set the weights of a model's layers to those of layers of the same names, and leave those of others.
+
+    Args:
+        model: The model.
+        file: What Keras 3 has written by ``save_weights``.
+        skip_mismatch: Whether layers whose weights have other shapes are left as they are, too, and a warning
+            names them.
+
+    Returns:
+        Whether the file has names of layers.
+
+    Raises:
+        ValueError: A layer's weights have other shapes, or it has none yet.
+    """
+    with h5py.File(file) as saved:
+        layers = saved.get("layers", {})
+        groups = {place: group["vars"] for place, group in layers.items() if "vars" in group}
+        names = {group.attrs.get("name"): f"layers/{place}" for place, group in groups.items()}
+        filled = {group.attrs.get("name") for group in groups.values() if len(group)}
+    if unbuilt := [layer.name for layer in model.layers if not layer.weights and layer.name in filled]:
+        raise ValueError(
+            f"The layers {unbuilt} have no weights yet, and the file has weights for them: build the model "
+            "before load_weights(by_name=True), by model.build(input_shape) or a call."
+        )
+    failed: dict[int, tuple[Any, Exception]] = {}
+    library = keras.src.saving.saving_lib
+    store = library.H5IOStore(file, mode="r")
+    try:
+        for layer in model.layers:
+            if layer.weights and (place := names.get(layer.name)) is not None:
+                library._load_state(layer, store, None, place, skip_mismatch, error_msgs=failed)
+    finally:
+        store.close()
+    for layer, error in failed.values():
+        _log.warning("The layer %s was left as it is: %s", layer.name, error)
+    return bool(names)
+
 
 WEIGHTS = ".weights.h5"
 _WEIGHTS_ENDINGS = (WEIGHTS, ".weights.json")

@@ -5,12 +5,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.export
 import numpy as np
 
 from muster._errors import JobEndedError, MissingPeerError
 from muster.distribute.engine._served import NoMoreSteps
-from muster.distribute.engine._shards import Buffers, Division
-from muster.distribute.servers._plans import plans_of
+from muster.distribute.engine._shards import Buffers, Division, ServerShare
 from muster.ps import (
     Client,
     Dial,
@@ -26,6 +27,34 @@ from muster.ps import (
 from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
+
+
+def plans_of(division: Division, max_staleness: int | None = None) -> list[Plan]:
+    """Describe the share of each server, with its update as an exported function.
+
+    Args:
+        division: What the servers hold and do.
+        max_staleness: How many steps a worker may be ahead of the slowest one; None for any number.
+    """
+    count = len(division.shares)
+    return [_plan(share, server, count, max_staleness) for server, share in enumerate(division.shares)]
+
+
+def _plan(share: ServerShare, server: int, servers: int, max_staleness: int | None) -> Plan:
+    shapes = (share.pulled.shapes, share.kept.shapes, share.pushed.shapes)
+    update = jax.jit(share.update)
+    return Plan(
+        pulled=share.pulled.specs,
+        kept=share.kept.specs,
+        pushed=share.pushed.specs,
+        # Without places in the source, which differ between machines.
+        meaning=update.lower(*shapes).as_text(),
+        update=bytes(jax.export.export(update, platforms=("cpu",))(*shapes).serialize()),
+        server=server,
+        servers=servers,
+        max_staleness=max_staleness,
+    )
+
 
 # How often a chief that has read its input looks whether others still train, in seconds.
 _LOOK_SECS = 0.5

@@ -1,4 +1,4 @@
-"""A head for models that predict numbers."""
+"""Heads for models that predict numbers: any, shares, or how often something happens."""
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
@@ -6,11 +6,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster.estimator._estimator_spec import DEFAULT_SIGNATURE, ExportOutput, PredictOutput, RegressionOutput
+from muster.estimator.heads._binary_class_head import sigmoid_cross_entropy
 from muster.estimator.heads._classes import LOGITS
 from muster.estimator.heads._head import chosen
-from muster.estimator.heads._labels import is_text, labels_like_logits
+from muster.estimator.heads._labels import is_text, labels_like_logits, range_factor
 from muster.estimator.heads._metrics import Metrics, mean
 from muster.estimator.heads._weighted_head import WeightedHead, losses_of
 from muster.feature_column import Features, NumericColumn
@@ -107,3 +109,77 @@ def _float_labels(labels: Any, logits: jax.Array) -> jax.Array:
     if is_text(labels):
         raise ValueError(f"Labels must be numbers. Instead got {labels.dtype}.")
     return jnp.asarray(labels, "float32")
+
+
+class LogisticRegressionHead(RegressionHead):
+    """Predicts a number between 0 and 1, the sigmoid of the logit, and minimizes the cross entropy.
+
+    Args:
+        weight_column: As for `RegressionHead`.
+        loss_reduction: As for `Head`.
+        name: As for `Head`.
+
+    Raises:
+        TypeError: As for `RegressionHead`.
+        ValueError: As for `RegressionHead`.
+
+    Source: ``LogisticRegressionHead`` (tensorflow_estimator/python/estimator/head/regression_head.py).
+    """
+
+    def __init__(
+        self,
+        weight_column: str | NumericColumn | None = None,
+        loss_reduction: str = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(1, weight_column, loss_reduction, None, jax.nn.sigmoid, name)
+
+    def losses(self, labels: jax.Array, logits: jax.Array) -> jax.Array:
+        """Return the cross entropies; labels and result have the shape of the logits.
+
+        Raises:
+            DatasetError: A label is not between 0 and 1.
+        """
+        factor = range_factor(labels, 2, "Labels must be in range [0, 1]")
+        return sigmoid_cross_entropy(labels, logits) * factor
+
+
+class PoissonRegressionHead(RegressionHead):
+    """Predicts counts, the exponentials of the logits, and minimizes their negative Poisson likelihood.
+
+    Labels are counts, or other numbers that are not negative.
+
+    Args:
+        label_dimension: As for `RegressionHead`.
+        weight_column: As for `RegressionHead`.
+        loss_reduction: As for `Head`.
+        compute_full_loss: Whether the loss has Stirling's approximation of the logarithm of the label's
+            factorial, which does not depend on the model.
+        name: As for `Head`.
+
+    Raises:
+        TypeError: As for `RegressionHead`.
+        ValueError: As for `RegressionHead`.
+
+    Source: ``PoissonRegressionHead`` (tensorflow_estimator/python/estimator/head/regression_head.py).
+    """
+
+    def __init__(
+        self,
+        label_dimension: int = 1,
+        weight_column: str | NumericColumn | None = None,
+        loss_reduction: str = "sum_over_batch_size",
+        compute_full_loss: bool = True,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(label_dimension, weight_column, loss_reduction, None, jnp.exp, name)
+        self._compute_full_loss = compute_full_loss
+
+    def losses(self, labels: jax.Array, logits: jax.Array) -> jax.Array:
+        """Return the negative logarithm of the likelihood; labels and result have the shape of the logits."""
+        losses = jnp.exp(logits) - labels * logits
+        if not self._compute_full_loss:
+            return losses
+        several = jnp.maximum(labels, 1)  # the approximation is for labels above 1, and 0 for others
+        factorials = several * jnp.log(several) - several + 0.5 * jnp.log(2 * np.pi * several)
+        return losses + jnp.where(labels > 1, factorials, 0.0)

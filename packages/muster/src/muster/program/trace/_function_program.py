@@ -1,5 +1,7 @@
 """Trace a function of variables that live outside of it into a pure step."""
 
+import contextlib
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -7,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend import core as jex
 
 from muster import cpu
@@ -17,9 +20,31 @@ from muster.program._replicas import Gathers, Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._function_scope import FunctionScope, computed_inside, unknown_p
-from muster.program.trace._python_draws import drawing_again, draws_to_come
 from muster.program.trace._recording import Recording, recording_of
 from muster.program.variables._keras_internals import set_values
+
+
+def draws_to_come() -> tuple[Any, Any]:
+    """Return where the generators are that ``random`` and ``numpy.random`` draw from."""
+    return random.getstate(), np.random.get_state()
+
+
+@contextlib.contextmanager
+def drawing_again(from_here: tuple[Any, Any]) -> Iterator[None]:
+    """Draw what was drawn from a place on, in a ``with`` block; after it, go on as if there had been none."""
+    now = draws_to_come()
+    _go_to(from_here)
+    try:
+        yield
+    finally:
+        _go_to(now)
+
+
+def _go_to(place: tuple[Any, Any]) -> None:
+    of_python, of_numpy = place
+    random.setstate(of_python)
+    np.random.set_state(of_numpy)
+
 
 Static = TypeVar("Static")
 # How often code is mended until it can be traced.

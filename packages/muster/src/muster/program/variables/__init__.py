@@ -59,9 +59,9 @@ from muster.program.variables._remote_variables import create_elsewhere as creat
 from muster.program.variables._remote_variables import like_value_of as like_value_of
 from muster.program.variables._remote_variables import storage_of as storage_of
 from muster.program.variables._remote_variables import together as together
-from muster.program.variables._unshared_values import unshared_values as unshared_values
 from muster.program.variables._variable_scope import active_scope as active_scope
 from muster.program.variables._variable_scope import current_scope as current_scope
+from muster.program.variables._variable_scope import unshared_values as unshared_values
 from muster.program.variables._variable_table import VariableSpec as VariableSpec
 from muster.program.variables._ways import assign_chosen as assign_chosen
 from muster.program.variables._ways import branch as branch

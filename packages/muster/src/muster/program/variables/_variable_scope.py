@@ -8,8 +8,9 @@ the *initializer*, not the value afterwards.
 """
 
 import contextlib
+import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from muster.program.passes._assigned import assigned
 from muster.program.variables._assignments import Assignments, Branch, DivergedValues
 from muster.program.variables._held_updates import HeldUpdate
 from muster.program.variables._initial_values import donatable_copy
+from muster.program.variables._keras_internals import values_of
 from muster.program.variables._named_outputs import NamedOutputs
 from muster.program.variables._origins import (
     VariableKind,
@@ -36,8 +38,30 @@ from muster.program.variables._origins import (
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
 from muster.program.variables._remote_variables import create_elsewhere, keep_elsewhere
 from muster.program.variables._trace_keys import TraceKeys
-from muster.program.variables._unshared_values import copy_of
 from muster.program.variables._variable_table import VariableTable
+
+
+def unshared_values(variables: Sequence[Any]) -> list[jax.Array]:
+    """Return the values of variables, after copying those that anything else holds, too."""
+    values = values_of(variables)
+    if not values or max(map(sys.getrefcount, values)) <= _UNSHARED:
+        return values
+    shared = [count > _UNSHARED for count in map(sys.getrefcount, values)]
+    return [copy_of(value) if each else value for value, each in zip(values, shared, strict=True)]
+
+
+def copy_of(value: Any) -> Any:
+    """Copy an array on its devices; return anything that is no array, is traced or was deleted itself."""
+    if not isinstance(value, jax.Array) or isinstance(value, jax.core.Tracer) or value.is_deleted():
+        return value
+    if len(value.sharding.device_set) == 1:
+        return donatable_copy(value, str(value.dtype))  # uncommitted: JAX may still move it
+    parts = [donatable_copy(shard.data, str(value.dtype)) for shard in value.addressable_shards]
+    return jax.make_array_from_single_device_arrays(value.shape, value.sharding, parts)
+
+
+# The reference count of an object that a list and a variable hold.
+_UNSHARED = next(map(sys.getrefcount, [object()])) + 1
 
 
 class UntracedRun(Protocol):

@@ -1,7 +1,7 @@
 """The store of a parameter server as a machine: requests in, answers out, without sockets or clocks."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -15,7 +15,6 @@ from muster.ps._recovery import Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._snapshots import Taken
 from muster.ps.store import _messages as messages
-from muster.ps.store._applied import Applied
 from muster.ps.store._bundles import (
     BundleError,
     bundle,
@@ -32,6 +31,43 @@ from muster.ps.store._saved import FindStore, FoundStore, Recorded, SavedStore
 from muster.ps.store._stored import StoredFunction, StoredHash
 
 _log = logging.getLogger(__name__)
+
+
+class Applied:
+    """Remembers the numbers of closures that were applied.
+
+    Closures end in any order, and one whose worker was lost comes again, perhaps twice. Those below a
+    watermark have all ended, and need not be remembered one by one.
+
+    Args:
+        watermark: The number below which all closures have ended.
+        numbers: Those that were applied, from there on.
+    """
+
+    def __init__(self, watermark: int = 0, numbers: Iterable[int] = ()) -> None:
+        self.watermark = watermark
+        self._numbers = set(numbers)
+
+    def __contains__(self, number: int) -> bool:
+        return number < self.watermark or number in self._numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(self, number: int) -> None:
+        """Note a closure that was applied."""
+        self._numbers.add(number)
+
+    def forget(self, watermark: int) -> None:
+        """Forget the closures below a watermark, which come no more; a lower one than before says nothing."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self._numbers = {number for number in self._numbers if number >= watermark}
+
+    def numbers(self) -> tuple[int, ...]:
+        """Return those that are remembered."""
+        return tuple(sorted(self._numbers))
+
 
 _LOST = (
     "this server was started again, and has no snapshot of the values that it had. Start the job again: it "
