@@ -15,7 +15,7 @@ import uuid
 from pathlib import Path
 
 from muster.net import Acceptor, Credentials, Hello, Tls, dial
-from muster.ps import PURPOSE, ArraySpec, Client, Desk, Machine, Plan, Servers, Service
+from muster.ps import PURPOSE, ArraySpec, Client, Endpoint, Machine, Plan, Servers, Service
 
 STEP_SECS = 0.02
 DEADLINE = 600.0
@@ -56,7 +56,7 @@ def serve(keys: Path | None) -> None:
     from muster.ps.updates import CompiledRows
 
     machine = Machine(CompiledRows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions())
-    desk = Desk(machine)
+    desk = Endpoint(machine)
     service = Service("ps 0", [desk])
     service.start()
     with selectors.DefaultSelector() as selector, socket.create_server(("localhost", 0)) as listener:

@@ -172,7 +172,7 @@ def is_told(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
-def told_of_interrupt(text: str) -> Iterator[None]:
+def log_interrupt(text: str) -> Iterator[None]:
     """Log in a line what Ctrl-C has ended in this block, which then ends the program without a traceback.
 
     Args:

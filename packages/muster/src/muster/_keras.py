@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from muster._interrupts import told_of_interrupt
+from muster._interrupts import log_interrupt
 from muster._keras_backend import choose_jax, replaced_backend, require_jax
 
 
@@ -48,7 +48,7 @@ def _interrupts_held_off() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, handler)
         if came:
-            with told_of_interrupt("Interrupted while Keras and JAX were imported: nothing had begun."):
+            with log_interrupt("Interrupted while Keras and JAX were imported: nothing had begun."):
                 signal.raise_signal(signal.SIGINT)
 
 

@@ -30,7 +30,7 @@ from muster.distribute import (
     MirroredStrategy,
 )
 from muster.estimator import Estimator, RunConfig
-from muster.ps import _part_values, _part_writer
+from muster.ps import _part_writer, _shard_snapshot
 
 EPOCHS = 8  # the steps of two; training that goes on begins with another
 
@@ -125,7 +125,7 @@ def test_a_full_disk_of_a_server_is_an_error_of_the_chief_and_no_checkpoint(tmp_
     def full(folder, file, arrays):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(_part_values, "write_part", full)
+    monkeypatch.setattr(_shard_snapshot, "write_part", full)
     with pytest.raises(CheckpointError, match=r"^ps 0 at 127.* has not written .*ckpt-4: No space left"):
         train(tmp_path, "two servers", 4)
     assert [info.step for info in list_checkpoints(tmp_path)] == [0]

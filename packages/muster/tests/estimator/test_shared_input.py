@@ -13,7 +13,7 @@ from muster.cluster import ClusterSpec
 from muster.data import Dataset
 from muster.distribute import AsynchronousStrategy, InputContext, MirroredStrategy, Server
 from muster.estimator import Estimator, RunConfig, SessionRunHook
-from muster.estimator.loop._shared_batches import Place, place_of
+from muster.estimator.loop._shared_batches import PassPosition, place_of
 from muster.estimator.loop._training import Training
 from muster.ps import open_tickets
 from muster.ps._tickets import Tickets
@@ -138,10 +138,10 @@ class Saved:
 
 
 def test_where_a_pass_goes_on():
-    assert place_of(None, None) == Place(0, 0)
-    assert place_of(Saved(), None) == Place(20, 20)
-    assert place_of(Saved(), {"elements": 3}) == Place(20, 20)
+    assert place_of(None, None) == PassPosition(0, 0)
+    assert place_of(Saved(), None) == PassPosition(20, 20)
+    assert place_of(Saved(), {"elements": 3}) == PassPosition(20, 20)
     position = {"elements": 0, "begin": 10}
-    assert place_of(Saved(), position) == Place(20, 7, [18, 21], position)
+    assert place_of(Saved(), position) == PassPosition(20, 7, [18, 21], position)
     tickets = Tickets(20, [18, 21])
     assert [tickets.take(caller, None) - 7 for caller in "abcd"] == [21 - 10, 24 - 10, 25 - 10, 26 - 10]

@@ -12,7 +12,7 @@ from ps_rows import VERSIONS, AddedRows
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
 from muster.ps._client import Client
-from muster.ps._desk import Desk
+from muster.ps._endpoint import Endpoint
 from muster.ps._machine import Machine
 from muster.ps._messages import PURPOSE
 from muster.ps._recovery import no_snapshot
@@ -80,7 +80,7 @@ def served(
     machine = Machine(
         make_rows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions, find=find
     )
-    desk = Desk(machine, saver, report and (lambda: report(machine.statistics(time.monotonic()))))
+    desk = Endpoint(machine, saver, report and (lambda: report(machine.statistics(time.monotonic()))))
     service = Service("ps 0", [desk])
     service.start(job)
     try:

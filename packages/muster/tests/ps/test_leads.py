@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.ps._turns import Leads
+from muster.ps._step_scheduler import StalenessBound
 
 
 def make(leads, task, steps, most=2):
@@ -13,7 +13,7 @@ def make(leads, task, steps, most=2):
 
 
 def test_a_worker_waits_for_the_slowest():
-    leads = Leads()
+    leads = StalenessBound()
     for task in "abc":
         assert leads.may_begin(task, 2)
     make(leads, "a", 2)
@@ -26,14 +26,14 @@ def test_a_worker_waits_for_the_slowest():
 
 
 def test_a_worker_that_comes_late_starts_from_the_slowest():
-    leads = Leads()
+    leads = StalenessBound()
     make(leads, "a", 7)
     make(leads, "b", 1)  # where a is
     assert leads.may_begin("a", 2)
 
 
 def test_a_worker_that_is_gone_holds_nobody_and_comes_back_where_it_was_or_the_slowest_is():
-    leads = Leads()
+    leads = StalenessBound()
     assert leads.may_begin("b", 2)
     make(leads, "a", 2)
     assert not leads.may_begin("a", 2)
@@ -50,7 +50,7 @@ def test_a_worker_that_is_gone_holds_nobody_and_comes_back_where_it_was_or_the_s
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["step", "leave"])), max_size=80),
 )
 def test_leads_stay_within_bounds_and_someone_may_always_begin(most, events):
-    leads, made, present = Leads(), [0] * 3, set()
+    leads, made, present = StalenessBound(), [0] * 3, set()
     for worker, what in events:
         if what == "leave":
             leads.leave(str(worker))

@@ -18,11 +18,11 @@ from muster.ps import (
     PURPOSE,
     PartRequest,
     PartRequests,
-    PartValues,
     PartWriter,
     Saved,
     SavePart,
     Saver,
+    ShardSnapshot,
     Snapshots,
     _part_values,
     fingerprint,
@@ -75,7 +75,7 @@ def first(pulled):
 @contextlib.contextmanager
 def writer_of(server):
     writer = PartWriter(
-        server.service, lambda save, _: PartValues(server.machine.part(save, time.monotonic())), "ps 0"
+        server.service, lambda save, _: ShardSnapshot(server.machine.part(save, time.monotonic())), "ps 0"
     )
     with accepting(writer.serve) as address:
         yield address

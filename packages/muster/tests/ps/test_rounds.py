@@ -1,10 +1,10 @@
 """Rounds: who takes part, who is waited for, and whose push counts."""
 
-from muster.ps._rounds import Rounds
+from muster.ps._sync_rounds import SyncRounds
 
 
 def begun(*tasks):
-    rounds = Rounds()
+    rounds = SyncRounds()
     rounds.begin(tasks)
     return rounds
 
@@ -24,7 +24,7 @@ def test_a_round_is_over_when_all_have_pushed():
 
 
 def test_a_server_hears_of_a_round_by_its_first_push():
-    rounds = Rounds()
+    rounds = SyncRounds()
     assert rounds.push("b", 4, ("a", "b"))
     assert (rounds.number, rounds.awaited) == (4, {"a"})
     assert not rounds.follows(4)
@@ -39,7 +39,7 @@ def test_who_leaves_is_not_waited_for():
 
 
 def test_who_has_left_before_a_server_hears_of_the_round_is_not_waited_for():
-    rounds = Rounds()
+    rounds = SyncRounds()
     rounds.leave("b")
     rounds.push("a", 1, "ab")
     assert rounds.is_over

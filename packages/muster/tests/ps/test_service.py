@@ -545,7 +545,7 @@ def test_a_server_that_was_killed_learns_from_others_what_to_restore(tmp_path):
 
 
 def test_a_server_that_stands_still_is_named(monkeypatch, caplog):
-    monkeypatch.setattr("muster.ps._line._QUIET_SECS", 0.05)
+    monkeypatch.setattr("muster.ps._retrying_connection._QUIET_SECS", 0.05)
     with served() as server, worker(server, PLAN) as one, worker(server, PLAN, "chief 0") as chief:
         thread = threading.Thread(target=one.pull)
         thread.start()

@@ -12,7 +12,7 @@ import numpy as np
 
 from muster._compilation_cache import keep_compiled
 from muster._errors import SavedModelError
-from muster._interrupts import told_of_interrupt
+from muster._interrupts import log_interrupt
 from muster._paths import local_path
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
@@ -284,7 +284,7 @@ class Estimator:
             if strategy.input_context.num_input_pipelines > 1:
                 strategy = get_strategy()
         # Training, which waits for it, tells more of an interrupt.
-        told = nullcontext() if self._taking_steps else told_of_interrupt(_NO_METRICS)
+        told = nullcontext() if self._taking_steps else log_interrupt(_NO_METRICS)
         with told:
             metrics = evaluate(
                 self._setup,
@@ -329,7 +329,7 @@ class Estimator:
         """
         hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
         checkpoint = self._setup.find_checkpoint(checkpoint_path, "predict")
-        with told_of_interrupt("Interrupted while predicting."):
+        with log_interrupt("Interrupted while predicting."):
             yield from predict(
                 self._setup,
                 strategy=strategy_for(None),

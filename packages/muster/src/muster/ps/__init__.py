@@ -1,11 +1,10 @@
 """Parameter servers: hold the values of variables, update them, and send them to workers."""
 
 from muster.ps._client import Client as Client
-from muster.ps._desk import Desk as Desk
+from muster.ps._endpoint import Endpoint as Endpoint
 from muster.ps._flat_layout import Array as Array
 from muster.ps._flat_layout import FlatLayout as FlatLayout
 from muster.ps._flat_layout import allocate as allocate
-from muster.ps._line import Dial as Dial
 from muster.ps._machine import Machine as Machine
 from muster.ps._memory import memory_bytes as memory_bytes
 from muster.ps._messages import PURPOSE as PURPOSE
@@ -17,7 +16,6 @@ from muster.ps._messages import Statistics as Statistics
 from muster.ps._part_requests import PartRequest as PartRequest
 from muster.ps._part_requests import PartRequests as PartRequests
 from muster.ps._part_requests import PartSavers as PartSavers
-from muster.ps._part_values import PartValues as PartValues
 from muster.ps._part_writer import PartWriter as PartWriter
 from muster.ps._partitioners import FixedShardsPartitioner as FixedShardsPartitioner
 from muster.ps._partitioners import MaxSizePartitioner as MaxSizePartitioner
@@ -31,9 +29,11 @@ from muster.ps._plan import ArraySpec as ArraySpec
 from muster.ps._plan import Plan as Plan
 from muster.ps._plan import fingerprint as fingerprint
 from muster.ps._recovery import no_snapshot as no_snapshot
+from muster.ps._retrying_connection import Dial as Dial
 from muster.ps._saver import Saver as Saver
 from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
+from muster.ps._shard_snapshot import ShardSnapshot as ShardSnapshot
 from muster.ps._snapshots import Saved as Saved
 from muster.ps._snapshots import Snapshots as Snapshots
 from muster.ps._tickets import OPEN_TICKETS as OPEN_TICKETS

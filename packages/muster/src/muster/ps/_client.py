@@ -13,8 +13,8 @@ from muster._text import printable
 from muster.net import ProtocolError
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, Flat, FlatLayout
-from muster.ps._line import Dial, Line
 from muster.ps._plan import Plan, fingerprint
+from muster.ps._retrying_connection import Dial, RetryingConnection
 from muster.ps._wire import Sizes
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,9 @@ class Client:
         versions: Mapping[str, str],
         deadline_secs: float = 600.0,
     ) -> None:
-        self._line = Line(server, dial, messages.AnswerHeader, self._greet, self._place, deadline_secs)
+        self._line = RetryingConnection(
+            server, dial, messages.AnswerHeader, self._greet, self._place, deadline_secs
+        )
         self._plan = b"" if plan == Plan() else plan.encode()
         self._greeting = messages.Join(plan=fingerprint(plan), versions=dict(versions), starts=starts)
         self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))

@@ -10,14 +10,14 @@ import msgspec
 
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, sizes_of
-from muster.ps._holdings import Holdings, Rows
+from muster.ps._flat_variables import FlatVariables, Rows
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan
 from muster.ps._recovery import Find, Found, Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._snapshots import Saved, Taken
+from muster.ps._step_scheduler import StepScheduler, Turn
 from muster.ps._tickets import OPEN_TICKETS, open_tickets
-from muster.ps._turns import Turn, Turns
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Machine:
     ) -> None:
         self.ended = False
         self.name = name
-        self.holdings = Holdings(make_rows)
+        self.holdings = FlatVariables(make_rows)
         self.milestones = 0
         self._run = run
         self._origin = ""  # the random id of the first values
@@ -85,7 +85,7 @@ class Machine:
         self._last_step = -1
         self._shared: messages.SharedInput | None = None
         self._versions = versions
-        self._turns = Turns(keeps_step=keeps_step, workers=workers)
+        self._turns = StepScheduler(keeps_step=keeps_step, workers=workers)
         self._workers: dict[str, _Worker] = {}  # by task
         self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
         self._counts = dict.fromkeys(

@@ -11,7 +11,7 @@ from muster._text import printable
 from muster.checkpoint import FileRecord, PartRecord
 from muster.net import Connection, ProtocolError, encode_frame
 from muster.ps import _messages as messages
-from muster.ps._line import Dial
+from muster.ps._retrying_connection import Dial
 from muster.ps._wire import receive_message
 
 _log = logging.getLogger(__name__)

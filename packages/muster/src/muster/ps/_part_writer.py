@@ -12,9 +12,9 @@ from muster._text import printable
 from muster.checkpoint import link_base, sees_folder
 from muster.net import Connection, Hello, ProtocolError, encode_frame
 from muster.ps import _messages as messages
-from muster.ps._part_values import Base, PartValues
 from muster.ps._replies import RefusedError
 from muster.ps._service import Service
+from muster.ps._shard_snapshot import Base, ShardSnapshot
 from muster.ps._wire import receive_message
 
 _log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class PartWriter:
     def __init__(
         self,
         service: Service,
-        begin: Callable[[messages.SavePart, bool], PartValues],
+        begin: Callable[[messages.SavePart, bool], ShardSnapshot],
         name: str,
         *,
         has_tables: bool = False,
@@ -106,7 +106,7 @@ class PartWriter:
         finally:
             values.close(written)
 
-    def _write(self, save: messages.SavePart, values: PartValues) -> messages.PartAnswer:
+    def _write(self, save: messages.SavePart, values: ShardSnapshot) -> messages.PartAnswer:
         base = self._base if values.needs_base else None
         try:
             record = values.write(save.folder, save.file)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from muster.ps import _messages as messages
-from muster.ps._asking import ask_all, tell_all
 from muster.ps._client import Client, Pulled
+from muster.ps._collectives import broadcast, gather
 from muster.ps._flat_layout import Flat
 
 _T = TypeVar("_T")
@@ -92,12 +92,12 @@ class Servers:
 
         if not exact:
             return self._all(push, Client.pulled)
-        others = ask_all(
+        others = gather(
             self._clients[1:],
             lambda client, index: push(client, index + 1),
             lambda client, index: client.pulled(),
         )
-        return ask_all(self._clients[:1], push, lambda client, index: client.pulled()) + others
+        return gather(self._clients[:1], push, lambda client, index: client.pulled()) + others
 
     def read(self) -> list[Pulled]:
         """Return everything, each server's at one instant of its own, in new buffers."""
@@ -119,7 +119,7 @@ class Servers:
     def end(self) -> None:
         """Tell all servers that the job has ended, none after another that cannot be reached. Only the chief
         may; once is enough."""
-        tell_all(self._clients, lambda client: client.ask(messages.End()))
+        broadcast(self._clients, lambda client: client.ask(messages.End()))
 
     def statistics(self) -> list[messages.Statistics]:
         """Return what each server has counted."""
@@ -137,4 +137,4 @@ class Servers:
         self._all(lambda client, index: client.put(message, *values[index]), Client.receive)
 
     def _all(self, send: Callable[[Client, int], None], receive: Callable[[Client], _T]) -> list[_T]:
-        return ask_all(self._clients, send, lambda client, index: receive(client))
+        return gather(self._clients, send, lambda client, index: receive(client))

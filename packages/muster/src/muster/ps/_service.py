@@ -17,7 +17,7 @@ from muster._text import printable
 from muster.cluster.roster import RunningClock
 from muster.net import Connection, Hello, ProtocolError, drop_first
 from muster.ps import _messages as messages
-from muster.ps._desk import Desk, Peer
+from muster.ps._endpoint import Endpoint, Peer
 from muster.ps._flat_layout import Array
 from muster.ps._replies import RefusedError, Reply
 from muster.ps._wire import encode
@@ -45,14 +45,14 @@ class Service:
         desks: What answers, for connections of different purposes.
     """
 
-    def __init__(self, name: str, desks: Sequence[Desk[Any]]) -> None:
+    def __init__(self, name: str, desks: Sequence[Endpoint[Any]]) -> None:
         self._name = name
         self._desks = desks
         self._peers: set[Peer] = set()
-        self._replies: collections.deque[tuple[Desk[Any], Reply]] = collections.deque()
+        self._replies: collections.deque[tuple[Endpoint[Any], Reply]] = collections.deque()
         self._delivering = False
         self._job = ""
-        self._inbox: collections.deque[tuple[Desk[Any], Connection, Hello]] = collections.deque()
+        self._inbox: collections.deque[tuple[Endpoint[Any], Connection, Hello]] = collections.deque()
         self._calls: collections.deque[tuple[Future[Any], Callable[[], None]]] = collections.deque()
         self._inbox_lock = threading.Lock()
         self._closing = self._leaving = False
@@ -76,7 +76,7 @@ class Service:
         self._job = job
         self._thread.start()
 
-    def serve(self, desk: Desk[Any], connection: Connection, hello: Hello) -> None:
+    def serve(self, desk: Endpoint[Any], connection: Connection, hello: Hello) -> None:
         """Take over a connection to a desk: the handler of an `Acceptor`, on any thread."""
         with self._inbox_lock:
             if self._closing:
@@ -219,7 +219,7 @@ class Service:
                     f"{desk.next_secs:.0f} s. Start the job again: it goes on from its last checkpoint."
                 )
 
-    def _take(self, desk: Desk[Any], connection: Connection, hello: Hello) -> None:
+    def _take(self, desk: Endpoint[Any], connection: Connection, hello: Hello) -> None:
         peer = Peer(desk, connection, desk.caller(hello))
         self._peers.add(peer)
         self._selector.register(connection, selectors.EVENT_READ, functools.partial(self._serve, peer))
@@ -263,7 +263,7 @@ class Service:
             return
         self._deliver(peer.desk, peer.desk.machine.handle(peer.caller, message, arrays, time.monotonic()))
 
-    def _deliver(self, desk: Desk[Any], replies: Sequence[Reply]) -> None:
+    def _deliver(self, desk: Endpoint[Any], replies: Sequence[Reply]) -> None:
         desk.save()
         self._replies += [(desk, reply) for reply in replies]
         if self._delivering:

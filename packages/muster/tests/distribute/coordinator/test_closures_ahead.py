@@ -11,7 +11,7 @@ from gates import GATES, Gate, gated
 from muster import CancelledError, function
 from muster.data import Dataset
 from muster.distribute.coordinator import _schedule
-from muster.distribute.coordinator._grant import Grant
+from muster.distribute.coordinator._batch_lease import BatchLease
 from muster.distribute.coordinator._remote_value import RemoteValue
 from muster.distribute.coordinator._schedule import Closure, Ended, Schedule
 
@@ -19,7 +19,7 @@ from muster.distribute.coordinator._schedule import Closure, Ended, Schedule
 def closure(schedule, secs):
     """A closure that takes some time on a worker."""
     value = RemoteValue(schedule.ended, lambda: None)
-    return Closure(SimpleNamespace(secs=secs), [[]], (), value, Grant(()))
+    return Closure(SimpleNamespace(secs=secs), [[]], (), value, BatchLease(()))
 
 
 def numbers(tasks):

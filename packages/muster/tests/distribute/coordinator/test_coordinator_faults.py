@@ -28,7 +28,7 @@ from muster.distribute.coordinator import (
     experimental_get_current_worker_index,
 )
 from muster.distribute.coordinator._pickling import pickled
-from muster.distribute.servers import _held
+from muster.distribute.servers import _build_server
 
 
 @function
@@ -380,7 +380,7 @@ def test_a_worker_waits_for_the_next_coordinator_but_not_for_ever(monkeypatch):
 
 
 def test_a_server_waits_for_the_next_coordinator_but_not_for_ever(monkeypatch):
-    monkeypatch.setattr(_held, "_NEXT_SECS", 0.1)
+    monkeypatch.setattr(_build_server, "_NEXT_SECS", 0.1)
     server, worker = free_addresses(2)
     cluster = ClusterSpec({"ps": [server], "worker": [worker]})
     with Server(cluster, "ps") as ps:

@@ -26,7 +26,7 @@ from muster.data import wide_ids
 from muster.distribute import FixedShardsPartitioner, ParameterServerStrategy, Server
 from muster.distribute.coordinator import ClusterCoordinator
 from muster.layers import HashEmbedding
-from muster.ps import _part_values, _part_writer
+from muster.ps import _part_writer, _shard_snapshot
 from object_checkpoints import ObjectCheckpoint
 
 pytestmark = [
@@ -371,7 +371,7 @@ def test_after_a_checkpoint_that_was_not_written_the_next_one_has_all_rows(tmp_p
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(_part_values, "write_part", fail)
+            patch.setattr(_shard_snapshot, "write_part", fail)
             with pytest.raises(CheckpointError, match="No space left.* Earlier checkpoints are untouched"):
                 hashed.checkpoint.save(tmp_path)
         assert latest_checkpoint(tmp_path) == first

@@ -13,7 +13,7 @@ from memory_store import MemoryStore, with_memory
 from muster._errors import ParameterServerError
 from muster._keras import keras
 from muster.distribute import FixedShardsPartitioner, MaxSizePartitioner
-from muster.distribute.servers import StoredVariables, _together
+from muster.distribute.servers import StoredVariables, _batched_access
 from muster.distribute.servers import _stored_arrays as stored_arrays
 from muster.distribute.servers import _stored_variables as stored_variables
 from muster.program.variables import together
@@ -222,7 +222,7 @@ def test_other_threads_read_for_themselves():
 
 
 def test_large_variables_come_some_at_a_time(monkeypatch):
-    monkeypatch.setattr(_together, "_TOGETHER_BYTES", 1000)
+    monkeypatch.setattr(_batched_access, "_TOGETHER_BYTES", 1000)
     strategy, store = with_memory(1)
     variables = [made(strategy, (100,), f"v{i}") for i in range(6)]  # 400 bytes
     large = made(strategy, (1000,), "large")

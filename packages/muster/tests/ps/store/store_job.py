@@ -11,7 +11,7 @@ import uuid
 from store_values import VERSIONS, NumPyDevice, made
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
-from muster.ps import Desk, Service, no_snapshot
+from muster.ps import Endpoint, Service, no_snapshot
 from muster.ps.store import PURPOSE, Keeper, StoreClient, StoreMachine
 
 SECS = 60.0
@@ -41,7 +41,7 @@ def serving(device=None, keeper=None, port=0, versions=VERSIONS, job="", credent
         find=keeper.find if keeper else no_snapshot,
         record=keeper.record if keeper else None,
     )
-    desk = Desk(machine, keeper)
+    desk = Endpoint(machine, keeper)
     service = Service("ps 0", [desk])
     service.start(job)
     ended = threading.Event()

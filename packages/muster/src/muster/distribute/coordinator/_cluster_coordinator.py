@@ -10,14 +10,14 @@ import jax
 
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.distribute.closures import PURPOSE
-from muster.distribute.coordinator._grant import Grant
-from muster.distribute.coordinator._kind import ClosureKind
-from muster.distribute.coordinator._lane import Lane
+from muster.distribute.coordinator._batch_lease import BatchLease
 from muster.distribute.coordinator._per_worker import PerWorkerDataset, PerWorkerIterator
 from muster.distribute.coordinator._per_worker_values import of_each_worker
 from muster.distribute.coordinator._programs import Variables
 from muster.distribute.coordinator._remote_value import RemoteValue
 from muster.distribute.coordinator._schedule import Closure, Schedule
+from muster.distribute.coordinator._traced_closure import TracedClosure
+from muster.distribute.coordinator._worker_thread import WorkerThread
 from muster.distribute.functions._concrete_function import ConcreteFunction
 from muster.distribute.functions._function import Function, kind_of
 from muster.distribute.replicas._replica_context import current_context
@@ -105,14 +105,16 @@ class ClusterCoordinator:
 
     def _begin(self, strategy: CoordinatedStrategy) -> None:
         self.strategy = strategy
-        self._kinds: weakref.WeakKeyDictionary[Function, dict[Any, ClosureKind]] = weakref.WeakKeyDictionary()
+        self._kinds: weakref.WeakKeyDictionary[Function, dict[Any, TracedClosure]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._schedule = Schedule(max_staleness=strategy.max_staleness)
         self._assigned = 0
         self._workers = 1 + max(strategy.cluster.task_indices(TaskType.WORKER))
         tasks = [Task(TaskType.WORKER, n) for n in strategy.cluster.task_indices(TaskType.WORKER)]
         links = strategy.links
         lanes = [
-            Lane(
+            WorkerThread(
                 task.index,
                 links.name_of(task),
                 links.dial_to(task, PURPOSE),
@@ -172,7 +174,7 @@ class ClusterCoordinator:
         kinds = self._kinds.setdefault(function, {})
         if (kind := kinds.get(key)) is None:
             _check_bound(function.python_function, *bound)
-            kind = kinds[key] = ClosureKind(
+            kind = kinds[key] = TracedClosure(
                 getattr(function, "__name__", repr(function)),
                 function.python_function,
                 leaves,
@@ -185,7 +187,7 @@ class ClusterCoordinator:
             self._assigned = storage.assigned
             self._schedule.renew()
         value = RemoteValue(self._schedule.ended, self._schedule.renew)
-        arrays, grant = [kind.flat_arrays(own) for own, _ in by_worker], Grant(iterators)
+        arrays, grant = [kind.flat_arrays(own) for own, _ in by_worker], BatchLease(iterators)
         grant.numbers_for(kind.draws)
         try:
             self._schedule.put(Closure(kind, arrays, iterators, value, grant))
@@ -263,7 +265,7 @@ class ClusterCoordinator:
 _ATTRIBUTE = "_cluster_coordinator"
 
 
-def _end_lanes(schedule: Schedule, lanes: Sequence[Lane]) -> None:
+def _end_lanes(schedule: Schedule, lanes: Sequence[WorkerThread]) -> None:
     schedule.close()
     for lane in lanes:
         lane.join(_END_SECS)

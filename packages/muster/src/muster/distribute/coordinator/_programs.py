@@ -13,9 +13,9 @@ from jax.extend import core as jex
 
 from muster._errors import TraceError
 from muster.distribute.closures import ArrayKind, Draw, Program
-from muster.distribute.coordinator._places import HashedColumn, Places, StoredRows
 from muster.distribute.coordinator._stored_functions import StoredFunctions
 from muster.distribute.coordinator._stored_tables import stored_lookups
+from muster.distribute.coordinator._variable_layout import HashedColumn, StoredRows, VariableLayout
 from muster.distribute.coordinator._worker_parts import Part, worker_parts
 from muster.distribute.functions import _draws as drawn
 from muster.distribute.functions._traced_function import Values
@@ -163,7 +163,7 @@ def program_of(
         served = split_at_pushes(
             lambda values, arrays: step(values, arrays), state, given, list(own), returns_updated=True
         )
-        places = Places(state, placed, served.pushed, hashed)
+        places = VariableLayout(state, placed, served.pushed, hashed)
         lookups = stored_lookups(served, places, given)
     except TraceError as exc:
         raise TraceError(f"The function {name!r} cannot be scheduled: {exc}") from exc

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from muster._errors import CancelledError, DatasetError
 from muster.cluster.roster import RunningClock
-from muster.distribute.coordinator._grant import Grant
-from muster.distribute.coordinator._kind import ClosureKind
+from muster.distribute.coordinator._batch_lease import BatchLease
 from muster.distribute.coordinator._per_worker import PerWorkerIterator
 from muster.distribute.coordinator._queue import ClosureQueue
 from muster.distribute.coordinator._remote_value import RemoteValue, RemoteValueStatus
+from muster.distribute.coordinator._traced_closure import TracedClosure
 from muster.ps import Array
 
 # How many closures may wait.
@@ -34,11 +34,11 @@ class Closure(NamedTuple):
         grant: The batches that it draws of iterators that workers share.
     """
 
-    kind: ClosureKind
+    kind: TracedClosure
     arrays: Sequence[Sequence[Array]]
     iterators: tuple[PerWorkerIterator, ...]
     value: RemoteValue
-    grant: Grant = Grant(())
+    grant: BatchLease = BatchLease(())
 
     def fail(self, error: BaseException) -> None:
         """Note that it has failed, or was cancelled, and has had no effect.

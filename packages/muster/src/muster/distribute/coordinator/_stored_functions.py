@@ -11,10 +11,10 @@ import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster.distribute.closures import Table
-from muster.distribute.coordinator._places import Places, Source, StoredRows
 from muster.distribute.coordinator._stored_tables import StoredTables
+from muster.distribute.coordinator._variable_layout import Source, StoredRows, VariableLayout
 from muster.distribute.engine._shards import Rows
-from muster.program.passes import CoupledRowsError, LookupStep, ServedStep, UpdatePart, by_rows
+from muster.program.passes import CoupledRowsError, LookupStep, UpdatePart, WorkerServerSplit, by_rows
 from muster.ps.store import StoredFunction
 
 
@@ -51,7 +51,12 @@ class StoredFunctions:
     """
 
     def __init__(
-        self, step: ServedStep, lookups: LookupStep | None, places: Places, batch: Any, servers: int
+        self,
+        step: WorkerServerSplit,
+        lookups: LookupStep | None,
+        places: VariableLayout,
+        batch: Any,
+        servers: int,
     ) -> None:
         self._step, self._lookups, self._places = step, lookups, places
         of_tables = None if lookups is None else StoredTables(lookups, places, batch, servers)
@@ -114,7 +119,7 @@ class StoredFunctions:
             taken: The arrays of ``shapes``.
             rows: The arrays of ``row_shapes``.
             local: The values of the worker's own variables.
-            batch: As of ``ServedStep``.
+            batch: As of ``WorkerServerSplit``.
 
         Returns:
             What to push as a whole, server by server, and then by rows, table by table; the new values of the

@@ -11,9 +11,9 @@ import msgspec
 from muster._errors import TraceError
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.distribute.closures import Table, TableRows
-from muster.distribute.coordinator._places import HashedColumn, Places, Source, StoredRows
+from muster.distribute.coordinator._variable_layout import HashedColumn, Source, StoredRows, VariableLayout
 from muster.distribute.engine._shards import Rows
-from muster.program.passes import LookupStep, NotByRowsError, ServedStep, UpdatePart, find_lookups
+from muster.program.passes import LookupStep, NotByRowsError, UpdatePart, WorkerServerSplit, find_lookups
 from muster.ps import ArraySpec
 from muster.ps.store import TableUse
 
@@ -21,7 +21,7 @@ from muster.ps.store import TableUse
 _LARGEST_WHOLE_BYTES = 256 << 20
 
 
-def stored_lookups(step: ServedStep, places: Places, batch: Any) -> LookupStep | None:
+def stored_lookups(step: WorkerServerSplit, places: VariableLayout, batch: Any) -> LookupStep | None:
     """Divide a step at its look-ups in variables that are so large that rows of them travel alone.
 
     Args:
@@ -58,7 +58,7 @@ def stored_lookups(step: ServedStep, places: Places, batch: Any) -> LookupStep |
         candidates -= refused.keys()
 
 
-def _apart(lookups: LookupStep, places: Places, table: str) -> NotByRowsError | None:
+def _apart(lookups: LookupStep, places: VariableLayout, table: str) -> NotByRowsError | None:
     """Return an error if a server that holds rows of a table lacks those of its slots."""
     for stored in places.placed[table]:
         rows = places.rows(table, stored)
@@ -88,7 +88,7 @@ class StoredTables:
         meaning: A text that is the same for the same.
     """
 
-    def __init__(self, lookups: LookupStep, places: Places, batch: Any, servers: int) -> None:
+    def __init__(self, lookups: LookupStep, places: VariableLayout, batch: Any, servers: int) -> None:
         self._lookups, self._places = lookups, places
         (self._symbol,) = jax.export.symbolic_shape("rows")
         self._exported: dict[Any, tuple[str, bytes]] = {}

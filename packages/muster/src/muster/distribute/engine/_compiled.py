@@ -66,7 +66,7 @@ class CompiledStep:
         return step
 
 
-def in_turn(step: Step, loss: str | None, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+def scan_group(step: Step, loss: str | None, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
     """Run a step; for a ``BatchGroup`` scan over its batches in one program, and return the last results.
 
     Args:

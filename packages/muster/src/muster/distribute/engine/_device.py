@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from muster import cpu
-from muster.distribute.engine._compiled import CompiledStep, compiled, in_turn
+from muster.distribute.engine._compiled import CompiledStep, compiled, scan_group
 from muster.distribute.engine._limits import Limits
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced
 
@@ -20,7 +20,7 @@ class DeviceEngine(Engine):
 
         def make(state: State, reads: Reads, batch: Any) -> Step:
             return compiled(
-                functools.partial(in_turn, traced.step, traced.loss), (state, reads, batch), executables
+                functools.partial(scan_group, traced.step, traced.loss), (state, reads, batch), executables
             )
 
         return CompiledStep(make)

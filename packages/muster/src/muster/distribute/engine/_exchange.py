@@ -16,12 +16,18 @@ from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
 from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenBatch, WholeWarning, sizes_of
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.engine._uneven import UnevenError, as_chief_has, is_uneven, or_whole, own_values
+from muster.distribute.engine._uneven import (
+    UnevenError,
+    as_chief_has,
+    is_uneven,
+    own_values,
+    with_replicated_fallback,
+)
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import Workers
 from muster.program import Gathers, Replicas, Shares, corrected
 from muster.program.partition import IndivisibleError, partitioned
-from muster.program.passes import UNLIKE_REDUCTIONS, Part, all_reduce_on_host, split_at_all_reduces
+from muster.program.passes import UNLIKE_REDUCTIONS, Segment, all_reduce_on_host, split_at_all_reduces
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +69,7 @@ class ExchangeEngine(Engine):
         def make(batch: Any) -> Step:
             return self._exchanged(traced.step, executables, state, reads, batch, unequal=is_uneven(batch))
 
-        return or_whole(make, batch, self._whole_warning)
+        return with_replicated_fallback(make, batch, self._whole_warning)
 
     def _exchanged(
         self,
@@ -102,7 +108,7 @@ class ExchangeEngine(Engine):
                 active=1 if isinstance(batch, ReplicatedBatch) else count,
                 bytes_per_pack=self._bytes_per_pack,
                 shares=shares,
-                like=self._workers.rank,
+                program_of=self._workers.rank,
                 gathers=gathers,
             )
             return run(state, reads, batch, replicas)
@@ -138,7 +144,7 @@ class ExchangeEngine(Engine):
         own = Split(self._workers.rank, self._workers.size).rows(batch.rows)
         return jax.tree.map(lambda leaf: leaf[own] if np.ndim(leaf) else leaf, batch.batch)
 
-    def _in_parts(self, parts: list[Part], structure: Any, executables: Executables) -> Step:
+    def _in_parts(self, parts: list[Segment], structure: Any, executables: Executables) -> Step:
         """Run the parts one after the other; each is compiled when it is first run."""
         runs: list[Callable[..., list[jax.Array]]] = []
 

@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from muster._arrays import AnyArray
-from muster.distribute.engine._compiled import CompiledStep, compiled, in_turn
+from muster.distribute.engine._compiled import CompiledStep, compiled, scan_group
 from muster.distribute.engine._packing import ONE_PACK, Packing
 from muster.distribute.engine._split import (
     ReplicatedBatch,
@@ -23,7 +23,7 @@ from muster.distribute.engine._split import (
     unwrapped,
 )
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.engine._uneven import as_chief_has, first_of, or_whole, variants_of
+from muster.distribute.engine._uneven import as_chief_has, first_of, variants_of, with_replicated_fallback
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program import Replicas
@@ -93,7 +93,7 @@ class MeshEngine(Engine):
             return variants.step(traced, state, reads, batch, replicas)
 
         mapped = jax.shard_map(
-            functools.partial(in_turn, step, traced.loss),
+            functools.partial(scan_group, step, traced.loss),
             mesh=self._mesh,
             in_specs=(_specs(traced.state_sharded), P(), _specs(traced.sharded(batch))),
             out_specs=(_specs(traced.new_state_sharded), _specs(results)),
@@ -112,7 +112,7 @@ class MeshEngine(Engine):
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
     ) -> Step:
         make = functools.partial(self._mapped, traced, executables, state, reads)
-        return or_whole(make, batch, self._whole_warning)
+        return with_replicated_fallback(make, batch, self._whole_warning)
 
     def _mapped(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import TraceError
-from muster.program.passes import CoupledRowsError, ServedStep, UpdatePart, by_rows
+from muster.program.passes import CoupledRowsError, UpdatePart, WorkerServerSplit, by_rows
 from muster.ps import ArraySpec, FlatLayout
 
 Buffers = dict[str, Any]
@@ -156,7 +156,7 @@ class Division:
 
     def __init__(
         self,
-        step: ServedStep,
+        step: WorkerServerSplit,
         variables: Mapping[str, jax.ShapeDtypeStruct],
         placed: Mapping[str, Sequence[Rows]],
         servers: int,

@@ -70,7 +70,7 @@ class Variants:
                 index=index,
                 all_reduce=all_reduce_on_host,
                 shares=shares,
-                like=like,
+                program_of=like,
                 gathers=gathers,
             )
             return traced.run(state, reads, self._own(batch, like), one)
@@ -129,7 +129,7 @@ class Variants:
         return own_values(batch, like)
 
 
-def or_whole(make: Callable[[Any], Step], batch: Any, warning: WholeWarning) -> Step:
+def with_replicated_fallback(make: Callable[[Any], Step], batch: Any, warning: WholeWarning) -> Step:
     """Return the step for an uneven batch, or one in which each replica computes all of its rows.
 
     Args:

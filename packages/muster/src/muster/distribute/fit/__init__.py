@@ -1,4 +1,4 @@
 """``fit``, ``evaluate`` and ``predict`` of Keras models under a strategy."""
 
-from muster.distribute.fit._adoption import scope_of_model as scope_of_model
-from muster.distribute.fit._adoption import takes_own_step as takes_own_step
+from muster.distribute.fit._keras_hooks import scope_of_model as scope_of_model
+from muster.distribute.fit._keras_hooks import takes_own_step as takes_own_step

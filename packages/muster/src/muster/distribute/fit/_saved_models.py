@@ -26,7 +26,7 @@ from muster.checkpoint.tensorflow import (
     load_weights,
     restore_objects,
 )
-from muster.distribute.fit._adoption import scope_of_model
+from muster.distribute.fit._keras_hooks import scope_of_model
 
 _KERAS = (".weights.h5", ".keras")
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")

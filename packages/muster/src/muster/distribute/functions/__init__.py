@@ -1,6 +1,6 @@
 """`muster.function`: traces a Python function once, and then calls it compiled."""
 
-from muster.distribute.functions._call import check_labels as check_labels
+from muster.distribute.functions._compiled_function import check_labels as check_labels
 from muster.distribute.functions._concrete_function import ConcreteFunction as ConcreteFunction
 from muster.distribute.functions._concrete_function import as_spec as as_spec
 from muster.distribute.functions._concrete_function import fitted as fitted

@@ -14,12 +14,12 @@ from muster._errors import OutOfRangeError
 from muster.data import TensorSpec
 from muster.distribute.engine._split import WholeWarning
 from muster.distribute.engine._uneven import UnevenError
-from muster.distribute.functions._call import Call, iterators_among
+from muster.distribute.functions._compiled_function import CompiledFunction, iterators_among
 from muster.distribute.functions._concrete_function import ConcreteFunction, as_spec, concrete, is_spec
 from muster.distribute.functions._draws import Branch, Draws
+from muster.distribute.functions._replicated_fallback import ReplicatedFallback, can_be_whole
 from muster.distribute.functions._traced_function import flattened, replaced, separated
 from muster.distribute.functions._traced_iterator import EagerIterator
-from muster.distribute.functions._whole_call import WholeCall, can_be_whole
 from muster.distribute.input._distributed_dataset import (
     STAND_INS,
     CapturedIteratorError,
@@ -69,7 +69,7 @@ class Function:
             raise TypeError(f"`function` needs a function, got {python_function!r}.")
         self.python_function = python_function
         self.input_signature = input_signature
-        self._calls: dict[Any, Call | WholeCall | Branch] = {}
+        self._calls: dict[Any, CompiledFunction | ReplicatedFallback | Branch] = {}
         # What concrete functions take, and these.
         self._concrete: list[tuple[tuple[tuple[Any, ...], dict[str, Any]], ConcreteFunction]] = []
         # Likewise, calls in other functions.
@@ -112,7 +112,7 @@ class Function:
         kinds = tuple(map(self._kind_of, leaves))
         key = (structure, kinds, current_context())
         call = self._calls.get(key)
-        if isinstance(call, Call | WholeCall):
+        if isinstance(call, CompiledFunction | ReplicatedFallback):
             return call(leaves)
         if DistributedDataset in kinds:
             kwargs.pop(_CAPTURED, None)
@@ -126,11 +126,11 @@ class Function:
 
     def _first_call(
         self, leaves: Sequence[Any], structure: Any, draws: Draws | None = None
-    ) -> tuple[Call | WholeCall, Any]:
+    ) -> tuple[CompiledFunction | ReplicatedFallback, Any]:
         """Trace, compile and call the function; on all rows if replicas cannot run it on unequal numbers."""
-        call: Call | None = None
+        call: CompiledFunction | None = None
         try:
-            call = Call(self._code, leaves, structure, draws, once=self._runs_once)
+            call = CompiledFunction(self._code, leaves, structure, draws, once=self._runs_once)
             return call, call(_with_drawn(leaves, draws))  # traces it again, to compile it
         except Exception as exc:
             if call is not None and not isinstance(exc, UnevenError):
@@ -140,7 +140,7 @@ class Function:
             if not can_be_whole(_with_drawn(leaves, draws), workers):
                 raise error from error.__cause__
         try:
-            whole = WholeCall(self._code, leaves, structure, draws, workers)
+            whole = ReplicatedFallback(self._code, leaves, structure, draws, workers)
             results = whole(_with_drawn(leaves, draws))
         except Exception:  # the code fails on any rows
             raise error from error.__cause__
@@ -199,7 +199,7 @@ class Function:
             raise
         return call(_with_drawn(leaves, draws))
 
-    def _keep(self, key: Any, draws: Draws, call: Call | WholeCall) -> None:
+    def _keep(self, key: Any, draws: Draws, call: CompiledFunction | ReplicatedFallback) -> None:
         """Keep a call at the end of the path of its draws."""
         calls: dict[Any, Any] = self._calls
         for draw in draws.made:

@@ -17,7 +17,7 @@ from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState
 from muster.distribute.closures import PURPOSE as CLOSURES
 from muster.distribute.closures import ClosureService
-from muster.distribute.servers._held import Keeping, hold
+from muster.distribute.servers._build_server import SnapshotConfig, build_server
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.workers._signals import SignalWatch
 from muster.net import Handler
@@ -85,11 +85,11 @@ class Server:
             task_index = _only("task_index", cluster.task_indices(job_name), cluster)
         self._task = Task(job_name, task_index)
         self._address = cluster.task_address(job_name, task_index)
-        self._keeping: Keeping | None = None
+        self._keeping: SnapshotConfig | None = None
         if snapshot_dir is None and job_name == TaskType.PS and (parent := os.environ.get(_SNAPSHOT_DIR)):
             snapshot_dir = os.path.join(parent, f"ps-{task_index}")
         if snapshot_dir is not None:
-            self._keeping = Keeping(local_path(snapshot_dir), snapshot_secs, snapshot_updates)
+            self._keeping = SnapshotConfig(local_path(snapshot_dir), snapshot_secs, snapshot_updates)
         self._service: Service | None = None
         self._closures: ClosureService | None = None
         self._reported = Statistics()
@@ -120,7 +120,7 @@ class Server:
         service: Service | None = None
         handlers: dict[str, Handler] = {}
         if self._task.type == TaskType.PS:
-            service, self._part_writers, handlers = hold(
+            service, self._part_writers, handlers = build_server(
                 str(self._task),
                 keeps_step=self._task.index == 0,
                 workers=_workers(self._cluster),

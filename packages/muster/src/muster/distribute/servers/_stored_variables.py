@@ -15,6 +15,7 @@ import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.checkpoint.objects import unique_path
+from muster.distribute.servers._batched_access import BatchedAccess, nbytes_of
 from muster.distribute.servers._hashed_tables import (
     HashedInitializer,
     HashedTables,
@@ -28,7 +29,6 @@ from muster.distribute.servers._stored_arrays import (
     read_arrays,
     require_room,
 )
-from muster.distribute.servers._together import Together, nbytes_of
 from muster.program.variables import (
     ByIdentity,
     Storage,
@@ -235,7 +235,7 @@ class StoredVariables(Storage):
             together.expect(variables)
             yield
             return
-        together = Together(self, variables)
+        together = BatchedAccess(self, variables)
         token = _TOGETHER.set({**active, self: together})
         try:
             yield
@@ -357,6 +357,6 @@ class StoredVariables(Storage):
             store.delete(names)
 
 
-_TOGETHER: ContextVar[Mapping[StoredVariables, Together]] = ContextVar(
+_TOGETHER: ContextVar[Mapping[StoredVariables, BatchedAccess]] = ContextVar(
     "muster_together", default=MappingProxyType({})
 )

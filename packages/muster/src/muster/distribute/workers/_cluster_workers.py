@@ -13,7 +13,7 @@ from types import TracebackType
 import jax
 
 from muster._errors import RosterError, StrayPeerError
-from muster._interrupts import is_told, told_of_interrupt, was_interrupted
+from muster._interrupts import is_told, log_interrupt, was_interrupted
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import (
     Roster,
@@ -83,7 +83,7 @@ class ClusterWorkers(SocketWorkers):
         )
         self._ending = _Ending(roster, tasks)
         watch_program_end()
-        with told_of_interrupt("Interrupted while waiting for the other tasks: nothing had begun."):
+        with log_interrupt("Interrupted while waiting for the other tasks: nothing had begun."):
             roster.wait_for_all(start_secs)
         super().__init__(tasks.index(task), [str(each) for each in tasks], self._patience_with)
         self.connect(self._dial, self._accept, start_secs)

@@ -29,10 +29,10 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook
-from muster.estimator.loop._asked_outputs import AskedOutputs
 from muster.estimator.loop._batches import Batches, HasExample, Prepare
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
 from muster.estimator.loop._host_part import HostPart
+from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
@@ -217,7 +217,7 @@ class ModelSetup:
         checkpoint: Checkpoint | None,
         strategy: Strategy,
         save: SaveState | None = None,
-    ) -> tuple[Session, AskedOutputs]:
+    ) -> tuple[Session, RequestedOutputs]:
         """Compile a program for the strategy's devices, and place its state on them.
 
         Args:
@@ -231,7 +231,7 @@ class ModelSetup:
             A session at its first step, and what has the compiled step.
         """
         loss = LOSS if program.static.mode == ModeKeys.TRAIN else None
-        asked = AskedOutputs(
+        asked = RequestedOutputs(
             program,
             lambda: compile_program(strategy, program, self.executables, loss),
             alone=strategy.workers.size == 1 and strategy.servers is None,

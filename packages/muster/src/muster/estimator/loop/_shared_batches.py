@@ -28,7 +28,7 @@ def is_shared(returned: Any) -> bool:
     return isinstance(returned, Dataset) and returned.options().experimental_distribute.dispatch is not None
 
 
-class Place(NamedTuple):
+class PassPosition(NamedTuple):
     """The step at which training begins, and the pass over the data.
 
     Attributes:
@@ -44,7 +44,7 @@ class Place(NamedTuple):
     position: Mapping[str, Any] | None = None
 
 
-def place_of(checkpoint: Checkpoint | None, position: Mapping[str, Any] | None) -> Place:
+def place_of(checkpoint: Checkpoint | None, position: Mapping[str, Any] | None) -> PassPosition:
     """Return where training goes on after a checkpoint.
 
     Args:
@@ -53,12 +53,12 @@ def place_of(checkpoint: Checkpoint | None, position: Mapping[str, Any] | None) 
     """
     step = 0 if checkpoint is None else checkpoint.step
     if checkpoint is None or position is None or "begin" not in position:
-        return Place(step, step)
+        return PassPosition(step, step)
     # The values on servers may have been further than the step that the checkpoint is named after.
     further = int(checkpoint.variables.get(GLOBAL_STEP, step)) - step
     tickets = checkpoint.variables.get(OPEN_TICKETS)
     open = [] if tickets is None else [number - further for number in tickets_in(tickets)]
-    return Place(step, int(position["begin"]) - further, open, position)
+    return PassPosition(step, int(position["begin"]) - further, open, position)
 
 
 class SharedBatches:
@@ -92,7 +92,7 @@ class SharedBatches:
         self,
         dataset: Dataset,
         servers: RemoteServers,
-        place: Place,
+        place: PassPosition,
         *,
         seed: int | None,
         prepare: Prepare | None,
@@ -116,7 +116,7 @@ class SharedBatches:
             elements = self._numbered(place.position)
         except PositionError as exc:
             _log.warning("The input starts again at its first example: %s", exc)
-            place = Place(place.step, place.step)
+            place = PassPosition(place.step, place.step)
             elements = self._numbered(None)
         servers.shared = SharedInput(position=elements.position, begin=place.begin)
         servers.open = place.open

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from muster._interrupts import mark_told, told_of_interrupt
+from muster._interrupts import log_interrupt, mark_told
 from muster.checkpoint import Checkpoint, Checkpointer
 from muster.data import Dataset
 from muster.distribute import RemoteServers, Strategy
@@ -24,12 +24,12 @@ from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.loop._all_done import log_all_done
-from muster.estimator.loop._asked_outputs import AskedOutputs
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import Batches, open_training_batches
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._from_tensorflow import restore_newest
 from muster.estimator.loop._progress_bar import ProgressBar, progress_bar
+from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
@@ -48,7 +48,7 @@ _Begun: TypeAlias = tuple[
     ProgressBar,
     Batches | SharedBatches,
     Session,
-    AskedOutputs,
+    RequestedOutputs,
     TrainingSaver | None,
     list[SessionRunHook],
 ]
@@ -85,7 +85,7 @@ class Training:
             KeyboardInterrupt: Ctrl-C was pressed; the log says what is saved. SystemExit for SIGTERM.
         """
         with ExitStack() as resources:
-            with told_of_interrupt("Interrupted before the first step: nothing new is saved."):
+            with log_interrupt("Interrupted before the first step: nothing new is saved."):
                 begun = self._begin(resources)
             if begun is None:
                 return
@@ -104,7 +104,7 @@ class Training:
                     _tell(exc, session.global_step, saver)
                 raise
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
-            with told_of_interrupt("Interrupted after the last step."):
+            with log_interrupt("Interrupted after the last step."):
                 resources.close()
         _log.info("Loss for final step: %s.", loss)
 
@@ -200,7 +200,7 @@ class Training:
         checkpoint: Checkpoint | None,
         batches: Batches | SharedBatches,
         resources: ExitStack,
-    ) -> tuple[Session, AskedOutputs, TrainingSaver | None, list[SessionRunHook]]:
+    ) -> tuple[Session, RequestedOutputs, TrainingSaver | None, list[SessionRunHook]]:
         """Trace and compile the model_fn, and make the session, what saves it, and the hooks."""
         config, strategy = self.setup.config, self.strategy
         program, state = self.setup.trace(ModeKeys.TRAIN, batches, checkpoint)
@@ -242,7 +242,7 @@ class Training:
     def _take_steps(
         self,
         session: Session,
-        asked: AskedOutputs,
+        asked: RequestedOutputs,
         batches: Batches | SharedBatches,
         saver: TrainingSaver | None,
         hooks: Sequence[SessionRunHook],
@@ -294,6 +294,6 @@ def _tell(interrupt: KeyboardInterrupt | Terminated, step: int, saver: TrainingS
         mark_told(interrupt)
 
 
-def _compile(session: Session, asked: AskedOutputs, example: Batch | None) -> None:
+def _compile(session: Session, asked: RequestedOutputs, example: Batch | None) -> None:
     """Compile a step for batches like an example; a worker meets its servers with that."""
     asked.prepare(*session.store.take(), example)

@@ -11,11 +11,11 @@ from muster.program.passes._elementwise import ELEMENTWISE
 from muster.program.passes._jaxprs import Atom, Equation, variables_of
 from muster.program.passes._lookups import LookupStep
 from muster.program.passes._row_values import NotByRowsError
-from muster.program.passes._served import ServedStep
+from muster.program.passes._served import WorkerServerSplit
 
 
 def find_lookups(
-    step: ServedStep, candidates: Collection[str], state: Mapping[str, Any], batch: Any
+    step: WorkerServerSplit, candidates: Collection[str], state: Mapping[str, Any], batch: Any
 ) -> tuple[LookupStep | None, dict[str, NotByRowsError]]:
     """Divide a step at its look-ups in variables of which it needs some rows alone.
 
@@ -41,7 +41,7 @@ def find_lookups(
 
 
 def _looked_up(
-    step: ServedStep, candidates: Collection[str], state: Mapping[str, Any], batch: Any
+    step: WorkerServerSplit, candidates: Collection[str], state: Mapping[str, Any], batch: Any
 ) -> list[str]:
     """Return the candidates whose rows the worker's part of a step takes by their ids."""
     inputs = [[state[path] for path in paths] for paths in (step.takes, step.local)]

@@ -29,7 +29,7 @@ from muster.program.passes._jaxprs import (
     with_inlined_calls,
 )
 from muster.program.passes._row_values import NotByRowsError, RowValues
-from muster.program.passes._served import ServedStep, UpdatePart
+from muster.program.passes._served import UpdatePart, WorkerServerSplit
 from muster.program.passes._some_rows import SomeRows, TableRows, asked_ids, widened
 
 
@@ -55,7 +55,7 @@ class LookupStep:
     """
 
     def __init__(
-        self, step: ServedStep, tables: Collection[str], state: Mapping[str, Any], batch: Any
+        self, step: WorkerServerSplit, tables: Collection[str], state: Mapping[str, Any], batch: Any
     ) -> None:
         self._step = step
         self._groups = step.groups()

@@ -44,7 +44,7 @@ def all_reduce_on_host(value: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class Part:
+class Segment:
     """A part of a step. All values of a step are numbered, its flat arguments first.
 
     Attributes:
@@ -66,7 +66,7 @@ class Part:
 
 def split_at_all_reduces(
     function: Callable[..., Any], *args: Any, donated: int
-) -> tuple[list[Part], jax.tree_util.PyTreeDef]:
+) -> tuple[list[Segment], jax.tree_util.PyTreeDef]:
     """Cut a step at its reductions over all processes.
 
     Args:
@@ -108,7 +108,7 @@ def split_at_all_reduces(
         results = [*addends, *keeps] if level < len(computed) - 1 else jaxpr.outvars
         numbers.update({v: len(numbers) + i for i, v in enumerate([*sums, *keeps])})
         parts.append(
-            Part(
+            Segment(
                 function=function_of(eqns, takes, results, constants),
                 takes=tuple(numbers[v] for v in takes),
                 donates=_reusable(takes, results, {v for v in overwritable if last_use.get(v) == level}),

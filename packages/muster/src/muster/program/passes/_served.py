@@ -90,7 +90,7 @@ class UpdatePart:
     function: Callable[..., list[jax.Array]]
 
 
-class ServedStep:
+class WorkerServerSplit:
     """A step that is divided between a worker and servers.
 
     Attributes:
@@ -297,7 +297,7 @@ def split_at_pushes(
     local: Collection[str],
     *,
     returns_updated: bool = False,
-) -> ServedStep:
+) -> WorkerServerSplit:
     """Divide a step between a worker and servers.
 
     Args:
@@ -322,7 +322,7 @@ def split_at_pushes(
             f"Gradients are applied inside of a {inside}, where a step cannot be divided between a worker "
             "and parameter servers. Apply them outside of loops and branches."
         )
-    return ServedStep(closed, sorted(state), local, shapes[1], returns_updated=returns_updated)
+    return WorkerServerSplit(closed, sorted(state), local, shapes[1], returns_updated=returns_updated)
 
 
 class _Sources:

@@ -13,14 +13,14 @@ import numpy as np
 from jax.extend import core as jex
 
 from muster._errors import TraceError
-from muster.program.passes._parts import Part
+from muster.program.passes._parts import Segment
 
 Shapes = tuple[tuple[int, ...], ...]
 """The shape of a value in each variant."""
 
 
 def combined(
-    split: Sequence[tuple[list[Part], jax.tree_util.PyTreeDef]],
+    split: Sequence[tuple[list[Segment], jax.tree_util.PyTreeDef]],
     chosen: jax.Array,
     all_reduce: Callable[[jax.Array], jax.Array],
     *args: Any,
@@ -77,13 +77,13 @@ class _Carried:
         self._slots: list[jax.Array] = []
         self._places: list[dict[int, tuple[int, tuple[int, ...]]]] = [{} for _ in range(count)]
 
-    def add_sums(self, parts: Sequence[Part], sums: Sequence[jax.Array]) -> None:
+    def add_sums(self, parts: Sequence[Segment], sums: Sequence[jax.Array]) -> None:
         """Take the sums of what parts returned over all replicas."""
         for known, part in zip(self._common, parts, strict=True):
             known.update(zip(part.sums, sums, strict=True))
 
     def run(
-        self, chosen: jax.Array, parts: Sequence[Part], later: Sequence[set[int]]
+        self, chosen: jax.Array, parts: Sequence[Segment], later: Sequence[set[int]]
     ) -> tuple[list[jax.Array], list[Shapes]]:
         """Run the chosen variant of a part, and keep what later parts take.
 
@@ -138,11 +138,11 @@ class _Carried:
         place, shape = self._places[v][number]
         return slots[place][: int(np.prod(shape))].reshape(shape)
 
-    def _computed(self, v: int, part: Part, slots: Sequence[jax.Array]) -> list[jax.Array]:
+    def _computed(self, v: int, part: Segment, slots: Sequence[jax.Array]) -> list[jax.Array]:
         return part.function(*(self._value(v, i, slots) for i in part.takes))
 
     def _kept(
-        self, v: int, part: Part, made: Sequence[jax.ShapeDtypeStruct], later: set[int]
+        self, v: int, part: Segment, made: Sequence[jax.ShapeDtypeStruct], later: set[int]
     ) -> dict[int, jax.ShapeDtypeStruct]:
         """Return the shapes of what a variant has computed by itself and later parts take, by number."""
         new = dict(zip(part.keeps, made[len(part.sums) :], strict=True)) if part.keeps else {}
@@ -152,7 +152,7 @@ class _Carried:
         }
         return {i: shape for i, shape in (old | new).items() if i in later}
 
-    def _agree(self, parts: Sequence[Part]) -> bool:
+    def _agree(self, parts: Sequence[Segment]) -> bool:
         """Return whether all variants of a part compute the same from values that they share."""
         texts = []
         for known, part in zip(self._common, parts, strict=True):

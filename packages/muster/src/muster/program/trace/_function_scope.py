@@ -114,7 +114,7 @@ class FunctionScope(VariableScope):
             gathers=self._gathers,
             recorded=True,
         )
-        shares = None if sizes is None else Shares(sizes, sizes[peers.like])
+        shares = None if sizes is None else Shares(sizes, sizes[peers.program_of])
         return dataclasses.replace(peers, active=active, shares=shares)
 
     @contextlib.contextmanager

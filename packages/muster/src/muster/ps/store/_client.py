@@ -7,10 +7,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from muster._errors import ParameterServerError
-from muster.ps._asking import ask_all, tell_all
+from muster.ps._collectives import broadcast, gather
 from muster.ps._flat_layout import Array
-from muster.ps._line import Dial
 from muster.ps._messages import End, Stats
+from muster.ps._retrying_connection import Dial
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import bundle, bundle_columns, described, packed
 from muster.ps.store._server_client import FunctionPart, ServerClient
@@ -247,7 +247,7 @@ class StoreClient:
 
     def statistics(self) -> list[messages.StoreStatistics]:
         """Return what each server has counted."""
-        return ask_all(
+        return gather(
             self._servers,
             lambda server, index: server.send(Stats()),
             lambda server, index: cast(messages.StoreStatistics, server.receive()[0]),
@@ -261,7 +261,7 @@ class StoreClient:
             server.send(End())
             server.receive()
 
-        tell_all(self._servers, tell)
+        broadcast(self._servers, tell)
 
     def close(self) -> None:
         """Close all connections."""
@@ -279,7 +279,7 @@ class StoreClient:
     def _parts(self, function: str) -> dict[int, FunctionPart]:
         """Return what servers have of a function, by their number."""
         if (known := self._functions.get(function)) is None:
-            described = ask_all(
+            described = gather(
                 self._servers,
                 lambda server, index: server.send(messages.Describe(function=function)),
                 lambda server, index: server.described(),
@@ -306,7 +306,7 @@ class StoreClient:
     ) -> dict[int, _T]:
         """Ask some servers at the same time; return what is received, by their number."""
         asked = list(indices)
-        answers = ask_all(
+        answers = gather(
             [self._servers[index] for index in asked],
             lambda server, place: send(server, asked[place]),
             lambda server, place: receive(server, asked[place]),

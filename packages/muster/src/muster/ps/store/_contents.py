@@ -9,10 +9,10 @@ import numpy as np
 from muster._text import printable
 from muster.checkpoint import clock_of, waiting_for
 from muster.ps._flat_layout import Array, Flat
-from muster.ps._part_values import PartValues
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part, Piece, RowSnapshot, RowSnapshots
+from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps.store._function_layout import FunctionLayout
 from muster.ps.store._hashed import HashedTables
 from muster.ps.store._messages import Signature
@@ -229,7 +229,7 @@ class Contents:
         parts = self._parts()
         return self._snapshots.begin(description, parts) if parts else None
 
-    def begin_part(self, names: Sequence[str], *, whole: bool) -> PartValues:
+    def begin_part(self, names: Sequence[str], *, whole: bool) -> ShardSnapshot:
         """Begin to give away arrays for a checkpoint.
 
         Args:
@@ -250,9 +250,9 @@ class Contents:
                 keyed[key] = len(rows)
                 takers.append(rows.for_checkpoints)
         if not takers:
-            return PartValues(arrays)
+            return ShardSnapshot(arrays)
         of = tables, tuple(keyed), [taker.layout for taker in takers]
-        return PartValues(arrays, tables, keyed, self._checkpoints.begin(of, takers, whole=whole))
+        return ShardSnapshot(arrays, tables, keyed, self._checkpoints.begin(of, takers, whole=whole))
 
     def restore(
         self,

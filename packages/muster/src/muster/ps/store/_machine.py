@@ -9,10 +9,10 @@ import msgspec
 from muster._text import printable
 from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._messages import Caller, Done, End, Ended, Refused, SavePart, Seen, Stats, name_of
-from muster.ps._part_values import PartValues
 from muster.ps._plan import ArraySpec
 from muster.ps._recovery import Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
+from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Taken
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import (
@@ -229,7 +229,7 @@ class StoreMachine:
         )
         return Taken(saved, self._contents.values.flat(), self._contents.begin_snapshot(plan))
 
-    def begin_part(self, save: SavePart, whole: bool, now: float) -> PartValues:
+    def begin_part(self, save: SavePart, whole: bool, now: float) -> ShardSnapshot:
         """Begin to give away arrays as they are now, for a checkpoint.
 
         Args:

@@ -11,9 +11,9 @@ from muster._errors import JobEndedError, ParameterServerError
 from muster._text import printable
 from muster.net import ProtocolError
 from muster.ps._flat_layout import Array, allocate
-from muster.ps._line import Dial, Line
 from muster.ps._messages import Done, End, Ended, Refused, Seen
 from muster.ps._plan import is_of_numbers
+from muster.ps._retrying_connection import Dial, RetryingConnection
 from muster.ps._wire import Sizes
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import BundleError, unbundled, unbundled_columns, unpacked
@@ -47,7 +47,9 @@ class ServerClient:
     """
 
     def __init__(self, server: str, dial: Dial, greeting: messages.Join, deadline_secs: float) -> None:
-        self._line = Line(server, dial, messages.AnswerHeader, self._greet, _place, deadline_secs)
+        self._line = RetryingConnection(
+            server, dial, messages.AnswerHeader, self._greet, _place, deadline_secs
+        )
         self._greeting = greeting
         self._seen = Seen(origin=greeting.origin)
         self._sequence = 0

@@ -18,7 +18,7 @@ class Base(NamedTuple):
     record: FileRecord
 
 
-class PartValues(NamedTuple):
+class ShardSnapshot(NamedTuple):
     """Arrays, and rows of tables.
 
     Attributes:

@@ -95,7 +95,7 @@ class _Sent(NamedTuple):
     program: ShippedProgram
 
 
-class Link:
+class WorkerConnection:
     """A connection to a worker, and what was sent there: the closures that it has run in turn.
 
     Args:

@@ -6,20 +6,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.distribute.functions._call import Call
+from muster.distribute.functions._compiled_function import CompiledFunction
 from muster.distribute.functions._draws import Draws
 from muster.distribute.replicas._values import PerReplica, replicated
 from muster.distribute.workers._workers import Workers
 
 
-class WholeCall:
+class ReplicatedFallback:
     """Calls a function with all rows of each uneven batch in place of the rows of each replica.
 
     Args:
         python_function: The function.
         leaves: The flat arguments of the first call.
         structure: The structure of the arguments.
-        draws: As for ``Call``.
+        draws: As for ``CompiledFunction``.
         workers: The processes; None if this one has the rows of all.
     """
 
@@ -32,10 +32,10 @@ class WholeCall:
         workers: Workers | None,
     ) -> None:
         self._workers = workers
-        self._call = Call(python_function, self._whole(leaves), structure, draws, whole=True)
+        self._call = CompiledFunction(python_function, self._whole(leaves), structure, draws, whole=True)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """Run the compiled function, with arguments as for ``Call``."""
+        """Run the compiled function, with arguments as for ``CompiledFunction``."""
         return self._call(self._whole(leaves))
 
     def _whole(self, leaves: Sequence[Any]) -> list[Any]:

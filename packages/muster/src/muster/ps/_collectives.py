@@ -18,7 +18,7 @@ _C = TypeVar("_C", bound=Abandons)
 _T = TypeVar("_T")
 
 
-def ask_all(
+def gather(
     clients: Sequence[_C], send: Callable[[_C, int], None], receive: Callable[[_C, int], _T]
 ) -> list[_T]:
     """Send to all, and then receive from all, each with its number; what one raises, this does."""
@@ -33,7 +33,7 @@ def ask_all(
         raise
 
 
-def tell_all(clients: Sequence[_C], tell: Callable[[_C], object]) -> None:
+def broadcast(clients: Sequence[_C], tell: Callable[[_C], object]) -> None:
     """Tell all that the job has ended, none after another that cannot be reached; raise the first failure."""
     failures: list[Exception] = []
 

@@ -118,7 +118,7 @@ def taking_data(original: Callable[..., Any], step: Callable[[Any, Any], Any]) -
 
 
 @contextlib.contextmanager
-def told_of_interrupts(callbacks: Any) -> Iterator[None]:
+def log_interrupts(callbacks: Any) -> Iterator[None]:
     """Log in a line what Ctrl-C has ended in this block, which then ends the program without a traceback.
 
     Args:
@@ -220,7 +220,7 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
         if original.__name__ != "fit":
             return run_by(trainer, self, *args, **kwargs)
         warn_if_unjoined(None if trainer is None else trainer.strategy)
-        with told_of_interrupts(kwargs.get("callbacks")):
+        with log_interrupts(kwargs.get("callbacks")):
             return run_by(trainer, self, *args, **kwargs)
 
     def run_by(trainer: DistributedTrainer | None, self: Any, *args: Any, **kwargs: Any) -> Any:

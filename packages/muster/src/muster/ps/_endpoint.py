@@ -62,7 +62,7 @@ class Keeps(Protocol[_Kept]):
         """Remove them: the job has ended."""
 
 
-class Desk(Generic[_M]):
+class Endpoint(Generic[_M]):
     """A machine with what its service keeps beside it.
 
     Args:
@@ -115,7 +115,7 @@ class Peer:
         caller: Who calls.
     """
 
-    def __init__(self, desk: Desk[Any], connection: Connection, caller: Caller) -> None:
+    def __init__(self, desk: Endpoint[Any], connection: Connection, caller: Caller) -> None:
         self.desk = desk
         self.connection = connection
         self.caller = caller

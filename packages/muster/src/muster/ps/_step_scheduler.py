@@ -1,15 +1,15 @@
-"""Turns: give workers the permission for their next step."""
+"""Give workers the permission for their next step, by number, staleness or rounds."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from muster.ps import _messages as messages
 from muster.ps._messages import Caller
-from muster.ps._rounds import Rounds
+from muster.ps._sync_rounds import SyncRounds
 from muster.ps._tickets import Applied, Tickets
 
 
-class Leads:
+class StalenessBound:
     """Counts the steps of each worker, and says who may make another.
 
     Only workers that are present count: those that make a step, or ask for one. A worker that comes, or comes
@@ -56,7 +56,7 @@ class Turn(NamedTuple):
     round: messages.Round | None = None
 
 
-class Turns:
+class StepScheduler:
     """Gives turns to whoever asks, to workers that are not too far ahead, or to all together, in rounds.
 
     What `max_staleness` is, the plan of the server says: see there.
@@ -70,10 +70,10 @@ class Turns:
     """
 
     def __init__(self, *, keeps_step: bool, workers: int) -> None:
-        self.rounds = Rounds()
+        self.rounds = SyncRounds()
         self._tickets: Tickets[Caller] | None = Tickets() if keeps_step else None
         self._applied: Applied | None = None
-        self._leads = Leads()
+        self._leads = StalenessBound()
         self._expected = workers
 
     @property

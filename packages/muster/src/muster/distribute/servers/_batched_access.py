@@ -26,7 +26,7 @@ class Stored(Protocol):
         """Add values to variables, in one message to each server."""
 
 
-class Together:
+class BatchedAccess:
     """Reads and writes variables in few messages.
 
     The first of them that is read brings those that follow, up to some bytes. New values wait until `flush`,

@@ -8,8 +8,8 @@ import threading
 import time
 
 from muster._errors import AuthenticationError, MissingPeerError, RosterError, StrayPeerError
-from muster.distribute.coordinator._link import Ask, Link, RefusedError, drain
 from muster.distribute.coordinator._schedule import Schedule
+from muster.distribute.coordinator._worker_connection import Ask, RefusedError, WorkerConnection, drain
 from muster.net import Connection, ProtocolError
 from muster.ps import Dial
 
@@ -26,7 +26,7 @@ _DESERTED_SECS = 600.0
 _SAY_SECS = 30.0
 
 
-class Lane:
+class WorkerThread:
     """Has a worker run closures, one after the other; connects again when the connection breaks.
 
     Args:
@@ -69,7 +69,7 @@ class Lane:
                     return
                 with connection:
                     try:
-                        Link(
+                        WorkerConnection(
                             self._worker, self._name, connection, self._ask, self._wake_in, self._schedule
                         ).serve(self._origin)
                     except RefusedError as exc:

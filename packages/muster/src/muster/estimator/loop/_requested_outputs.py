@@ -8,7 +8,7 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.program.trace import Program
 
 
-class AskedOutputs:
+class RequestedOutputs:
     """Finds values that a model_fn offers, and lets its step return them once they are asked for.
 
     Whoever asks before the first step costs nothing but the values. Asking later compiles the step anew.

@@ -11,13 +11,13 @@ from muster.net import Handler
 from muster.ps import (
     PURPOSE,
     SAVE_PURPOSE,
-    Desk,
+    Endpoint,
     Machine,
-    PartValues,
     PartWriter,
     Saved,
     Saver,
     Service,
+    ShardSnapshot,
     Snapshots,
     Statistics,
     no_snapshot,
@@ -32,7 +32,7 @@ from muster.ps.updates import CompiledRows, versions
 _NEXT_SECS = 600.0
 
 
-class Keeping(NamedTuple):
+class SnapshotConfig(NamedTuple):
     """The snapshot settings of a parameter server: see `Server`."""
 
     folder: str | os.PathLike[str]
@@ -54,12 +54,12 @@ class Held(NamedTuple):
     handlers: dict[str, Handler]
 
 
-def hold(
+def build_server(
     name: str,
     *,
     keeps_step: bool,
     workers: int,
-    keeping: Keeping | None,
+    keeping: SnapshotConfig | None,
     report: Callable[[Statistics], None],
     report_store: Callable[[StoreStatistics], None],
 ) -> Held:
@@ -95,10 +95,10 @@ def hold(
         find=no_snapshot if keeper is None else keeper.find,
         record=None if keeper is None else keeper.record,
     )
-    plans = Desk(machine, saver, lambda: report(machine.statistics(time.monotonic())))
-    variables = Desk(store, keeper, lambda: report_store(store.statistics()), _NEXT_SECS)
+    plans = Endpoint(machine, saver, lambda: report(machine.statistics(time.monotonic())))
+    variables = Endpoint(store, keeper, lambda: report_store(store.statistics()), _NEXT_SECS)
     service = Service(name, [plans, variables])
-    saves = PartWriter(service, lambda save, _: PartValues(machine.part(save, time.monotonic())), name)
+    saves = PartWriter(service, lambda save, _: ShardSnapshot(machine.part(save, time.monotonic())), name)
     store_saves = PartWriter(
         service, lambda save, whole: store.begin_part(save, whole, time.monotonic()), name, has_tables=True
     )

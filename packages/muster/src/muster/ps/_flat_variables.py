@@ -32,7 +32,7 @@ class Rows(Protocol):
         """Run the update."""
 
 
-class Holdings:
+class FlatVariables:
     """The plan of a server, once a worker has offered it, and the values, once the chief has given them.
 
     Args:

@@ -28,7 +28,7 @@ class Dial(Protocol):
     def __call__(self, timeout_secs: float, /) -> Connection: ...
 
 
-class Line:
+class RetryingConnection:
     """Asks one server. A request that a broken connection leaves open is sent again.
 
     Args:

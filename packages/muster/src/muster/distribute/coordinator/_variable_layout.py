@@ -48,7 +48,7 @@ class Source(NamedTuple):
     rows: Rows
 
 
-class Places:
+class VariableLayout:
     """Names rows of variables, and of what is pushed, on servers.
 
     Args:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 
-class Rounds:
+class SyncRounds:
     """Knows who takes part in the round that is open, and when all of them have pushed.
 
     The server that keeps the global step begins a round, with the workers that ask for a step then. The other

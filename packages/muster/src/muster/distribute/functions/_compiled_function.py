@@ -32,7 +32,7 @@ from muster.program.variables import origin_of
 _UNCHECKED = 16
 
 
-class Call:
+class CompiledFunction:
     """Traces and compiles a function for arguments like those of a first call, and calls it.
 
     Args:
@@ -157,8 +157,8 @@ class Call:
         self._store: StateStore = placement.store(store)
 
 
-_WITH_LABELS: weakref.WeakSet[Call] = weakref.WeakSet()
-_GONE: deque[Call] = deque(maxlen=1)
+_WITH_LABELS: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
+_GONE: deque[CompiledFunction] = deque(maxlen=1)
 """The last call that has given NaN and would be gone, unchecked."""
 
 

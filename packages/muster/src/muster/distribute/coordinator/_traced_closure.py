@@ -53,7 +53,7 @@ def experimental_get_current_worker_index() -> Any:
     return index
 
 
-class ClosureKind:
+class TracedClosure:
     """A function for arguments of one kind: of the same structure, shapes, dtypes and constants.
 
     Args:

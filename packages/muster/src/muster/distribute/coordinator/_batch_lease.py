@@ -8,7 +8,7 @@ from muster.distribute.closures import Draw
 from muster.distribute.coordinator._per_worker import DispatchedIterator, PerWorkerIterator
 
 
-class Grant:
+class BatchLease:
     """The batches that one closure draws of iterators that workers share.
 
     Args:
