@@ -5,7 +5,6 @@ To import this package lets ``fit``, ``evaluate`` and ``predict`` of Keras model
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.distribute import coordinator as coordinator
-from muster.distribute.fit._fit import DistributedTrainer as DistributedTrainer
 from muster.distribute.fit._fit_callbacks import HParamsCallback as HParamsCallback
 from muster.distribute.fit._sidecar_evaluator import Evaluation as Evaluation
 from muster.distribute.fit._sidecar_evaluator import SidecarEvaluator as SidecarEvaluator
@@ -21,8 +20,6 @@ from muster.distribute.replicas._replica_context import ReplicaContext as Replic
 from muster.distribute.replicas._sharded_variable import ShardedVariable as ShardedVariable
 from muster.distribute.replicas._values import PerReplica as PerReplica
 from muster.distribute.replicas._values import ValueContext as ValueContext
-from muster.distribute.servers._parts import ServedParts as ServedParts
-from muster.distribute.servers._remote_servers import RemoteServers as RemoteServers
 from muster.distribute.servers._server import Server as Server
 from muster.distribute.strategies._asynchronous import AsynchronousStrategy as AsynchronousStrategy
 from muster.distribute.strategies._central_storage import CentralStorageStrategy as CentralStorageStrategy

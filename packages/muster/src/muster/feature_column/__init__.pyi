@@ -38,7 +38,7 @@ from ._numeric_column import NumericColumn as NumericColumn
 from ._numeric_column import numeric_column as numeric_column
 from ._parse_specs import classifier_parse_example_spec as classifier_parse_example_spec
 from ._parse_specs import regressor_parse_example_spec as regressor_parse_example_spec
-from ._placeholders import ColumnPlaceholder as ColumnPlaceholder
+from ._transform import ColumnPlaceholder as ColumnPlaceholder
 from ._sequence_column import SequenceCategoricalColumn as SequenceCategoricalColumn
 from ._sequence_column import SequenceDenseColumn as SequenceDenseColumn
 from ._sequence_column import SequenceNumericColumn as SequenceNumericColumn

@@ -12,7 +12,8 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster.program.variables import backend_functions, current_scope, wrap_in_scopes
+from muster.program.variables import current_scope, wrap_in_scopes
+from muster.program.variables.keras_internals import backend_functions
 
 _log = logging.getLogger(__name__)
 

@@ -96,8 +96,8 @@ class Replicas:
         active: The number of replicas that count in reductions: all, or one.
         bytes_per_pack: Values are added in packs that are closed once they exceed this; 0 makes one pack.
         shares: The rows of the replicas if they differ; None if all have equally many.
-        program_of: The number of a replica with as many rows as this one: its own, or another's that runs the same
-            program.
+        program_of: The number of a replica with as many rows as this one, whose program it runs: its own or
+            another's.
         gathers: The lengths of what replicas gather whose rows differ in number; None if nobody checks them.
         recorded: Whether the code is only recorded, and nothing is added.
     """
@@ -121,7 +121,15 @@ class Replicas:
     def kind(self) -> tuple[Any, ...]:
         """All that reductions depend on, but for the values of arrays and the function that adds them."""
         gathers = None if self.shares is None else self.gathers
-        return self.count, self.active, self.recorded, self.bytes_per_pack, self.shares, self.program_of, gathers
+        return (
+            self.count,
+            self.active,
+            self.recorded,
+            self.bytes_per_pack,
+            self.shares,
+            self.program_of,
+            gathers,
+        )
 
     def sum(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
         """Add arrays over the active replicas, with one collective per pack and dtype.

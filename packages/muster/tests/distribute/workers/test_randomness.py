@@ -8,7 +8,7 @@ import pytest
 
 from muster._keras import keras
 from muster.distribute.workers._randomness import take_chiefs_randomness
-from muster.program.variables import set_global_seed_state
+from muster.program.variables.keras_internals import set_global_seed_state
 
 
 class Worker:

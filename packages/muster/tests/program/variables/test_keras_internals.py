@@ -12,7 +12,7 @@ import pytest
 
 from muster._keras import keras
 from muster.program.trace._program import Program
-from muster.program.variables._keras_internals import (
+from muster.program.variables.keras_internals import (
     compile_arguments,
     compiled_metrics,
     forget_state,

@@ -21,7 +21,8 @@ from muster.distribute.functions import _draws as drawn
 from muster.distribute.functions._traced_function import Values
 from muster.program.passes import split_at_pushes, with_given_numbers
 from muster.program.trace import FunctionProgram
-from muster.program.variables import VariableKind, like_value_of, value_of
+from muster.program.variables import VariableKind, like_value_of
+from muster.program.variables.keras_internals import value_of
 from muster.ps.store import StoredFunction
 
 # What exported functions cannot do: they would run this process' Python.

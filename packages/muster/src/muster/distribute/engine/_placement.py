@@ -13,7 +13,8 @@ from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._split import Split
 from muster.distribute.engine._state_store import RemoteStore, StateStore, VariableStore
 from muster.distribute.workers._workers import SingleWorker, Workers
-from muster.program.variables import ByIdentity, set_values, storage_of, unshared_values, values_of
+from muster.program.variables import ByIdentity, storage_of, unshared_values
+from muster.program.variables.keras_internals import set_values, values_of
 
 
 class Placement:

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 
 from muster.distribute.engine._split import Split
-from muster.program.variables import ByIdentity, VariableSpec, value_of
+from muster.program.variables import ByIdentity, VariableSpec
+from muster.program.variables.keras_internals import value_of
 
 
 class ReplicaValues:

@@ -9,7 +9,8 @@ import jax
 from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._traced import Reads, State
 from muster.program.trace import FunctionProgram, reduced_path
-from muster.program.variables import set_values, together, unshared_values, values_of
+from muster.program.variables import together, unshared_values
+from muster.program.variables.keras_internals import set_values, values_of
 
 
 class StateStore(ABC):

@@ -33,7 +33,8 @@ from muster.distribute.fit._fit_callback_list import EpochCallbacks
 from muster.distribute.fit._fit_input import StepBatches
 from muster.distribute.fit._step_signature import FUNCTIONS
 from muster.distribute.input._dataset_creator import DatasetCreator
-from muster.program.variables import give_to_owner, keep_no_state, like_value_of, note_synced, together
+from muster.program.variables import give_to_owner, like_value_of, together
+from muster.program.variables.keras_internals import keep_no_state, note_synced
 
 # The methods of a model that read or assign all of its variables, and those of its metrics.
 _ALL_VALUES = ("export", "get_weights", "load_weights", "save", "save_weights", "set_weights")

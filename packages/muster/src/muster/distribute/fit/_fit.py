@@ -47,14 +47,8 @@ from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy
 from muster.program import only_data_errors
-from muster.program.variables import (
-    forget_state,
-    patched_keras,
-    search_no_state,
-    set_values,
-    unshared_values,
-    value_of,
-)
+from muster.program.variables import patched_keras, unshared_values
+from muster.program.variables.keras_internals import forget_state, search_no_state, set_values, value_of
 
 TRAINS, TESTS, PREDICTS = "fit", "evaluate", "predict"
 

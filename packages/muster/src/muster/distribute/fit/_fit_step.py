@@ -13,7 +13,7 @@ from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import State, Step
 from muster.program import keepable
-from muster.program.variables import set_values
+from muster.program.variables.keras_internals import set_values
 
 # How many steps run before the losses of the first half of them are checked.
 _UNCHECKED = 16

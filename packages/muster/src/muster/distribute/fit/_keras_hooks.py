@@ -35,7 +35,8 @@ from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.keras_hooks import install, wrap
 from muster.program import GradientTape
-from muster.program.variables import ByIdentity, is_built, keras_step, predictions, wrap_in_scopes
+from muster.program.variables import ByIdentity, wrap_in_scopes
+from muster.program.variables.keras_internals import is_built, keras_step, predictions
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from muster.distribute.fit._stateful_step import StatefulStep
 from muster.distribute.fit._step_signature import FUNCTIONS, takes_data
 from muster.distribute.fit._step_texts import StepTexts, dataset_has_text, is_prepared, is_text
 from muster.distribute.replicas._replica_context import ReplicaGroup
-from muster.program.variables import build_on_values, is_built, replace_build, replace_results
+from muster.program.variables.keras_internals import build_on_values, is_built, replace_build, replace_results
 
 
 class OwnSteps:

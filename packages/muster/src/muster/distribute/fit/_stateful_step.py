@@ -20,7 +20,8 @@ from muster.distribute.fit._step_texts import StepTexts
 from muster.distribute.replicas._replica_context import ReplicaContext, ReplicaGroup, entered
 from muster.program import only_data_errors
 from muster.program.trace import FunctionProgram, run_eagerly
-from muster.program.variables import active_scope, set_values
+from muster.program.variables import active_scope
+from muster.program.variables.keras_internals import set_values
 
 # What Keras' steps for PyTorch use, and arrays and models do not have here.
 _OF_TORCH = ("backward", "zero_grad", "grad")

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from muster._keras import keras
-from muster.program.variables import has_metrics_in_layers, layers_assign_weights, layers_within
+from muster.program.variables import layers_assign_weights
+from muster.program.variables.keras_internals import has_metrics_in_layers, layers_within
 
 STEPS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 """The step that each method of a model takes."""

@@ -30,7 +30,8 @@ from muster.distribute.replicas._replica_context import current_context
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program.gradients import is_tape_open
 from muster.program.trace import functions_run_eagerly, run_eagerly
-from muster.program.variables import current_scope, is_stateless
+from muster.program.variables import current_scope
+from muster.program.variables.keras_internals import is_stateless
 
 _UNKNOWN = object()
 # Arguments without a structure to look into at every call.

@@ -12,7 +12,8 @@ import numpy as np
 from muster._keras import keras
 from muster._row_ids import NO_ROW
 from muster.program import IndexedSlices
-from muster.program.variables import storage_of, together, track_variable, wrap_in_scopes
+from muster.program.variables import storage_of, together, wrap_in_scopes
+from muster.program.variables.keras_internals import track_variable
 
 
 def _scatter(method: str) -> Callable[..., "ShardedVariable"]:

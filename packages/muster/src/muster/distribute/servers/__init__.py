@@ -2,6 +2,8 @@
 
 from muster.distribute.servers._coordinator_links import CoordinatorLinks as CoordinatorLinks
 from muster.distribute.servers._hashed_tables import HashedInitializer as HashedInitializer
+from muster.distribute.servers._parts import ServedParts as ServedParts
+from muster.distribute.servers._remote_servers import RemoteServers as RemoteServers
 from muster.distribute.servers._restored import restore_variables as restore_variables
 from muster.distribute.servers._stored_parts import save_variables as save_variables
 from muster.distribute.servers._stored_variables import StoredVariables as StoredVariables

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from muster.distribute.workers._workers import Workers
-from muster.program.variables import global_seed_state, set_global_seed_state
+from muster.program.variables.keras_internals import global_seed_state, set_global_seed_state
 
 
 def random_state() -> list[Any]:

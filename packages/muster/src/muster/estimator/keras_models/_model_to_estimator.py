@@ -14,7 +14,7 @@ from muster.estimator._run_config import RunConfig
 from muster.estimator.keras_models._batch import keras_batch, named_outputs, output_names
 from muster.estimator.keras_models._recipe import ModelRecipe
 from muster.program import get_or_create_global_step, minimize
-from muster.program.variables import compiled_metrics
+from muster.program.variables.keras_internals import compiled_metrics
 
 _FORMATS = ("checkpoint", "saver")
 

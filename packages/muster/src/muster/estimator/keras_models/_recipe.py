@@ -14,7 +14,8 @@ import numpy as np
 from muster._keras import keras
 from muster.estimator._mode_keys import ModeKeys
 from muster.program import replica_weight
-from muster.program.variables import active_scope, compile_arguments, value_of
+from muster.program.variables import active_scope
+from muster.program.variables.keras_internals import compile_arguments, value_of
 
 Values: TypeAlias = tuple[tuple[str, np.ndarray[Any, Any]], ...]
 """The path and a copy of the value of each variable."""

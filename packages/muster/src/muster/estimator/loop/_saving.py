@@ -13,8 +13,9 @@ from muster._errors import CheckpointError
 from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, checkpoint_path, latest_checkpoint
 from muster.cluster.roster import TaskState
 from muster.data import moved_position
-from muster.distribute import InputContext, ServedParts, Strategy
+from muster.distribute import InputContext, Strategy
 from muster.distribute.engine import ServedState
+from muster.distribute.servers import ServedParts
 from muster.estimator.loop._batches import Batches
 from muster.estimator.loop._shared_batches import SharedBatches
 from muster.estimator.session._session import Session

@@ -18,11 +18,11 @@ from muster.cluster import Task
 from muster.distribute import (
     MultiWorkerMirroredStrategy,
     ParameterServerStrategyV1,
-    RemoteServers,
     Strategy,
     get_strategy,
 )
 from muster.distribute.engine import Executables, unwrapped
+from muster.distribute.servers import RemoteServers
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys

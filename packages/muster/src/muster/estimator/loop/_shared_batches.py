@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 from muster._errors import PositionError
 from muster.checkpoint import Checkpoint
 from muster.data import Dataset, NumberedReader
-from muster.distribute import RemoteServers
+from muster.distribute.servers import RemoteServers
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import Prepare, batches_of, check_batch

@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import Any
 
 from muster._errors import JobEndedError
-from muster.distribute import RemoteServers
 from muster.distribute.engine import NoMoreSteps, ServedState
+from muster.distribute.servers import RemoteServers
 from muster.estimator.session._session import Session
 
 

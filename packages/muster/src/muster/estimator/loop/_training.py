@@ -13,8 +13,9 @@ import numpy as np
 from muster._interrupts import log_interrupt, mark_told
 from muster.checkpoint import Checkpoint, Checkpointer
 from muster.data import Dataset
-from muster.distribute import RemoteServers, Strategy
+from muster.distribute import Strategy
 from muster.distribute.input import synchronized
+from muster.distribute.servers import RemoteServers
 from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys

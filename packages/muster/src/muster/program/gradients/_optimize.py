@@ -18,9 +18,9 @@ from muster.program.gradients._optimizers_of_steps import counter_of, in_this_st
 from muster.program.passes._gradient_markers import sum_gradients
 from muster.program.passes._served import as_marked, mark_pushed
 from muster.program.variables._held_updates import Held
-from muster.program.variables._keras_internals import is_stateless, setting_of_every_step
 from muster.program.variables._patches import wrap_in_scopes
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
+from muster.program.variables.keras_internals import is_stateless, setting_of_every_step
 
 
 @dataclass(frozen=True)

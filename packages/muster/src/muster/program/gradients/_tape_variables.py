@@ -8,10 +8,10 @@ import jax
 from muster._keras import keras
 from muster.program.gradients._tape_record import TapeRecord
 from muster.program.gradients._tape_trace import open_records
-from muster.program.variables._keras_internals import current_value, set_values
 from muster.program.variables._patches import WHILE_TAPES_ARE_OPEN
 from muster.program.variables._remote_variables import storage_of
 from muster.program.variables._variable_scope import current_scope
+from muster.program.variables.keras_internals import current_value, set_values
 
 
 def _watched(original: Any) -> property:

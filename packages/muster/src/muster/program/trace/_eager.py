@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from muster._errors import GradientError
 from muster.program._replicas import Replicas
 from muster.program.trace._function_scope import FunctionScope
-from muster.program.variables._keras_internals import set_values, value_of
+from muster.program.variables.keras_internals import set_values, value_of
 
 _eager = False
 

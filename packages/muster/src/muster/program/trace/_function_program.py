@@ -21,7 +21,7 @@ from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._function_scope import FunctionScope, computed_inside, unknown_p
 from muster.program.trace._recording import Recording, recording_of
-from muster.program.variables._keras_internals import set_values
+from muster.program.variables.keras_internals import set_values
 
 
 def draws_to_come() -> tuple[Any, Any]:

@@ -11,10 +11,10 @@ from muster._arrays import AnyArray
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
 from muster.program.variables._initial_values import donatable_copy, initial_value
-from muster.program.variables._keras_internals import fresh_names, seeds_from
 from muster.program.variables._origins import VariableKind, kind_of_new
 from muster.program.variables._variable_scope import VariableScope
 from muster.program.variables._variable_table import VariableSpec
+from muster.program.variables.keras_internals import fresh_names, seeds_from
 
 
 class ProgramScope(VariableScope):

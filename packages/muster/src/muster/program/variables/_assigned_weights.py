@@ -10,7 +10,7 @@ from typing import Any
 from muster._keras import keras
 from muster.keras_hooks import wrap
 from muster.program.variables._by_identity import ByIdentity
-from muster.program.variables._keras_internals import is_stateless, layer_being_called, layers_within
+from muster.program.variables.keras_internals import is_stateless, layer_being_called, layers_within
 
 # Keras' layer that does so, though not yet when a functional model is made.
 _WHILE_TRAINING = keras.layers.SpectralNormalization

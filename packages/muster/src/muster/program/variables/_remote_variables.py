@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
-from muster.program.variables._keras_internals import global_state, is_stateless
+from muster.program.variables.keras_internals import global_state, is_stateless
 
 
 class Storage(Protocol):

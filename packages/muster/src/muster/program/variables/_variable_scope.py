@@ -26,7 +26,6 @@ from muster.program.passes._assigned import assigned
 from muster.program.variables._assignments import Assignments, Branch, DivergedValues
 from muster.program.variables._held_updates import HeldUpdate
 from muster.program.variables._initial_values import donatable_copy
-from muster.program.variables._keras_internals import values_of
 from muster.program.variables._named_outputs import NamedOutputs
 from muster.program.variables._origins import (
     VariableKind,
@@ -39,6 +38,7 @@ from muster.program.variables._patches import patched_keras, wrap_in_scopes
 from muster.program.variables._remote_variables import create_elsewhere, keep_elsewhere
 from muster.program.variables._trace_keys import TraceKeys
 from muster.program.variables._variable_table import VariableTable
+from muster.program.variables.keras_internals import values_of
 
 
 def unshared_values(variables: Sequence[Any]) -> list[jax.Array]:

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 from muster.program.variables._assignments import Assignments, Branch
-from muster.program.variables._keras_internals import without_scope
 from muster.program.variables._variable_scope import ACTIVE, VariableScope
+from muster.program.variables.keras_internals import without_scope
 
 
 @contextmanager
