@@ -125,7 +125,7 @@ def test_what_is_replaced(function, features, shape, left):
     assert theirs.count("stablehlo.convolution") > left
 
 
-@pytest.mark.samples("same", "strided columns", "spread rows")
+@pytest.mark.samples("strided columns")
 @pytest.mark.parametrize(
     ("size", "shape", "options"),
     [
@@ -204,7 +204,7 @@ def test_float64_is_left_alone_and_gives_exactly_what_jax_gives(function, shape)
     np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.samples("(2, 3, 3, 4)-(1, 1)", "(3, 3, 1, 8)-(2, 2)")
+@pytest.mark.samples("(3, 3, 1, 8)-(2, 2)")
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2)], ids=str)
 @pytest.mark.parametrize("shape", [(1, 1, 5, 3), (3, 3, 1, 8), (2, 3, 3, 4)], ids=str)
 def test_gradients_of_the_gradients(shape, strides):
@@ -255,7 +255,7 @@ def test_groups_are_left_alone(features):
     assert ours == theirs
 
 
-@pytest.mark.samples("(3, 3, 1, 8)-nan", "(3, 3, 16, 8)-inf", "(1, 1, 1, 8)-nan")
+@pytest.mark.samples("(3, 3, 1, 8)-nan")
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("shape", [(3, 3, 1, 8), (1, 1, 1, 8), (3, 3, 16, 8)], ids=str)
 def test_what_is_not_a_number_reaches_the_same_results(bad, shape):
@@ -272,6 +272,7 @@ def test_under_vmap():
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.samples("True")
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_under_shard_map(check_vma):
     mesh = jax.make_mesh((2,), ("replica",), axis_types=(jax.sharding.AxisType.Auto,))

@@ -104,6 +104,7 @@ def test_gradient_of_the_gradient(images):
     assert np.any(ours)
 
 
+@pytest.mark.samples("True")
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_under_shard_map(images, check_vma):
     mesh = jax.make_mesh((2,), ("replica",), axis_types=(jax.sharding.AxisType.Auto,))

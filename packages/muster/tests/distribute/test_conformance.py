@@ -43,8 +43,14 @@ STRATEGIES = {
 }
 # More devices than two, and fewer than many, do what both do. To compile as users do takes much longer, and
 # is the same for all.
-MARKS = {"mirrored 2": pytest.mark.optimized, "mirrored 3": pytest.mark.soak}
-PAIRS = [pytest.param(name, case, marks=MARKS.get(name, [])) for name in STRATEGIES for case in CASES[name]]
+MARKS = {("mirrored 2", "fit"): pytest.mark.optimized} | {
+    ("mirrored 3", way): pytest.mark.soak for way in ("fit", "tape", "native")
+}
+PAIRS = [
+    pytest.param(name, case, marks=MARKS.get((name, case.way), ()))
+    for name in STRATEGIES
+    for case in CASES[name]
+]
 
 
 def test_every_pair_of_values_occurs():

@@ -5,14 +5,9 @@ from same_numbers_cases import CASES, outcome, same
 
 from muster.distribute import MirroredStrategy, get_strategy
 
-# Recurrent, by attention and of images; the others are slow.
-KINDS = ("lstm_dropout", "attention", "images")
-
 
 @pytest.mark.samples("images")
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in KINDS else pytest.mark.slow) for name in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_two_devices_train_as_one(name: str) -> None:
     mirrored = outcome(MirroredStrategy(["/cpu:0", "/cpu:1"]), name)
     same(mirrored, outcome(get_strategy(), name))

@@ -95,7 +95,7 @@ class ServedStrategy(Strategy):
 SOAK = [pytest.param(case, marks=pytest.mark.soak) for case in CASES["mirrored 3"]]
 
 
-@pytest.mark.samples("tape-sequential-sgd-shuffled-2", "fit-subclassed-adagrad-weighted-1")
+@pytest.mark.samples("tape-sequential-sgd-shuffled-2")
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("case", [*CASES["mirrored 2"], *SOAK], ids=str)
 def test_training_is_that_of_one_device(count, case):

@@ -69,6 +69,7 @@ def trained(strategy, batch, model_dir, seen):
     return metrics, {name: estimator.get_variable_value(name) for name in estimator.get_variable_names()}
 
 
+@pytest.mark.slow
 def test_an_estimator_trains_as_on_one_device(strategy, tmp_path):
     seen = set()
     metrics, weights = trained(strategy, 6, tmp_path / "replicas", seen)
@@ -109,6 +110,7 @@ def looped(strategy, size):
     return found, float(total.result()), [np.asarray(v) for v in model.weights]
 
 
+@pytest.mark.samples("23")
 @pytest.mark.parametrize("size", [7, 23])
 def test_a_custom_loop_trains_as_on_one_device(strategy, size):
     found, total, weights = looped(strategy, size)
@@ -123,6 +125,7 @@ def distributed(strategy, rows):
     return next(iter(strategy.experimental_distribute_dataset(Dataset.from_tensor_slices(X).batch(rows))))
 
 
+@pytest.mark.samples("2")
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_what_is_gathered_may_be_as_long_as_the_rows_of_some_replicas(strategy, length):
     def on_replica(x):
@@ -249,6 +252,7 @@ def test_random_keys_may_be_as_many_as_rows(strategy):
         np.testing.assert_allclose(total, X[:10].sum() + noise.sum(), rtol=1e-4)
 
 
+@pytest.mark.samples("bfloat16")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_the_mean_of_equal_values_is_that_value(strategy, dtype):
     def on_replica(x):

@@ -56,7 +56,7 @@ def by_while(x):
 REDUCING = [by_loop, by_scan, by_branch, by_while]
 
 
-@pytest.mark.samples("True-by_loop", "True-by_branch", "True-by_scan", "False-by_while")
+@pytest.mark.samples("True-by_scan", "False-by_while")
 @pytest.mark.parametrize("reducing", REDUCING)
 @pytest.mark.parametrize("draws", [False, True])
 def test_a_loop_trains_to_its_last_batch_though_it_reduces_inside_of_loops(

@@ -36,7 +36,7 @@ SLOTS = {
 }
 
 
-@pytest.mark.samples("wide_and_deep", "dnn_classifier_batch_norm")
+@pytest.mark.samples("wide_and_deep")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_it_predicts_and_goes_on(name: str, tmp_path: Path) -> None:
     check_goes_on(name, ESTIMATORS[name], SLOTS[name], tmp_path)

@@ -72,6 +72,7 @@ def test_training_evaluating_and_predicting(tmp_path):
         est.get_variable_value("x")
 
 
+@pytest.mark.samples("1", "64", "600")
 @pytest.mark.parametrize("batch_size", [1, 7, 64, 600, 1797, 4000])
 def test_evaluation_counts_every_example_once(tmp_path, batch_size):
     rng = np.random.default_rng(0)

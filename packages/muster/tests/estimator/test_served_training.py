@@ -1,6 +1,7 @@
 """Training on parameter servers in this process, step by step as without."""
 
 import numpy as np
+import pytest
 from local_servers import servers
 
 import muster
@@ -43,6 +44,7 @@ def losses(folder, strategy=None):
     return hook.losses
 
 
+@pytest.mark.slow
 def test_losses_of_one_worker_with_one_server_are_those_without(tmp_path):
     expected = losses(tmp_path / "alone")
     with servers(1) as strategy:

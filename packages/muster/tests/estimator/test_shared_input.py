@@ -46,6 +46,7 @@ def train(folder, returns=input_fn, hooks=(), **limits):
         return seen, int(estimator.get_variable_value("global_step"))
 
 
+@pytest.mark.samples("False")
 @pytest.mark.parametrize("known", [True, False])
 def test_training_ends_with_the_data(tmp_path, known):
     seen, step = train(tmp_path, lambda: input_fn(2, known))

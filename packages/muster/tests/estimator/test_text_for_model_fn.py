@@ -66,6 +66,7 @@ def tagger(features: Any, labels: Any, mode: Any) -> Any:
     return est.EstimatorSpec(mode, loss=loss, train_op=minimized(loss), eval_metric_ops=metrics)
 
 
+@pytest.mark.samples("2")
 @pytest.mark.parametrize("devices", [1, 2])
 def test_words_and_tags(devices: int, tmp_path: Path) -> None:
     strategy = MirroredStrategy(["CPU:0", "CPU:1"]) if devices == 2 else None

@@ -97,6 +97,7 @@ def test_nadam_looks_ahead_with_a_momentum_that_grows() -> None:
     np.testing.assert_allclose(trained(lambda: legacy.Nadam(0.1), [*gradients]), expected, rtol=1e-5)
 
 
+@pytest.mark.samples("Adadelta-kwargs0", "Nadam-kwargs2")
 @pytest.mark.parametrize(
     ("kind", "kwargs"), [("Adadelta", {}), ("Adamax", {}), ("Nadam", {}), ("RMSprop", {"momentum": 0.5})]
 )
@@ -157,6 +158,7 @@ AFTER_SHARING = {
 }
 
 
+@pytest.mark.samples("Nadam-True", "SGD-False", "Ftrl-True", "RMSprop-True")
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_variables_may_come_after_the_first_step(kind: str, traced: bool) -> None:

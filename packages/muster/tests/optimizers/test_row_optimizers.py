@@ -70,7 +70,13 @@ START = np.asarray(CASES[0]["input"]["start"], np.float32)
 MAKERS = {optimizer_of(case): maker(case, f"case_{number}") for number, case in enumerate(CASES)}
 
 
-@pytest.fixture(scope="module", params=WAYS)
+# To compile the optimizers takes 8 s for each of the ways.
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(way, marks=() if way in ("lookups", "masked") else pytest.mark.slow) for way in WAYS
+    ],
+)
 def updated(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     """The values of a variable for each optimizer after each gradient."""
     way = request.param

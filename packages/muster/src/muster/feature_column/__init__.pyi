@@ -38,7 +38,6 @@ from ._numeric_column import NumericColumn as NumericColumn
 from ._numeric_column import numeric_column as numeric_column
 from ._parse_specs import classifier_parse_example_spec as classifier_parse_example_spec
 from ._parse_specs import regressor_parse_example_spec as regressor_parse_example_spec
-from ._transform import ColumnPlaceholder as ColumnPlaceholder
 from ._sequence_column import SequenceCategoricalColumn as SequenceCategoricalColumn
 from ._sequence_column import SequenceDenseColumn as SequenceDenseColumn
 from ._sequence_column import SequenceNumericColumn as SequenceNumericColumn
@@ -58,6 +57,7 @@ from ._sequence_column import sequence_numeric_column as sequence_numeric_column
 from ._sequence_column import step_mask as step_mask
 from ._sequence_features import SequenceFeatures as SequenceFeatures
 from ._sequence_features import sequence_input_layer as sequence_input_layer
+from ._transform import ColumnPlaceholder as ColumnPlaceholder
 from ._transform import HostNeeded as HostNeeded
 from ._transform import asking_for_host as asking_for_host
 from ._transform import host_arrays as host_arrays

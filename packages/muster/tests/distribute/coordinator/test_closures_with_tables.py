@@ -91,7 +91,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.samples("Adam", "legacy Adagrad")
+@pytest.mark.samples("legacy Adagrad")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_by_one_worker_gives_what_one_process_gives(servers, coordinator, name):
     optimizer, pushes = OPTIMIZERS[name]
@@ -170,6 +170,7 @@ def columns(made):
     return lambda ids: layer({"ids": ids})
 
 
+@pytest.mark.samples("masked")
 @pytest.mark.parametrize("lookup", [masked, combined, columns])
 def test_layers_and_columns_train_by_rows(servers, coordinator, lookup):
     def prepared():

@@ -105,6 +105,7 @@ def test_rows_of_a_variable_are_updated_where_they_are(servers, coordinator):
     assert servers.value(table).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+@pytest.mark.samples("Adam-True", "SGD-False")
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("name", ["SGD", "Adam", "Adagrad"])
 def test_training_by_one_worker_gives_what_one_process_gives(name, split):

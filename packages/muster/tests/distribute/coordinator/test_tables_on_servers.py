@@ -101,6 +101,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.samples("Adagrad")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_one_worker_gives_what_one_process_gives_and_rows_travel_alone(name):
     expected, weights = alone(OPTIMIZERS[name]())

@@ -53,6 +53,7 @@ def place(variables):
     return placed
 
 
+@pytest.mark.samples("Adam")
 @pytest.mark.parametrize("kind", [keras.optimizers.Adam, keras.optimizers.SGD])
 def test_an_estimator_trains_as_without_servers(tmp_path, kind):
     def trained(folder, strategy):

@@ -88,6 +88,7 @@ def assign_all(target, model):
         to.assign(variable)
 
 
+@pytest.mark.samples("mirrored2", "alone")
 def test_a_copy_of_a_model_stays_while_functions_train_the_model(strategy):
     model, target = model_of(strategy), model_of(strategy)
     step, batch = stepping(strategy, model), batch_of(strategy)
@@ -120,6 +121,14 @@ def test_two_variables_of_one_array_go_their_own_ways(strategy):
         assert turn == before[0]
 
 
+@pytest.mark.samples(
+    "mirrored2-fit",
+    "mirrored2-evaluate",
+    "central2-train_on_batch",
+    "mirrored-predict",
+    "alone-fit",
+    "alone-predict",
+)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_copy_of_a_model_stays_while_keras_works_on_the_model(strategy, call):
     if strategy is None:

@@ -125,6 +125,7 @@ def test_single_batches(strategy):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_scaled_losses(strategy):
     def build():
         model = plain()
@@ -137,6 +138,7 @@ def test_scaled_losses(strategy):
     same(values(model), values(one))
 
 
+@pytest.mark.slow
 def test_compiled_outside_of_the_scope(strategy):
     def compiled_later(scope):
         with scope:
@@ -164,7 +166,7 @@ INPUTS = {
 }
 
 
-@pytest.mark.samples("Dataset", "PyDataset")
+@pytest.mark.samples("PyDataset")
 @pytest.mark.parametrize("kind", INPUTS)
 def test_inputs(strategy, kind):
     model, other = within(strategy, plain), plain()
@@ -189,6 +191,7 @@ def failing(context):
     return Dataset.from_generator(elements, **spec)
 
 
+@pytest.mark.slow
 def test_datasets_that_workers_make():
     with strategy_of() as strategy:
         data = DatasetCreator(creator)
@@ -215,7 +218,7 @@ def test_datasets_that_workers_make():
         assert model.fit(**DATA, verbose=0).history["loss"]
 
 
-@pytest.mark.samples("3")
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [1, 3])
 def test_a_dataset_that_workers_share(tmp_path, several):
     options = Options()
@@ -330,6 +333,7 @@ def test_steps_are_ahead_of_their_results_which_are_not_fetched(strategy, monkey
     assert 1 < max(ahead) <= 3
 
 
+@pytest.mark.slow
 def test_steps_that_add_again_and_again_count_everything(strategy):
     class Counts(keras.metrics.Metric):
         def __init__(self):
@@ -351,6 +355,7 @@ def test_steps_that_add_again_and_again_count_everything(strategy):
     assert history["examples"] == [ROWS * 1000.0 + 4] * 2
 
 
+@pytest.mark.slow
 def test_a_model_that_nobody_has_any_more_is_let_go(strategy):
     model = within(strategy, plain)
     model.fit(**DATA, verbose=0)
@@ -431,7 +436,7 @@ def test_ctrl_c_leaves_a_model_that_goes_on(strategy):
     assert model.fit(**DATA, verbose=0).history["loss"]
 
 
-@pytest.mark.samples("GAN")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_with_steps_of_its_own(strategy, kind):
     """Callbacks see the newest results that have arrived; all else is what comes of one process."""

@@ -40,7 +40,7 @@ def creator(contexts, rows=64):
     return DatasetCreator(dataset_fn)
 
 
-@pytest.mark.samples("mirrored", "default")
+@pytest.mark.samples("mirrored")
 def test_fit_and_evaluate_see_the_batches_of_all_replicas(strategy):
     contexts = []
     model, expected = build(strategy), build(strategy)

@@ -234,15 +234,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.samples(
-    "OnTrain-1",
-    "OnAnyBegin-0",
-    "OnTest-0",
-    "OnPredictBegin-1",
-    "OfLambdas-1",
-    "MakesUpItsMind-1",
-    "MakesUpItsMindLater-0",
-)
+@pytest.mark.samples("OnTrain-1", "OnPredictBegin-1", "OfLambdas-1", "MakesUpItsMindLater-0")
 @pytest.mark.parametrize("verbose", [0, 1])
 @pytest.mark.parametrize("kind", KINDS)
 def test_callbacks_that_mind_steps_are_told_of_each(kind, verbose):

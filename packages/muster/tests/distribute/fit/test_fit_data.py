@@ -70,6 +70,7 @@ IN_MEMORY = {
 }
 
 
+@pytest.mark.samples("pandas", "lists", "Arrow")
 @pytest.mark.parametrize("kind", IN_MEMORY)
 def test_data_in_memory(strategy, expected, kind):
     data = IN_MEMORY[kind]()
@@ -90,6 +91,7 @@ class Loader:
         return iter([list(batch) for batch in batches(X, Y)])
 
 
+@pytest.mark.samples("a loader")
 @pytest.mark.parametrize("data", [batches(X, Y), Loader()], ids=["a list of batches", "a loader"])
 def test_batches(strategy, expected, data):
     found, model = fitted(strategy, data, validation_data=data)
@@ -97,7 +99,7 @@ def test_batches(strategy, expected, data):
     assert model.evaluate(data, verbose=0) == pytest.approx(model.evaluate(X, Y, batch_size=BATCH, verbose=0))
 
 
-@pytest.mark.samples("lists", "pandas", "a loader")
+@pytest.mark.samples("pandas")
 @pytest.mark.parametrize("kind", [*IN_MEMORY, "a list of batches", "a loader"])
 def test_data_is_the_same_without_a_strategy(expected, kind):
     model = built("functional", "adam")
@@ -128,7 +130,7 @@ def on_servers(compiled_once):
         yield strategy
 
 
-@pytest.mark.samples("pandas", "a loader", "a PyDataset")
+@pytest.mark.samples("pandas")
 @pytest.mark.parametrize("kind", BY_WORKERS)
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
 def test_steps_of_workers_with_parameter_servers(on_servers, expected, kind):
@@ -143,6 +145,7 @@ def test_steps_of_workers_with_parameter_servers(on_servers, expected, kind):
     np.testing.assert_allclose(model.predict(data[0], verbose=0), one, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
 def test_a_generator_and_columns_of_lists_with_parameter_servers(on_servers):
     one = built("functional", "adam")

@@ -31,7 +31,7 @@ def trained(strategy, steps):
     return values(model)
 
 
-@pytest.mark.samples("2-1", "1-3")
+@pytest.mark.samples("2-1")
 @pytest.mark.parametrize("several", [1, 3])
 def test_a_model_keeps_what_it_learned_before_a_batch_failed(strategy, several):
     def batches(count):
@@ -64,7 +64,7 @@ class Failing(Batches):
         return super().__getitem__(index)
 
 
-@pytest.mark.samples("1-1-1", "2-2-3")
+@pytest.mark.samples("2-2-3")
 @pytest.mark.parametrize("good", [1, 3])
 @pytest.mark.parametrize("several", [1, 2])
 def test_validation_that_fails_loses_no_training(strategy, several, good):
@@ -75,7 +75,7 @@ def test_validation_that_fails_loses_no_training(strategy, several, good):
     model.fit(X, Y, batch_size=BATCH, verbose=0)
 
 
-@pytest.mark.samples("1-1", "2-2")
+@pytest.mark.samples("2-2")
 @pytest.mark.parametrize("several", [1, 2])
 def test_training_goes_on_after_an_evaluation_that_failed(strategy, several):
     class Evaluates(keras.callbacks.Callback):
@@ -92,7 +92,7 @@ def test_training_goes_on_after_an_evaluation_that_failed(strategy, several):
     same(values(model), trained(strategy, 2 * STEPS))
 
 
-@pytest.mark.samples("1-evaluate", "2-predict")
+@pytest.mark.samples("1-evaluate")
 @pytest.mark.parametrize("method", ["evaluate", "predict"])
 def test_weights_set_after_a_failure_stay(strategy, method):
     model = build(strategy)
@@ -125,6 +125,7 @@ def test_what_a_failed_call_has_no_part_in_stays(strategy, method):
     same(values(model), before)
 
 
+@pytest.mark.samples("2")
 def test_a_rate_that_a_callback_sets_stays_when_its_evaluation_fails(strategy):
     class Slows(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
@@ -185,6 +186,7 @@ class FailsAt(keras.callbacks.Callback):
     on_train_batch_end = on_predict_batch_end = on_test_batch_end
 
 
+@pytest.mark.samples("2")
 def test_an_error_of_a_callback_is_seen_and_costs_nothing(strategy):
     model = build(strategy)
     with pytest.raises(OSError, match="the disk is full"):

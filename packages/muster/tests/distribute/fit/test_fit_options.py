@@ -80,6 +80,7 @@ def test_a_step_costs_keras_no_search_of_its_values(strategy, monkeypatch):
     assert values_of_steps(2) == values_of_steps(6) > 0
 
 
+@pytest.mark.slow
 def test_several_steps_in_one_call_of_data_of_unknown_length(strategy):
     dataset = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: y < 3).batch(64)
     model = build(strategy, steps_per_execution=2)
@@ -88,6 +89,7 @@ def test_several_steps_in_one_call_of_data_of_unknown_length(strategy):
     assert model.predict(dataset.map(lambda x, y: x), verbose=0).shape == (ROWS, 3)
 
 
+@pytest.mark.slow
 def test_a_part_of_a_dataset_that_validates_is_the_same_in_each_epoch(strategy):
     with strategy.scope():
         model = built("functional", "sgd")
@@ -109,6 +111,7 @@ def test_one_batch_after_the_other(strategy, expected):
     np.testing.assert_allclose(model.predict_on_batch(X), model.predict(X, verbose=0), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_callback_may_train_on_a_batch_of_its_own(strategy):
     """After each epoch; fit goes on with its own."""
 
@@ -278,6 +281,7 @@ def test_a_backup_goes_on_at_the_exact_batch(strategy, uninterrupted, tmp_path, 
     assert not (tmp_path / "backup").exists()
 
 
+@pytest.mark.slow
 def test_a_fit_that_was_resumed_lets_go_of_its_data(strategy, tmp_path):
     def train(data, *callbacks):
         backup = keras.callbacks.BackupAndRestore(tmp_path / "backup", save_freq=2)

@@ -101,6 +101,7 @@ def test_steps_that_call_keras_own():
     )
 
 
+@pytest.mark.samples("get_strategy")
 @pytest.mark.parametrize("strategy", [get_strategy, lambda: MirroredStrategy(["/cpu:0", "/cpu:1"])])
 def test_a_validation_by_keras_own_step(strategy):
     """It is the first to use the metrics, between two epochs of the model's own step."""
@@ -140,6 +141,7 @@ def test_all_batches_are_seen_once(data):
     assert history["seen"] == [Y[:ROWS].sum()]
 
 
+@pytest.mark.samples("dataset")
 @pytest.mark.parametrize("data", ["arrays", "dataset"])
 def test_methods_that_a_class_overrides_run_once(data):
     class Scaling(Small):
@@ -261,6 +263,7 @@ def test_class_weights_come_with_the_data():
     assert history["weight"] == [sum(10.0**y for y in Y[:BATCH])]
 
 
+@pytest.mark.slow
 def test_run_eagerly_shows_numbers():
     shown = []
 
@@ -290,6 +293,7 @@ def test_a_legacy_optimizer_minimizes():
     same([v.value for v in model.weights], [v.value for v in expected.weights])
 
 
+@pytest.mark.slow
 def test_a_callback_changes_an_optimizer_that_keras_does_not_know():
     class Freezes(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
@@ -331,6 +335,7 @@ def test_a_step_that_freezes_layers():
     assert not np.allclose(model.second.weights[0].value, before[2])
 
 
+@pytest.mark.samples("get_strategy")
 @pytest.mark.parametrize("strategy", [get_strategy, lambda: MirroredStrategy(["/cpu:0", "/cpu:1"])])
 def test_a_failing_callback_leaves_all_that_was_learned(strategy):
     class Fails(keras.callbacks.Callback):

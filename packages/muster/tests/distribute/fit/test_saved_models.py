@@ -81,7 +81,7 @@ def test_a_checkpoint_without_a_model_is_refused(trained, tmp_path):
         load_saved(model(), *list_saved(str(tmp_path)))
 
 
-@pytest.mark.samples(".keras-0.0", ".keras-0.9", ".weights.h5-0.5", ".weights.h5-0.99")
+@pytest.mark.samples(".keras-0.9", ".weights.h5-0.5")
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_half_a_file_is_damaged(trained, tmp_path, kind, share):

@@ -51,6 +51,7 @@ def require_seen(found, replicas, local):
         np.testing.assert_allclose(found[name], expected, rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.samples("mirrored 2", "default")
 def test_keys_go_in_and_come_out(strategy):
     replicas = strategy.num_replicas_in_sync
     require_seen(seen(strategy), replicas, range(replicas))

@@ -246,6 +246,7 @@ def trained(strategy, steps=5):
     return losses, model, optimizer, metric
 
 
+@pytest.mark.samples("split")
 @pytest.mark.parametrize("partitioner", [None, FixedShardsPartitioner(3)], ids=["whole", "split"])
 def test_a_loop_on_the_coordinator_gives_what_one_process_gives(partitioner):
     strategy, store = with_memory(2, partitioner)

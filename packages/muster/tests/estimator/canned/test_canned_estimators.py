@@ -70,6 +70,7 @@ def test_a_model_that_reads_no_features_needs_no_numbers(tmp_path):
     assert est.get_variable_value("global_step") == 4
 
 
+@pytest.mark.samples("-1")
 @pytest.mark.parametrize("label", [2, -1])
 def test_labels_that_are_no_classes_end_the_training(tmp_path, label):
     labels = np.zeros(32, int)
@@ -117,6 +118,7 @@ def test_two_optimizers_make_one_step(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_replicas_train_both_parts_as_one_device_does(tmp_path):
     one = combined(tmp_path / "one").train(batches(NUMBERS, 16), steps=5)
     strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
@@ -251,6 +253,7 @@ def test_optimizers_are_copied_made_and_named(tmp_path):
     assert trained("named", "SGD") != 0
 
 
+@pytest.mark.slow
 def test_replicas_evaluate_as_one_device_does(tmp_path):
     weighted = X | {"w": np.linspace(0.1, 2, 32, dtype="float32")}
 

@@ -73,7 +73,7 @@ def test_logits_are_those_of_the_last_step_of_each_sequence(tmp_path):
     assert (metrics["accuracy"], metrics["global_step"]) == (1, 7)
 
 
-@pytest.mark.samples("labels0-options0", "labels2-options2")
+@pytest.mark.samples("labels0-options0")
 @pytest.mark.parametrize(
     ("labels", "options"),
     [
@@ -119,6 +119,7 @@ def test_labels_that_are_no_classes(tmp_path):
         est.train(once({"price": PRICES}, [[0, 1], [2, 0]]), steps=2)
 
 
+@pytest.mark.slow
 def test_optimizers_by_name_clip_gradients_to_norm_5(tmp_path):
     def values(steps):
         est = RNNClassifier(
@@ -154,7 +155,7 @@ def sentences(labels, batch_size=32, times=None, **others):
     return lambda: data.repeat(times).batch(batch_size)
 
 
-@pytest.mark.samples("options0-names0", "options3-names3")
+@pytest.mark.samples("options3-names3")
 @pytest.mark.parametrize(
     ("options", "names"),
     [
@@ -191,6 +192,7 @@ def test_classifiers_learn_what_came_first(tmp_path, options, names):
     assert names | {"sequence_features/words_embedding/embedding_weights"} <= found
 
 
+@pytest.mark.slow
 def test_each_step_reads_the_context(tmp_path):
     """Classes say whether a step has the word that its example asks for."""
     asked = np.array([WORDS[RNG.integers(3)] for _ in TOKENS])
@@ -212,6 +214,7 @@ def test_each_step_reads_the_context(tmp_path):
     assert "dense_features/asked_embedding/embedding_weights" in est.get_variable_names()
 
 
+@pytest.mark.slow
 def test_replicas_and_other_heads(tmp_path):
     numbers = np.array([len(row) for row in TOKENS], "float32")
 

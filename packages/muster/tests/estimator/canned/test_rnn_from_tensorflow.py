@@ -73,7 +73,7 @@ def batch():
     }, np.array(RECORDED["labels"])
 
 
-@pytest.mark.samples("default", "gru", "stacked_lstm", "cell_fn")
+@pytest.mark.samples("stacked_lstm", "default")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_it_predicts_and_goes_on(name, tmp_path):
     model_dir = shutil.copytree(FOLDER / name, tmp_path / "model")

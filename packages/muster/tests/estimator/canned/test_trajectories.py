@@ -17,19 +17,14 @@ def of_version_2(case):
 
 
 @pytest.mark.samples(
-    "mirrored2/linear_classifier_vocab",
     "mirrored2/dnn_classifier",
     "linear_classifier/default_ftrl",
     "linear_classifier/weights",
     "linear_classifier/vocab_oov_crossed_bucketized",
-    "linear_classifier/multivalent_sqrtn",
-    "linear_classifier/label_vocabulary",
     "linear_regressor/label_dimension_2",
-    "linear_regressor/batch_3",
     "baseline_classifier/weights_vocab",
     "baseline_regressor/two_features",
     "baseline_regressor/two_features-as-TensorFlow",
-    "dnn_classifier/3_classes_adam",
     "dnn_classifier/embedding_sqrtn_indicator",
     "dnn_classifier/batch_norm",
     "dnn_estimator/multilabel",

@@ -316,6 +316,7 @@ def test_lists_and_text_will_do(exported):
     same(predict(**features), predict(**FEATURES))
 
 
+@pytest.mark.slow
 def test_other_canned_estimators(tmp_path):
     x = fc.numeric_column("x", 3)
     regressor = DNNLinearCombinedRegressor(

@@ -184,7 +184,7 @@ def models(tmp_path_factory):
     return find
 
 
-@pytest.mark.samples("wide_and_deep", "rnn")
+@pytest.mark.samples("rnn")
 @pytest.mark.parametrize("name", MODELS)
 def test_arrays_are_answered_by_predictions(models, name, tmp_path):
     estimator, keys = models(name)
@@ -223,6 +223,7 @@ def test_examples_are_answered_by_predictions_in_a_process_without_keras(models,
     same(got, predicted(estimator, chosen(keys)))
 
 
+@pytest.mark.slow
 def test_sequences_may_all_be_empty(models, tmp_path):
     estimator, _ = models("lstm_of_steps")
     spec = fc.make_parse_example_spec([PRICE])

@@ -195,6 +195,7 @@ def test_labels_out_of_the_vocabulary_are_refused(all_modes):
         serve(**FEATURES)
 
 
+@pytest.mark.slow
 def test_labels_may_be_parsed_of_examples(wide_and_deep, tmp_path):
     def receiver_fn():
         examples = Placeholder(str, [None])
@@ -223,6 +224,7 @@ def test_labels_may_be_parsed_of_examples(wide_and_deep, tmp_path):
     same(got, evaluated(wide_and_deep, FEATURES, LABELS))
 
 
+@pytest.mark.slow
 def test_each_head_has_labels_of_its_own(tmp_path):
     heads = MultiHead(
         [BinaryClassHead(label_vocabulary=["a", "b"], name="kind"), RegressionHead(2, name="size")]
@@ -443,6 +445,7 @@ def test_what_cannot_be_exported_is_refused(custom, tmp_path, receivers, kind, m
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_heads_number_the_labels_of_a_model_fn(tmp_path):
     head = BinaryClassHead(label_vocabulary=["no", "yes"])
 

@@ -175,6 +175,7 @@ def test_a_label_that_is_no_class_is_an_error_in_a_compiled_step(head):
             loss(label)
 
 
+@pytest.mark.samples("head0", "head1")
 @pytest.mark.parametrize("head", [BinaryClassHead(), LogisticRegressionHead(), MultiLabelHead(2)])
 def test_the_gradient_at_zero_where_linear_models_start(head):
     shape = (1, head.logits_dimension)

@@ -158,6 +158,7 @@ INPUTS = {"left": X[:, :2], "right": X[:, 2:]}
 OUTPUTS = {"price": X[:, :1], "sold": Y}
 
 
+@pytest.mark.samples("names")
 @pytest.mark.parametrize("named", [True, False], ids=["names", "order"])
 def test_several_inputs_and_outputs(tmp_path: pathlib.Path, named: bool) -> None:
     model = two_in_two_out()
@@ -216,6 +217,7 @@ def test_weights_of_examples(tmp_path: pathlib.Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_batch_normalization_and_dropout(tmp_path: pathlib.Path) -> None:
     model = small_model(layers.BatchNormalization(name="norm"), layers.Dropout(0.5, seed=7))
     fit(model)
@@ -232,6 +234,7 @@ def test_batch_normalization_and_dropout(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(one["out"], other["out"])
 
 
+@pytest.mark.slow
 def test_moving_averages_are_those_of_all_replicas(tmp_path: pathlib.Path) -> None:
     keras.utils.set_random_seed(5)
     inner = [layers.BatchNormalization(name="norm"), layers.Dropout(0.5), layers.Dense(1, name="out")]
@@ -246,6 +249,7 @@ def test_moving_averages_are_those_of_all_replicas(tmp_path: pathlib.Path) -> No
     np.testing.assert_allclose(found, norm.moving_mean, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_loss_scaling_is_kept(tmp_path: pathlib.Path) -> None:
     optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1, momentum=0.9))
     model = small_model(optimizer=optimizer)
@@ -256,6 +260,7 @@ def test_loss_scaling_is_kept(tmp_path: pathlib.Path) -> None:
     check_evaluation(estimator, model)
 
 
+@pytest.mark.samples("loss0")
 @pytest.mark.parametrize("loss", [keras.losses.MeanSquaredError(), keras.losses.MeanSquaredError("sum")])
 def test_replicas_compute_the_same(tmp_path: pathlib.Path, loss: Any) -> None:
     model = small_model(

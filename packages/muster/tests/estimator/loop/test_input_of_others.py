@@ -76,6 +76,7 @@ def expected(tmp_path_factory):
     return losses.by_step, trained.evaluate(lambda: BATCHES)
 
 
+@pytest.mark.samples("a generator", "a PyDataset", "a list of batches")
 @pytest.mark.parametrize("kind", LOADERS)
 def test_training_on_a_loader_is_one_pass_and_goes_on_at_the_next_batch(tmp_path, expected, kind, caplog):
     losses = Losses()
@@ -111,6 +112,7 @@ IN_MEMORY = {
 }
 
 
+@pytest.mark.samples("arrays", "Arrow", "pandas")
 @pytest.mark.parametrize("kind", IN_MEMORY)
 def test_data_in_memory_is_one_batch(tmp_path, kind):
     losses = Losses()
@@ -133,7 +135,7 @@ def test_batches_of_loaders_with_a_parameter_server(tmp_path, expected, kind):
     assert metrics == pytest.approx(expected[1], rel=1e-5)
 
 
-@pytest.mark.samples("arrays", "Arrow", "lists")
+@pytest.mark.samples("arrays", "Arrow")
 @pytest.mark.parametrize("kind", IN_MEMORY)
 def test_data_in_memory_with_a_parameter_server(tmp_path, kind):
     columns = [numeric_column("a"), numeric_column("b")]

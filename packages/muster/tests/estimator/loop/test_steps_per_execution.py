@@ -61,6 +61,7 @@ def trained(model_dir, steps_per_execution, hooks=(), strategy=None, steps=50, *
     return {name: est.get_variable_value(name) for name in est.get_variable_names()}
 
 
+@pytest.mark.samples("2")
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_training_is_the_same(tmp_path, replicas):
     def strategy():
@@ -147,7 +148,7 @@ def factors(features, labels, mode):
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-@pytest.mark.samples("4-1", "5-2")
+@pytest.mark.samples("5-2")
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize(
     "batch", [4, 5]

@@ -55,6 +55,7 @@ def assert_same(a, b):
         np.testing.assert_allclose(value, b[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.samples("scaled", "schedule", "SGD")
 @pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS.keys())
 def test_one_built_outside_trains_as_one_built_inside(make, tmp_path):
     before = [np.asarray(variable) for variable in make().variables]
@@ -67,6 +68,7 @@ def test_one_built_outside_trains_as_one_built_inside(make, tmp_path):
         np.testing.assert_array_equal(variable, value)
 
 
+@pytest.mark.samples("devices1-by_muster", "None-by_gradients")
 @pytest.mark.parametrize("train", [by_gradients, by_muster])
 @pytest.mark.parametrize("devices", [None, ["cpu:0", "cpu:1"]])
 def test_training_goes_on_from_its_checkpoint(train, devices, tmp_path):

@@ -140,6 +140,7 @@ def test_a_model_has_the_gradients_that_jax_finds():
     assert [v.path for v in tape.watched_variables()] == [v.path for v in model.trainable_variables]
 
 
+@pytest.mark.slow
 def test_training():
     keras.utils.set_random_seed(1)
     model = keras.Sequential(

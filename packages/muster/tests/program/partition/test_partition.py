@@ -180,7 +180,7 @@ MODELS = {
 UNEQUAL = ("convolutions", "batch normalization", "masked, both ways")
 
 
-@pytest.mark.samples("masked, both ways", "batch normalization", "convolutions", "attention", "dense")
+@pytest.mark.samples("batch normalization", "convolutions", "attention")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_step_of_training_is_that_of_the_whole_batch(name):
     build, x, count = MODELS[name]
@@ -290,6 +290,17 @@ def test_operations_are_those_on_the_whole_batch(name):
     check_same(WHOLE[name], jnp.asarray(FLAT[:6, :4]), STEPS, unequal=unequal, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.samples(
+    "loop",
+    "merged",
+    "sorted",
+    "sum over a product",
+    "table",
+    "cut",
+    "positions",
+    "split",
+    "replicated and sum",
+)
 @pytest.mark.parametrize("name", [name for name in WHOLE if name not in WITHOUT_GRADIENTS])
 def test_gradients_are_those_of_the_whole_batch(name):
     def gradient(state, rows):

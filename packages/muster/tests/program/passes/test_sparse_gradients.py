@@ -30,6 +30,7 @@ def test_on_one_device(masked):
     check_steps(one)
 
 
+@pytest.mark.samples("2-by rows", "4-masked")
 @pytest.mark.parametrize("masked", [False, True], ids=["by rows", "masked"])
 @pytest.mark.parametrize("count", [2, 4])
 def test_on_replicas(count, masked):

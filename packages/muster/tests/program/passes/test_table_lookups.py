@@ -54,7 +54,7 @@ TABLE = "embedding/embeddings"
 LEAVE_OTHERS = ("SGD", "Adagrad", "legacy SGD", "legacy Adagrad", "legacy Ftrl")
 
 
-@pytest.mark.samples("SGD", "Adagrad", "Ftrl", "Adam", "loss scale", "clipnorm", "legacy Adam")
+@pytest.mark.samples("SGD", "Adagrad", "Ftrl", "loss scale")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_is_that_with_the_whole_table(name):
     check(trained(by_layer, OPTIMIZERS[name]), [TABLE], BATCHES, leaves_others=name in LEAVE_OTHERS)
@@ -162,6 +162,18 @@ LOOKUPS = {
 }
 
 
+@pytest.mark.samples(
+    "masked",
+    "shards",
+    "twice",
+    "elements",
+    "mixed_bfloat16",
+    "custom_vjp",
+    "jit",
+    "clipped",
+    "indices",
+    "from the end",
+)
 @pytest.mark.parametrize("name", LOOKUPS)
 def test_all_kinds_of_lookups(name):
     lookup, tables = LOOKUPS[name]
@@ -190,6 +202,7 @@ COLUMN = feature_column.categorical_column_with_identity("ids", ROWS)
 WEIGHTED = feature_column.weighted_categorical_column(COLUMN, "weights")
 
 
+@pytest.mark.samples("unweighted-mean", "weighted-sum")
 @pytest.mark.parametrize("combiner", ["mean", "sqrtn", "sum"])
 @pytest.mark.parametrize("column", [COLUMN, WEIGHTED], ids=["unweighted", "weighted"])
 def test_feature_columns(column, combiner):
@@ -381,6 +394,7 @@ def test_a_table_that_is_not_trained_is_only_looked_up():
     np.testing.assert_allclose(outputs["loss"], wanted["loss"], rtol=1e-6)
 
 
+@pytest.mark.samples("Adam")
 @pytest.mark.parametrize("name", ["Adam", "legacy SGD", "clipnorm"])
 def test_nothing_is_as_large_as_the_table(name):
     rows = 1_000_003

@@ -103,7 +103,7 @@ def run(program, steps, state=None, x=X, y=Y):
     return state, losses
 
 
-@pytest.mark.samples("sequential", "recurrent", "Subclassed")
+@pytest.mark.samples("sequential")
 @pytest.mark.parametrize("model", MODELS)
 def test_all_zero_state_gives_the_logarithm_of_the_number_of_classes(model):
     program = Program(training(model, sgd), X[:2], Y[:2])
@@ -112,7 +112,7 @@ def test_all_zero_state_gives_the_logarithm_of_the_number_of_classes(model):
     assert float(outputs["loss"]) == pytest.approx(math.log(CLASSES), abs=1e-6)
 
 
-@pytest.mark.samples("sequential", "recurrent", "nested_twice", "Subclassed")
+@pytest.mark.samples("recurrent", "Subclassed")
 @pytest.mark.parametrize("model", MODELS)
 def test_training_lowers_the_loss_and_counts_its_steps(model):
     program = Program(training(model, lambda: keras.optimizers.Adam(0.03)), X, Y, seed=1)
@@ -422,7 +422,7 @@ def test_given_gradients_are_applied():
     assert int(state["global_step"]) == 1
 
 
-@pytest.mark.samples("sequential", "nested")
+@pytest.mark.samples("sequential")
 @pytest.mark.parametrize("model", [sequential, nested, recurrent])
 def test_an_eager_step_equals_the_traced_one(model, capsys):
     def step(x, y):

@@ -157,6 +157,7 @@ def test_a_snapshot_is_of_one_instant_on_another_thread(kind):
         assert found.pop() == wanted
 
 
+@pytest.mark.samples("HashedForCheckpoints", "Dense")
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=10)
 @given(seed=st.integers(0, 2**32))
