@@ -34,7 +34,7 @@ from muster.estimator import (
     make_stop_at_checkpoint_step_hook,
     train_and_evaluate,
 )
-from muster.ps import _machine, _part_values
+from muster.ps import _machine, _shard_snapshot
 
 X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
@@ -78,7 +78,7 @@ def write_half(folder, file, arrays, dies):
 def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if "dies" in options:
-        _part_values.write_part = functools.partial(write_half, dies=options["dies"])
+        _shard_snapshot.write_part = functools.partial(write_half, dies=options["dies"])
     _machine.STALL_SECS = options.get("stall", _machine.STALL_SECS)
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
     train_data = data.shard(2, options["part"]) if "part" in options else data

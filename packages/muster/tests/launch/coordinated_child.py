@@ -17,7 +17,7 @@ from muster import keras
 from muster.checkpoint import Checkpointer, restore_latest
 from muster.cluster import TFConfigClusterResolver
 from muster.distribute import ParameterServerStrategy, Server
-from muster.distribute.coordinator import ClusterCoordinator, _link
+from muster.distribute.coordinator import ClusterCoordinator, _worker_connection
 from muster.distribute.servers import restore_variables, save_variables
 
 A_ROUND = 20
@@ -112,7 +112,7 @@ def main(options):
         serve(resolver)
         return
     for name, secs in options.get("patience", {}).items():
-        setattr(_link, name, secs)
+        setattr(_worker_connection, name, secs)
     count_up(resolver, Path(options["folder"]), options["steps"], options["pause"])
     if "ends" in options:
         sys.exit(options["ends"])

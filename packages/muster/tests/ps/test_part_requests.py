@@ -24,7 +24,7 @@ from muster.ps import (
     Saver,
     ShardSnapshot,
     Snapshots,
-    _part_values,
+    _shard_snapshot,
     fingerprint,
 )
 from muster.ps import _messages as messages
@@ -102,8 +102,8 @@ class Gate:
 
     def __init__(self, monkeypatch):
         self.reached, self.opened, self.times = threading.Event(), threading.Event(), 0
-        self._write = _part_values.write_part
-        monkeypatch.setattr(_part_values, "write_part", self)
+        self._write = _shard_snapshot.write_part
+        monkeypatch.setattr(_shard_snapshot, "write_part", self)
 
     def __call__(self, *args):
         self.times += 1
@@ -134,14 +134,14 @@ def test_nobody_writes_if_one_does_not_see_the_folder(saved):
 
 def test_a_full_disk_is_told_with_the_server_once_nobody_writes_any_more(saved, monkeypatch):
     other = FILE.replace("ps-0", "ps-1")
-    write = _part_values.write_part
+    write = _shard_snapshot.write_part
 
     def full(folder, file, arrays):
         if file == FILE:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(folder, file, arrays)
 
-    monkeypatch.setattr(_part_values, "write_part", full)
+    monkeypatch.setattr(_shard_snapshot, "write_part", full)
     requests = PartRequests([saved.request(), saved.request("ps 1", file=other)])
     assert requests.begin() == [True, True]
     with pytest.raises(CheckpointError, match=r"^ps 0 has not written .*: No space left on device; \d+ b"):
@@ -240,7 +240,7 @@ def test_a_server_whose_connection_breaks_whenever_it_writes_is_not_asked_for_ev
 
 
 def test_a_server_that_is_asked_again_writes_no_file_twice_at_a_time(saved, monkeypatch):
-    write, entered = _part_values.write_part, []
+    write, entered = _shard_snapshot.write_part, []
     first, both = threading.Event(), threading.Event()
 
     def writes(*args):
@@ -252,7 +252,7 @@ def test_a_server_that_is_asked_again_writes_no_file_twice_at_a_time(saved, monk
             raise OSError("both write")
         return write(*args)
 
-    monkeypatch.setattr(_part_values, "write_part", writes)
+    monkeypatch.setattr(_shard_snapshot, "write_part", writes)
     forgotten, asked = saved.request(), saved.request()
     forgotten.ask()
     assert forgotten.begin()

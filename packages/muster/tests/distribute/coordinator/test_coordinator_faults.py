@@ -23,8 +23,8 @@ from muster.distribute import ParameterServerStrategy, Server, function
 from muster.distribute.closures import _service, _session
 from muster.distribute.coordinator import (
     ClusterCoordinator,
-    _lane,
-    _link,
+    _worker_connection,
+    _worker_thread,
     experimental_get_current_worker_index,
 )
 from muster.distribute.coordinator._pickling import pickled
@@ -114,13 +114,13 @@ def test_a_strategy_has_one_coordinator():
 
 
 def test_a_second_coordinator_of_a_cluster_is_refused(monkeypatch):
-    monkeypatch.setattr(_lane, "_LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(_worker_thread, "_LONGEST_PAUSE", 0.1)
     cluster = cluster_of(1)
     with start_worker(cluster, 0), coordinator_of(Strategy(cluster)) as first:
         assert first.schedule(one).fetch() == 1.0
         with coordinator_of(Strategy(cluster)) as second:
             value = second.schedule(one)
-            monkeypatch.setattr(_lane, "_BUSY_SECS", 0.1)
+            monkeypatch.setattr(_worker_thread, "_BUSY_SECS", 0.1)
             with pytest.raises(RosterError, match="worker 0.*another coordinator uses this worker"):
                 second.join()
             with pytest.raises(RosterError, match="another coordinator"):
@@ -288,8 +288,8 @@ def held_by(coordinator, number):
 
 @pytest.fixture
 def quick_questions(monkeypatch):
-    monkeypatch.setattr(_link, "_QUIET_SECS", 0.05)
-    monkeypatch.setattr(_link, "_ASK_SECS", 30.0)
+    monkeypatch.setattr(_worker_connection, "_QUIET_SECS", 0.05)
+    monkeypatch.setattr(_worker_connection, "_ASK_SECS", 30.0)
 
 
 def test_what_runs_on_a_worker_that_stands_still_runs_elsewhere_and_counts_once(quick_questions):
@@ -355,7 +355,7 @@ def test_what_runs_on_a_worker_that_stands_still_runs_elsewhere_and_counts_once(
 
 
 def test_a_coordinator_whose_workers_are_all_gone_says_so(monkeypatch):
-    monkeypatch.setattr(_lane, "_DESERTED_SECS", 0.3)
+    monkeypatch.setattr(_worker_thread, "_DESERTED_SECS", 0.3)
     cluster = cluster_of(2)
     with coordinator_of(Strategy(cluster)) as coordinator:
         with start_worker(cluster, 0), start_worker(cluster, 1):
@@ -457,7 +457,7 @@ def test_a_worker_that_cannot_be_reached_is_not_called_without_a_pause():
 
 
 def test_a_worker_that_cannot_be_reached_is_said(caplog, monkeypatch):
-    monkeypatch.setattr(_lane, "_SAY_SECS", 0.1)
+    monkeypatch.setattr(_worker_thread, "_SAY_SECS", 0.1)
     cluster = cluster_of(1)
     with caplog.at_level(logging.WARNING), coordinator_of(Strategy(cluster)):
         while not any("worker 0" in message for message in caplog.messages):
