@@ -4,9 +4,9 @@ import numpy as _np
 from ml_dtypes import bfloat16 as _bfloat16
 
 from muster_tensorflow.library.ops._arrays import as_dtype as as_dtype
-from muster_tensorflow.library.ops._math import cast as cast
-from muster_tensorflow.library.ops._more_math import saturate_cast as saturate_cast
-from muster_tensorflow.library.ops._special import complex as complex
+from muster_tensorflow.library.ops.math._math import cast as cast
+from muster_tensorflow.library.ops.math._more_math import saturate_cast as saturate_cast
+from muster_tensorflow.library.ops.math._special import complex as complex
 
 DType = _np.dtype
 bool = _np.dtype("bool")

@@ -12,10 +12,10 @@ from muster.data import TFRecordWriter as TFRecordWriter
 from muster.data import VarLenFeature as VarLenFeature
 from muster_tensorflow.library.ops._eager_values import shown as _shown
 from muster_tensorflow.library.ops._eager_values import shown_decoded as _shown_decoded
-from muster_tensorflow.library.ops._more_strings import decode_base64 as decode_base64
-from muster_tensorflow.library.ops._more_strings import decode_compressed as decode_compressed
-from muster_tensorflow.library.ops._more_strings import encode_base64 as encode_base64
 from muster_tensorflow.library.ops._parameters import takes as _takes
+from muster_tensorflow.library.ops.text._more_strings import decode_base64 as decode_base64
+from muster_tensorflow.library.ops.text._more_strings import decode_compressed as decode_compressed
+from muster_tensorflow.library.ops.text._more_strings import encode_base64 as encode_base64
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v1._input import read_file as read_file
 from muster_tensorflow.programs.v1._input import write_file as write_file

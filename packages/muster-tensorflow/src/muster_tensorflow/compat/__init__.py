@@ -4,7 +4,7 @@ from os import fspath as path_to_str
 
 from muster_tensorflow.compat import v1 as v1
 from muster_tensorflow.compat import v2 as v2
-from muster_tensorflow.library.ops._array_shape import dimension_value as dimension_value
+from muster_tensorflow.library.ops.arrays._array_shape import dimension_value as dimension_value
 from muster_tensorflow.programs.v1._text import as_bytes as as_bytes
 from muster_tensorflow.programs.v1._text import as_str as as_str
 from muster_tensorflow.programs.v1._text import as_str as as_text

@@ -15,9 +15,9 @@ from muster_tensorflow.library.contrib.slim_variables import (
 from muster_tensorflow.library.contrib.slim_variables import (
     get_variables_to_restore as get_variables_to_restore,
 )
-from muster_tensorflow.library.ops._select import argsort as argsort
-from muster_tensorflow.library.ops._select import sort as sort
-from muster_tensorflow.library.ops._tensor import is_tensor as is_tensor
+from muster_tensorflow.library.ops.arrays._select import argsort as argsort
+from muster_tensorflow.library.ops.arrays._select import sort as sort
+from muster_tensorflow.library.ops.arrays._tensor import is_tensor as is_tensor
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v1._init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
 from muster_tensorflow.programs.v1._step import get_global_step as get_global_step

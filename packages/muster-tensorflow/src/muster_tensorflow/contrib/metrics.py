@@ -29,5 +29,5 @@ from muster_tensorflow.library.contrib.predictions_first import (
 from muster_tensorflow.library.contrib.predictions_first import (
     streaming_true_positives as streaming_true_positives,
 )
-from muster_tensorflow.library.ops._segments import confusion_matrix as confusion_matrix
+from muster_tensorflow.library.ops.arrays._segments import confusion_matrix as confusion_matrix
 from muster_tensorflow.programs.v1.metrics import mean as streaming_mean

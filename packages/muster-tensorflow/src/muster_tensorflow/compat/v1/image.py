@@ -3,9 +3,11 @@
 from typing import Any
 
 from muster_tensorflow import image as _image
-from muster_tensorflow.library.ops._image import resize_with_crop_or_pad as resize_image_with_crop_or_pad
-from muster_tensorflow.library.ops._image import transpose as transpose_image
-from muster_tensorflow.library.ops._image_more import extract_glimpse_of_v1 as extract_glimpse
+from muster_tensorflow.library.ops.images._image import (
+    resize_with_crop_or_pad as resize_image_with_crop_or_pad,
+)
+from muster_tensorflow.library.ops.images._image import transpose as transpose_image
+from muster_tensorflow.library.ops.images._image_more import extract_glimpse_of_v1 as extract_glimpse
 from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1._image import ResizeMethod as ResizeMethod
 from muster_tensorflow.programs.v1._image import resize_area as resize_area

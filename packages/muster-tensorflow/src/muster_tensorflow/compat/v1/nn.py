@@ -3,23 +3,25 @@
 from typing import Any
 
 from muster_tensorflow import nn as _nn
-from muster_tensorflow.library.ops._candidates import (
+from muster_tensorflow.library.ops.nn._candidates import (
     log_uniform_candidate_sampler as log_uniform_candidate_sampler,
 )
-from muster_tensorflow.library.ops._candidates import uniform_candidate_sampler as uniform_candidate_sampler
-from muster_tensorflow.library.ops._ctc import ctc_beam_search_decoder as ctc_beam_search_decoder_v2
-from muster_tensorflow.library.ops._ctc import ctc_loss as ctc_loss_v2
-from muster_tensorflow.library.ops._ctc import ctc_loss_of_sparse_labels as ctc_loss
-from muster_tensorflow.library.ops._more_layers_of_nn import avg_pool as avg_pool_v2
-from muster_tensorflow.library.ops._more_layers_of_nn import depthwise_conv2d as depthwise_conv2d_native
-from muster_tensorflow.library.ops._more_layers_of_nn import max_pool as max_pool_v2
-from muster_tensorflow.library.ops._rarer_nn import fused_batch_norm as fused_batch_norm
-from muster_tensorflow.library.ops._rarer_nn import relu_layer as relu_layer
-from muster_tensorflow.library.ops._windows_of_nn import conv2d_backprop_filter as conv2d_backprop_filter
-from muster_tensorflow.library.ops._windows_of_nn import (
+from muster_tensorflow.library.ops.nn._candidates import (
+    uniform_candidate_sampler as uniform_candidate_sampler,
+)
+from muster_tensorflow.library.ops.nn._ctc import ctc_beam_search_decoder as ctc_beam_search_decoder_v2
+from muster_tensorflow.library.ops.nn._ctc import ctc_loss as ctc_loss_v2
+from muster_tensorflow.library.ops.nn._ctc import ctc_loss_of_sparse_labels as ctc_loss
+from muster_tensorflow.library.ops.nn._more_layers_of_nn import avg_pool as avg_pool_v2
+from muster_tensorflow.library.ops.nn._more_layers_of_nn import depthwise_conv2d as depthwise_conv2d_native
+from muster_tensorflow.library.ops.nn._more_layers_of_nn import max_pool as max_pool_v2
+from muster_tensorflow.library.ops.nn._rarer_nn import fused_batch_norm as fused_batch_norm
+from muster_tensorflow.library.ops.nn._rarer_nn import relu_layer as relu_layer
+from muster_tensorflow.library.ops.nn._windows_of_nn import conv2d_backprop_filter as conv2d_backprop_filter
+from muster_tensorflow.library.ops.nn._windows_of_nn import (
     depthwise_conv2d_backprop_filter as depthwise_conv2d_native_backprop_filter,
 )
-from muster_tensorflow.library.ops._windows_of_nn import (
+from muster_tensorflow.library.ops.nn._windows_of_nn import (
     depthwise_conv2d_backprop_input as depthwise_conv2d_native_backprop_input,
 )
 from muster_tensorflow.names._names import Names as _Names

@@ -7,8 +7,8 @@ import jax.numpy as _jnp
 
 from muster_tensorflow.experimental.numpy import random as random
 from muster_tensorflow.library.ops._numpy_parameters import as_in_tensorflow as _as_in_tensorflow
-from muster_tensorflow.library.ops._numpy_random import enable_numpy_behavior as _enable_numpy_behavior
 from muster_tensorflow.library.ops._operation import operation as _operation
+from muster_tensorflow.library.ops.random._numpy_random import enable_numpy_behavior as _enable_numpy_behavior
 from muster_tensorflow.names._names import passed_on as _passed_on
 
 experimental_enable_numpy_behavior = _enable_numpy_behavior

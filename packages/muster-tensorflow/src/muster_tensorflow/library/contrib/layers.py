@@ -15,9 +15,9 @@ from muster_tensorflow.library.contrib import named_weights
 from muster_tensorflow.library.contrib.named_outputs import layer
 from muster_tensorflow.library.contrib.named_weights import name_of
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
-from muster_tensorflow.library.ops._layers_of_nn import bias_add as _bias_add
-from muster_tensorflow.library.ops._nn import embedding_lookup, moments
-from muster_tensorflow.library.ops._shape import one_hot
+from muster_tensorflow.library.ops.arrays._shape import one_hot
+from muster_tensorflow.library.ops.nn._layers_of_nn import bias_add as _bias_add
+from muster_tensorflow.library.ops.nn._nn import embedding_lookup, moments
 from muster_tensorflow.programs.v1 import layers
 from muster_tensorflow.programs.v1._variables import get_variable, variable_scope
 

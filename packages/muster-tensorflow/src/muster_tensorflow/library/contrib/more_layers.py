@@ -14,9 +14,9 @@ from muster_tensorflow.library.contrib.layers import Function, finished, format_
 from muster_tensorflow.library.contrib.named_outputs import layer
 from muster_tensorflow.library.contrib.named_weights import name_of
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
-from muster_tensorflow.library.ops._layers_of_nn import bias_add
-from muster_tensorflow.library.ops._more_layers_of_nn import depthwise_conv2d
-from muster_tensorflow.library.ops._nn import moments
+from muster_tensorflow.library.ops.nn._layers_of_nn import bias_add
+from muster_tensorflow.library.ops.nn._more_layers_of_nn import depthwise_conv2d
+from muster_tensorflow.library.ops.nn._nn import moments
 from muster_tensorflow.programs.v1._variables import get_variable, variable_scope
 
 

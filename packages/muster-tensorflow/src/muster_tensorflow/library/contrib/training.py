@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.program import get_or_create_global_step, run_updates
-from muster_tensorflow.library.ops._math import clip_by_global_norm, clip_by_norm, global_norm
+from muster_tensorflow.library.ops.math._math import clip_by_global_norm, clip_by_norm, global_norm
 from muster_tensorflow.programs.v1 import _optimizers
 from muster_tensorflow.programs.v1._collections import GraphKeys
 from muster_tensorflow.programs.v1._own_optimizers import Optimizer

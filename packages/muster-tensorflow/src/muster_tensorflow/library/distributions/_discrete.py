@@ -10,8 +10,8 @@ import numpy as np
 
 from muster_tensorflow.library.distributions._distribution import NOT_REPARAMETERIZED, Distribution, parameter
 from muster_tensorflow.library.distributions._divergence import RegisterKL
-from muster_tensorflow.library.ops import _random
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array
+from muster_tensorflow.library.ops.random import _random
 from muster_tensorflow.programs.v1._assertions import assert_
 
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster_tensorflow.library.distributions._divergence import kl_divergence
-from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
+from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
 from muster_tensorflow.programs.v1._assertions import assert_
 
 

@@ -14,8 +14,8 @@ from muster_tensorflow.library.distributions._distribution import (
     parameter,
 )
 from muster_tensorflow.library.distributions._divergence import RegisterKL
-from muster_tensorflow.library.ops import _random
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike
+from muster_tensorflow.library.ops.random import _random
 
 _special = jax.scipy.special
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from muster import keras
 from muster.extend import computing, current_scope, only_shapes_are_asked, outside_of_shapes
-from muster_tensorflow.library.ops._tensor_shape import TensorShape
+from muster_tensorflow.library.ops.arrays._tensor_shape import TensorShape
 from muster_tensorflow.patches import change, wrap
 
 _CALLED: ContextVar[Any] = ContextVar("muster_model_built_by_call", default=None)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster import keras
-from muster_tensorflow.library.ops._tensor_shape import TensorShape
+from muster_tensorflow.library.ops.arrays._tensor_shape import TensorShape
 from muster_tensorflow.patches import change, wrap
 
 

@@ -1,7 +1,7 @@
 """Let Keras' losses and metrics take rows selected by ``tf.boolean_mask`` in a step of several replicas.
 
-All rows are there, with the mask (`muster_tensorflow.library.ops._chosen`): the others weigh nothing, and
-have labels of zeros.
+All rows are there, with the mask (`muster_tensorflow.library.ops.arrays._chosen`): the others weigh nothing,
+and have labels of zeros.
 """
 
 import functools
@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from muster import keras
-from muster_tensorflow.library.ops._chosen import Chosen, filled_with_zeros
+from muster_tensorflow.library.ops.arrays._chosen import Chosen, filled_with_zeros
 from muster_tensorflow.patches import wrap
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from muster import keras
-from muster_tensorflow.library.ops._fixed_seeds import fixed_seed
-from muster_tensorflow.library.ops._generators import note_draw
+from muster_tensorflow.library.ops.random._fixed_seeds import fixed_seed
+from muster_tensorflow.library.ops.random._generators import note_draw
 from muster_tensorflow.patches import wrap
 
 

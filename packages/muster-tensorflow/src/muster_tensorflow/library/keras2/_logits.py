@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster import keras
-from muster_tensorflow.library.ops._logits import SIGMOID, SOFTMAX, logits_of, note_logits
+from muster_tensorflow.library.ops.nn._logits import SIGMOID, SOFTMAX, logits_of, note_logits
 from muster_tensorflow.patches import change, wrap
 
 

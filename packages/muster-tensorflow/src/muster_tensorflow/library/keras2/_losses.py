@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster import keras
-from muster_tensorflow.library.ops._shape import convert_to_tensor
+from muster_tensorflow.library.ops.arrays._shape import convert_to_tensor
 from muster_tensorflow.patches import wrap
 
 _REDUCTIONS = ("auto", "none", "sum", "sum_over_batch_size")

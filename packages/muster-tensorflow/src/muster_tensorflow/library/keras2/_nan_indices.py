@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from muster import keras
-from muster_tensorflow.library.ops._math import without_nan
+from muster_tensorflow.library.ops.math._math import without_nan
 from muster_tensorflow.patches import change
 
 

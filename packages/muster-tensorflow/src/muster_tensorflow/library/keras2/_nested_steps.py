@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from muster import keras
-from muster_tensorflow.library.ops._array_shape import ArrayShape
+from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
 from muster_tensorflow.patches import wrap
 
 _map = keras.tree.map_structure

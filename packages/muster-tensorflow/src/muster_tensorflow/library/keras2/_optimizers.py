@@ -13,7 +13,7 @@ import numpy as np
 
 from muster import gradients, keras
 from muster.extend import count_updates, counter_of
-from muster_tensorflow.library.ops._both_ways import assigned, both_ways
+from muster_tensorflow.library.ops.control._both_ways import assigned, both_ways
 from muster_tensorflow.patches import change, wrap
 
 # The optimizers whose ``apply_gradients`` is running.

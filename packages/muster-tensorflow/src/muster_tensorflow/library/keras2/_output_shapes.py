@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from muster import keras
-from muster_tensorflow.library.ops._array_shape import ArrayShape
+from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
 from muster_tensorflow.patches import change
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster import keras
-from muster_tensorflow.library.ops._array_shape import Dimension
+from muster_tensorflow.library.ops.arrays._array_shape import Dimension
 from muster_tensorflow.patches import change_item, wrap
 
 

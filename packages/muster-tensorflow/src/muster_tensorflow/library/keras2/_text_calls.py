@@ -15,7 +15,7 @@ from muster import keras
 from muster.data import replaced
 from muster.program import StandIn
 from muster_tensorflow.library.ops._eager_values import shown_result
-from muster_tensorflow.library.ops._shape import convert_to_tensor
+from muster_tensorflow.library.ops.arrays._shape import convert_to_tensor
 
 
 def passing_text(original: Callable[..., Any]) -> Callable[..., Any]:

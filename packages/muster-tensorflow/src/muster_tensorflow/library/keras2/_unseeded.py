@@ -19,7 +19,7 @@ from typing import Any
 from muster import TraceError, keras
 from muster.extend import FunctionScope, current_scope, layer_being_called, only_shapes_are_asked
 from muster_tensorflow.library.ops._arrays import is_traced
-from muster_tensorflow.library.ops._generators import in_model_fn, let_draw, step_generator
+from muster_tensorflow.library.ops.random._generators import in_model_fn, let_draw, step_generator
 from muster_tensorflow.patches import wrap
 
 # The seed generators that are made while a model is built.

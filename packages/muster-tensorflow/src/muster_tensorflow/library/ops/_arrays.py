@@ -17,7 +17,7 @@ from muster import keras
 from muster.data import RaggedTensor, SparseTensor, TensorSpec, numbered_dtype
 from muster.distribute import ShardedVariable
 from muster.extend import is_tape_open, is_tracing
-from muster_tensorflow.library.ops._needs_values import NeedsValuesError
+from muster_tensorflow.library.ops.control._needs_values import NeedsValuesError
 
 Array: TypeAlias = np.ndarray[Any, Any] | jax.Array
 """A NumPy array, or a JAX array, which may be traced."""

@@ -26,16 +26,16 @@ from muster.data import (
 from muster.distribute import PerReplica
 from muster.extend import current_scope, is_tracing
 from muster.program import HostValue, StandIn
-from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host
 from muster_tensorflow.library.ops._one_shot import NextValue, OneShotIterator, compute_for_next, note_draw
 from muster_tensorflow.library.ops._patched_classes import get_shape, ref, set_shape
+from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
 
 _TEXT = np.dtype(str)
 # Where operations are: here, and those of TensorFlow 1 whose arguments had other names.
 _OF_VERSION_1 = "muster_tensorflow.programs.v1._old_arguments"
 _OPERATIONS = (f"{__package__}.", _OF_VERSION_1)
-_DRAWING = f"{__package__}._random"
+_DRAWING = f"{__package__}.random._random"
 _TAKE_PLACEHOLDERS = (parse_example, decode_csv)
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from muster.program import known_constants
-from muster_tensorflow.library.ops._both_ways import answer
+from muster_tensorflow.library.ops.control._both_ways import answer
 from muster_tensorflow.patches import wrap
 
 _CONVERSIONS = ("__index__", "__int__", "__float__", "__bool__")

@@ -21,11 +21,11 @@ from muster.data import (
 )
 from muster.program import HostValue, StandIn, known_constants, known_on_host
 from muster_tensorflow.library.ops._arrays import is_size
-from muster_tensorflow.library.ops._chosen import Chosen, compute_chosen
-from muster_tensorflow.library.ops._dynamic_shape import DynamicRaggedShape
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host, is_of_host
-from muster_tensorflow.library.ops._needs_values import NeedsValuesError
 from muster_tensorflow.library.ops._one_shot import compute_for_next
+from muster_tensorflow.library.ops.arrays._chosen import Chosen, compute_chosen
+from muster_tensorflow.library.ops.control._needs_values import NeedsValuesError
+from muster_tensorflow.library.ops.ragged._dynamic_shape import DynamicRaggedShape
 from muster_tensorflow.patches import change
 
 Params = ParamSpec("Params")

@@ -37,12 +37,12 @@ from muster.data import TensorSpec
 from muster.extend import ProgramScope, current_scope
 from muster.optimizers import Optimizer as LegacyOptimizer
 from muster.program import TrainOp
-from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._dtype_names import DTYPE_ATTRIBUTES
-from muster_tensorflow.library.ops._gradients import minimize
-from muster_tensorflow.library.ops._tensor_shape import TensorShape
 from muster_tensorflow.library.ops._value_names import name_of
+from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
+from muster_tensorflow.library.ops.arrays._tensor_shape import TensorShape
+from muster_tensorflow.library.ops.control._gradients import minimize
 from muster_tensorflow.patches import change, remove, wrap
 
 

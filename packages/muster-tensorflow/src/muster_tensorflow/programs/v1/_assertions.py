@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from muster.program import TrainOp
-from muster_tensorflow.library.ops import _asserts
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
+from muster_tensorflow.library.ops.control import _asserts
 
 
 def assert_(

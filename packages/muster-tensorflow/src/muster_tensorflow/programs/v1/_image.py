@@ -9,9 +9,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from muster_tensorflow.library.ops import _image
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array, as_shape
 from muster_tensorflow.library.ops._operation import operation
+from muster_tensorflow.library.ops.images import _image
 
 
 class ResizeMethod(IntEnum):

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from muster import keras
 from muster.program import synchronize_metrics
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
-from muster_tensorflow.library.ops._chosen import mask_as_weights
-from muster_tensorflow.library.ops._math import cast
-from muster_tensorflow.library.ops._segments import confusion_matrix
+from muster_tensorflow.library.ops.arrays._chosen import mask_as_weights
+from muster_tensorflow.library.ops.arrays._segments import confusion_matrix
+from muster_tensorflow.library.ops.math._math import cast
 from muster_tensorflow.programs.v1.metrics import Pair, flat_weights, mean, same_shape, spread_weights
 
 

@@ -10,20 +10,14 @@ import jax
 import numpy as np
 
 from muster.data import decode_csv as _decode_csv
-from muster_tensorflow.library.ops import (
-    _candidates,
-    _layers_of_nn,
-    _math,
-    _nn,
-    _segments,
-    _select,
-    _shape,
-    _strings,
-)
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array
-from muster_tensorflow.library.ops._control import cond as _cond
-from muster_tensorflow.library.ops._control import while_loop as _while_loop
 from muster_tensorflow.library.ops._eager_values import shown_decoded
+from muster_tensorflow.library.ops.arrays import _segments, _select, _shape
+from muster_tensorflow.library.ops.control._control import cond as _cond
+from muster_tensorflow.library.ops.control._control import while_loop as _while_loop
+from muster_tensorflow.library.ops.math import _math
+from muster_tensorflow.library.ops.nn import _candidates, _layers_of_nn, _nn
+from muster_tensorflow.library.ops.text import _strings
 
 
 def argmax(

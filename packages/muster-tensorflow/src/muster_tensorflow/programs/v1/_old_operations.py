@@ -12,10 +12,14 @@ import numpy as np
 from muster import keras
 from muster.data import SparseTensor
 from muster.distribute import IndexedSlices
-from muster_tensorflow.library.ops import _image, _image_more, _math, _shape, _strings, _windows_of_nn
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
-from muster_tensorflow.library.ops._needs_values import known
 from muster_tensorflow.library.ops._operation import operation
+from muster_tensorflow.library.ops.arrays import _shape
+from muster_tensorflow.library.ops.control._needs_values import known
+from muster_tensorflow.library.ops.images import _image, _image_more
+from muster_tensorflow.library.ops.math import _math
+from muster_tensorflow.library.ops.nn import _windows_of_nn
+from muster_tensorflow.library.ops.text import _strings
 
 
 def _scatter(how: str, name: str, by_position: bool = False) -> Callable[..., Any]:

@@ -5,27 +5,15 @@ Source: the functions of these names in tensorflow/python/ops/.
 
 import jax
 
-from muster_tensorflow.library.ops import (
-    _asserts,
-    _blocks,
-    _image,
-    _image_boxes,
-    _layers_of_nn,
-    _math,
-    _more_layers_of_nn,
-    _nn,
-    _random,
-    _rarer_nn,
-    _sets,
-    _shape,
-    _sparse,
-    _special,
-    _stateless,
-    _strings,
-    _windows_of_nn,
-)
 from muster_tensorflow.library.ops._arrays import ArrayLike
 from muster_tensorflow.library.ops._parameters import takes
+from muster_tensorflow.library.ops.arrays import _blocks, _sets, _shape, _sparse
+from muster_tensorflow.library.ops.control import _asserts
+from muster_tensorflow.library.ops.images import _image, _image_boxes
+from muster_tensorflow.library.ops.math import _math, _special
+from muster_tensorflow.library.ops.nn import _layers_of_nn, _more_layers_of_nn, _nn, _rarer_nn, _windows_of_nn
+from muster_tensorflow.library.ops.random import _random, _stateless
+from muster_tensorflow.library.ops.text import _strings
 
 _OF_REDUCTIONS = "input_tensor axis keepdims name reduction_indices=axis keep_dims=keepdims"
 

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from muster import distribute, feature_column, keras
-from muster_tensorflow.library.ops._numpy_random import enable_numpy_behavior
+from muster_tensorflow.library.ops.random._numpy_random import enable_numpy_behavior
 from muster_tensorflow.names._names import PACKAGE, importable_as, missing, passed_on
 from muster_tensorflow.programs.v1 import _device_setters, _initializers, _step
 from muster_tensorflow.programs.v1 import gfile as v1_files

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from muster.data import RaggedTensor, SparseTensor
-from muster_tensorflow.library.ops import _strings
 from muster_tensorflow.library.ops._operation import operation
+from muster_tensorflow.library.ops.text import _strings
 
 
 def as_str(bytes_or_text: str | bytes, encoding: str = "utf-8") -> str:

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 from muster.extend import penalties
 from muster.program import trainable_variables
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
-from muster_tensorflow.library.ops._chosen import mask_as_weights
-from muster_tensorflow.library.ops._nn import (
+from muster_tensorflow.library.ops._value_names import name_value, numbered, path_of
+from muster_tensorflow.library.ops.arrays._chosen import mask_as_weights
+from muster_tensorflow.library.ops.nn._nn import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
-from muster_tensorflow.library.ops._value_names import name_value, numbered, path_of
 from muster_tensorflow.programs.v1._collections import GraphKeys, get_losses, note_loss
 
 

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 
 from muster import keras
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
-from muster_tensorflow.library.ops._chosen import mask_as_weights
-from muster_tensorflow.library.ops._math import abs as absolute
-from muster_tensorflow.library.ops._math import cast, equal
+from muster_tensorflow.library.ops.arrays._chosen import mask_as_weights
+from muster_tensorflow.library.ops.math._math import abs as absolute
+from muster_tensorflow.library.ops.math._math import cast, equal
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from muster.distribute import get_replica_context, has_strategy, in_cross_replica_context
 from muster.program import replica_weight
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
-from muster_tensorflow.library.ops._chosen import Chosen, filled_with_zeros
+from muster_tensorflow.library.ops.arrays._chosen import Chosen, filled_with_zeros
 
 
 def compute_average_loss(

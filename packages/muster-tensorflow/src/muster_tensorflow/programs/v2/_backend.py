@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from muster import keras
-from muster_tensorflow.library.ops._random import normal, uniform
+from muster_tensorflow.library.ops.random._random import normal, uniform
 
 SAME = frozenset(
     (

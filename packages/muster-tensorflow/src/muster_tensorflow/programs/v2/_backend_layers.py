@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster import keras
-from muster_tensorflow.library.ops._layers_of_nn import dropout as dropout_of_nn
-from muster_tensorflow.library.ops._random import truncated_normal as draw_truncated_normal
-from muster_tensorflow.library.ops._random import uniform
+from muster_tensorflow.library.ops.nn._layers_of_nn import dropout as dropout_of_nn
+from muster_tensorflow.library.ops.random._random import truncated_normal as draw_truncated_normal
+from muster_tensorflow.library.ops.random._random import uniform
 
 Sizes = int | Sequence[int]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from muster import keras
-from muster_tensorflow.library.ops import _loops
-from muster_tensorflow.library.ops._control import map_fn as map_of_elements
+from muster_tensorflow.library.ops.control import _loops
+from muster_tensorflow.library.ops.control._control import map_fn as map_of_elements
 
 
 def rnn(

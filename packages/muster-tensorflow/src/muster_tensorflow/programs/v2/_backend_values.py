@@ -13,8 +13,8 @@ from jax.experimental.sparse import BCOO
 from muster import keras
 from muster.data import SparseTensor
 from muster.program import SparseRows
-from muster_tensorflow.library.ops import _sparse
-from muster_tensorflow.library.ops._random import normal, uniform
+from muster_tensorflow.library.ops.arrays import _sparse
+from muster_tensorflow.library.ops.random._random import normal, uniform
 
 
 def backend() -> str:

@@ -14,7 +14,7 @@ import jax
 from muster.data import Dataset
 from muster.extend import FunctionScope, current_scope
 from muster_tensorflow.library.ops._eager_values import numpy_elements, shown_count
-from muster_tensorflow.library.ops._needs_values import NeedsValuesError
+from muster_tensorflow.library.ops.control._needs_values import NeedsValuesError
 from muster_tensorflow.patches import wrap
 
 _MOST = 16  # elements that a trace goes through

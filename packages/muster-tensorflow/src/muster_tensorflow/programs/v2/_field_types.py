@@ -18,11 +18,11 @@ from muster import keras
 from muster.data import RaggedTensor, SparseTensor, TensorSpec, spec_of
 from muster.extend import as_spec
 from muster.program import HostValue
-from muster_tensorflow.library.ops._array_shape import ArrayShape
 from muster_tensorflow.library.ops._eager_values import shown_result
-from muster_tensorflow.library.ops._shape import convert_to_tensor
-from muster_tensorflow.library.ops._tensor import Tensor
-from muster_tensorflow.library.ops._tensor_shape import TensorShape
+from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
+from muster_tensorflow.library.ops.arrays._shape import convert_to_tensor
+from muster_tensorflow.library.ops.arrays._tensor import Tensor
+from muster_tensorflow.library.ops.arrays._tensor_shape import TensorShape
 
 NO_DEFAULT = object()
 _FIELDS = "_fields_of_its_annotations"

@@ -19,12 +19,12 @@ from muster.data import DatasetIterator, GetNext, TensorSpec
 from muster.distribute import Strategy
 from muster.extend import CapturedDatasetError, as_traced, current_scope, fitted, is_stateless
 from muster.extend import Function as CompiledFunction
-from muster_tensorflow.library.ops._both_ways import assigned, both_ways
 from muster_tensorflow.library.ops._eager_values import HostText, shown_result
-from muster_tensorflow.library.ops._needs_values import NeedsValuesError, uncompiled_instead
 from muster_tensorflow.library.ops._patched_classes import NoNumbersError
-from muster_tensorflow.library.ops._rewritten_branches import rewrite
-from muster_tensorflow.library.ops._rounds import noting_loops
+from muster_tensorflow.library.ops.control._both_ways import assigned, both_ways
+from muster_tensorflow.library.ops.control._needs_values import NeedsValuesError, uncompiled_instead
+from muster_tensorflow.library.ops.control._rewritten_branches import rewrite
+from muster_tensorflow.library.ops.control._rounds import noting_loops
 from muster_tensorflow.programs.v2._dataset_loops import DatasetLoopError
 from muster_tensorflow.programs.v2._deferred import is_waiting
 from muster_tensorflow.programs.v2._extension_type import ExtensionType

@@ -9,8 +9,8 @@ import numpy as np
 from muster import keras
 from muster.distribute import Strategy, get_strategy
 from muster.extend import FunctionScope, current_scope
-from muster_tensorflow.library.ops import _stateless
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
+from muster_tensorflow.library.ops.random import _stateless
 
 _GLOBAL: dict[Strategy, "Generator"] = {}
 

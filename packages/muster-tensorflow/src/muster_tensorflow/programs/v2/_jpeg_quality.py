@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
-from muster_tensorflow.library.ops._image_colors import convert_image_dtype
-from muster_tensorflow.library.ops._needs_values import known
 from muster_tensorflow.library.ops._operation import operation
-from muster_tensorflow.library.ops._random import uniform
-from muster_tensorflow.library.ops._stateless import stateless_uniform
+from muster_tensorflow.library.ops.control._needs_values import known
+from muster_tensorflow.library.ops.images._image_colors import convert_image_dtype
+from muster_tensorflow.library.ops.random._random import uniform
+from muster_tensorflow.library.ops.random._stateless import stateless_uniform
 from muster_tensorflow.programs.v2._image_files import decode_jpeg, encode_jpeg
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from muster import keras
 from muster_tensorflow.library.ops._parameters import takes
-from muster_tensorflow.library.ops._shape import convert_to_tensor
+from muster_tensorflow.library.ops.arrays._shape import convert_to_tensor
 
 relu = takes(keras.activations.relu, "x alpha=negative_slope max_value threshold negative_slope")
 

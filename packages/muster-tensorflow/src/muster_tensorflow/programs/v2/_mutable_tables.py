@@ -6,7 +6,7 @@ import numpy as np
 
 from muster.data import RaggedTensor
 from muster_tensorflow.library.ops._eager_values import shown
-from muster_tensorflow.library.ops._needs_values import known
+from muster_tensorflow.library.ops.control._needs_values import known
 
 
 class MutableHashTable:

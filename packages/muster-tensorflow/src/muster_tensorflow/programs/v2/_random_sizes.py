@@ -10,7 +10,7 @@ import jax
 
 from muster import TraceError, keras
 from muster_tensorflow.library.ops._eager_values import shown_result
-from muster_tensorflow.library.ops._image import resize
+from muster_tensorflow.library.ops.images._image import resize
 
 
 class _RandomSize(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped

@@ -12,7 +12,7 @@ import jax
 from muster import keras
 from muster.data import Dataset, TensorSpec, spec_of
 from muster.extend import as_spec
-from muster_tensorflow.library.ops._control import executing_eagerly
+from muster_tensorflow.library.ops.control._control import executing_eagerly
 from muster_tensorflow.programs.v2._extension_type import ExtensionType
 
 Result = TypeVar("Result")

@@ -16,7 +16,7 @@ from absl.testing import absltest
 from absl.testing.absltest import main as main
 
 from muster import TraceError
-from muster_tensorflow.library.ops._generators import set_seed
+from muster_tensorflow.library.ops.random._generators import set_seed
 
 _SEED = 1234
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from muster import keras
 from muster.data import Dataset, RaggedTensor
-from muster_tensorflow.library.ops._strings import ascii_lower, ascii_split
+from muster_tensorflow.library.ops.text._strings import ascii_lower, ascii_split
 from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, symbolic
 from muster_tensorflow.programs.v2._lookups import StringLookup, mode_of
 

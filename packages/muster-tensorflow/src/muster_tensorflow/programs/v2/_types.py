@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from muster_tensorflow.library.ops._tensor import Tensor
+from muster_tensorflow.library.ops.arrays._tensor import Tensor
 
 TensorLike = Tensor | bool | int | float | complex | str | bytes | Sequence[Any] | np.generic
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster_tensorflow.keras import utils as _utils
-from muster_tensorflow.library.ops._fixed_seeds import (
+from muster_tensorflow.library.ops.random._fixed_seeds import (
     DeterministicRandomTestTool as DeterministicRandomTestTool,
 )
 from muster_tensorflow.names._names import passed_on as _passed_on

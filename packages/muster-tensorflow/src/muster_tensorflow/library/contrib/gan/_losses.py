@@ -9,8 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from muster import gradients
-from muster_tensorflow.library.ops import _random
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
+from muster_tensorflow.library.ops.random import _random
 from muster_tensorflow.programs.v1 import losses
 from muster_tensorflow.programs.v1._collections import GraphKeys, add_loss
 from muster_tensorflow.programs.v1._step import name_scope

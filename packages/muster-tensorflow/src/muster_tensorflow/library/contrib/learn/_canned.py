@@ -14,7 +14,7 @@ from muster.data import Dataset
 from muster.estimator import EstimatorSpec
 from muster_tensorflow.library.contrib import columns
 from muster_tensorflow.library.contrib.learn._estimator import Estimator
-from muster_tensorflow.library.ops._shape import squeeze
+from muster_tensorflow.library.ops.arrays._shape import squeeze
 from muster_tensorflow.programs.v1._optimizers import KerasBacked
 from muster_tensorflow.programs.v1.estimator._arguments import OPTIMIZERS
 

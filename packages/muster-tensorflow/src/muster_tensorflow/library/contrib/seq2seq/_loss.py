@@ -5,8 +5,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
-from muster_tensorflow.library.ops._math import divide_no_nan
-from muster_tensorflow.library.ops._nn import sparse_softmax_cross_entropy_with_logits
+from muster_tensorflow.library.ops.math._math import divide_no_nan
+from muster_tensorflow.library.ops.nn._nn import sparse_softmax_cross_entropy_with_logits
 
 
 def sequence_loss(

@@ -1,0 +1,1 @@
+"""Shapes, slices, segments, sets and sparse tensors: operations on arrays as a whole."""

@@ -1,0 +1,1 @@
+"""Branches, loops, assertions, gradients, and calls of Python."""

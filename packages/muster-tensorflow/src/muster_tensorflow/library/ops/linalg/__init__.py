@@ -1,0 +1,1 @@
+"""Linear algebra: solvers, decompositions, linear operators."""

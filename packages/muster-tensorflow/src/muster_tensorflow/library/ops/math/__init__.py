@@ -1,0 +1,1 @@
+"""Arithmetic, special functions and signals."""

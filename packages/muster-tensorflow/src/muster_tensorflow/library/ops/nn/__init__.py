@@ -1,0 +1,1 @@
+"""The operations of neural networks: ``tf.nn``, and quantization for training."""

@@ -1,0 +1,1 @@
+"""Ragged tensors: how to make, reshape and compute with them."""

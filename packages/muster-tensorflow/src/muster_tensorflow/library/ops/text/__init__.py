@@ -1,0 +1,1 @@
+"""Strings, their characters and their hashes, on the host."""
