@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from muster import keras
-from muster_tensorflow.library.keras2._calls import global_phase, set_global_phase, training_around
+from muster_tensorflow.library.keras2.layers._calls import global_phase, set_global_phase, training_around
 from muster_tensorflow.library.ops._operation import operation
 from muster_tensorflow.library.ops.control._control import cond
 from muster_tensorflow.library.ops.control._print import tf_print

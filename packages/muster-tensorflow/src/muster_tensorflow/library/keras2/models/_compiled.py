@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.extend import ByIdentity, compiled_loss, losses_of_outputs, updated_metrics
-from muster_tensorflow.library.keras2._steps import as_columns
+from muster_tensorflow.library.keras2.models._steps import as_columns
 
 _CALLED: ByIdentity[bool] = ByIdentity()
 """Models whose own steps have called ``compiled_loss``, so that ``metrics`` has the mean of the losses."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from muster import keras
 from muster.extend import compile_arguments, losses_of_outputs, takes_own_step
-from muster_tensorflow.library.keras2._compiled import has_called_loss
+from muster_tensorflow.library.keras2.models._compiled import has_called_loss
 from muster_tensorflow.patches import wrap
 
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from muster import keras
-from muster_tensorflow.library.keras2._branches import rewriting
+from muster_tensorflow.library.keras2.layers._branches import rewriting
 from muster_tensorflow.library.ops.arrays._tensor_shape import TensorShape
 from muster_tensorflow.patches import change, wrap
 from muster_tensorflow.programs.v2._tensor_kinds import get_current_name_scope

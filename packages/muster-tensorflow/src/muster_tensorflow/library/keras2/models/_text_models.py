@@ -22,9 +22,13 @@ from muster.data import (
     column_names,
 )
 from muster.distribute import DatasetCreator, DistributedDataset
-from muster_tensorflow.library.keras2._column_models import ColumnPart, column_part
-from muster_tensorflow.library.keras2._ragged_models import RaggedPart, ragged_part
-from muster_tensorflow.library.keras2._text_calls import holds_text_of_steps, passing_text, text_tensors
+from muster_tensorflow.library.keras2.models._column_models import ColumnPart, column_part
+from muster_tensorflow.library.keras2.models._ragged_models import RaggedPart, ragged_part
+from muster_tensorflow.library.keras2.models._text_calls import (
+    holds_text_of_steps,
+    passing_text,
+    text_tensors,
+)
 from muster_tensorflow.library.ops._one_shot import compute_for_next
 from muster_tensorflow.library.ops._operation import Operation
 from muster_tensorflow.patches import change, change_item, wrap

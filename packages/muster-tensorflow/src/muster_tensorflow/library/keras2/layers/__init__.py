@@ -1,0 +1,1 @@
+"""Keras 2's ways to build, call and name layers."""

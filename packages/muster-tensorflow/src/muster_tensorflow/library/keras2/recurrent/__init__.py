@@ -1,0 +1,1 @@
+"""Keras 2's recurrent layers and cells."""
