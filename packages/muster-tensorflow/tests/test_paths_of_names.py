@@ -9,7 +9,7 @@ import pytest
 import muster_tensorflow as tf
 from given_paths import URL, made_by
 from muster import PathError
-from muster_tensorflow.programs.v2 import _keras_folders
+from muster_tensorflow.programs.v2.saved import _keras_folders
 
 
 def model() -> Any:

@@ -270,13 +270,7 @@ from muster_tensorflow.programs.v1._step import group as group
 from muster_tensorflow.programs.v1._step import name_scope as name_scope
 from muster_tensorflow.programs.v1._step import no_op as no_op
 from muster_tensorflow.programs.v1.logging import get_logger as get_logger
-from muster_tensorflow.programs.v2._device import device as device
-from muster_tensorflow.programs.v2._device_spec import DeviceSpec as DeviceSpec
 from muster_tensorflow.programs.v2._function import function as function
-from muster_tensorflow.programs.v2._initializers import random_normal_initializer as random_normal_initializer
-from muster_tensorflow.programs.v2._initializers import (
-    random_uniform_initializer as random_uniform_initializer,
-)
 from muster_tensorflow.programs.v2._module import Module as Module
 from muster_tensorflow.programs.v2._tensor_kinds import CriticalSection as CriticalSection
 from muster_tensorflow.programs.v2._tensor_kinds import get_current_name_scope as get_current_name_scope
@@ -286,6 +280,14 @@ from muster_tensorflow.programs.v2._tensor_kinds import type_spec_from_value as 
 from muster_tensorflow.programs.v2._variable import Variable as Variable
 from muster_tensorflow.programs.v2._variable import VariableAggregation as VariableAggregation
 from muster_tensorflow.programs.v2._variable import VariableSynchronization as VariableSynchronization
+from muster_tensorflow.programs.v2.devices._device import device as device
+from muster_tensorflow.programs.v2.devices._device_spec import DeviceSpec as DeviceSpec
+from muster_tensorflow.programs.v2.keras._initializers import (
+    random_normal_initializer as random_normal_initializer,
+)
+from muster_tensorflow.programs.v2.keras._initializers import (
+    random_uniform_initializer as random_uniform_initializer,
+)
 
 initializers = _keras.initializers
 newaxis = None

@@ -3,11 +3,7 @@
 from muster.config import functions_run_eagerly as functions_run_eagerly
 from muster.config import run_functions_eagerly as run_functions_eagerly
 from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v2 import _device_memory
 from muster_tensorflow.programs.v2 import config as _config
-from muster_tensorflow.programs.v2._device_memory import (
-    get_soft_device_placement as get_soft_device_placement,
-)
 from muster_tensorflow.programs.v2.config import LogicalDevice as LogicalDevice
 from muster_tensorflow.programs.v2.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
 from muster_tensorflow.programs.v2.config import PhysicalDevice as PhysicalDevice
@@ -22,6 +18,10 @@ from muster_tensorflow.programs.v2.config import (
 )
 from muster_tensorflow.programs.v2.config import set_soft_device_placement as set_soft_device_placement
 from muster_tensorflow.programs.v2.config import set_visible_devices as set_visible_devices
+from muster_tensorflow.programs.v2.devices import _device_memory
+from muster_tensorflow.programs.v2.devices._device_memory import (
+    get_soft_device_placement as get_soft_device_placement,
+)
 
 experimental_functions_run_eagerly = functions_run_eagerly
 experimental_run_functions_eagerly = run_functions_eagerly

@@ -25,8 +25,10 @@ from muster_tensorflow.library.ops.control._asserts import check_numerics as che
 from muster_tensorflow.library.ops.control._asserts import disable_check_numerics as disable_check_numerics
 from muster_tensorflow.library.ops.control._asserts import enable_check_numerics as enable_check_numerics
 from muster_tensorflow.library.ops.control._asserts import is_numeric_tensor as is_numeric_tensor
-from muster_tensorflow.programs.v2._device_memory import get_log_device_placement as get_log_device_placement
 from muster_tensorflow.programs.v2.config import set_log_device_placement as set_log_device_placement
+from muster_tensorflow.programs.v2.devices._device_memory import (
+    get_log_device_placement as get_log_device_placement,
+)
 
 disable_traceback_filtering = _keras.config.disable_traceback_filtering
 enable_traceback_filtering = _keras.config.enable_traceback_filtering

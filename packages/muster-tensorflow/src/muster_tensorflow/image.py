@@ -94,7 +94,7 @@ from muster_tensorflow.library.ops.images._image_random import stateless_random_
 from muster_tensorflow.library.ops.images._image_random import (
     stateless_random_saturation as stateless_random_saturation,
 )
-from muster_tensorflow.programs.v2 import _jpeg_quality as _jpeg_quality
+from muster_tensorflow.programs.v2.files import _jpeg_quality as _jpeg_quality
 
 adjust_jpeg_quality = _shown(_jpeg_quality.adjust_jpeg_quality)
 random_jpeg_quality = _shown(_jpeg_quality.random_jpeg_quality)

@@ -19,9 +19,11 @@ from muster_tensorflow.library.ops.text._more_strings import encode_base64 as en
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v1._input import read_file as read_file
 from muster_tensorflow.programs.v1._input import write_file as write_file
-from muster_tensorflow.programs.v2 import _image_files, _sparse_messages
 from muster_tensorflow.programs.v2 import gfile as _gfile
-from muster_tensorflow.programs.v2._sparse_messages import deserialize_many_sparse as deserialize_many_sparse
+from muster_tensorflow.programs.v2.files import _image_files, _sparse_messages
+from muster_tensorflow.programs.v2.files._sparse_messages import (
+    deserialize_many_sparse as deserialize_many_sparse,
+)
 
 decode_csv = _shown_decoded(_data.decode_csv)
 decode_and_crop_jpeg = _shown_decoded(_image_files.decode_and_crop_jpeg)

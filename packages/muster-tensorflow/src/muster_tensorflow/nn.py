@@ -99,8 +99,10 @@ from muster_tensorflow.library.ops.nn._windows_of_nn import dilation2d as dilati
 from muster_tensorflow.library.ops.nn._windows_of_nn import erosion2d as erosion2d
 from muster_tensorflow.library.ops.nn._windows_of_nn import max_pool_with_argmax as max_pool_with_argmax
 from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v2._average_loss import compute_average_loss as compute_average_loss
-from muster_tensorflow.programs.v2._average_loss import scale_regularization_loss as scale_regularization_loss
+from muster_tensorflow.programs.v2.devices._average_loss import compute_average_loss as compute_average_loss
+from muster_tensorflow.programs.v2.devices._average_loss import (
+    scale_regularization_loss as scale_regularization_loss,
+)
 
 experimental = _Names(
     "tf.nn.experimental", general_dropout=_general_dropout, stateless_dropout=_stateless_dropout

@@ -67,17 +67,27 @@ from muster_tensorflow.programs.v1._step import get_global_step as get_global_st
 from muster_tensorflow.programs.v1._step import get_or_create_global_step as get_or_create_global_step
 from muster_tensorflow.programs.v1._summary import summary_iterator as summary_iterator
 from muster_tensorflow.programs.v1._sync_replicas import SyncReplicasOptimizer as SyncReplicasOptimizer
-from muster_tensorflow.programs.v2._checkpoint import Checkpoint as Checkpoint
-from muster_tensorflow.programs.v2._checkpoint import CheckpointOptions as CheckpointOptions
-from muster_tensorflow.programs.v2._checkpoint_manager import CheckpointManager as CheckpointManager
-from muster_tensorflow.programs.v2._checkpoint_reader import CheckpointReader as CheckpointReader
-from muster_tensorflow.programs.v2._checkpoint_reader import list_variables as list_variables
-from muster_tensorflow.programs.v2._checkpoint_reader import load_checkpoint as load_checkpoint
-from muster_tensorflow.programs.v2._checkpoint_reader import load_variable as load_variable
-from muster_tensorflow.programs.v2._checkpoint_state import checkpoints_iterator as checkpoints_iterator
-from muster_tensorflow.programs.v2._checkpoint_state import get_checkpoint_state as get_checkpoint_state
-from muster_tensorflow.programs.v2._named_checkpoints import checkpoint_exists as checkpoint_exists
-from muster_tensorflow.programs.v2._named_checkpoints import latest_checkpoint as latest_checkpoint
+from muster_tensorflow.programs.v2.checkpoints._checkpoint import Checkpoint as Checkpoint
+from muster_tensorflow.programs.v2.checkpoints._checkpoint import CheckpointOptions as CheckpointOptions
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_manager import (
+    CheckpointManager as CheckpointManager,
+)
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_reader import CheckpointReader as CheckpointReader
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_reader import list_variables as list_variables
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_reader import load_checkpoint as load_checkpoint
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_reader import load_variable as load_variable
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_state import (
+    checkpoints_iterator as checkpoints_iterator,
+)
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_state import (
+    get_checkpoint_state as get_checkpoint_state,
+)
+from muster_tensorflow.programs.v2.checkpoints._named_checkpoints import (
+    checkpoint_exists as checkpoint_exists,
+)
+from muster_tensorflow.programs.v2.checkpoints._named_checkpoints import (
+    latest_checkpoint as latest_checkpoint,
+)
 from muster_tensorflow.programs.v2.gfile import glob as _glob
 
 NewCheckpointReader = _takes(load_checkpoint, "filepattern=ckpt_dir_or_file")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import muster_tensorflow as tf
-from muster_tensorflow.programs.v2._image_files import read_image
+from muster_tensorflow.programs.v2.files._image_files import read_image
 
 pytest.importorskip("PIL", reason="images are read by Pillow, which is not installed")
 

@@ -10,7 +10,7 @@ import pytest
 import muster_tensorflow as tf
 from muster import CheckpointNotFoundError
 from muster.checkpoint import is_complete
-from muster_tensorflow.programs.v2 import _named_checkpoints
+from muster_tensorflow.programs.v2.checkpoints import _named_checkpoints
 
 
 def test_save_to_any_prefix(tmp_path: Path) -> None:

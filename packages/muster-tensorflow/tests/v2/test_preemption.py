@@ -8,8 +8,8 @@ import threading
 import pytest
 
 import muster_tensorflow as tf
-from muster_tensorflow.programs.v2 import _preemption
-from muster_tensorflow.programs.v2._preemption import Plan, Preemption, Word
+from muster_tensorflow.programs.v2.checkpoints import _preemption
+from muster_tensorflow.programs.v2.checkpoints._preemption import Plan, Preemption, Word
 
 experimental = tf.distribute.experimental
 Handler, Config = experimental.PreemptionCheckpointHandler, experimental.TerminationConfig

@@ -10,7 +10,7 @@ import pytest
 import muster
 import muster_tensorflow as tf
 from muster import keras
-from muster_tensorflow.programs.v2._dataset_loops import DatasetLoopError
+from muster_tensorflow.programs.v2.data._dataset_loops import DatasetLoopError
 
 
 def test_code_without_branches_is_compiled(caplog):

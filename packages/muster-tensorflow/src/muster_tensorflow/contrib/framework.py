@@ -28,9 +28,9 @@ from muster_tensorflow.programs.v1._step import get_or_create_global_step as get
 from muster_tensorflow.programs.v1._step import trainable_variables as get_trainable_variables
 from muster_tensorflow.programs.v1._variables import get_variable as model_variable
 from muster_tensorflow.programs.v1._variables import get_variable as variable
-from muster_tensorflow.programs.v2._checkpoint_reader import list_variables as list_variables
-from muster_tensorflow.programs.v2._checkpoint_reader import load_checkpoint as load_checkpoint
-from muster_tensorflow.programs.v2._checkpoint_reader import load_variable as load_variable
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_reader import list_variables as list_variables
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_reader import load_checkpoint as load_checkpoint
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_reader import load_variable as load_variable
 
 nest = _Names(
     "tf.contrib.framework.nest",

@@ -9,4 +9,6 @@ from muster_tensorflow.programs.v1._device_setters import (
     GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy,
 )
 from muster_tensorflow.programs.v1._device_setters import byte_size_load_fn as byte_size_load_fn
-from muster_tensorflow.programs.v2._checkpoint_state import checkpoints_iterator as checkpoints_iterator
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_state import (
+    checkpoints_iterator as checkpoints_iterator,
+)

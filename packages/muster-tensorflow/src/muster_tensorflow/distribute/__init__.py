@@ -25,18 +25,18 @@ from muster.distribute import has_strategy as has_strategy
 from muster.distribute import in_cross_replica_context as in_cross_replica_context
 from muster_tensorflow.distribute import cluster_resolver as cluster_resolver
 from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v2._multi_worker import (
-    ExperimentalMultiWorkerMirroredStrategy as _ExperimentalStrategy,
-)
-from muster_tensorflow.programs.v2._multi_worker import collective_hints as _collective_hints
-from muster_tensorflow.programs.v2._preemption import (
+from muster_tensorflow.programs.v2.checkpoints._preemption import (
     PreemptionCheckpointHandler as _PreemptionCheckpointHandler,
 )
-from muster_tensorflow.programs.v2._preemption import TerminationConfig as _TerminationConfig
-from muster_tensorflow.programs.v2._run_options import RunOptions as RunOptions
-from muster_tensorflow.programs.v2._soft_placement import MirroredStrategy as MirroredStrategy
-from muster_tensorflow.programs.v2._soft_placement import OneDeviceStrategy as OneDeviceStrategy
-from muster_tensorflow.programs.v2._strategy_extended import StrategyExtended as StrategyExtended
+from muster_tensorflow.programs.v2.checkpoints._preemption import TerminationConfig as _TerminationConfig
+from muster_tensorflow.programs.v2.devices._multi_worker import (
+    ExperimentalMultiWorkerMirroredStrategy as _ExperimentalStrategy,
+)
+from muster_tensorflow.programs.v2.devices._multi_worker import collective_hints as _collective_hints
+from muster_tensorflow.programs.v2.devices._run_options import RunOptions as RunOptions
+from muster_tensorflow.programs.v2.devices._soft_placement import MirroredStrategy as MirroredStrategy
+from muster_tensorflow.programs.v2.devices._soft_placement import OneDeviceStrategy as OneDeviceStrategy
+from muster_tensorflow.programs.v2.devices._strategy_extended import StrategyExtended as StrategyExtended
 
 DistributedValues = _distribute.PerReplica
 coordinator = _Names(

@@ -22,10 +22,10 @@ from muster_tensorflow.keras import utils as utils
 from muster_tensorflow.keras import wrappers as wrappers
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import missing as _missing
-from muster_tensorflow.programs.v2._keras_folders import export_saved_model as _export_saved_model
-from muster_tensorflow.programs.v2._keras_folders import load_from_saved_model as _load_from_saved_model
-from muster_tensorflow.programs.v2._premade_models import LinearModel as _LinearModel
-from muster_tensorflow.programs.v2._premade_models import WideDeepModel as _WideDeepModel
+from muster_tensorflow.programs.v2.keras._premade_models import LinearModel as _LinearModel
+from muster_tensorflow.programs.v2.keras._premade_models import WideDeepModel as _WideDeepModel
+from muster_tensorflow.programs.v2.saved._keras_folders import export_saved_model as _export_saved_model
+from muster_tensorflow.programs.v2.saved._keras_folders import load_from_saved_model as _load_from_saved_model
 
 experimental = _Names(
     "tf.keras.experimental",

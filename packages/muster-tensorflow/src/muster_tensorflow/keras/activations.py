@@ -4,8 +4,8 @@ from typing import Any
 
 from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._backend_parameters import hard_sigmoid as hard_sigmoid
-from muster_tensorflow.programs.v2._keras_parameters import relu as relu
+from muster_tensorflow.programs.v2.backend._backend_parameters import hard_sigmoid as hard_sigmoid
+from muster_tensorflow.programs.v2.keras._keras_parameters import relu as relu
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._older_layers import RadialConstraint as RadialConstraint
+from muster_tensorflow.programs.v2.layers._older_layers import RadialConstraint as RadialConstraint
 
 radial_constraint = RadialConstraint
 

@@ -6,20 +6,20 @@ from muster import keras
 from muster.feature_column import DenseFeatures as DenseFeatures
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._hashing import HashedCrossing as HashedCrossing
-from muster_tensorflow.programs.v2._hashing import Hashing as Hashing
-from muster_tensorflow.programs.v2._lookups import IntegerLookup as IntegerLookup
-from muster_tensorflow.programs.v2._lookups import StringLookup as StringLookup
-from muster_tensorflow.programs.v2._older_layers import AbstractRNNCell as AbstractRNNCell
-from muster_tensorflow.programs.v2._older_layers import LocallyConnected1D as LocallyConnected1D
-from muster_tensorflow.programs.v2._older_layers import LocallyConnected2D as LocallyConnected2D
-from muster_tensorflow.programs.v2._older_layers import RandomFourierFeatures as _RandomFourierFeatures
-from muster_tensorflow.programs.v2._older_layers import ThresholdedReLU as ThresholdedReLU
-from muster_tensorflow.programs.v2._older_layers import deserialize as deserialize
-from muster_tensorflow.programs.v2._random_sizes import RandomHeight as RandomHeight
-from muster_tensorflow.programs.v2._random_sizes import RandomWidth as RandomWidth
-from muster_tensorflow.programs.v2._saved_layer import TFSMLayer as TFSMLayer
-from muster_tensorflow.programs.v2._text_vectorization import TextVectorization as TextVectorization
+from muster_tensorflow.programs.v2.layers._hashing import HashedCrossing as HashedCrossing
+from muster_tensorflow.programs.v2.layers._hashing import Hashing as Hashing
+from muster_tensorflow.programs.v2.layers._lookups import IntegerLookup as IntegerLookup
+from muster_tensorflow.programs.v2.layers._lookups import StringLookup as StringLookup
+from muster_tensorflow.programs.v2.layers._older_layers import AbstractRNNCell as AbstractRNNCell
+from muster_tensorflow.programs.v2.layers._older_layers import LocallyConnected1D as LocallyConnected1D
+from muster_tensorflow.programs.v2.layers._older_layers import LocallyConnected2D as LocallyConnected2D
+from muster_tensorflow.programs.v2.layers._older_layers import RandomFourierFeatures as _RandomFourierFeatures
+from muster_tensorflow.programs.v2.layers._older_layers import ThresholdedReLU as ThresholdedReLU
+from muster_tensorflow.programs.v2.layers._older_layers import deserialize as deserialize
+from muster_tensorflow.programs.v2.layers._random_sizes import RandomHeight as RandomHeight
+from muster_tensorflow.programs.v2.layers._random_sizes import RandomWidth as RandomWidth
+from muster_tensorflow.programs.v2.layers._text_vectorization import TextVectorization as TextVectorization
+from muster_tensorflow.programs.v2.saved._saved_layer import TFSMLayer as TFSMLayer
 
 _PREPROCESSING = (
     *("CategoryEncoding", "CenterCrop", "Discretization", "Normalization"),

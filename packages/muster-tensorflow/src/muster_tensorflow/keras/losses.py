@@ -4,7 +4,7 @@ from typing import Any
 
 from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._keras_parameters import (
+from muster_tensorflow.programs.v2.keras._keras_parameters import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
 

@@ -17,12 +17,12 @@ from muster_tensorflow.keras.losses import mape as mape
 from muster_tensorflow.keras.losses import mse as mse
 from muster_tensorflow.keras.losses import msle as msle
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._keras_parameters import binary_accuracy as binary_accuracy
-from muster_tensorflow.programs.v2._keras_parameters import (
+from muster_tensorflow.programs.v2.keras._keras_parameters import binary_accuracy as binary_accuracy
+from muster_tensorflow.programs.v2.keras._keras_parameters import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
-from muster_tensorflow.programs.v2._older_metrics import MeanRelativeError as MeanRelativeError
-from muster_tensorflow.programs.v2._older_metrics import MeanTensor as MeanTensor
+from muster_tensorflow.programs.v2.keras._older_metrics import MeanRelativeError as MeanRelativeError
+from muster_tensorflow.programs.v2.keras._older_metrics import MeanTensor as MeanTensor
 
 
 def __getattr__(name: str) -> Any:

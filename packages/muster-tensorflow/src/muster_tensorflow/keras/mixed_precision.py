@@ -5,7 +5,7 @@ from typing import Any
 from muster import keras
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._loss_scale import (
+from muster_tensorflow.programs.v2.keras._loss_scale import (
     experimental_loss_scale_optimizer as _loss_scale_optimizer,
 )
 

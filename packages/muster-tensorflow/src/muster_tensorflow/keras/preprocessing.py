@@ -5,18 +5,20 @@ from typing import Any
 
 from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._folders import (
+from muster_tensorflow.programs.v2.data._folders import (
     audio_dataset_from_directory as audio_dataset_from_directory,
 )
-from muster_tensorflow.programs.v2._folders import (
+from muster_tensorflow.programs.v2.data._folders import (
     image_dataset_from_directory as image_dataset_from_directory,
 )
-from muster_tensorflow.programs.v2._folders import text_dataset_from_directory as text_dataset_from_directory
-from muster_tensorflow.programs.v2._keras_legacy import legacy_module as _legacy_module
-from muster_tensorflow.programs.v2._keras_parameters import load_img as _load_img
-from muster_tensorflow.programs.v2._time_series import (
+from muster_tensorflow.programs.v2.data._folders import (
+    text_dataset_from_directory as text_dataset_from_directory,
+)
+from muster_tensorflow.programs.v2.data._time_series import (
     timeseries_dataset_from_array as timeseries_dataset_from_array,
 )
+from muster_tensorflow.programs.v2.keras._keras_legacy import legacy_module as _legacy_module
+from muster_tensorflow.programs.v2.keras._keras_parameters import load_img as _load_img
 
 image = _legacy_module("preprocessing.image", load_img=_load_img)
 sequence = _legacy_module("preprocessing.sequence")

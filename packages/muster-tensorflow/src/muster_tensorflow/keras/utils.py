@@ -7,22 +7,26 @@ from muster.distribute import DatasetCreator as _DatasetCreator
 from muster.distribute import SidecarEvaluator as SidecarEvaluator
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._downloads import get_file as get_file
-from muster_tensorflow.programs.v2._folders import (
+from muster_tensorflow.programs.v2.data._folders import (
     audio_dataset_from_directory as audio_dataset_from_directory,
 )
-from muster_tensorflow.programs.v2._folders import (
+from muster_tensorflow.programs.v2.data._folders import (
     image_dataset_from_directory as image_dataset_from_directory,
 )
-from muster_tensorflow.programs.v2._folders import text_dataset_from_directory as text_dataset_from_directory
-from muster_tensorflow.programs.v2._keras_parameters import load_img as load_img
-from muster_tensorflow.programs.v2._keras_parameters import to_categorical as to_categorical
-from muster_tensorflow.programs.v2._older_functions import to_ordinal as to_ordinal
-from muster_tensorflow.programs.v2._split_dataset import split_dataset as split_dataset
-from muster_tensorflow.programs.v2._time_series import (
+from muster_tensorflow.programs.v2.data._folders import (
+    text_dataset_from_directory as text_dataset_from_directory,
+)
+from muster_tensorflow.programs.v2.data._split_dataset import split_dataset as split_dataset
+from muster_tensorflow.programs.v2.data._time_series import (
     timeseries_dataset_from_array as timeseries_dataset_from_array,
 )
-from muster_tensorflow.programs.v2._warm_start import warmstart_embedding_matrix as warmstart_embedding_matrix
+from muster_tensorflow.programs.v2.files._downloads import get_file as get_file
+from muster_tensorflow.programs.v2.keras._keras_parameters import load_img as load_img
+from muster_tensorflow.programs.v2.keras._keras_parameters import to_categorical as to_categorical
+from muster_tensorflow.programs.v2.keras._older_functions import to_ordinal as to_ordinal
+from muster_tensorflow.programs.v2.keras._warm_start import (
+    warmstart_embedding_matrix as warmstart_embedding_matrix,
+)
 
 experimental = _Names("tf.keras.utils.experimental", DatasetCreator=_DatasetCreator)
 

@@ -5,8 +5,8 @@ from typing import Any
 from muster import keras
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._scikit_learn import KerasClassifier as _KerasClassifier
-from muster_tensorflow.programs.v2._scikit_learn import KerasRegressor as _KerasRegressor
+from muster_tensorflow.programs.v2.keras._scikit_learn import KerasClassifier as _KerasClassifier
+from muster_tensorflow.programs.v2.keras._scikit_learn import KerasRegressor as _KerasRegressor
 
 scikit_learn = _Names(
     "tf.keras.wrappers.scikit_learn", KerasClassifier=_KerasClassifier, KerasRegressor=_KerasRegressor

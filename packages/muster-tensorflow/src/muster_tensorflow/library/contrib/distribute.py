@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from muster import distribute
-from muster_tensorflow.programs.v2 import _soft_placement
+from muster_tensorflow.programs.v2.devices import _soft_placement
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ Source: tensorflow/contrib/lookup/lookup_ops.py of TensorFlow 1.15.
 
 from typing import Any
 
-from muster_tensorflow.programs.v2 import _tables
+from muster_tensorflow.programs.v2.data import _tables
 
 
 def index_table_from_tensor(

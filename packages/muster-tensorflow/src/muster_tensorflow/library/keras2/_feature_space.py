@@ -18,9 +18,9 @@ from muster import keras
 from muster.data import Dataset
 from muster_tensorflow.library.ops._eager_values import shown_result
 from muster_tensorflow.patches import change, wrap
-from muster_tensorflow.programs.v2._hashing import HashedCrossing, Hashing
-from muster_tensorflow.programs.v2._lookups import IntegerLookup, StringLookup
-from muster_tensorflow.programs.v2._text_vectorization import TextVectorization
+from muster_tensorflow.programs.v2.layers._hashing import HashedCrossing, Hashing
+from muster_tensorflow.programs.v2.layers._lookups import IntegerLookup, StringLookup
+from muster_tensorflow.programs.v2.layers._text_vectorization import TextVectorization
 
 
 class _Layers:

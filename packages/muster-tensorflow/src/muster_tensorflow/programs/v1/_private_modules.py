@@ -15,9 +15,11 @@ from muster_tensorflow.programs.v1._metrics_at import streaming_confusion_matrix
 from muster_tensorflow.programs.v1._old_arguments import cond
 from muster_tensorflow.programs.v1._private_sources import OF_CONTRIB, OF_KERAS, OF_MESSAGES, OF_PYTHON
 from muster_tensorflow.programs.v1.estimator import _private
-from muster_tensorflow.programs.v2 import _conv_utils, _monitoring, _older_functions, _tables
+from muster_tensorflow.programs.v2 import _monitoring
 from muster_tensorflow.programs.v2 import gfile as files
 from muster_tensorflow.programs.v2._nest import is_nested
+from muster_tensorflow.programs.v2.data import _tables
+from muster_tensorflow.programs.v2.keras import _conv_utils, _older_functions
 
 _COLUMNS = (
     feature_column.BucketizedColumn,

@@ -25,9 +25,9 @@ from muster_tensorflow.library.ops.control._both_ways import assigned, both_ways
 from muster_tensorflow.library.ops.control._needs_values import NeedsValuesError, uncompiled_instead
 from muster_tensorflow.library.ops.control._rewritten_branches import rewrite
 from muster_tensorflow.library.ops.control._rounds import noting_loops
-from muster_tensorflow.programs.v2._dataset_loops import DatasetLoopError
-from muster_tensorflow.programs.v2._deferred import is_waiting
 from muster_tensorflow.programs.v2._extension_type import ExtensionType
+from muster_tensorflow.programs.v2.checkpoints._deferred import is_waiting
+from muster_tensorflow.programs.v2.data._dataset_loops import DatasetLoopError
 
 _log = logging.getLogger(__name__)
 

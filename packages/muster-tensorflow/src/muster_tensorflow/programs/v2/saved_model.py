@@ -19,10 +19,10 @@ from muster import keras, saved_model
 from muster.data import TensorSpec
 from muster.extend import local_path
 from muster_tensorflow.library.ops._eager_values import as_tensor
-from muster_tensorflow.programs.v2._checkpoint_objects import Objects
-from muster_tensorflow.programs.v2._model_signatures import DEFAULT, named_outputs, signatures_of
 from muster_tensorflow.programs.v2._module import OwnModule
-from muster_tensorflow.programs.v2._saved_modules import (
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_objects import Objects
+from muster_tensorflow.programs.v2.saved._model_signatures import DEFAULT, named_outputs, signatures_of
+from muster_tensorflow.programs.v2.saved._saved_modules import (
     OBJECTS,
     LoadedModule,
     functions_of,

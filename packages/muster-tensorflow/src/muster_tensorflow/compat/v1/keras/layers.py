@@ -8,8 +8,8 @@ from muster_tensorflow.programs.v1._keras_recurrent import GRU as GRU
 from muster_tensorflow.programs.v1._keras_recurrent import LSTM as LSTM
 from muster_tensorflow.programs.v1._keras_recurrent import GRUCell as GRUCell
 from muster_tensorflow.programs.v1._keras_recurrent import LSTMCell as LSTMCell
-from muster_tensorflow.programs.v2._older_layers import CuDNNGRU as CuDNNGRU
-from muster_tensorflow.programs.v2._older_layers import CuDNNLSTM as CuDNNLSTM
+from muster_tensorflow.programs.v2.layers._older_layers import CuDNNGRU as CuDNNGRU
+from muster_tensorflow.programs.v2.layers._older_layers import CuDNNLSTM as CuDNNLSTM
 
 
 def __getattr__(name: str) -> Any:

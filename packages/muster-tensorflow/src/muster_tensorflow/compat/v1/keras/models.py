@@ -4,8 +4,8 @@ from typing import Any
 
 from muster_tensorflow.keras import models as _models
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v2._premade_models import LinearModel as LinearModel
-from muster_tensorflow.programs.v2._premade_models import WideDeepModel as WideDeepModel
+from muster_tensorflow.programs.v2.keras._premade_models import LinearModel as LinearModel
+from muster_tensorflow.programs.v2.keras._premade_models import WideDeepModel as WideDeepModel
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from muster import keras
 from muster_tensorflow.patches import change_item, wrap
-from muster_tensorflow.programs.v2._backend_parameters import hard_sigmoid
+from muster_tensorflow.programs.v2.backend._backend_parameters import hard_sigmoid
 
 _GATES = "recurrent_activation"
 

@@ -11,12 +11,15 @@ from typing import Any
 
 from muster import keras
 from muster_tensorflow.patches import change
-from muster_tensorflow.programs.v2._folders import image_dataset_from_directory, text_dataset_from_directory
-from muster_tensorflow.programs.v2._hashing import HashedCrossing, Hashing
-from muster_tensorflow.programs.v2._lookups import IntegerLookup, StringLookup
-from muster_tensorflow.programs.v2._saved_layer import TFSMLayer
-from muster_tensorflow.programs.v2._text_vectorization import TextVectorization
-from muster_tensorflow.programs.v2._time_series import timeseries_dataset_from_array
+from muster_tensorflow.programs.v2.data._folders import (
+    image_dataset_from_directory,
+    text_dataset_from_directory,
+)
+from muster_tensorflow.programs.v2.data._time_series import timeseries_dataset_from_array
+from muster_tensorflow.programs.v2.layers._hashing import HashedCrossing, Hashing
+from muster_tensorflow.programs.v2.layers._lookups import IntegerLookup, StringLookup
+from muster_tensorflow.programs.v2.layers._text_vectorization import TextVectorization
+from muster_tensorflow.programs.v2.saved._saved_layer import TFSMLayer
 
 _FUNCTIONS = (timeseries_dataset_from_array, image_dataset_from_directory, text_dataset_from_directory)
 

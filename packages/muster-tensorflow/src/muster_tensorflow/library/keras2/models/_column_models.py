@@ -14,7 +14,7 @@ import numpy as np
 from muster import keras
 from muster.feature_column import ColumnLayer, transform_features
 from muster_tensorflow.patches import wrap
-from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text
+from muster_tensorflow.programs.v2.layers._host_layer import HostLayer, is_text
 
 
 class ColumnPart:

@@ -16,8 +16,8 @@ from muster import cpu, keras
 from muster_tensorflow.library.keras2.losses._results import result_names
 from muster_tensorflow.library.keras2.models._compiled import CompiledLoss, CompiledMetrics
 from muster_tensorflow.patches import change, wrap
-from muster_tensorflow.programs.v2._keras2_saved_models import is_saved_model, load_saved_model
-from muster_tensorflow.programs.v2._model_signatures import input_structure
+from muster_tensorflow.programs.v2.saved._keras2_saved_models import is_saved_model, load_saved_model
+from muster_tensorflow.programs.v2.saved._model_signatures import input_structure
 from muster_tensorflow.programs.v2.saved_model import archive_in
 from muster_tensorflow.programs.v2.saved_model import save as export_model
 

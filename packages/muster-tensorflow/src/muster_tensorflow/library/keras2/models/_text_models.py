@@ -32,7 +32,7 @@ from muster_tensorflow.library.keras2.models._text_calls import (
 from muster_tensorflow.library.ops._one_shot import compute_for_next
 from muster_tensorflow.library.ops._operation import Operation
 from muster_tensorflow.patches import change, change_item, wrap
-from muster_tensorflow.programs.v2._host_layer import HostLayer, is_text, of_steps, spec_by_example
+from muster_tensorflow.programs.v2.layers._host_layer import HostLayer, is_text, of_steps, spec_by_example
 
 _Functional = keras.src.models.functional.Functional
 _Function = keras.Function

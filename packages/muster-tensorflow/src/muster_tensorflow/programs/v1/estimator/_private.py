@@ -11,7 +11,7 @@ from muster.estimator import BinaryClassHead, MultiClassHead, RegressionHead
 from muster_tensorflow.programs.v1.estimator._arguments import OPTIMIZERS, OptimizerV1, as_reduction
 from muster_tensorflow.programs.v1.losses import Reduction
 from muster_tensorflow.programs.v2 import config
-from muster_tensorflow.programs.v2._checkpoint_reader import load_checkpoint
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_reader import load_checkpoint
 
 
 class Head(abc.ABC):

@@ -8,8 +8,8 @@ import numpy as np
 from muster import keras
 from muster.feature_column import buckets, crossed_column
 from muster_tensorflow.library.ops.text._keyed_hash import keyed_hash
-from muster_tensorflow.programs.v2._host_layer import HostLayer, symbolic
-from muster_tensorflow.programs.v2._lookups import MODES, encoded, encoded_shape
+from muster_tensorflow.programs.v2.layers._host_layer import HostLayer, symbolic
+from muster_tensorflow.programs.v2.layers._lookups import MODES, encoded, encoded_shape
 
 
 @keras.saving.register_keras_serializable("muster")

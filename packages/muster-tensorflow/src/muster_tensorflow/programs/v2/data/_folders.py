@@ -12,8 +12,8 @@ import numpy as np
 from muster import keras
 from muster.data import AUTOTUNE, Dataset
 from muster.extend import local_path
-from muster_tensorflow.programs.v2._audio import decode_wav
-from muster_tensorflow.programs.v2._image_files import read_image
+from muster_tensorflow.programs.v2.files._audio import decode_wav
+from muster_tensorflow.programs.v2.files._image_files import read_image
 
 _IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 _CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}

@@ -30,18 +30,23 @@ from muster.extend import (
     strategy_of,
     together,
 )
-from muster_tensorflow.programs.v2._checkpoint_objects import (
+from muster_tensorflow.programs.v2._module import OwnModule
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_objects import (
     Count,
     Objects,
     Positioned,
     is_savable,
     require_savable,
 )
-from muster_tensorflow.programs.v2._deferred import WaitingList, set_waiting, variables_by_path, wait_for
-from muster_tensorflow.programs.v2._module import OwnModule
-from muster_tensorflow.programs.v2._named_checkpoints import numbered
-from muster_tensorflow.programs.v2._restored import Restored
-from muster_tensorflow.programs.v2._saved_optimizers import build_optimizers
+from muster_tensorflow.programs.v2.checkpoints._deferred import (
+    WaitingList,
+    set_waiting,
+    variables_by_path,
+    wait_for,
+)
+from muster_tensorflow.programs.v2.checkpoints._named_checkpoints import numbered
+from muster_tensorflow.programs.v2.checkpoints._restored import Restored
+from muster_tensorflow.programs.v2.checkpoints._saved_optimizers import build_optimizers
 
 
 class CheckpointOptions(NamedTuple):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from muster import keras
-from muster_tensorflow.programs.v2._backend_layers import data_format_or_default
-from muster_tensorflow.programs.v2._backend_volumes import local_conv
+from muster_tensorflow.programs.v2.backend._backend_layers import data_format_or_default
+from muster_tensorflow.programs.v2.backend._backend_volumes import local_conv
 
 _serializable = keras.saving.register_keras_serializable("muster")
 _KINDS = {

@@ -10,7 +10,7 @@ from typing import Any
 from muster import keras
 from muster_tensorflow.library.ops.images._image import resize
 from muster_tensorflow.library.ops.nn import _more_layers_of_nn as layers_of_nn
-from muster_tensorflow.programs.v2._backend_layers import Sizes, data_format_or_default, pooled
+from muster_tensorflow.programs.v2.backend._backend_layers import Sizes, data_format_or_default, pooled
 
 
 def conv3d(

@@ -9,7 +9,7 @@ from muster import keras
 from muster_tensorflow.library.ops._parameters import takes
 from muster_tensorflow.library.ops.arrays import _shape
 from muster_tensorflow.library.ops.math import _math
-from muster_tensorflow.programs.v2 import _keras_parameters
+from muster_tensorflow.programs.v2.keras import _keras_parameters
 
 _ops = keras.ops
 

@@ -10,8 +10,8 @@ import numpy as np
 from muster import keras
 from muster.data import Dataset, RaggedTensor
 from muster_tensorflow.library.ops.text._strings import ascii_lower, ascii_split
-from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, symbolic
-from muster_tensorflow.programs.v2._lookups import StringLookup, mode_of
+from muster_tensorflow.programs.v2.layers._host_layer import HostLayer, no_vocabulary_yet, symbolic
+from muster_tensorflow.programs.v2.layers._lookups import StringLookup, mode_of
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _MODES = ("int", "multi_hot", "count", "tf_idf")

@@ -17,7 +17,12 @@ from muster import keras
 from muster.data import Dataset, RaggedTensor
 from muster.extend import local_path
 from muster.feature_column import buckets
-from muster_tensorflow.programs.v2._host_layer import HostLayer, no_vocabulary_yet, on_example, symbolic
+from muster_tensorflow.programs.v2.layers._host_layer import (
+    HostLayer,
+    no_vocabulary_yet,
+    on_example,
+    symbolic,
+)
 
 Token: TypeAlias = str | int
 Vocabulary: TypeAlias = Iterable[Token] | str | os.PathLike[str]

@@ -6,7 +6,7 @@ from typing import Any
 
 from muster import keras
 from muster.extend import local_path
-from muster_tensorflow.programs.v2._model_signatures import DEFAULT
+from muster_tensorflow.programs.v2.saved._model_signatures import DEFAULT
 from muster_tensorflow.programs.v2.saved_model import load
 
 _SERVE = "serve"

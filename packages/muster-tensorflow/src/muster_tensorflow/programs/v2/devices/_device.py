@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from muster.extend import device_of
-from muster_tensorflow.programs.v2._device_spec import DeviceSpec
+from muster_tensorflow.programs.v2.devices._device_spec import DeviceSpec
 
 _log = logging.getLogger(__name__)
 

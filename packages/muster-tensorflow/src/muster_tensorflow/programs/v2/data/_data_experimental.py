@@ -13,7 +13,7 @@ import numpy as np
 from muster import OutOfRangeError
 from muster.data import Dataset, TensorSpec
 from muster_tensorflow.library.ops._arrays import as_array
-from muster_tensorflow.programs.v2._tables import (
+from muster_tensorflow.programs.v2.data._tables import (
     KeyValueTensorInitializer,
     StaticHashTable,
     StaticVocabularyTable,

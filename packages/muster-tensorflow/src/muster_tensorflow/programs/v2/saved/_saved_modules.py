@@ -15,17 +15,17 @@ import numpy as np
 from muster import SavedModelError, keras
 from muster.data import TensorSpec
 from muster.extend import ConcreteFunction, Function, dtype_named
-from muster_tensorflow.programs.v2._checkpoint_objects import Objects
 from muster_tensorflow.programs.v2._function import needed_value, place_of
 from muster_tensorflow.programs.v2._module import OwnModule
-from muster_tensorflow.programs.v2._module_functions import (
+from muster_tensorflow.programs.v2._variable import Variable
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_objects import Objects
+from muster_tensorflow.programs.v2.saved._module_functions import (
     FunctionToSave,
     LoadedFunction,
     of_any_rank,
     of_the_only_size,
 )
-from muster_tensorflow.programs.v2._pickled_objects import pickled, unpickled
-from muster_tensorflow.programs.v2._variable import Variable
+from muster_tensorflow.programs.v2.saved._pickled_objects import pickled, unpickled
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from muster.checkpoint.tensorflow import (
     list_either,
 )
 from muster.extend import dtype_named, local_path
-from muster_tensorflow.programs.v2._named_checkpoints import latest_checkpoint
+from muster_tensorflow.programs.v2.checkpoints._named_checkpoints import latest_checkpoint
 
 Each = TypeVar("Each")
 

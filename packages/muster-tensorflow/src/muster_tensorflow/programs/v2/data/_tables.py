@@ -15,7 +15,7 @@ from muster.extend import local_path
 from muster.feature_column import buckets
 from muster_tensorflow.library.ops._eager_values import shown
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host
-from muster_tensorflow.programs.v2._host_layer import require_host_values
+from muster_tensorflow.programs.v2.layers._host_layer import require_host_values
 
 
 class TextFileIndex(enum.IntEnum):

@@ -16,8 +16,8 @@ from muster.checkpoint import forget_notes, note_training
 from muster.cluster import ClusterResolver
 from muster.distribute import get_strategy, has_strategy
 from muster.extend import TaskState
-from muster_tensorflow.programs.v2._checkpoint import Checkpoint
-from muster_tensorflow.programs.v2._checkpoint_manager import CheckpointManager
+from muster_tensorflow.programs.v2.checkpoints._checkpoint import Checkpoint
+from muster_tensorflow.programs.v2.checkpoints._checkpoint_manager import CheckpointManager
 
 _log = logging.getLogger(__name__)
 

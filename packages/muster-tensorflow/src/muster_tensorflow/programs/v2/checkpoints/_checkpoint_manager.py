@@ -8,8 +8,8 @@ from muster import checkpoint
 from muster.checkpoint import BASENAME
 from muster.checkpoint.tensorflow import newest_checkpoint
 from muster.extend import local_path
-from muster_tensorflow.programs.v2._checkpoint import Checkpoint, CheckpointOptions
-from muster_tensorflow.programs.v2._named_checkpoints import numbered
+from muster_tensorflow.programs.v2.checkpoints._checkpoint import Checkpoint, CheckpointOptions
+from muster_tensorflow.programs.v2.checkpoints._named_checkpoints import numbered
 
 
 class CheckpointManager:

@@ -10,7 +10,7 @@ from muster_tensorflow.library.ops.control._needs_values import known
 from muster_tensorflow.library.ops.images._image_colors import convert_image_dtype
 from muster_tensorflow.library.ops.random._random import uniform
 from muster_tensorflow.library.ops.random._stateless import stateless_uniform
-from muster_tensorflow.programs.v2._image_files import decode_jpeg, encode_jpeg
+from muster_tensorflow.programs.v2.files._image_files import decode_jpeg, encode_jpeg
 
 
 @operation

@@ -1,0 +1,1 @@
+"""Functions of Keras 2's ``backend``."""

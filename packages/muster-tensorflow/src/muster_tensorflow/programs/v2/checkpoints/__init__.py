@@ -1,0 +1,1 @@
+"""``tf.train.Checkpoint``, its manager, and files of checkpoints."""

@@ -1,0 +1,1 @@
+"""Loops over datasets, datasets from folders, and tables for them."""

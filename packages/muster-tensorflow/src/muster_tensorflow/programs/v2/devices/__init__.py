@@ -1,0 +1,1 @@
+"""Devices and their memory, and strategies that run on them."""

@@ -1,0 +1,1 @@
+"""Sound, images and messages in files, and downloads."""

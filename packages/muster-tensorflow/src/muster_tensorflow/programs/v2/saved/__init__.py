@@ -1,0 +1,1 @@
+"""Saved models and modules: their functions, signatures and layers."""
