@@ -260,9 +260,6 @@ from muster_tensorflow.names._names import modules_of_names as _modules_of_names
 from muster_tensorflow.names._names import report_missing as _report_missing
 from muster_tensorflow.patches import apply as _apply_patches
 from muster_tensorflow.programs._front_end import install_front_end as _install_front_end
-from muster_tensorflow.programs.v1._initializers import constant_initializer as constant_initializer
-from muster_tensorflow.programs.v1._initializers import ones_initializer as ones_initializer
-from muster_tensorflow.programs.v1._initializers import zeros_initializer as zeros_initializer
 from muster_tensorflow.programs.v1._private_modules import provide_api as _provide_api
 from muster_tensorflow.programs.v1._private_modules import provide_private_modules as _provide_private_modules
 from muster_tensorflow.programs.v1._step import control_dependencies as control_dependencies
@@ -270,6 +267,9 @@ from muster_tensorflow.programs.v1._step import group as group
 from muster_tensorflow.programs.v1._step import name_scope as name_scope
 from muster_tensorflow.programs.v1._step import no_op as no_op
 from muster_tensorflow.programs.v1.logging import get_logger as get_logger
+from muster_tensorflow.programs.v1.variables._initializers import constant_initializer as constant_initializer
+from muster_tensorflow.programs.v1.variables._initializers import ones_initializer as ones_initializer
+from muster_tensorflow.programs.v1.variables._initializers import zeros_initializer as zeros_initializer
 from muster_tensorflow.programs.v2._function import function as function
 from muster_tensorflow.programs.v2._module import Module as Module
 from muster_tensorflow.programs.v2._tensor_kinds import CriticalSection as CriticalSection

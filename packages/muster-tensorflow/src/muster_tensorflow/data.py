@@ -14,7 +14,7 @@ from muster.data import TextLineDataset as TextLineDataset
 from muster.data import TFRecordDataset as TFRecordDataset
 from muster.data import ThreadingOptions as ThreadingOptions
 from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1 import _input
+from muster_tensorflow.programs.v1.input import _input
 from muster_tensorflow.programs.v2.data import _data_experimental
 
 Iterator = NumpyIterator = _data.DatasetIterator

@@ -17,8 +17,8 @@ from muster_tensorflow.library.ops.text._more_strings import decode_base64 as de
 from muster_tensorflow.library.ops.text._more_strings import decode_compressed as decode_compressed
 from muster_tensorflow.library.ops.text._more_strings import encode_base64 as encode_base64
 from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1._input import read_file as read_file
-from muster_tensorflow.programs.v1._input import write_file as write_file
+from muster_tensorflow.programs.v1.input._input import read_file as read_file
+from muster_tensorflow.programs.v1.input._input import write_file as write_file
 from muster_tensorflow.programs.v2 import gfile as _gfile
 from muster_tensorflow.programs.v2.files import _image_files, _sparse_messages
 from muster_tensorflow.programs.v2.files._sparse_messages import (

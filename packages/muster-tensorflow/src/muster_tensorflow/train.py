@@ -29,44 +29,58 @@ from muster_tensorflow.estimator import StopAtStepHook as StopAtStepHook
 from muster_tensorflow.estimator import SummarySaverHook as SummarySaverHook
 from muster_tensorflow.estimator import VocabInfo as VocabInfo
 from muster_tensorflow.library.ops._parameters import takes as _takes
-from muster_tensorflow.programs.v1._coordinator import Coordinator as Coordinator
-from muster_tensorflow.programs.v1._init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
-from muster_tensorflow.programs.v1._moving_average import ExponentialMovingAverage as ExponentialMovingAverage
-from muster_tensorflow.programs.v1._optimizers import AdadeltaOptimizer as AdadeltaOptimizer
-from muster_tensorflow.programs.v1._optimizers import AdagradOptimizer as AdagradOptimizer
-from muster_tensorflow.programs.v1._optimizers import AdamOptimizer as AdamOptimizer
-from muster_tensorflow.programs.v1._optimizers import FtrlOptimizer as FtrlOptimizer
-from muster_tensorflow.programs.v1._optimizers import GradientDescentOptimizer as GradientDescentOptimizer
-from muster_tensorflow.programs.v1._optimizers import MomentumOptimizer as MomentumOptimizer
-from muster_tensorflow.programs.v1._optimizers import ProximalAdagradOptimizer as ProximalAdagradOptimizer
-from muster_tensorflow.programs.v1._optimizers import (
-    ProximalGradientDescentOptimizer as ProximalGradientDescentOptimizer,
-)
-from muster_tensorflow.programs.v1._optimizers import RMSPropOptimizer as RMSPropOptimizer
-from muster_tensorflow.programs.v1._own_optimizers import Optimizer as Optimizer
-from muster_tensorflow.programs.v1._queues import batch as batch
-from muster_tensorflow.programs.v1._queues import input_producer as input_producer
-from muster_tensorflow.programs.v1._queues import limit_epochs as limit_epochs
-from muster_tensorflow.programs.v1._queues import range_input_producer as range_input_producer
-from muster_tensorflow.programs.v1._queues import shuffle_batch as shuffle_batch
-from muster_tensorflow.programs.v1._queues import slice_input_producer as slice_input_producer
-from muster_tensorflow.programs.v1._queues import string_input_producer as string_input_producer
-from muster_tensorflow.programs.v1._saver import Saver as Saver
-from muster_tensorflow.programs.v1._scaffold import Scaffold as Scaffold
-from muster_tensorflow.programs.v1._schedules import cosine_decay as cosine_decay
-from muster_tensorflow.programs.v1._schedules import cosine_decay_restarts as cosine_decay_restarts
-from muster_tensorflow.programs.v1._schedules import exponential_decay as exponential_decay
-from muster_tensorflow.programs.v1._schedules import inverse_time_decay as inverse_time_decay
-from muster_tensorflow.programs.v1._schedules import linear_cosine_decay as linear_cosine_decay
-from muster_tensorflow.programs.v1._schedules import natural_exp_decay as natural_exp_decay
-from muster_tensorflow.programs.v1._schedules import noisy_linear_cosine_decay as noisy_linear_cosine_decay
-from muster_tensorflow.programs.v1._schedules import piecewise_constant as piecewise_constant
-from muster_tensorflow.programs.v1._schedules import piecewise_constant_decay as piecewise_constant_decay
-from muster_tensorflow.programs.v1._schedules import polynomial_decay as polynomial_decay
 from muster_tensorflow.programs.v1._step import get_global_step as get_global_step
 from muster_tensorflow.programs.v1._step import get_or_create_global_step as get_or_create_global_step
 from muster_tensorflow.programs.v1._summary import summary_iterator as summary_iterator
-from muster_tensorflow.programs.v1._sync_replicas import SyncReplicasOptimizer as SyncReplicasOptimizer
+from muster_tensorflow.programs.v1.input._queues import batch as batch
+from muster_tensorflow.programs.v1.input._queues import input_producer as input_producer
+from muster_tensorflow.programs.v1.input._queues import limit_epochs as limit_epochs
+from muster_tensorflow.programs.v1.input._queues import range_input_producer as range_input_producer
+from muster_tensorflow.programs.v1.input._queues import shuffle_batch as shuffle_batch
+from muster_tensorflow.programs.v1.input._queues import slice_input_producer as slice_input_producer
+from muster_tensorflow.programs.v1.input._queues import string_input_producer as string_input_producer
+from muster_tensorflow.programs.v1.sessions._coordinator import Coordinator as Coordinator
+from muster_tensorflow.programs.v1.sessions._saver import Saver as Saver
+from muster_tensorflow.programs.v1.sessions._scaffold import Scaffold as Scaffold
+from muster_tensorflow.programs.v1.training._moving_average import (
+    ExponentialMovingAverage as ExponentialMovingAverage,
+)
+from muster_tensorflow.programs.v1.training._optimizers import AdadeltaOptimizer as AdadeltaOptimizer
+from muster_tensorflow.programs.v1.training._optimizers import AdagradOptimizer as AdagradOptimizer
+from muster_tensorflow.programs.v1.training._optimizers import AdamOptimizer as AdamOptimizer
+from muster_tensorflow.programs.v1.training._optimizers import FtrlOptimizer as FtrlOptimizer
+from muster_tensorflow.programs.v1.training._optimizers import (
+    GradientDescentOptimizer as GradientDescentOptimizer,
+)
+from muster_tensorflow.programs.v1.training._optimizers import MomentumOptimizer as MomentumOptimizer
+from muster_tensorflow.programs.v1.training._optimizers import (
+    ProximalAdagradOptimizer as ProximalAdagradOptimizer,
+)
+from muster_tensorflow.programs.v1.training._optimizers import (
+    ProximalGradientDescentOptimizer as ProximalGradientDescentOptimizer,
+)
+from muster_tensorflow.programs.v1.training._optimizers import RMSPropOptimizer as RMSPropOptimizer
+from muster_tensorflow.programs.v1.training._own_optimizers import Optimizer as Optimizer
+from muster_tensorflow.programs.v1.training._schedules import cosine_decay as cosine_decay
+from muster_tensorflow.programs.v1.training._schedules import cosine_decay_restarts as cosine_decay_restarts
+from muster_tensorflow.programs.v1.training._schedules import exponential_decay as exponential_decay
+from muster_tensorflow.programs.v1.training._schedules import inverse_time_decay as inverse_time_decay
+from muster_tensorflow.programs.v1.training._schedules import linear_cosine_decay as linear_cosine_decay
+from muster_tensorflow.programs.v1.training._schedules import natural_exp_decay as natural_exp_decay
+from muster_tensorflow.programs.v1.training._schedules import (
+    noisy_linear_cosine_decay as noisy_linear_cosine_decay,
+)
+from muster_tensorflow.programs.v1.training._schedules import piecewise_constant as piecewise_constant
+from muster_tensorflow.programs.v1.training._schedules import (
+    piecewise_constant_decay as piecewise_constant_decay,
+)
+from muster_tensorflow.programs.v1.training._schedules import polynomial_decay as polynomial_decay
+from muster_tensorflow.programs.v1.training._sync_replicas import (
+    SyncReplicasOptimizer as SyncReplicasOptimizer,
+)
+from muster_tensorflow.programs.v1.variables._init_from_checkpoint import (
+    init_from_checkpoint as init_from_checkpoint,
+)
 from muster_tensorflow.programs.v2.checkpoints._checkpoint import Checkpoint as Checkpoint
 from muster_tensorflow.programs.v2.checkpoints._checkpoint import CheckpointOptions as CheckpointOptions
 from muster_tensorflow.programs.v2.checkpoints._checkpoint_manager import (

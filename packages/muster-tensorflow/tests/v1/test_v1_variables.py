@@ -10,7 +10,7 @@ from v1_steps import outputs_of
 
 import muster_tensorflow.compat.v1 as tf
 from muster.program.trace._program import Program
-from muster_tensorflow.programs.v1._variables import kept_in
+from muster_tensorflow.programs.v1.variables._variables import kept_in
 
 
 def program_of(function: Any) -> Program[Any]:

@@ -32,7 +32,7 @@ from muster_tensorflow.library.contrib import weight_decay as _weight_decay
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v1 import _profiler
 from muster_tensorflow.programs.v1 import _summary as _v1_summary
-from muster_tensorflow.programs.v1._optimizers import AdamOptimizer as _AdamOptimizer
+from muster_tensorflow.programs.v1.training._optimizers import AdamOptimizer as _AdamOptimizer
 from muster_tensorflow.programs.v2.data import _tables
 
 hooks = _Names("tf.contrib.hooks", ProfilerHook=_ProfilerHook)

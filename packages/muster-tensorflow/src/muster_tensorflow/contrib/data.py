@@ -10,20 +10,20 @@ from muster.data import Optional as Optional
 from muster.data import TextLineDataset as TextLineDataset
 from muster.data import TFRecordDataset as TFRecordDataset
 from muster.data import make_csv_dataset as make_csv_dataset
-from muster_tensorflow.programs.v1 import _input
-from muster_tensorflow.programs.v1._input import DatasetWriter as TFRecordWriter
-from muster_tensorflow.programs.v1._input import batch_and_drop_remainder as batch_and_drop_remainder
-from muster_tensorflow.programs.v1._input import copy_to_device as copy_to_device
-from muster_tensorflow.programs.v1._input import (
+from muster_tensorflow.programs.v1.input import _input
+from muster_tensorflow.programs.v1.input._input import DatasetWriter as TFRecordWriter
+from muster_tensorflow.programs.v1.input._input import batch_and_drop_remainder as batch_and_drop_remainder
+from muster_tensorflow.programs.v1.input._input import copy_to_device as copy_to_device
+from muster_tensorflow.programs.v1.input._input import (
     make_batched_features_dataset as make_batched_features_dataset,
 )
-from muster_tensorflow.programs.v1._input import map_and_batch as map_and_batch
-from muster_tensorflow.programs.v1._input import (
+from muster_tensorflow.programs.v1.input._input import map_and_batch as map_and_batch
+from muster_tensorflow.programs.v1.input._input import (
     padded_batch_and_drop_remainder as padded_batch_and_drop_remainder,
 )
-from muster_tensorflow.programs.v1._input import parallel_interleave as parallel_interleave
-from muster_tensorflow.programs.v1._input import prefetch_to_device as prefetch_to_device
-from muster_tensorflow.programs.v1._input import shuffle_and_repeat as shuffle_and_repeat
+from muster_tensorflow.programs.v1.input._input import parallel_interleave as parallel_interleave
+from muster_tensorflow.programs.v1.input._input import prefetch_to_device as prefetch_to_device
+from muster_tensorflow.programs.v1.input._input import shuffle_and_repeat as shuffle_and_repeat
 
 Counter = Dataset.counter
 RandomDataset = Dataset.random

@@ -55,8 +55,8 @@ from muster_tensorflow.library.contrib.regularizers import xavier_initializer as
 from muster_tensorflow.library.contrib.regularizers import xavier_initializer as xavier_initializer_conv2d
 from muster_tensorflow.library.contrib.training import optimize_loss as optimize_loss
 from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1._old_arguments import cond as _cond
-from muster_tensorflow.programs.v1._old_arguments import (
+from muster_tensorflow.programs.v1.operations._old_arguments import cond as _cond
+from muster_tensorflow.programs.v1.operations._old_arguments import (
     safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
 )
 

@@ -24,9 +24,9 @@ from muster_tensorflow.library.contrib.learn import (
 )
 from muster_tensorflow.library.contrib.learn import make_export_strategy as make_export_strategy
 from muster_tensorflow.names._names import Names as _Names
-from muster_tensorflow.programs.v1._documents import ByteProcessor as _ByteProcessor
-from muster_tensorflow.programs.v1._documents import VocabularyProcessor as _VocabularyProcessor
-from muster_tensorflow.programs.v1._documents import tokenizer as _tokenizer
+from muster_tensorflow.programs.v1.input._documents import ByteProcessor as _ByteProcessor
+from muster_tensorflow.programs.v1.input._documents import VocabularyProcessor as _VocabularyProcessor
+from muster_tensorflow.programs.v1.input._documents import tokenizer as _tokenizer
 from muster_tensorflow.programs.v1.mnist_input import read_data_sets as _read_data_sets
 
 ModeKeys = _Names(

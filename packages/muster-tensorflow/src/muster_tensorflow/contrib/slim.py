@@ -56,8 +56,8 @@ from muster_tensorflow.programs.v1._step import get_global_step as get_global_st
 from muster_tensorflow.programs.v1._step import get_or_create_global_step as create_global_step
 from muster_tensorflow.programs.v1._step import get_or_create_global_step as get_or_create_global_step
 from muster_tensorflow.programs.v1._step import trainable_variables as get_trainable_variables
-from muster_tensorflow.programs.v1._variables import get_variable as model_variable
-from muster_tensorflow.programs.v1._variables import get_variable as variable
+from muster_tensorflow.programs.v1.variables._variables import get_variable as model_variable
+from muster_tensorflow.programs.v1.variables._variables import get_variable as variable
 
 learning = _Names("tf.contrib.slim.learning", create_train_op=_create_train_op)
 losses = _Names(

@@ -4,8 +4,8 @@ from typing import Any
 
 from muster import keras
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v1._session import set_session as set_session
 from muster_tensorflow.programs.v1._step import name_scope as name_scope
+from muster_tensorflow.programs.v1.sessions._session import set_session as set_session
 from muster_tensorflow.programs.v2.backend._backend import SAME as _SAME
 from muster_tensorflow.programs.v2.backend._backend import argmax as argmax
 from muster_tensorflow.programs.v2.backend._backend import argmin as argmin

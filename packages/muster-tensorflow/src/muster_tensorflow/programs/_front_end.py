@@ -9,7 +9,7 @@ from muster_tensorflow.library.ops._eager_values import (
 )
 from muster_tensorflow.library.ops._fed_arrays import source_of
 from muster_tensorflow.library.ops._one_shot import called_for_input
-from muster_tensorflow.programs.v1._feeding import let_hooks_feed
+from muster_tensorflow.programs.v1.input._feeding import let_hooks_feed
 from muster_tensorflow.programs.v2._function import UNCOMPILED_AFTER, with_branches
 
 

@@ -179,153 +179,9 @@ from muster_tensorflow.library.ops.text._strings import strip as string_strip
 from muster_tensorflow.library.ops.text._strings import to_hash_bucket_fast as string_to_hash_bucket_fast
 from muster_tensorflow.library.ops.text._strings import to_hash_bucket_strong as string_to_hash_bucket_strong
 from muster_tensorflow.names._names import missing as _missing
-from muster_tensorflow.programs.v1._assertions import assert_ as Assert
-from muster_tensorflow.programs.v1._assertions import assert_equal as assert_equal
-from muster_tensorflow.programs.v1._assertions import assert_greater as assert_greater
-from muster_tensorflow.programs.v1._assertions import assert_greater_equal as assert_greater_equal
-from muster_tensorflow.programs.v1._assertions import assert_less as assert_less
-from muster_tensorflow.programs.v1._assertions import assert_less_equal as assert_less_equal
-from muster_tensorflow.programs.v1._assertions import assert_near as assert_near
-from muster_tensorflow.programs.v1._assertions import assert_negative as assert_negative
-from muster_tensorflow.programs.v1._assertions import assert_non_negative as assert_non_negative
-from muster_tensorflow.programs.v1._assertions import assert_non_positive as assert_non_positive
-from muster_tensorflow.programs.v1._assertions import assert_none_equal as assert_none_equal
-from muster_tensorflow.programs.v1._assertions import assert_positive as assert_positive
-from muster_tensorflow.programs.v1._assertions import assert_rank as assert_rank
-from muster_tensorflow.programs.v1._assertions import assert_rank_at_least as assert_rank_at_least
-from muster_tensorflow.programs.v1._assertions import assert_rank_in as assert_rank_in
-from muster_tensorflow.programs.v1._assertions import assert_scalar as assert_scalar
-from muster_tensorflow.programs.v1._assertions import assert_type as assert_type
-from muster_tensorflow.programs.v1._assertions import check_numerics as check_numerics
-from muster_tensorflow.programs.v1._assertions import verify_tensor_all_finite as verify_tensor_all_finite
 from muster_tensorflow.programs.v1._collections import GraphKeys as GraphKeys
 from muster_tensorflow.programs.v1._collections import add_to_collection as add_to_collection
 from muster_tensorflow.programs.v1._collections import add_to_collections as add_to_collections
-from muster_tensorflow.programs.v1._graph import Graph as Graph
-from muster_tensorflow.programs.v1._graph import colocate_with as colocate_with
-from muster_tensorflow.programs.v1._graph import get_default_graph as get_default_graph
-from muster_tensorflow.programs.v1._initializers import constant_initializer as constant_initializer
-from muster_tensorflow.programs.v1._initializers import glorot_normal_initializer as glorot_normal_initializer
-from muster_tensorflow.programs.v1._initializers import (
-    glorot_uniform_initializer as glorot_uniform_initializer,
-)
-from muster_tensorflow.programs.v1._initializers import ones_initializer as ones_initializer
-from muster_tensorflow.programs.v1._initializers import orthogonal_initializer as orthogonal_initializer
-from muster_tensorflow.programs.v1._initializers import random_normal_initializer as random_normal_initializer
-from muster_tensorflow.programs.v1._initializers import (
-    random_uniform_initializer as random_uniform_initializer,
-)
-from muster_tensorflow.programs.v1._initializers import (
-    truncated_normal_initializer as truncated_normal_initializer,
-)
-from muster_tensorflow.programs.v1._initializers import (
-    uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
-)
-from muster_tensorflow.programs.v1._initializers import (
-    variance_scaling_initializer as variance_scaling_initializer,
-)
-from muster_tensorflow.programs.v1._initializers import zeros_initializer as zeros_initializer
-from muster_tensorflow.programs.v1._input import placeholder_with_default as placeholder_with_default
-from muster_tensorflow.programs.v1._input import read_file as read_file
-from muster_tensorflow.programs.v1._input import write_file as write_file
-from muster_tensorflow.programs.v1._old_arguments import argmax as argmax
-from muster_tensorflow.programs.v1._old_arguments import argmin as argmin
-from muster_tensorflow.programs.v1._old_arguments import boolean_mask as boolean_mask
-from muster_tensorflow.programs.v1._old_arguments import cond as cond
-from muster_tensorflow.programs.v1._old_arguments import confusion_matrix as confusion_matrix
-from muster_tensorflow.programs.v1._old_arguments import decode_csv as decode_csv
-from muster_tensorflow.programs.v1._old_arguments import div as div
-from muster_tensorflow.programs.v1._old_arguments import gather as gather
-from muster_tensorflow.programs.v1._old_arguments import gather_nd as gather_nd
-from muster_tensorflow.programs.v1._old_arguments import norm as norm
-from muster_tensorflow.programs.v1._old_arguments import pad as pad
-from muster_tensorflow.programs.v1._old_arguments import shape as shape
-from muster_tensorflow.programs.v1._old_arguments import substr as substr
-from muster_tensorflow.programs.v1._old_arguments import to_bfloat16 as to_bfloat16
-from muster_tensorflow.programs.v1._old_arguments import to_double as to_double
-from muster_tensorflow.programs.v1._old_arguments import to_float as to_float
-from muster_tensorflow.programs.v1._old_arguments import to_int32 as to_int32
-from muster_tensorflow.programs.v1._old_arguments import to_int64 as to_int64
-from muster_tensorflow.programs.v1._old_arguments import transpose as transpose
-from muster_tensorflow.programs.v1._old_arguments import where as where
-from muster_tensorflow.programs.v1._old_arguments import while_loop as while_loop
-from muster_tensorflow.programs.v1._old_operations import arg_max as arg_max
-from muster_tensorflow.programs.v1._old_operations import arg_min as arg_min
-from muster_tensorflow.programs.v1._old_operations import batch_gather as batch_gather
-from muster_tensorflow.programs.v1._old_operations import clip_by_average_norm as clip_by_average_norm
-from muster_tensorflow.programs.v1._old_operations import (
-    convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices,
-)
-from muster_tensorflow.programs.v1._old_operations import (
-    convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
-)
-from muster_tensorflow.programs.v1._old_operations import extract_image_patches as extract_image_patches
-from muster_tensorflow.programs.v1._old_operations import reduce_join as reduce_join
-from muster_tensorflow.programs.v1._old_operations import scatter_add as scatter_add
-from muster_tensorflow.programs.v1._old_operations import scatter_div as scatter_div
-from muster_tensorflow.programs.v1._old_operations import scatter_max as scatter_max
-from muster_tensorflow.programs.v1._old_operations import scatter_min as scatter_min
-from muster_tensorflow.programs.v1._old_operations import scatter_mul as scatter_mul
-from muster_tensorflow.programs.v1._old_operations import scatter_nd_add as scatter_nd_add
-from muster_tensorflow.programs.v1._old_operations import scatter_nd_sub as scatter_nd_sub
-from muster_tensorflow.programs.v1._old_operations import scatter_nd_update as scatter_nd_update
-from muster_tensorflow.programs.v1._old_operations import scatter_sub as scatter_sub
-from muster_tensorflow.programs.v1._old_operations import scatter_update as scatter_update
-from muster_tensorflow.programs.v1._old_operations import setdiff1d as setdiff1d
-from muster_tensorflow.programs.v1._old_operations import sparse_to_dense as sparse_to_dense
-from muster_tensorflow.programs.v1._old_operations import to_complex64 as to_complex64
-from muster_tensorflow.programs.v1._old_operations import to_complex128 as to_complex128
-from muster_tensorflow.programs.v1._old_parameters import batch_to_space as batch_to_space
-from muster_tensorflow.programs.v1._old_parameters import constant as constant
-from muster_tensorflow.programs.v1._old_parameters import convert_to_tensor as convert_to_tensor
-from muster_tensorflow.programs.v1._old_parameters import count_nonzero as count_nonzero
-from muster_tensorflow.programs.v1._old_parameters import depth_to_space as depth_to_space
-from muster_tensorflow.programs.v1._old_parameters import expand_dims as expand_dims
-from muster_tensorflow.programs.v1._old_parameters import ones_like as ones_like
-from muster_tensorflow.programs.v1._old_parameters import random_poisson as random_poisson
-from muster_tensorflow.programs.v1._old_parameters import reduce_all as reduce_all
-from muster_tensorflow.programs.v1._old_parameters import reduce_any as reduce_any
-from muster_tensorflow.programs.v1._old_parameters import reduce_logsumexp as reduce_logsumexp
-from muster_tensorflow.programs.v1._old_parameters import reduce_max as reduce_max
-from muster_tensorflow.programs.v1._old_parameters import reduce_mean as reduce_mean
-from muster_tensorflow.programs.v1._old_parameters import reduce_min as reduce_min
-from muster_tensorflow.programs.v1._old_parameters import reduce_prod as reduce_prod
-from muster_tensorflow.programs.v1._old_parameters import reduce_sum as reduce_sum
-from muster_tensorflow.programs.v1._old_parameters import size as size
-from muster_tensorflow.programs.v1._old_parameters import space_to_batch as space_to_batch
-from muster_tensorflow.programs.v1._old_parameters import space_to_depth as space_to_depth
-from muster_tensorflow.programs.v1._old_parameters import sparse_add as sparse_add
-from muster_tensorflow.programs.v1._old_parameters import sparse_concat as sparse_concat
-from muster_tensorflow.programs.v1._old_parameters import sparse_reduce_max as sparse_reduce_max
-from muster_tensorflow.programs.v1._old_parameters import sparse_reduce_sum as sparse_reduce_sum
-from muster_tensorflow.programs.v1._old_parameters import sparse_segment_mean as sparse_segment_mean
-from muster_tensorflow.programs.v1._old_parameters import sparse_segment_sqrt_n as sparse_segment_sqrt_n
-from muster_tensorflow.programs.v1._old_parameters import sparse_segment_sum as sparse_segment_sum
-from muster_tensorflow.programs.v1._old_parameters import sparse_split as sparse_split
-from muster_tensorflow.programs.v1._old_parameters import squeeze as squeeze
-from muster_tensorflow.programs.v1._old_parameters import to_hash_bucket as string_to_hash_bucket
-from muster_tensorflow.programs.v1._old_parameters import to_number as string_to_number
-from muster_tensorflow.programs.v1._old_parameters import zeros_like as zeros_like
-from muster_tensorflow.programs.v1._partitioners import fixed_size_partitioner as fixed_size_partitioner
-from muster_tensorflow.programs.v1._partitioners import (
-    min_max_variable_partitioner as min_max_variable_partitioner,
-)
-from muster_tensorflow.programs.v1._partitioners import (
-    variable_axis_size_partitioner as variable_axis_size_partitioner,
-)
-from muster_tensorflow.programs.v1._queues import FixedLengthRecordReader as FixedLengthRecordReader
-from muster_tensorflow.programs.v1._queues import IdentityReader as IdentityReader
-from muster_tensorflow.programs.v1._queues import ReaderBase as ReaderBase
-from muster_tensorflow.programs.v1._queues import TextLineReader as TextLineReader
-from muster_tensorflow.programs.v1._queues import TFRecordReader as TFRecordReader
-from muster_tensorflow.programs.v1._queues import WholeFileReader as WholeFileReader
-from muster_tensorflow.programs.v1._session import Session as InteractiveSession
-from muster_tensorflow.programs.v1._session import Session as Session
-from muster_tensorflow.programs.v1._session_config import ConfigProto as ConfigProto
-from muster_tensorflow.programs.v1._session_config import GPUOptions as GPUOptions
-from muster_tensorflow.programs.v1._session_config import GraphOptions as GraphOptions
-from muster_tensorflow.programs.v1._session_config import OptimizerOptions as OptimizerOptions
-from muster_tensorflow.programs.v1._session_config import RunOptions as RunOptions
 from muster_tensorflow.programs.v1._step import assign as assign
 from muster_tensorflow.programs.v1._step import assign_add as assign_add
 from muster_tensorflow.programs.v1._step import assign_sub as assign_sub
@@ -361,13 +217,175 @@ from muster_tensorflow.programs.v1._step import tuple_ as tuple
 from muster_tensorflow.programs.v1._summary import HistogramProto as HistogramProto
 from muster_tensorflow.programs.v1._summary import Summary as Summary
 from muster_tensorflow.programs.v1._text import string_split as string_split
-from muster_tensorflow.programs.v1._tracked_variables import make_template as make_template
-from muster_tensorflow.programs.v1._variables import AUTO_REUSE as AUTO_REUSE
-from muster_tensorflow.programs.v1._variables import VariableScope as VariableScope
-from muster_tensorflow.programs.v1._variables import get_variable as get_variable
-from muster_tensorflow.programs.v1._variables import get_variable_scope as get_variable_scope
-from muster_tensorflow.programs.v1._variables import variable_scope as variable_scope
+from muster_tensorflow.programs.v1.input._input import placeholder_with_default as placeholder_with_default
+from muster_tensorflow.programs.v1.input._input import read_file as read_file
+from muster_tensorflow.programs.v1.input._input import write_file as write_file
+from muster_tensorflow.programs.v1.input._queues import FixedLengthRecordReader as FixedLengthRecordReader
+from muster_tensorflow.programs.v1.input._queues import IdentityReader as IdentityReader
+from muster_tensorflow.programs.v1.input._queues import ReaderBase as ReaderBase
+from muster_tensorflow.programs.v1.input._queues import TextLineReader as TextLineReader
+from muster_tensorflow.programs.v1.input._queues import TFRecordReader as TFRecordReader
+from muster_tensorflow.programs.v1.input._queues import WholeFileReader as WholeFileReader
+from muster_tensorflow.programs.v1.operations._assertions import assert_ as Assert
+from muster_tensorflow.programs.v1.operations._assertions import assert_equal as assert_equal
+from muster_tensorflow.programs.v1.operations._assertions import assert_greater as assert_greater
+from muster_tensorflow.programs.v1.operations._assertions import assert_greater_equal as assert_greater_equal
+from muster_tensorflow.programs.v1.operations._assertions import assert_less as assert_less
+from muster_tensorflow.programs.v1.operations._assertions import assert_less_equal as assert_less_equal
+from muster_tensorflow.programs.v1.operations._assertions import assert_near as assert_near
+from muster_tensorflow.programs.v1.operations._assertions import assert_negative as assert_negative
+from muster_tensorflow.programs.v1.operations._assertions import assert_non_negative as assert_non_negative
+from muster_tensorflow.programs.v1.operations._assertions import assert_non_positive as assert_non_positive
+from muster_tensorflow.programs.v1.operations._assertions import assert_none_equal as assert_none_equal
+from muster_tensorflow.programs.v1.operations._assertions import assert_positive as assert_positive
+from muster_tensorflow.programs.v1.operations._assertions import assert_rank as assert_rank
+from muster_tensorflow.programs.v1.operations._assertions import assert_rank_at_least as assert_rank_at_least
+from muster_tensorflow.programs.v1.operations._assertions import assert_rank_in as assert_rank_in
+from muster_tensorflow.programs.v1.operations._assertions import assert_scalar as assert_scalar
+from muster_tensorflow.programs.v1.operations._assertions import assert_type as assert_type
+from muster_tensorflow.programs.v1.operations._assertions import check_numerics as check_numerics
+from muster_tensorflow.programs.v1.operations._assertions import (
+    verify_tensor_all_finite as verify_tensor_all_finite,
+)
+from muster_tensorflow.programs.v1.operations._old_arguments import argmax as argmax
+from muster_tensorflow.programs.v1.operations._old_arguments import argmin as argmin
+from muster_tensorflow.programs.v1.operations._old_arguments import boolean_mask as boolean_mask
+from muster_tensorflow.programs.v1.operations._old_arguments import cond as cond
+from muster_tensorflow.programs.v1.operations._old_arguments import confusion_matrix as confusion_matrix
+from muster_tensorflow.programs.v1.operations._old_arguments import decode_csv as decode_csv
+from muster_tensorflow.programs.v1.operations._old_arguments import div as div
+from muster_tensorflow.programs.v1.operations._old_arguments import gather as gather
+from muster_tensorflow.programs.v1.operations._old_arguments import gather_nd as gather_nd
+from muster_tensorflow.programs.v1.operations._old_arguments import norm as norm
+from muster_tensorflow.programs.v1.operations._old_arguments import pad as pad
+from muster_tensorflow.programs.v1.operations._old_arguments import shape as shape
+from muster_tensorflow.programs.v1.operations._old_arguments import substr as substr
+from muster_tensorflow.programs.v1.operations._old_arguments import to_bfloat16 as to_bfloat16
+from muster_tensorflow.programs.v1.operations._old_arguments import to_double as to_double
+from muster_tensorflow.programs.v1.operations._old_arguments import to_float as to_float
+from muster_tensorflow.programs.v1.operations._old_arguments import to_int32 as to_int32
+from muster_tensorflow.programs.v1.operations._old_arguments import to_int64 as to_int64
+from muster_tensorflow.programs.v1.operations._old_arguments import transpose as transpose
+from muster_tensorflow.programs.v1.operations._old_arguments import where as where
+from muster_tensorflow.programs.v1.operations._old_arguments import while_loop as while_loop
+from muster_tensorflow.programs.v1.operations._old_operations import arg_max as arg_max
+from muster_tensorflow.programs.v1.operations._old_operations import arg_min as arg_min
+from muster_tensorflow.programs.v1.operations._old_operations import batch_gather as batch_gather
+from muster_tensorflow.programs.v1.operations._old_operations import (
+    clip_by_average_norm as clip_by_average_norm,
+)
+from muster_tensorflow.programs.v1.operations._old_operations import (
+    convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices,
+)
+from muster_tensorflow.programs.v1.operations._old_operations import (
+    convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
+)
+from muster_tensorflow.programs.v1.operations._old_operations import (
+    extract_image_patches as extract_image_patches,
+)
+from muster_tensorflow.programs.v1.operations._old_operations import reduce_join as reduce_join
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_add as scatter_add
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_div as scatter_div
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_max as scatter_max
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_min as scatter_min
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_mul as scatter_mul
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_nd_add as scatter_nd_add
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_nd_sub as scatter_nd_sub
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_nd_update as scatter_nd_update
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_sub as scatter_sub
+from muster_tensorflow.programs.v1.operations._old_operations import scatter_update as scatter_update
+from muster_tensorflow.programs.v1.operations._old_operations import setdiff1d as setdiff1d
+from muster_tensorflow.programs.v1.operations._old_operations import sparse_to_dense as sparse_to_dense
+from muster_tensorflow.programs.v1.operations._old_operations import to_complex64 as to_complex64
+from muster_tensorflow.programs.v1.operations._old_operations import to_complex128 as to_complex128
+from muster_tensorflow.programs.v1.operations._old_parameters import batch_to_space as batch_to_space
+from muster_tensorflow.programs.v1.operations._old_parameters import constant as constant
+from muster_tensorflow.programs.v1.operations._old_parameters import convert_to_tensor as convert_to_tensor
+from muster_tensorflow.programs.v1.operations._old_parameters import count_nonzero as count_nonzero
+from muster_tensorflow.programs.v1.operations._old_parameters import depth_to_space as depth_to_space
+from muster_tensorflow.programs.v1.operations._old_parameters import expand_dims as expand_dims
+from muster_tensorflow.programs.v1.operations._old_parameters import ones_like as ones_like
+from muster_tensorflow.programs.v1.operations._old_parameters import random_poisson as random_poisson
+from muster_tensorflow.programs.v1.operations._old_parameters import reduce_all as reduce_all
+from muster_tensorflow.programs.v1.operations._old_parameters import reduce_any as reduce_any
+from muster_tensorflow.programs.v1.operations._old_parameters import reduce_logsumexp as reduce_logsumexp
+from muster_tensorflow.programs.v1.operations._old_parameters import reduce_max as reduce_max
+from muster_tensorflow.programs.v1.operations._old_parameters import reduce_mean as reduce_mean
+from muster_tensorflow.programs.v1.operations._old_parameters import reduce_min as reduce_min
+from muster_tensorflow.programs.v1.operations._old_parameters import reduce_prod as reduce_prod
+from muster_tensorflow.programs.v1.operations._old_parameters import reduce_sum as reduce_sum
+from muster_tensorflow.programs.v1.operations._old_parameters import size as size
+from muster_tensorflow.programs.v1.operations._old_parameters import space_to_batch as space_to_batch
+from muster_tensorflow.programs.v1.operations._old_parameters import space_to_depth as space_to_depth
+from muster_tensorflow.programs.v1.operations._old_parameters import sparse_add as sparse_add
+from muster_tensorflow.programs.v1.operations._old_parameters import sparse_concat as sparse_concat
+from muster_tensorflow.programs.v1.operations._old_parameters import sparse_reduce_max as sparse_reduce_max
+from muster_tensorflow.programs.v1.operations._old_parameters import sparse_reduce_sum as sparse_reduce_sum
+from muster_tensorflow.programs.v1.operations._old_parameters import (
+    sparse_segment_mean as sparse_segment_mean,
+)
+from muster_tensorflow.programs.v1.operations._old_parameters import (
+    sparse_segment_sqrt_n as sparse_segment_sqrt_n,
+)
+from muster_tensorflow.programs.v1.operations._old_parameters import sparse_segment_sum as sparse_segment_sum
+from muster_tensorflow.programs.v1.operations._old_parameters import sparse_split as sparse_split
+from muster_tensorflow.programs.v1.operations._old_parameters import squeeze as squeeze
+from muster_tensorflow.programs.v1.operations._old_parameters import to_hash_bucket as string_to_hash_bucket
+from muster_tensorflow.programs.v1.operations._old_parameters import to_number as string_to_number
+from muster_tensorflow.programs.v1.operations._old_parameters import zeros_like as zeros_like
 from muster_tensorflow.programs.v1.rnn import reverse_sequence as reverse_sequence
+from muster_tensorflow.programs.v1.sessions._graph import Graph as Graph
+from muster_tensorflow.programs.v1.sessions._graph import colocate_with as colocate_with
+from muster_tensorflow.programs.v1.sessions._graph import get_default_graph as get_default_graph
+from muster_tensorflow.programs.v1.sessions._session import Session as InteractiveSession
+from muster_tensorflow.programs.v1.sessions._session import Session as Session
+from muster_tensorflow.programs.v1.sessions._session_config import ConfigProto as ConfigProto
+from muster_tensorflow.programs.v1.sessions._session_config import GPUOptions as GPUOptions
+from muster_tensorflow.programs.v1.sessions._session_config import GraphOptions as GraphOptions
+from muster_tensorflow.programs.v1.sessions._session_config import OptimizerOptions as OptimizerOptions
+from muster_tensorflow.programs.v1.sessions._session_config import RunOptions as RunOptions
+from muster_tensorflow.programs.v1.variables._initializers import constant_initializer as constant_initializer
+from muster_tensorflow.programs.v1.variables._initializers import (
+    glorot_normal_initializer as glorot_normal_initializer,
+)
+from muster_tensorflow.programs.v1.variables._initializers import (
+    glorot_uniform_initializer as glorot_uniform_initializer,
+)
+from muster_tensorflow.programs.v1.variables._initializers import ones_initializer as ones_initializer
+from muster_tensorflow.programs.v1.variables._initializers import (
+    orthogonal_initializer as orthogonal_initializer,
+)
+from muster_tensorflow.programs.v1.variables._initializers import (
+    random_normal_initializer as random_normal_initializer,
+)
+from muster_tensorflow.programs.v1.variables._initializers import (
+    random_uniform_initializer as random_uniform_initializer,
+)
+from muster_tensorflow.programs.v1.variables._initializers import (
+    truncated_normal_initializer as truncated_normal_initializer,
+)
+from muster_tensorflow.programs.v1.variables._initializers import (
+    uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
+)
+from muster_tensorflow.programs.v1.variables._initializers import (
+    variance_scaling_initializer as variance_scaling_initializer,
+)
+from muster_tensorflow.programs.v1.variables._initializers import zeros_initializer as zeros_initializer
+from muster_tensorflow.programs.v1.variables._partitioners import (
+    fixed_size_partitioner as fixed_size_partitioner,
+)
+from muster_tensorflow.programs.v1.variables._partitioners import (
+    min_max_variable_partitioner as min_max_variable_partitioner,
+)
+from muster_tensorflow.programs.v1.variables._partitioners import (
+    variable_axis_size_partitioner as variable_axis_size_partitioner,
+)
+from muster_tensorflow.programs.v1.variables._tracked_variables import make_template as make_template
+from muster_tensorflow.programs.v1.variables._variables import AUTO_REUSE as AUTO_REUSE
+from muster_tensorflow.programs.v1.variables._variables import VariableScope as VariableScope
+from muster_tensorflow.programs.v1.variables._variables import get_variable as get_variable
+from muster_tensorflow.programs.v1.variables._variables import get_variable_scope as get_variable_scope
+from muster_tensorflow.programs.v1.variables._variables import variable_scope as variable_scope
 from muster_tensorflow.version import COMPILER_VERSION as COMPILER_VERSION
 from muster_tensorflow.version import GIT_VERSION as GIT_VERSION
 from muster_tensorflow.version import GRAPH_DEF_VERSION as GRAPH_DEF_VERSION

@@ -4,7 +4,7 @@ from typing import Any
 
 from muster_tensorflow import linalg as _linalg
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v1._old_arguments import norm as norm
+from muster_tensorflow.programs.v1.operations._old_arguments import norm as norm
 
 
 def __getattr__(name: str) -> Any:

@@ -7,4 +7,4 @@ from muster_tensorflow.library.ops.arrays._select import roll as roll
 from muster_tensorflow.library.ops.arrays._select import scatter_nd as scatter_nd
 from muster_tensorflow.library.ops.arrays._shape import reshape as reshape
 from muster_tensorflow.library.ops.arrays._shape import tile as tile
-from muster_tensorflow.programs.v1._old_arguments import gather_nd as gather_nd
+from muster_tensorflow.programs.v1.operations._old_arguments import gather_nd as gather_nd

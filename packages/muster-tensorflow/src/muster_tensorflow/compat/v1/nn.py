@@ -27,53 +27,63 @@ from muster_tensorflow.library.ops.nn._windows_of_nn import (
 from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.names._names import passed_on as _passed_on
 from muster_tensorflow.programs.v1 import rnn_cell as _cells
-from muster_tensorflow.programs.v1._old_arguments import conv2d as conv2d
-from muster_tensorflow.programs.v1._old_arguments import dropout as dropout
-from muster_tensorflow.programs.v1._old_arguments import embedding_lookup as embedding_lookup
-from muster_tensorflow.programs.v1._old_arguments import embedding_lookup_sparse as embedding_lookup_sparse
-from muster_tensorflow.programs.v1._old_arguments import moments as moments
-from muster_tensorflow.programs.v1._old_arguments import nce_loss as nce_loss
-from muster_tensorflow.programs.v1._old_arguments import (
+from muster_tensorflow.programs.v1.operations._old_arguments import conv2d as conv2d
+from muster_tensorflow.programs.v1.operations._old_arguments import dropout as dropout
+from muster_tensorflow.programs.v1.operations._old_arguments import embedding_lookup as embedding_lookup
+from muster_tensorflow.programs.v1.operations._old_arguments import (
+    embedding_lookup_sparse as embedding_lookup_sparse,
+)
+from muster_tensorflow.programs.v1.operations._old_arguments import moments as moments
+from muster_tensorflow.programs.v1.operations._old_arguments import nce_loss as nce_loss
+from muster_tensorflow.programs.v1.operations._old_arguments import (
     safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
 )
-from muster_tensorflow.programs.v1._old_arguments import sampled_softmax_loss as sampled_softmax_loss
-from muster_tensorflow.programs.v1._old_arguments import xw_plus_b as xw_plus_b
-from muster_tensorflow.programs.v1._old_operations import dilation2d as dilation2d
-from muster_tensorflow.programs.v1._old_operations import erosion2d as erosion2d
-from muster_tensorflow.programs.v1._old_parameters import avg_pool as avg_pool
-from muster_tensorflow.programs.v1._old_parameters import avg_pool as avg_pool2d
-from muster_tensorflow.programs.v1._old_parameters import (
+from muster_tensorflow.programs.v1.operations._old_arguments import (
+    sampled_softmax_loss as sampled_softmax_loss,
+)
+from muster_tensorflow.programs.v1.operations._old_arguments import xw_plus_b as xw_plus_b
+from muster_tensorflow.programs.v1.operations._old_operations import dilation2d as dilation2d
+from muster_tensorflow.programs.v1.operations._old_operations import erosion2d as erosion2d
+from muster_tensorflow.programs.v1.operations._old_parameters import avg_pool as avg_pool
+from muster_tensorflow.programs.v1.operations._old_parameters import avg_pool as avg_pool2d
+from muster_tensorflow.programs.v1.operations._old_parameters import (
     batch_norm_with_global_normalization as batch_norm_with_global_normalization,
 )
-from muster_tensorflow.programs.v1._old_parameters import conv1d as conv1d
-from muster_tensorflow.programs.v1._old_parameters import conv2d_backprop_input as conv2d_backprop_input
-from muster_tensorflow.programs.v1._old_parameters import conv2d_transpose as conv2d_transpose
-from muster_tensorflow.programs.v1._old_parameters import conv3d as conv3d
-from muster_tensorflow.programs.v1._old_parameters import conv3d_transpose as conv3d_transpose
-from muster_tensorflow.programs.v1._old_parameters import convolution as convolution
-from muster_tensorflow.programs.v1._old_parameters import crelu as crelu
-from muster_tensorflow.programs.v1._old_parameters import depth_to_space as depth_to_space
-from muster_tensorflow.programs.v1._old_parameters import depthwise_conv2d as depthwise_conv2d
-from muster_tensorflow.programs.v1._old_parameters import in_top_k as in_top_k
-from muster_tensorflow.programs.v1._old_parameters import log_softmax as log_softmax
-from muster_tensorflow.programs.v1._old_parameters import max_pool as max_pool
-from muster_tensorflow.programs.v1._old_parameters import max_pool_with_argmax as max_pool_with_argmax
-from muster_tensorflow.programs.v1._old_parameters import pool as pool
-from muster_tensorflow.programs.v1._old_parameters import separable_conv2d as separable_conv2d
-from muster_tensorflow.programs.v1._old_parameters import softmax as softmax
-from muster_tensorflow.programs.v1._old_parameters import (
+from muster_tensorflow.programs.v1.operations._old_parameters import conv1d as conv1d
+from muster_tensorflow.programs.v1.operations._old_parameters import (
+    conv2d_backprop_input as conv2d_backprop_input,
+)
+from muster_tensorflow.programs.v1.operations._old_parameters import conv2d_transpose as conv2d_transpose
+from muster_tensorflow.programs.v1.operations._old_parameters import conv3d as conv3d
+from muster_tensorflow.programs.v1.operations._old_parameters import conv3d_transpose as conv3d_transpose
+from muster_tensorflow.programs.v1.operations._old_parameters import convolution as convolution
+from muster_tensorflow.programs.v1.operations._old_parameters import crelu as crelu
+from muster_tensorflow.programs.v1.operations._old_parameters import depth_to_space as depth_to_space
+from muster_tensorflow.programs.v1.operations._old_parameters import depthwise_conv2d as depthwise_conv2d
+from muster_tensorflow.programs.v1.operations._old_parameters import in_top_k as in_top_k
+from muster_tensorflow.programs.v1.operations._old_parameters import log_softmax as log_softmax
+from muster_tensorflow.programs.v1.operations._old_parameters import max_pool as max_pool
+from muster_tensorflow.programs.v1.operations._old_parameters import (
+    max_pool_with_argmax as max_pool_with_argmax,
+)
+from muster_tensorflow.programs.v1.operations._old_parameters import pool as pool
+from muster_tensorflow.programs.v1.operations._old_parameters import separable_conv2d as separable_conv2d
+from muster_tensorflow.programs.v1.operations._old_parameters import softmax as softmax
+from muster_tensorflow.programs.v1.operations._old_parameters import (
     softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
 )
-from muster_tensorflow.programs.v1._old_parameters import (
+from muster_tensorflow.programs.v1.operations._old_parameters import (
     softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2,
 )
-from muster_tensorflow.programs.v1._old_parameters import space_to_batch as space_to_batch
-from muster_tensorflow.programs.v1._old_parameters import space_to_depth as space_to_depth
-from muster_tensorflow.programs.v1._old_parameters import sufficient_statistics as sufficient_statistics
-from muster_tensorflow.programs.v1._old_parameters import (
+from muster_tensorflow.programs.v1.operations._old_parameters import space_to_batch as space_to_batch
+from muster_tensorflow.programs.v1.operations._old_parameters import space_to_depth as space_to_depth
+from muster_tensorflow.programs.v1.operations._old_parameters import (
+    sufficient_statistics as sufficient_statistics,
+)
+from muster_tensorflow.programs.v1.operations._old_parameters import (
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
 )
-from muster_tensorflow.programs.v1._old_parameters import weighted_moments as weighted_moments
+from muster_tensorflow.programs.v1.operations._old_parameters import weighted_moments as weighted_moments
 from muster_tensorflow.programs.v1.rnn import bidirectional_dynamic_rnn as bidirectional_dynamic_rnn
 from muster_tensorflow.programs.v1.rnn import dynamic_rnn as dynamic_rnn
 from muster_tensorflow.programs.v1.rnn import static_bidirectional_rnn as static_bidirectional_rnn

@@ -11,7 +11,7 @@ import numpy as np
 
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._operation import operation
-from muster_tensorflow.programs.v1._variables import get_variable
+from muster_tensorflow.programs.v1.variables._variables import get_variable
 
 
 @operation

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from muster import keras
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 from muster_tensorflow.library.ops.nn import _layers_of_nn
-from muster_tensorflow.programs.v1._variables import AUTO_REUSE, variable_scope
 from muster_tensorflow.programs.v1.rnn import bidirectional_dynamic_rnn, dynamic_rnn
 from muster_tensorflow.programs.v1.rnn_cell import BasicLSTMCell, GRUCell, LSTMStateTuple, RNNCell
+from muster_tensorflow.programs.v1.variables._variables import AUTO_REUSE, variable_scope
 
 _DIRECTIONS = {"unidirectional": 1, "bidirectional": 2}
 

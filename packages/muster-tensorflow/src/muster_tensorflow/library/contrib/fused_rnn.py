@@ -9,9 +9,9 @@ from typing import Any
 import jax
 
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike
-from muster_tensorflow.programs.v1._variables import AUTO_REUSE, get_variable_scope, variable_scope
 from muster_tensorflow.programs.v1.rnn import dynamic_rnn, reverse_sequence
 from muster_tensorflow.programs.v1.rnn_cell import LSTMCell, LSTMStateTuple, RNNCell
+from muster_tensorflow.programs.v1.variables._variables import AUTO_REUSE, get_variable_scope, variable_scope
 
 
 class _WithoutScope(LSTMCell):

@@ -19,7 +19,7 @@ from muster_tensorflow.library.ops.arrays._shape import one_hot
 from muster_tensorflow.library.ops.nn._layers_of_nn import bias_add as _bias_add
 from muster_tensorflow.library.ops.nn._nn import embedding_lookup, moments
 from muster_tensorflow.programs.v1 import layers
-from muster_tensorflow.programs.v1._variables import get_variable, variable_scope
+from muster_tensorflow.programs.v1.variables._variables import get_variable, variable_scope
 
 Function = Callable[..., Any] | None
 

@@ -17,7 +17,7 @@ from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops.nn._layers_of_nn import bias_add
 from muster_tensorflow.library.ops.nn._more_layers_of_nn import depthwise_conv2d
 from muster_tensorflow.library.ops.nn._nn import moments
-from muster_tensorflow.programs.v1._variables import get_variable, variable_scope
+from muster_tensorflow.programs.v1.variables._variables import get_variable, variable_scope
 
 
 @layer

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from muster_tensorflow.library.contrib.arg_scopes import add_arg_scope
 from muster_tensorflow.library.ops._value_names import name_of
 from muster_tensorflow.programs.v1._collections import collected
-from muster_tensorflow.programs.v1._variables import VariableScope, get_variable_scope
+from muster_tensorflow.programs.v1.variables._variables import VariableScope, get_variable_scope
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -9,7 +9,7 @@ Source: tensorflow/contrib/layers/python/layers/layers.py, ``_build_variable_get
 from typing import Any
 
 from muster_tensorflow.programs.v1 import layers
-from muster_tensorflow.programs.v1._variables import VariableScope, get_variable_scope, next_name
+from muster_tensorflow.programs.v1.variables._variables import VariableScope, get_variable_scope, next_name
 
 _NAMES = {
     "kernel": "weights",

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 
 from muster.program import add_penalty, trainable_variables
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
-from muster_tensorflow.programs.v1._initializers import (
+from muster_tensorflow.programs.v1.variables._initializers import (
     glorot_normal_initializer,
     glorot_uniform_initializer,
 )
-from muster_tensorflow.programs.v1._initializers import (
+from muster_tensorflow.programs.v1.variables._initializers import (
     variance_scaling_initializer as _variance_scaling,
 )
 

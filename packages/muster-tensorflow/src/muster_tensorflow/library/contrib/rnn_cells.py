@@ -13,8 +13,6 @@ import jax.numpy as jnp
 from muster_tensorflow.library.contrib.layers import layer_norm
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 from muster_tensorflow.library.ops.nn._nn import embedding_lookup
-from muster_tensorflow.programs.v1._initializers import random_uniform_initializer
-from muster_tensorflow.programs.v1._variables import get_variable, variable_scope
 from muster_tensorflow.programs.v1.rnn_cell import (
     DropoutWrapper,
     LSTMCell,
@@ -23,6 +21,8 @@ from muster_tensorflow.programs.v1.rnn_cell import (
     Wrapper,
     linear,
 )
+from muster_tensorflow.programs.v1.variables._initializers import random_uniform_initializer
+from muster_tensorflow.programs.v1.variables._variables import get_variable, variable_scope
 
 Activation = Callable[[Any], Any] | None
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from muster import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either
-from muster_tensorflow.programs.v1._init_from_checkpoint import init_from_checkpoint
 from muster_tensorflow.programs.v1._step import global_variables, model_variables
+from muster_tensorflow.programs.v1.variables._init_from_checkpoint import init_from_checkpoint
 
 _LOGGER = logging.getLogger(__name__)
 

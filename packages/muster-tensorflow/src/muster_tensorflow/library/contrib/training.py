@@ -8,12 +8,12 @@ import jax.numpy as jnp
 
 from muster.program import get_or_create_global_step, run_updates
 from muster_tensorflow.library.ops.math._math import clip_by_global_norm, clip_by_norm, global_norm
-from muster_tensorflow.programs.v1 import _optimizers
 from muster_tensorflow.programs.v1._collections import GraphKeys
-from muster_tensorflow.programs.v1._own_optimizers import Optimizer
 from muster_tensorflow.programs.v1._step import get_collection
 from muster_tensorflow.programs.v1._summary import histogram as summary_histogram
 from muster_tensorflow.programs.v1._summary import scalar as summary_scalar
+from muster_tensorflow.programs.v1.training import _optimizers
+from muster_tensorflow.programs.v1.training._own_optimizers import Optimizer
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "Adagrad": _optimizers.AdagradOptimizer,

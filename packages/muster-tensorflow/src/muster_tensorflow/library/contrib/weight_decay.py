@@ -12,7 +12,7 @@ from muster import keras
 from muster.extend import current_scope
 from muster.program import TrainOp, run_updates, train_op_of
 from muster_tensorflow.library.ops._value_names import path_of
-from muster_tensorflow.programs.v1._optimizers import AdamOptimizer, KerasBacked, MomentumOptimizer
+from muster_tensorflow.programs.v1.training._optimizers import AdamOptimizer, KerasBacked, MomentumOptimizer
 
 
 @functools.cache

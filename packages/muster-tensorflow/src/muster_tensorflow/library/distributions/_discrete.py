@@ -12,7 +12,7 @@ from muster_tensorflow.library.distributions._distribution import NOT_REPARAMETE
 from muster_tensorflow.library.distributions._divergence import RegisterKL
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array
 from muster_tensorflow.library.ops.random import _random
-from muster_tensorflow.programs.v1._assertions import assert_
+from muster_tensorflow.programs.v1.operations._assertions import assert_
 
 
 def _one_of(logits: ArrayLike | None, probs: ArrayLike | None, validate_args: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from muster_tensorflow.library.distributions._divergence import kl_divergence
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array, as_shape
 from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
-from muster_tensorflow.programs.v1._assertions import assert_
+from muster_tensorflow.programs.v1.operations._assertions import assert_
 
 
 class ReparameterizationType:

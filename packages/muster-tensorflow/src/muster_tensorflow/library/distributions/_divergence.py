@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 
 from muster_tensorflow.library.ops._arrays import Array
-from muster_tensorflow.programs.v1._assertions import assert_
+from muster_tensorflow.programs.v1.operations._assertions import assert_
 
 _DIVERGENCES: dict[tuple[type, type], Callable[..., Any]] = {}
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -33,7 +33,7 @@ from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
 
 _TEXT = np.dtype(str)
 # Where operations are: here, and those of TensorFlow 1 whose arguments had other names.
-_OF_VERSION_1 = "muster_tensorflow.programs.v1._old_arguments"
+_OF_VERSION_1 = "muster_tensorflow.programs.v1.operations._old_arguments"
 _OPERATIONS = (f"{__package__}.", _OF_VERSION_1)
 _DRAWING = f"{__package__}.random._random"
 _TAKE_PLACEHOLDERS = (parse_example, decode_csv)

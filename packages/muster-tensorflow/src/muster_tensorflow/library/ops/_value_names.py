@@ -25,8 +25,8 @@ from muster_tensorflow.names._names import modules_of_names
 # Modules whose functions name what they return by their argument ``name``.
 _OPERATIONS = (
     "muster_tensorflow.library.ops.",
-    "muster_tensorflow.programs.v1._old_arguments",
-    "muster_tensorflow.programs.v1._schedules",
+    "muster_tensorflow.programs.v1.operations._old_arguments",
+    "muster_tensorflow.programs.v1.training._schedules",
 )
 # Of these, functions that name it otherwise.
 _BY_THEMSELVES = {"identity"}

@@ -9,12 +9,13 @@ from typing import Any
 from muster import distribute, feature_column, keras
 from muster_tensorflow.library.ops.random._numpy_random import enable_numpy_behavior
 from muster_tensorflow.names._names import PACKAGE, importable_as, missing, passed_on
-from muster_tensorflow.programs.v1 import _device_setters, _initializers, _step
+from muster_tensorflow.programs.v1 import _device_setters, _step
 from muster_tensorflow.programs.v1 import gfile as v1_files
 from muster_tensorflow.programs.v1._metrics_at import streaming_confusion_matrix
-from muster_tensorflow.programs.v1._old_arguments import cond
 from muster_tensorflow.programs.v1._private_sources import OF_CONTRIB, OF_KERAS, OF_MESSAGES, OF_PYTHON
 from muster_tensorflow.programs.v1.estimator import _private
+from muster_tensorflow.programs.v1.operations._old_arguments import cond
+from muster_tensorflow.programs.v1.variables import _initializers
 from muster_tensorflow.programs.v2 import _monitoring
 from muster_tensorflow.programs.v2 import gfile as files
 from muster_tensorflow.programs.v2._nest import is_nested

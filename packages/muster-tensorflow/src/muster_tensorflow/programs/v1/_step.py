@@ -22,8 +22,8 @@ from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import entered, leaf_of
 from muster_tensorflow.library.ops.control._print import tf_print
 from muster_tensorflow.programs.v1._collections import GraphKeys, collected, get_losses, in_scope
-from muster_tensorflow.programs.v1._variables import get_variable, with_names
 from muster_tensorflow.programs.v1.losses import get_regularization_losses
+from muster_tensorflow.programs.v1.variables._variables import get_variable, with_names
 
 
 def get_global_step(graph: None = None) -> keras.Variable | program.Output:

@@ -15,7 +15,7 @@ from muster.extend import active_scope, current_scope, standing_in
 from muster.program import add_penalty, updates_held_back
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import name_value, numbered, snake_case
-from muster_tensorflow.programs.v1._variables import (
+from muster_tensorflow.programs.v1.variables._variables import (
     ask_getters,
     automatic_name,
     get_variable_scope,

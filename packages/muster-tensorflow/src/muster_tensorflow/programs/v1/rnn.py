@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from muster import keras
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 from muster_tensorflow.library.ops._value_names import unnamed
-from muster_tensorflow.programs.v1._variables import get_variable_scope, variable_scope
 from muster_tensorflow.programs.v1.rnn_cell import STEP_KEY, RNNCell, numbered
+from muster_tensorflow.programs.v1.variables._variables import get_variable_scope, variable_scope
 
 
 def dynamic_rnn(

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array, as_shape
 from muster_tensorflow.library.ops._value_names import snake_case
 from muster_tensorflow.library.ops.nn import _layers_of_nn
-from muster_tensorflow.programs.v1._variables import AUTO_REUSE, get_variable, variable_scope
+from muster_tensorflow.programs.v1.variables._variables import AUTO_REUSE, get_variable, variable_scope
 
 STEP_KEY: ContextVar[Callable[[], jax.Array] | None] = ContextVar(
     "muster_tensorflow_rnn_step_key", default=None

@@ -7,8 +7,10 @@ from muster_tensorflow.library.ops.random._fixed_seeds import (
     DeterministicRandomTestTool as DeterministicRandomTestTool,
 )
 from muster_tensorflow.names._names import passed_on as _passed_on
-from muster_tensorflow.programs.v1._tracked_variables import get_or_create_layer as get_or_create_layer
-from muster_tensorflow.programs.v1._tracked_variables import (
+from muster_tensorflow.programs.v1.variables._tracked_variables import (
+    get_or_create_layer as get_or_create_layer,
+)
+from muster_tensorflow.programs.v1.variables._tracked_variables import (
     track_tf1_style_variables as track_tf1_style_variables,
 )
 

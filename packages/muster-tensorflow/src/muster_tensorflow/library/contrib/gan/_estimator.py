@@ -18,7 +18,7 @@ from muster_tensorflow.library.contrib.gan._train import (
 from muster_tensorflow.library.contrib.training import create_train_op
 from muster_tensorflow.programs.v1 import metrics
 from muster_tensorflow.programs.v1._step import get_or_create_global_step
-from muster_tensorflow.programs.v1._variables import variable_scope
+from muster_tensorflow.programs.v1.variables._variables import variable_scope
 
 _Function = Callable[..., Any]
 

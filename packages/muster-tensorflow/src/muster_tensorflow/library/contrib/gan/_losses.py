@@ -15,7 +15,7 @@ from muster_tensorflow.programs.v1 import losses
 from muster_tensorflow.programs.v1._collections import GraphKeys, add_loss
 from muster_tensorflow.programs.v1._step import name_scope
 from muster_tensorflow.programs.v1._summary import of_graphs, scalar
-from muster_tensorflow.programs.v1._variables import AUTO_REUSE, variable_scope
+from muster_tensorflow.programs.v1.variables._variables import AUTO_REUSE, variable_scope
 
 _scalar = of_graphs(scalar, "tensor", "collections", "family")
 _REDUCTION = losses.Reduction.SUM_BY_NONZERO_WEIGHTS

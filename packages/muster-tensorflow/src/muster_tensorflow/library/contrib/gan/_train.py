@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from muster_tensorflow.library.contrib.gan import _losses
 from muster_tensorflow.library.contrib.training import create_train_op
 from muster_tensorflow.programs.v1._step import get_or_create_global_step, trainable_variables
-from muster_tensorflow.programs.v1._variables import VariableScope, variable_scope
 from muster_tensorflow.programs.v1.losses import get_regularization_loss
+from muster_tensorflow.programs.v1.variables._variables import VariableScope, variable_scope
 
 _generator_loss = _losses.of_model(_losses.wasserstein_generator_loss)
 _discriminator_loss = _losses.of_model(_losses.wasserstein_discriminator_loss)

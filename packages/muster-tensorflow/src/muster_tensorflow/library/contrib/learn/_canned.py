@@ -15,8 +15,8 @@ from muster.estimator import EstimatorSpec
 from muster_tensorflow.library.contrib import columns
 from muster_tensorflow.library.contrib.learn._estimator import Estimator
 from muster_tensorflow.library.ops.arrays._shape import squeeze
-from muster_tensorflow.programs.v1._optimizers import KerasBacked
 from muster_tensorflow.programs.v1.estimator._arguments import OPTIMIZERS
+from muster_tensorflow.programs.v1.training._optimizers import KerasBacked
 
 
 class Canned(Estimator):

@@ -15,8 +15,8 @@ import numpy as np
 
 from muster_tensorflow.library.ops._arrays import ArrayLike, DTypeLike, as_array
 from muster_tensorflow.programs.v1 import layers
-from muster_tensorflow.programs.v1._variables import get_variable, variable_scope
 from muster_tensorflow.programs.v1.rnn_cell import RNNCell
+from muster_tensorflow.programs.v1.variables._variables import get_variable, variable_scope
 
 ProbabilityFn = Callable[[Any], Any]
 

@@ -14,9 +14,9 @@ from muster_tensorflow.library.contrib.seq2seq._bounds import bounds_of
 from muster_tensorflow.library.contrib.seq2seq._helpers import Helper
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import unnamed
-from muster_tensorflow.programs.v1._variables import get_variable_scope, variable_scope
 from muster_tensorflow.programs.v1.rnn import StepKeys, like
 from muster_tensorflow.programs.v1.rnn_cell import RNNCell, numbered
+from muster_tensorflow.programs.v1.variables._variables import get_variable_scope, variable_scope
 
 
 class Decoder:

@@ -8,10 +8,10 @@ from muster import keras
 from muster.estimator import WarmStartSettings
 from muster.extend import AtModelsRate, OptimizerLike
 from muster.feature_column import DenseColumn
-from muster_tensorflow.programs.v1 import _optimizers
-from muster_tensorflow.programs.v1._optimizers import KerasBacked
-from muster_tensorflow.programs.v1._own_optimizers import Optimizer
 from muster_tensorflow.programs.v1.losses import Reduction
+from muster_tensorflow.programs.v1.training import _optimizers
+from muster_tensorflow.programs.v1.training._optimizers import KerasBacked
+from muster_tensorflow.programs.v1.training._own_optimizers import Optimizer
 
 OptimizerV1: TypeAlias = str | Optimizer | Callable[[], Optimizer]
 """A name, an optimizer of ``tf.compat.v1.train``, or a function without arguments that returns a new one."""

@@ -15,7 +15,7 @@ from muster.extend import ProgramScope, current_scope
 from muster.optimizers import RowOptimizer, rules
 from muster.program import GradientTape, TrainOp, apply_gradients, minimize, replica_weight
 from muster_tensorflow.library.ops._value_names import path_of
-from muster_tensorflow.programs.v1._own_optimizers import GATE_OP, Optimizer
+from muster_tensorflow.programs.v1.training._own_optimizers import GATE_OP, Optimizer
 
 LearningRate: TypeAlias = (
     float | jax.Array | Callable[[], float | jax.Array] | keras.optimizers.schedules.LearningRateSchedule

@@ -7,8 +7,8 @@ from muster.extend import Session, current_scope
 from muster.program import Output
 from muster_tensorflow.patches import change
 from muster_tensorflow.programs.v1._collections import add_to_collection
-from muster_tensorflow.programs.v1._scaffold import InitialValues
 from muster_tensorflow.programs.v1._step import get_collection
+from muster_tensorflow.programs.v1.sessions._scaffold import InitialValues
 
 
 class Graph:

@@ -11,7 +11,7 @@ from muster import keras
 from muster.checkpoint import Checkpointer, delete_old_checkpoint, replace_folder
 from muster.checkpoint.tensorflow import name_of, read_either
 from muster.extend import local_path
-from muster_tensorflow.programs.v1._scaffold import Saver as ScaffoldSaver
+from muster_tensorflow.programs.v1.sessions._scaffold import Saver as ScaffoldSaver
 
 
 class Saver(ScaffoldSaver):

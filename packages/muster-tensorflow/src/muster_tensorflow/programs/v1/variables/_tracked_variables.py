@@ -7,7 +7,7 @@ from typing import Any
 
 from muster import keras
 from muster.extend import current_scope, may_get_state
-from muster_tensorflow.programs.v1._variables import (
+from muster_tensorflow.programs.v1.variables._variables import (
     AUTO_REUSE,
     Kept,
     VariableScope,

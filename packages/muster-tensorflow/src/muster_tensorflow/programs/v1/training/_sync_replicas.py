@@ -10,7 +10,7 @@ from muster import keras
 from muster.cluster import TaskType, TFConfigClusterResolver
 from muster.distribute import get_strategy
 from muster.estimator import SessionRunHook
-from muster_tensorflow.programs.v1._own_optimizers import Optimizer
+from muster_tensorflow.programs.v1.training._own_optimizers import Optimizer
 
 _log = logging.getLogger(__name__)
 

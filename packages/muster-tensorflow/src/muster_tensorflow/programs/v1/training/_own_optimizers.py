@@ -11,7 +11,7 @@ from muster.distribute import get_replica_context
 from muster.extend import current_scope
 from muster.program import TrainOp, replica_weight, trainable_variables
 from muster_tensorflow.library.ops._arrays import as_array
-from muster_tensorflow.programs.v1._variables import get_variable
+from muster_tensorflow.programs.v1.variables._variables import get_variable
 
 GATE_NONE, GATE_OP, GATE_GRAPH = range(3)
 """The orders of gradient computations in a graph; unused, since XLA orders them."""

@@ -1,0 +1,1 @@
+"""TensorFlow 1's input: iterators, queues, fed values, and texts."""

@@ -1,0 +1,1 @@
+"""Operations with TensorFlow 1's names and arguments."""

@@ -1,0 +1,1 @@
+"""Sessions, their configuration, and what a program sets up for them."""

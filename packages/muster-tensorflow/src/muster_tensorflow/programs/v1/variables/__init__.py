@@ -1,0 +1,1 @@
+"""Variables that code finds by name, their initializers and their parts."""
