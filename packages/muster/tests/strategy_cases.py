@@ -85,6 +85,10 @@ def state_of(strategy: Strategy) -> dict[str, Any]:
     }
 
 
+# What they do, the default strategy and two devices show.
+SLOW = ("mirrored1/", "mirrored3/", "central1/")
+
+
 def strategy_cases(wanted: Callable[[dict[str, Any]], bool]) -> list[Any]:
     """Return a parameter for each wanted case, marked if it comes out otherwise than in TensorFlow."""
     params = []
@@ -92,6 +96,8 @@ def strategy_cases(wanted: Callable[[dict[str, Any]], bool]) -> list[Any]:
         expected = expectation(param.values[0]) if param.values[0] else {}
         outcome = Outcome.of(expected.get("from", {}), expected.get("departs", NOTHING))
         marks = [pytest.mark.otherwise(outcome)] if "from" in expected else []
+        if param.id.startswith(SLOW):
+            marks.append(pytest.mark.slow)
         params.append(pytest.param(*param.values, id=param.id, marks=[*param.marks, *marks]))
     return params
 

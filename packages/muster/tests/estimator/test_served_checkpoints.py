@@ -69,7 +69,7 @@ def uninterrupted(tmp_path_factory):
     return train(tmp_path_factory.mktemp("one") / "model", "one process", 2 * EPOCHS).variables
 
 
-@pytest.mark.samples("two servers-one server", "rows on three servers-one process")
+@pytest.mark.samples("rows on three servers-one process")
 @pytest.mark.parametrize(
     ("first", "then"),
     [

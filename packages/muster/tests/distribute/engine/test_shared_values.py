@@ -143,6 +143,7 @@ def test_a_copy_of_a_model_stays_while_keras_works_on_the_model(strategy, call):
         assert_same([np.asarray(each) for each in held], expected)
 
 
+@pytest.mark.samples("mirrored2", "alone")
 def test_a_copy_made_by_a_callback_stays(strategy):
     if strategy is None:
         pytest.skip("Keras alone loses the copy.")
@@ -161,7 +162,7 @@ def test_a_copy_made_by_a_callback_stays(strategy):
     assert_same(numbers(target.variables), seen[-1])
 
 
-@pytest.mark.samples("alone", "mirrored2")
+@pytest.mark.samples("mirrored2")
 def test_nothing_is_copied_that_nothing_else_holds(strategy):
     model = model_of(strategy)
     step, batch = stepping(strategy, model), batch_of(strategy)
@@ -186,6 +187,7 @@ def test_nothing_is_copied_that_nothing_else_holds(strategy):
     np.testing.assert_array_equal(found[0], held)
 
 
+@pytest.mark.samples("mirrored2", "alone")
 def test_an_interrupted_fit_leaves_one_copy_although_its_traceback_is_kept(strategy):
     if strategy is None:
         pytest.skip("Keras alone.")

@@ -444,6 +444,7 @@ def test_a_model_with_steps_of_its_own(strategy, kind):
     check_outcome(found | {"losses": expected["losses"]}, expected)
 
 
+@pytest.mark.slow
 def test_a_gan_goes_on_where_it_was_interrupted(strategy, tmp_path):
     class Fails(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):

@@ -70,7 +70,7 @@ IN_MEMORY = {
 }
 
 
-@pytest.mark.samples("pandas", "lists", "Arrow")
+@pytest.mark.samples("pandas", "Arrow")
 @pytest.mark.parametrize("kind", IN_MEMORY)
 def test_data_in_memory(strategy, expected, kind):
     data = IN_MEMORY[kind]()
@@ -224,7 +224,7 @@ ALONE = {
 }
 
 
-@pytest.mark.samples("True-pandas", "True-a pair", "False-Arrow")
+@pytest.mark.samples("True-pandas", "False-Arrow")
 @pytest.mark.parametrize("kind", ALONE)
 @pytest.mark.parametrize("in_scope", [False, True])
 def test_a_table_without_labels_is_refused_with_the_line_that_gives_them(strategy, expected, kind, in_scope):

@@ -255,7 +255,7 @@ def uninterrupted(strategy):
     return functools.cache(lambda data: train_in_epochs(strategy, data))
 
 
-@pytest.mark.samples("dataset-8", "arrays-3", "arrays-epoch")
+@pytest.mark.samples("arrays-3", "dataset-8")
 @pytest.mark.parametrize(
     ("data", "freq"),
     [

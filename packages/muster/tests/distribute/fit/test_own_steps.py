@@ -36,7 +36,7 @@ def expected(kind):
     return _EXPECTED[kind]
 
 
-@pytest.mark.samples("classifier-one device", "GAN-mirrored 2")
+@pytest.mark.samples("GAN-mirrored 2")
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_strategy_trains_as_no_strategy_does(kind, name):
@@ -62,7 +62,7 @@ def test_a_gan_trains_as_in_a_loop_of_its_own():
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=5e-5)
 
 
-@pytest.mark.samples("VAE")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_several_steps_in_one_call(kind):
     found = outcome(get_strategy(), kind, steps_per_execution=3)

@@ -172,6 +172,7 @@ def test_training_goes_on_where_it_ended(tmp_path):
         np.testing.assert_allclose(parts[name], value, rtol=1e-5, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.slow
 def test_two_heads_on_one_model(tmp_path):
     head = MultiHead([BinaryClassHead(name="c", label_vocabulary=["no", "yes"]), RegressionHead(name="n")])
     est = DNNEstimator(head, [4], COLUMNS, str(tmp_path), optimizer="Adam", config=SEEDED)

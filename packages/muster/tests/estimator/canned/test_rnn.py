@@ -98,6 +98,7 @@ def test_steps_beyond_the_end_count_in_no_loss_and_no_metric(tmp_path, labels, o
     assert [each["sequence_mask"].tolist() for each in found] == [[1, 1], [1, 0]]
 
 
+@pytest.mark.slow
 def test_weights_of_steps_and_a_mask_of_the_programs_own(tmp_path):
     est = known(
         tmp_path, return_sequences=True, weight_column="w", sequence_mask="there", loss_reduction="sum"
@@ -113,6 +114,7 @@ def test_weights_of_steps_and_a_mask_of_the_programs_own(tmp_path):
     assert metrics["loss"] == pytest.approx(losses @ [1, 0, 3], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_labels_that_are_no_classes(tmp_path):
     est = RNNClassifier([PRICE], units=[2], return_sequences=True, model_dir=str(tmp_path))
     with pytest.raises(DatasetError, match="Given: 2"):
@@ -242,6 +244,7 @@ def test_replicas_and_other_heads(tmp_path):
         np.testing.assert_allclose(two.get_variable_value(name), expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_sequences_that_are_all_empty(tmp_path):
     empty = SparseTensor(np.zeros((0, 2), int), np.zeros(0, np.float32), (2, 0))
     est = known(tmp_path, return_sequences=True)

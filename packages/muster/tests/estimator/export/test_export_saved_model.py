@@ -141,6 +141,7 @@ def exported(wide_and_deep, tmp_path_factory):
     return os.fsdecode(estimator.export_saved_model(tmp_path_factory.mktemp("exports"), raw_fn()))
 
 
+@pytest.mark.samples("1")
 @pytest.mark.parametrize("rows", [1, 3, ROWS])
 def test_answers_are_predictions(wide_and_deep, exported, rows):
     features = {key: value[-rows:] for key, value in FEATURES.items()}

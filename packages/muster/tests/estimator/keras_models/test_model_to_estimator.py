@@ -114,6 +114,7 @@ class Doubled(layers.Layer):
         return super().get_config() | {"factor": self.factor}
 
 
+@pytest.mark.slow
 def test_functions_and_classes_of_the_user_are_kept(tmp_path: pathlib.Path) -> None:
     def distance(y: Any, outputs: Any) -> Any:
         return keras.ops.mean(keras.ops.abs(y - outputs), axis=-1)

@@ -93,6 +93,7 @@ def test_a_hook_that_does_not_say_when_it_is_due_is_called_at_every_step(tmp_pat
     assert seen.steps == list(range(1, 13))
 
 
+@pytest.mark.slow
 def test_values_are_logged_at_the_same_steps(tmp_path, caplog):
     caplog.set_level("INFO")
 
@@ -148,7 +149,7 @@ def factors(features, labels, mode):
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-@pytest.mark.samples("5-2")
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize(
     "batch", [4, 5]

@@ -122,6 +122,7 @@ def test_jacobians():
         tape.batch_jacobian(y, jnp.ones(3))
 
 
+@pytest.mark.slow
 def test_a_model_has_the_gradients_that_jax_finds():
     keras.utils.set_random_seed(1)
     lstm = [keras.layers.Reshape((3, 1)), keras.layers.LSTM(4), keras.layers.BatchNormalization()]

@@ -284,6 +284,18 @@ WHOLE = {
 WITHOUT_GRADIENTS = ("counts", "along", "branch", "quotients of integers")
 
 
+@pytest.mark.samples(
+    "largest",
+    "counts",
+    "along",
+    "loop",
+    "cut",
+    "table",
+    "each to another",
+    "sums",
+    "products",
+    "sum over a product",
+)
 @pytest.mark.parametrize("name", WHOLE)
 def test_operations_are_those_on_the_whole_batch(name):
     unequal = name in ("largest", *WITHOUT_GRADIENTS)  # the rules of others are those of gradients, too

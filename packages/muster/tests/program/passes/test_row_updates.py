@@ -174,6 +174,7 @@ def test_another_gradient_is_computed_as_it_was_written(name):
     same(jax.jit(jax.extend.core.jaxpr_as_fun(closed))(TABLE, OTHER), jax.jit(function)(TABLE, OTHER))
 
 
+@pytest.mark.slow
 @given(
     rows=st.sampled_from([1, 2, 5]),
     units=st.sampled_from([1, 3]),
@@ -277,6 +278,7 @@ def test_a_program_updates_the_rows_of_its_embedding(name):
     same(jax.tree.leaves((state, outputs)), (expected, expected_outputs))
 
 
+@pytest.mark.samples("1")
 @pytest.mark.optimized
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_table_that_is_donated_stays_where_it_is(steps):

@@ -247,6 +247,7 @@ def test_two_optimizers_on_variables_of_their_own():
     assert int(state["global_step"]) == 1
 
 
+@pytest.mark.samples("2.0")
 @pytest.mark.parametrize("scale", [2.0, 2.0**126])
 def test_loss_scaling_takes_good_steps_and_skips_bad_ones(scale):
     def optimizer():
