@@ -47,7 +47,7 @@ def run(
     )
 
 
-@pytest.mark.samples("None-None-True", "jax-tensorflow-True", "None-torch-False")
+@pytest.mark.samples("None-None-True")
 @pytest.mark.parametrize(
     ("backend", "chosen", "tensorflow"),
     [

@@ -25,7 +25,7 @@ ELSEWHERE = Path(__file__).with_name("elsewhere.py")
 GUARDED = {
     "_processes.py": {"time.CLOCK_BOOTTIME"},
     "checkpoint/_arrays.py": {"os.posix_fallocate"},
-    "distribute/engine/_any_core.py": {"os.sched_setaffinity"},
+    "distribute/engine/_mesh.py": {"os.sched_setaffinity"},
 }
 
 

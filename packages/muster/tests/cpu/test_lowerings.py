@@ -148,6 +148,7 @@ same(apply + do_not_apply, texts(APPLY + DO_NOT_APPLY))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_switched_off_or_where_they_do_not_apply_programs_are_jax_s_own():
     """If this fails, a release of JAX lowers these for CPU and for GPUs by different rules.

@@ -66,6 +66,7 @@ def train(strategy, optimizer):
     return losses, float(accuracy.result()), [np.array(weight.value) for weight in model.weights]
 
 
+@pytest.mark.samples("scaled")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_optimizers_that_wrap_steps_do_with_two_replicas_what_they_do_with_one(optimizer):
     losses, accuracy, weights = train(mirrored(2), optimizer)

@@ -21,6 +21,7 @@ def test_a_label_of_the_last_calls_is_named_at_the_end(tmp_path):
     assert NAMED in task.last_line, task.log
 
 
+@pytest.mark.samples("at the end-0", "on the way-0")
 @pytest.mark.parametrize("worker", [0, 1])
 @pytest.mark.parametrize("steps", [3, 60], ids=["at the end", "on the way"])
 def test_workers_fail_for_a_label_of_one(tmp_path, worker, steps):

@@ -72,6 +72,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.samples("averaged", "clipped")
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "sgd"])
 def test_two_replicas_are_one_device(name):
     """With optimizers that the conformance suite does not have."""

@@ -163,6 +163,7 @@ def copies():
     return len(buffers)
 
 
+@pytest.mark.samples("fit")
 def test_nothing_is_compiled_after_the_second_epoch(training):
     first, second, *later = training.compilations
     assert 0 < first <= second

@@ -106,6 +106,14 @@ def test_the_table_is_complete():
     assert {says for strategy, _, says in cells() if strategy in STRATEGIES} == {"yes"}
 
 
+@pytest.mark.samples(
+    "CentralStorageStrategy-`Estimator`",
+    "MirroredStrategy-`Model.fit`",
+    "TPUStrategy-custom loop",
+    "MultiWorkerMirroredStrategy-`Estimator`",
+    "OneDeviceStrategy-`Model.fit`",
+    "default-custom loop",
+)
 @pytest.mark.parametrize(
     ("strategy", "how"), [(strategy, how) for strategy, how, _ in cells() if strategy in STRATEGIES]
 )

@@ -34,7 +34,7 @@ def test_workers_train_as_one_device_does(tmp_path):
             check_same((of_worker[name], values_of(made(name, tmp_path / "models" / name))), expected)
 
 
-@pytest.mark.samples("RNNClassifier")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["DNNLinearCombinedEstimator", "RNNClassifier"])
 def test_tasks_that_train_in_step_beside_servers_train_as_one_device_does(tmp_path, name):
     """A chief and a worker, two servers that hold half of the rows each, and an evaluator."""

@@ -19,7 +19,7 @@ def on_one_device(tmp_path_factory):
     return functools.cache(lambda name: trained(name, tmp_path_factory.mktemp("one")))
 
 
-@pytest.mark.samples("RNNClassifier", "DNNLinearCombinedEstimator", "LinearRegressor", "BaselineRegressor")
+@pytest.mark.samples("RNNClassifier", "LinearRegressor", "BaselineRegressor")
 @pytest.mark.parametrize("name", MODELS)
 def test_replicas_train_as_one_device_does(tmp_path, name, on_one_device):
     found = trained(

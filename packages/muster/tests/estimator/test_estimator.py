@@ -544,6 +544,7 @@ def test_what_a_saver_cannot_do_is_said_once(tmp_path, caplog):
     ]
 
 
+@pytest.mark.samples("evaluate")
 @pytest.mark.parametrize("call", ["train", "evaluate", "predict"])
 def test_calls_leave_no_traces_behind(tmp_path, call):
     """JAX keeps the traces of each call of einsum, and with each a signature."""

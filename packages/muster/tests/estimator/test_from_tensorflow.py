@@ -84,6 +84,7 @@ def test_training_begins_with_the_slots_and_the_step(tmp_path: Path) -> None:
     assert began["global_step"] == began["adam/iteration"] == 12
 
 
+@pytest.mark.slow
 def test_five_steps_are_those_of_adam_from_there(tmp_path: Path) -> None:
     model_dir, said = copied("custom_model_fn", tmp_path / "model")
     estimator = Estimator(layers_model_fn, str(model_dir), params={})

@@ -45,6 +45,7 @@ def test_an_evaluator_started_first_evaluates_the_last_step_and_ends(tmp_path):
     assert steps[-1] == 500
 
 
+@pytest.mark.slow
 def test_an_evaluator_that_waits_ends_at_ctrl_c(tmp_path):
     with start("evaluator", {"chief": free_addresses(1)}, tmp_path, 500) as evaluator:
         for line in evaluator.stdout:

@@ -70,6 +70,7 @@ def test_all_end_with_the_coordinator_whose_exit_code_is_that_of_the_job(count, 
         assert {"worker"} <= {*told} <= {"worker", "ps"}  # a server on a busy machine may be slower
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_used_again_with_a_new_dataset(count, tmp_path):
     job = count("--restarts", "1")
     job.read_until("worker 0 at", "worker 1 at")
@@ -95,6 +96,7 @@ def test_a_worker_that_stands_still_is_given_up_and_taken_back(count, tmp_path):
     ended_well(job, tmp_path)
 
 
+@pytest.mark.slow
 def test_closures_wait_for_a_server_that_is_killed_and_go_on_from_its_snapshot(count, tmp_path):
     job = count("--restarts", "1", workers=1)
     until_round(job, lambda found: True)

@@ -28,7 +28,7 @@ def test_fit_that_joins_nobody_is_told_which_line_to_add(launch, tmp_path, what,
     assert "muster      | worker 0 and worker 1 have ended without having joined each other." in job.text
 
 
-@pytest.mark.samples("options0-steps0", "options3-steps3")
+@pytest.mark.samples("options3-steps3")
 @pytest.mark.parametrize(
     ("options", "steps"),
     [

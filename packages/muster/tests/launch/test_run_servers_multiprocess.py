@@ -73,6 +73,7 @@ def status_of(process, task):
     return query_status(address, 10.0, Credentials.from_environ(environ), task=task)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_comes_back_at_its_address(train, tmp_path):
     job = train("--restarts", "1")
     job.read_until("chief 0  | step", "worker 0 | step")

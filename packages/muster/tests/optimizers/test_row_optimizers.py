@@ -105,6 +105,7 @@ def test_rows_change_as_in_tensorflow(updated: list[dict[str, Any]], case: dict[
         np.testing.assert_allclose(values[name], weights, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.samples("RMSprop")
 @pytest.mark.parametrize("name", ["RMSprop", "Adagrad", "Adam"])
 def test_optimizers_are_saved_with_a_model(tmp_path: pathlib.Path, name: str) -> None:
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])

@@ -274,6 +274,7 @@ def test_ids_of_64_bits_travel_as_two_halves():
         wide_ids([1.5])
 
 
+@pytest.mark.slow
 def test_a_model_with_a_hashed_table_is_fitted_evaluated_and_used():
     ids, clicks = np.maximum(WIDE.reshape(-1, 3), -2), CLICKS.reshape(-1, 1)
     ids = np.where(ids == -1, 5, ids)

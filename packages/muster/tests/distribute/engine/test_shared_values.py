@@ -289,7 +289,7 @@ def test_variables_are_moved_each_time_that_they_are_elsewhere(devices):
         assert rate.value is there  # it is only read
 
 
-@pytest.mark.samples("2")
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("devices", [1, 2])
 def test_what_one_of_two_workers_holds_stays(tmp_path, devices):

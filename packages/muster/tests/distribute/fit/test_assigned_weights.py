@@ -37,6 +37,14 @@ def functional():
     return keras.Model(inputs, Masked()(inputs))
 
 
+@pytest.mark.samples(
+    "fit-2-functional",
+    "train_on_batch-2-Subclassed",
+    "evaluate and predict-2-<lambda>",
+    "fit-0-Subclassed",
+    "evaluate-0-functional",
+    "train_on_batch-0-<lambda>",
+)
 @pytest.mark.parametrize("make", [functional, Subclassed, lambda: keras.Sequential([Masked()])])
 @pytest.mark.parametrize("devices", [0, 2])
 @pytest.mark.parametrize(

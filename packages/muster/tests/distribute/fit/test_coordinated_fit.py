@@ -98,7 +98,7 @@ CASES = {
 }
 
 
-@pytest.mark.samples("Adam")
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "more"), CASES.values(), ids=CASES)
 def test_one_worker_gives_what_one_process_gives(strategy, build, more):
     one, model = build(), within(strategy, build)

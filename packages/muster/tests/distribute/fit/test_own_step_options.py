@@ -74,6 +74,7 @@ def test_metrics_that_the_step_does_not_update():
     assert list(history) == ["loss"]
 
 
+@pytest.mark.slow
 def test_steps_that_call_keras_own():
     """Theirs is the same training, with a result added."""
 

@@ -51,6 +51,7 @@ def test_what_is_done_by_hand_is_what_keras_does():
     check_outcome(trained(model, "classifier"), expected("classifier"))
 
 
+@pytest.mark.slow
 def test_a_gan_trains_as_in_a_loop_of_its_own():
     model = compiled("GAN")
     step = function(model.train_step)

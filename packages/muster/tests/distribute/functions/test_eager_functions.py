@@ -68,7 +68,7 @@ def train(strategy, seen):
     return losses, [np.array(each.value) for each in model.weights], float(mean.result())
 
 
-@pytest.mark.samples("one device")
+@pytest.mark.slow
 def test_numbers_are_seen_and_nothing_else_changes(strategy, eager):
     seen = []
     losses, weights, mean = train(strategy, seen)

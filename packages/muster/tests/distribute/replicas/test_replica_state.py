@@ -51,6 +51,7 @@ def replicas(request):
     return *halves, both
 
 
+@pytest.mark.samples("mirrored")
 def test_batch_statistics_are_each_replicas_own(replicas):
     for step in SHARED:
         for number, replica in enumerate(replicas[:2]):

@@ -19,7 +19,7 @@ def mirrored(count):
     return MirroredStrategy([f"/cpu:{i}" for i in range(count)])
 
 
-@pytest.mark.samples("adam")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("optimizer", "counts"),
     [(lambda: keras.optimizers.SGD(0.1), (1, 4)), (lambda: keras.optimizers.Adam(0.01), (2,))],

@@ -307,6 +307,7 @@ def test_checkpoints_are_saved_and_restored_in_few_messages(tmp_path):
     assert np.asarray(table).tolist() == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_one_process_is_restored_to_servers_and_back(tmp_path):
     _, model, optimizer, _ = trained(get_strategy())
     path = ObjectCheckpoint(model=model, optimizer=optimizer).save(tmp_path / "one")

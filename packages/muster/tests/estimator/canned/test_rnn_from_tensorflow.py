@@ -73,7 +73,7 @@ def batch():
     }, np.array(RECORDED["labels"])
 
 
-@pytest.mark.samples("stacked_lstm", "default")
+@pytest.mark.samples("default")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_it_predicts_and_goes_on(name, tmp_path):
     model_dir = shutil.copytree(FOLDER / name, tmp_path / "model")
@@ -94,6 +94,7 @@ def test_it_predicts_and_goes_on(name, tmp_path):
     assert shapes == {path: shape for path, shape in variables if path.startswith(of_model)}
 
 
+@pytest.mark.slow
 def test_slots_are_taken_over(tmp_path):
     name = "stacked_gru_adam"
     model_dir = shutil.copytree(FOLDER / name, tmp_path / "model")

@@ -19,12 +19,10 @@ def of_version_2(case):
 @pytest.mark.samples(
     "mirrored2/dnn_classifier",
     "linear_classifier/weights",
-    "linear_classifier/vocab_oov_crossed_bucketized",
     "linear_regressor/label_dimension_2",
     "baseline_regressor/two_features",
     "baseline_regressor/two_features-as-TensorFlow",
     "dnn_classifier/embedding_sqrtn_indicator",
-    "dnn_classifier/batch_norm",
     "dnn_linear_combined_classifier/default",
     "errors/n_classes_1",
     "errors/bad_optimizer_name",

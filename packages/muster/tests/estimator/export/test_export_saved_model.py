@@ -180,6 +180,7 @@ def ask_elsewhere(exported, folder, **environment):
     return pickle.loads((folder / "answers").read_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.alone
 @pytest.mark.optimized

@@ -84,6 +84,7 @@ def input_fn() -> Any:
 LINEAR = "linear/linear_model/city/weights"
 
 
+@pytest.mark.slow
 def test_canned_estimator_starts_with_another_vocabulary(tmp_path: Path, change: VocabInfo) -> None:
     before = classifier(str(change.old_vocab), tmp_path / "before", 1)
     before.train(input_fn)

@@ -68,6 +68,7 @@ def test_training_names_the_id(tmp_path):
         estimator(tmp_path).train(lambda: input_fn(IDS, with_label(9)))
 
 
+@pytest.mark.slow
 def test_another_nan_is_reported_as_before(tmp_path):
     def broken(labels, logits):
         return keras_loss(labels, logits) * np.nan

@@ -180,7 +180,7 @@ MODELS = {
 UNEQUAL = ("convolutions", "batch normalization", "masked, both ways")
 
 
-@pytest.mark.samples("batch normalization", "convolutions", "attention")
+@pytest.mark.samples("batch normalization", "attention")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_step_of_training_is_that_of_the_whole_batch(name):
     build, x, count = MODELS[name]

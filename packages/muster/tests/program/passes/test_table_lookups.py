@@ -54,7 +54,7 @@ TABLE = "embedding/embeddings"
 LEAVE_OTHERS = ("SGD", "Adagrad", "legacy SGD", "legacy Adagrad", "legacy Ftrl")
 
 
-@pytest.mark.samples("SGD", "Adagrad", "Ftrl", "loss scale")
+@pytest.mark.samples("SGD", "Adagrad", "Ftrl")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_is_that_with_the_whole_table(name):
     check(trained(by_layer, OPTIMIZERS[name]), [TABLE], BATCHES, leaves_others=name in LEAVE_OTHERS)
@@ -162,18 +162,7 @@ LOOKUPS = {
 }
 
 
-@pytest.mark.samples(
-    "masked",
-    "shards",
-    "twice",
-    "elements",
-    "mixed_bfloat16",
-    "custom_vjp",
-    "jit",
-    "clipped",
-    "indices",
-    "from the end",
-)
+@pytest.mark.samples("masked", "twice", "elements", "mixed_bfloat16", "jit", "clipped", "indices")
 @pytest.mark.parametrize("name", LOOKUPS)
 def test_all_kinds_of_lookups(name):
     lookup, tables = LOOKUPS[name]

@@ -34,6 +34,16 @@ WHOLE = {
 CASES = [*((name, "float32") for name in [*DRAWN, *WHOLE]), *((name, "bfloat16") for name in DRAWN)]
 
 
+@pytest.mark.samples(
+    "normal-float32",
+    "uniform-float32",
+    "truncated-bfloat16",
+    "he-float32",
+    "orthogonal-float32",
+    "zeros-float32",
+    "array-float32",
+    "constant-bfloat16",
+)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_rows_are_those_of_the_whole(name, dtype):
     initial = {**DRAWN, **WHOLE}[name]
