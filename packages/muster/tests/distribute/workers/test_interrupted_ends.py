@@ -11,7 +11,7 @@ pytestmark = pytest.mark.processes
 _PROGRAM = """
 import atexit, signal, threading
 import jax
-from muster._interrupts import told_of_interrupt
+from muster._interrupts import log_interrupt
 from muster.distribute.workers._cluster_workers import _Ending
 
 interrupted, again, agreed, program_end = {places!r}
@@ -45,7 +45,7 @@ elif program_end == "with":
 elif program_end == "by":
     raise KeyboardInterrupt
 elif program_end == "told":
-    with told_of_interrupt("Interrupted while evaluating."):
+    with log_interrupt("Interrupted while evaluating."):
         raise KeyboardInterrupt
 elif program_end == "because of":
     raise LookupError("no data")
