@@ -114,3 +114,44 @@ def test_values_that_meet_are_differentiated():
 def test_a_step_cannot_be_cut_inside_of_a_loop_or_a_branch(step, named):
     with pytest.raises(TraceError, match=f"inside of a {named}"):
         split_at_all_reduces(step, np.ones(2, np.float32), donated=0)
+
+
+def test_each_result_may_have_the_memory_of_the_argument_that_it_replaces():
+    """Also where the second is used first: XLA copies an array whose memory another result was given."""
+
+    def step(table, slots, x):
+        total = all_reduce_on_host(x)
+        slots = slots.at[0].add(total)
+        return table.at[0].add(slots[0] * total), slots
+
+    values = [jnp.ones((1000, 3)), jnp.zeros((1000, 3)), jnp.ones(3)]
+    (first, last), _ = split_at_all_reduces(step, *values, donated=2)
+    values += first.function(*[values[i] for i in first.takes])
+    assert last.takes[:2] == (0, 1)
+    assert last.donates[:2] == (0, 1)
+    taken = [values[i] for i in last.takes]
+    compiled = jax.jit(last.function, donate_argnums=last.donates).lower(*taken).compile()
+    assert "= f32[1000,3]{1,0} copy(" not in compiled.as_text()
+
+
+def test_nothing_is_computed_or_kept_that_no_result_needs():
+    def step(x):
+        unused = jnp.zeros((1000, 1000)).at[0, 0].set(x[0])
+        total = all_reduce_on_host(x)
+        return total, unused.at[0, 0].add(total[0]).shape[0]
+
+    parts, _ = split_at_all_reduces(step, jnp.ones(3), donated=0)
+    assert [len(part.keeps) for part in parts] == [0, 0]
+    assert "1000" not in str(jax.make_jaxpr(parts[0].function)(*[jnp.ones(3)] * len(parts[0].takes)))
+
+
+def test_what_a_step_prints_is_printed(capfd):
+    def step(x):
+        jax.debug.print("before {}", x[0])
+        total = all_reduce_on_host(x)
+        jax.debug.print("after {}", total[0])
+        return total
+
+    doubled(step, np.full(2, 3, np.float32))
+    jax.effects_barrier()
+    assert capfd.readouterr().out == "before 3.0\nafter 6.0\n"

@@ -134,7 +134,11 @@ def _with_inlined(
 
 
 def needed_equations(
-    eqns: Sequence[Equation], targets: Iterable[Atom], known: Iterable[Atom] = ()
+    eqns: Sequence[Equation],
+    targets: Iterable[Atom],
+    known: Iterable[Atom] = (),
+    *,
+    with_effects: bool = False,
 ) -> tuple[list[Equation], set[jex.Var]]:
     """Return the equations that compute the targets, in order, and the variables that those start from.
 
@@ -142,12 +146,13 @@ def needed_equations(
         eqns: All equations, in order.
         targets: The variables to compute.
         known: Variables with known values; the equations that compute them are left out.
+        with_effects: Whether equations that do something besides, such as printing, are needed, too.
     """
     wanted = set(variables_of(targets))
     values = set(variables_of(known))
     kept = []
     for eqn in reversed(eqns):
-        if (wanted - values).intersection(eqn.outvars):
+        if (with_effects and eqn.effects) or (wanted - values).intersection(eqn.outvars):
             kept.append(eqn)
             wanted.difference_update(eqn.outvars)
             wanted.update(variables_of(eqn.invars))

@@ -23,6 +23,7 @@ from muster.program.passes._jaxprs import (
     function_of,
     inputs_of,
     levels_of,
+    needed_equations,
     outputs_of,
     type_of,
     variables_of,
@@ -91,7 +92,8 @@ def split_at_all_reduces(
             "loops and branches."
         )
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    computed, reduced = levels_of(jaxpr.eqns, _all_reduce_p)
+    needed, _ = needed_equations(jaxpr.eqns, jaxpr.outvars, with_effects=True)
+    computed, reduced = levels_of(needed, _all_reduce_p)
     wanted = [inputs_of([*before, *markers]) for before, markers in zip(computed, reduced, strict=True)]
     wanted[-1] += variables_of(jaxpr.outvars)
     last_use = {v: level for level, variables in enumerate(wanted) for v in variables}
@@ -101,7 +103,10 @@ def split_at_all_reduces(
     parts = []
     for level, eqns in enumerate(computed):
         made = dict.fromkeys(outputs_of(eqns))
-        takes = [v for v in dict.fromkeys(wanted[level]) if v not in made and v not in constants]
+        # In the order of the step's arguments and results: JAX lets the next result of a donated argument's
+        # shape have its memory, and copies what another one is made of.
+        taken = {v for v in wanted[level] if v not in made and v not in constants}
+        takes = sorted(taken, key=numbers.__getitem__)
         sums = [eqn.outvars[0] for eqn in reduced[level]]
         addends = [eqn.invars[0] for eqn in reduced[level]]
         keeps = [v for v in made if last_use.get(v, -1) > level]
