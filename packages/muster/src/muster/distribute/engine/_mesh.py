@@ -27,6 +27,7 @@ from muster.distribute.engine._uneven import as_chief_has, first_of, variants_of
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program import Replicas
+from muster.program.passes import replicating
 
 
 def use_any_core() -> None:
@@ -132,7 +133,9 @@ class MeshEngine(Engine):
         def step(state: State, reads: Reads, batch: Any) -> Any:
             if rows is not None:  # without the padding; XLA keeps the rows where they are
                 batch = jax.tree.map(lambda leaf: leaf[:rows] if leaf.ndim else leaf, unwrapped(batch))
-            return jax.lax.with_sharding_constraint(traced.step(state, reads, batch), everywhere)
+            with replicating(functools.partial(jax.lax.with_sharding_constraint, shardings=everywhere)):
+                result = traced.step(state, reads, batch)
+            return jax.lax.with_sharding_constraint(result, everywhere)
 
         run = compiled(step, (state, reads, place(batch)), executables)
         waits = not everywhere.is_fully_addressable

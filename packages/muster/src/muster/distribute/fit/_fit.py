@@ -47,6 +47,7 @@ from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy
 from muster.program import only_data_errors
+from muster.program.passes import with_table_updates
 from muster.program.variables import patched_keras, unshared_values
 from muster.program.variables.keras_internals import forget_state, search_no_state, set_values, value_of
 
@@ -219,10 +220,13 @@ class DistributedTrainer:
         return [list(group) for group in groups]
 
     def _compiled(self, name: str) -> Step:
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, self._step(name, state, batch))
+            return returned
+
         def run(state: Any, reads: Any, batch: Any, replicas: Any) -> tuple[Any, Any]:
             with no_stop_iteration("A step of the model", TraceError), patched_keras():
-                returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, self._step(name, state, batch))
-            return returned
+                return with_table_updates(step, state, batch) if name == TRAINS else step(state, batch)
 
         def compiled() -> Step:
             return self.strategy.engine.compile(Traced(run=run, view=View.GLOBAL), self._executables)

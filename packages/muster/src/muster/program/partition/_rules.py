@@ -17,6 +17,7 @@ from muster.program.partition._sharding import (
     ShardedEquation,
     Value,
     axis_without,
+    replicate_p,
 )
 from muster.program.passes._elementwise import ELEMENTWISE, named
 from muster.program.passes._jaxprs import type_of
@@ -217,9 +218,16 @@ def _windows(equation: ShardedEquation) -> list[Value]:
     return equation.sharded(axis, *equation.shards(axis))
 
 
+def _replicate(equation: ShardedEquation) -> list[Value]:
+    (value,) = equation.operands
+    workers = equation.workers
+    return [Replicated(workers.unsharded(value) if isinstance(value, Sharded) else workers.replicated(value))]
+
+
 _RULES: Mapping[jex.Primitive, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     lax.optimization_barrier_p: _each,
+    replicate_p: _replicate,
     **dict.fromkeys(named("reduce_sum reduce_max reduce_min reduce_and reduce_or reduce_prod"), _reduce),
     **dict.fromkeys(named("argmax argmin"), _along_others("axes", removes=True)),
     lax.broadcast_in_dim_p: _broadcast_in_dim,

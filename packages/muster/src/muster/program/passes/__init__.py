@@ -17,5 +17,7 @@ from muster.program.passes._served import UpdatePart as UpdatePart
 from muster.program.passes._served import WorkerServerSplit as WorkerServerSplit
 from muster.program.passes._served import mark_pushed as mark_pushed
 from muster.program.passes._served import split_at_pushes as split_at_pushes
+from muster.program.passes._table_updates import replicating as replicating
+from muster.program.passes._table_updates import with_table_updates as with_table_updates
 from muster.program.passes._variants import UNLIKE_REDUCTIONS as UNLIKE_REDUCTIONS
 from muster.program.passes._variants import combined as combined

@@ -45,7 +45,7 @@ by_masks = partial(_BY_ROWS, False)
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """Rows to add to zeros.
 
     Attributes:
@@ -56,12 +56,12 @@ class _Rows:
     ids: jax.Array
     values: jax.Array
 
-    def __add__(self, other: "_Rows") -> "_Rows":
+    def __add__(self, other: "Rows") -> "Rows":
         ids = jnp.concatenate([self.ids, other.ids])
-        return _Rows(ids, jnp.concatenate([self.values, other.values]))
+        return Rows(ids, jnp.concatenate([self.values, other.values]))
 
-    def map(self, function: Callable[[jax.Array], jax.Array]) -> "_Rows":
-        return _Rows(self.ids, function(self.values))
+    def map(self, function: Callable[[jax.Array], jax.Array]) -> "Rows":
+        return Rows(self.ids, function(self.values))
 
     def dense(self, like: jax.Array) -> jax.Array:
         return jnp.zeros_like(like).at[self.ids].add(self.values, mode="drop")
@@ -81,7 +81,31 @@ class _Mask:
         return self
 
 
-_Sparse: TypeAlias = _Rows | _Mask
+_Sparse: TypeAlias = Rows | _Mask
+
+
+def adds_rows(eqn: Equation) -> bool:
+    """Return whether a scatter adds whole rows to its operand."""
+    operand, indices, updates = map(type_of, eqn.invars)
+    axes = eqn.params["dimension_numbers"]
+    trailing = range(indices.ndim - 1, updates.ndim)
+    return (
+        axes.inserted_window_dims == (0,)
+        and axes.scatter_dims_to_operand_dims == (0,)
+        and not axes.operand_batching_dims
+        and axes.update_window_dims == tuple(trailing)
+        and updates.shape[trailing.start :] == operand.shape[1:]
+    )
+
+
+def rows_added(eqn: Equation, indices: jax.Array, updates: jax.Array) -> "Rows":
+    """Return the rows that such a scatter adds, of its indices and updates."""
+    shape = type_of(eqn.invars[0]).shape
+    ids = indices.reshape(-1).astype(jnp.int32)
+    if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
+        ids = jnp.clip(ids, 0, shape[0] - 1)
+    ids = jnp.where((ids < 0) | (ids >= shape[0]), shape[0], ids)
+    return Rows(ids, updates.reshape(-1, *shape[1:]))
 
 
 def with_sparse_gradients(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
@@ -148,32 +172,19 @@ class _Evaluation:
             (v, rows) for v, rows in zip(eqn.outvars, body.sparse(), strict=True) if rows is not None
         )
 
-    def _scattered(self, eqn: Equation) -> _Rows | None:
+    def _scattered(self, eqn: Equation) -> Rows | None:
         """Return the rows that a scatter adds to zeros, or to other rows; None if it does something else."""
         if eqn.primitive is not lax.scatter_add_p:
             return None
-        operand, indices, updates = eqn.invars
-        shape, axes = type_of(operand).shape, eqn.params["dimension_numbers"]
-        trailing = range(type_of(indices).ndim - 1, type_of(updates).ndim)
-        if (
-            axes.inserted_window_dims != (0,)
-            or axes.scatter_dims_to_operand_dims != (0,)
-            or axes.operand_batching_dims
-            or axes.update_window_dims != tuple(trailing)
-            or type_of(updates).shape[trailing.start :] != shape[1:]
-        ):
+        if not adds_rows(eqn):
             return None
+        operand, indices, updates = eqn.invars
         before = self._rows_of(operand)
         start = self._broadcasts.get(operand)
-        if not isinstance(before, _Rows) and not (isinstance(start, jex.Literal) and start.val == 0):
+        if not isinstance(before, Rows) and not (isinstance(start, jex.Literal) and start.val == 0):
             return None
-        ids, values = self._read([indices, updates])
-        ids = ids.reshape(-1).astype(jnp.int32)
-        if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
-            ids = jnp.clip(ids, 0, shape[0] - 1)
-        ids = jnp.where((ids < 0) | (ids >= shape[0]), shape[0], ids)
-        found = _Rows(ids, values.reshape(-1, *shape[1:]))
-        return before + found if isinstance(before, _Rows) else found
+        found = rows_added(eqn, *self._read([indices, updates]))
+        return before + found if isinstance(before, Rows) else found
 
     def _combined(self, eqn: Equation) -> _Sparse | None:
         """Return the rows of the result of an operation on rows; None if it has others."""
@@ -181,13 +192,13 @@ class _Evaluation:
         if len(eqn.outvars) != 1 or not any(given):
             return None
         match eqn.primitive, given:
-            case lax.add_p | primitives.add_jaxvals_p, [_Rows() as one, _Rows() as other]:
+            case lax.add_p | primitives.add_jaxvals_p, [Rows() as one, Rows() as other]:
                 return one + other
-            case lax.sub_p, [_Rows() as one, _Rows() as other]:
+            case lax.sub_p, [Rows() as one, Rows() as other]:
                 return one + other.map(lax.neg)
-            case lax.neg_p | lax.convert_element_type_p, [_Rows() as rows]:
+            case lax.neg_p | lax.convert_element_type_p, [Rows() as rows]:
                 return rows.map(lambda values: eqn.primitive.bind(values, **eqn.params))
-            case (lax.mul_p | lax.div_p, [_Rows() as rows, None]) | (lax.mul_p, [None, _Rows() as rows]):
+            case (lax.mul_p | lax.div_p, [Rows() as rows, None]) | (lax.mul_p, [None, Rows() as rows]):
                 factor = self._number(eqn.invars[given.index(None)])
                 if factor is not None:
                     return rows.map(lambda values: eqn.primitive.bind(values, jnp.full_like(values, factor)))
@@ -205,9 +216,9 @@ class _Evaluation:
         parts: list[list[jax.Array]] = []
         sent_as_rows = []
         for gradient, rows in zip(gradients, map(self._rows_of, eqn.invars[1:]), strict=True):
-            as_rows = isinstance(rows, _Rows) and _are_few(rows, gradient, replicas)
+            as_rows = isinstance(rows, Rows) and _are_few(rows, gradient, replicas)
             sent_as_rows.append(as_rows)
-            if isinstance(rows, _Rows) and as_rows:
+            if isinstance(rows, Rows) and as_rows:
                 parts.append([_placed(rows.ids, replicas), _placed(rows.values, replicas)])
             else:
                 parts.append([gradient] if rows is None else [gradient, rows.mask(gradient.shape[0]).counts])
@@ -215,7 +226,7 @@ class _Evaluation:
         for v, gradient, part, as_rows in zip(eqn.outvars, gradients, parts, sent_as_rows, strict=True):
             first, *others = [next(sums) for _ in part]
             if as_rows:
-                rows = _Rows(first.reshape(-1), others[0].reshape(-1, *gradient.shape[1:]))
+                rows = Rows(first.reshape(-1), others[0].reshape(-1, *gradient.shape[1:]))
                 self._sparse[v], self._values[v] = rows, rows.dense(gradient)
                 continue
             self._values[v] = first
@@ -227,8 +238,8 @@ class _Evaluation:
         rule, count = eqn.params["rule"], eqn.params["count"]
         gradient, *values = self._read(eqn.invars)
         rows = self._rows_of(eqn.invars[0])
-        if isinstance(rows, _Rows) and _BY_ROWS.value and rows.ids.size < gradient.shape[0]:
-            made = _updated_rows(rows, rule, values, count)
+        if isinstance(rows, Rows) and _BY_ROWS.value and rows.ids.size < gradient.shape[0]:
+            made = updated_rows(rows, rule, values, count)
         elif (made := dense_update(gradient, *values, rule=rule, count=count)) and rows is not None:
             counts = self._mask(eqn.invars[0]).counts
             # Not what was looked up: servers take the logical and of what workers say of their batches.
@@ -258,7 +269,7 @@ class _Evaluation:
         self._pending = []
 
 
-def _are_few(rows: _Rows, gradient: jax.Array, replicas: Replicas) -> bool:
+def _are_few(rows: Rows, gradient: jax.Array, replicas: Replicas) -> bool:
     """Return whether to send rows rather than the whole gradient."""
     if not _BY_ROWS.value or replicas.shares is not None or replicas.active < replicas.count:
         return False
@@ -270,7 +281,7 @@ def _placed(array: jax.Array, replicas: Replicas) -> jax.Array:
     return jnp.zeros((replicas.count, *array.shape), array.dtype).at[replicas.index].set(array)
 
 
-def _updated_rows(rows: _Rows, rule: Rule, values: Sequence[jax.Array], count: int) -> list[jax.Array]:
+def updated_rows(rows: Rows, rule: Rule, values: Sequence[jax.Array], count: int) -> list[jax.Array]:
     """Apply the rule to rows that are gathered, and put them back."""
     table = values[0]
     if not rows.ids.size:

@@ -1,0 +1,228 @@
+"""Update only the rows of a table that a step looked up, where the optimizer leaves the others as they are.
+
+The gradient of a look-up is as large as its table: zeros, to which the gradients of rows are added. Gradient
+descent, Adagrad and others compute each element of a table and of its slots from the same element of the
+gradient, and leave it as it is where that is zero. There only the rows that were looked up are computed:
+neither the time of a step nor what replicas send each other depends on the table's size.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+from jax import lax
+from jax.extend import core as jex
+from jax.extend.core import primitives
+
+from muster.program.passes._by_rows import CoupledRowsError, by_rows
+from muster.program.passes._elementwise import named
+from muster.program.passes._jaxprs import (
+    Atom,
+    Equation,
+    Values,
+    contains,
+    dependents,
+    function_of,
+    inputs_of,
+    needed_equations,
+    outputs_of,
+    type_of,
+    variables_of,
+    with_inlined_calls,
+)
+from muster.program.passes._sparse_gradients import adds_rows, rows_added, updated_rows
+
+_log = logging.getLogger(__name__)
+
+# Tables of fewer rows cost little as a whole.
+_FEWEST_ROWS = 1024
+
+Replicate: TypeAlias = Callable[[jax.Array], jax.Array]
+
+_replicate: ContextVar[Replicate] = ContextVar("replicate", default=lambda array: array)
+
+
+@contextlib.contextmanager
+def replicating(replicate: Replicate) -> Iterator[None]:
+    """Trace steps whose batch is divided among devices or processes.
+
+    Args:
+        replicate: Returns an array that all of them have, of one that is divided among them.
+    """
+    token = _replicate.set(replicate)
+    try:
+        yield
+    finally:
+        _replicate.reset(token)
+
+
+def with_table_updates(
+    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, batch: Any
+) -> tuple[Any, Any]:
+    """Compute ``step(state, batch)``, and update by rows each table for which that gives the same.
+
+    Where a step size or a slot is infinite or NaN, rows that were not looked up stay as they are; dense
+    updates make NaN of them.
+
+    Args:
+        step: Takes a state and a batch, and returns the next state and results.
+        state: Arrays in nested structures.
+        batch: Arrays in nested structures.
+    """
+    if not any(each.ndim > 1 and each.shape[0] >= _FEWEST_ROWS for each in jax.tree.leaves(state)):
+        return step(state, batch)
+    closed, shapes = jax.make_jaxpr(step, return_shape=True)(state, batch)
+    if contains(closed, lax.scatter_add_p):
+        closed = with_inlined_calls(closed)
+    leaves = jax.tree.leaves((state, batch))
+    return jax.tree.unflatten(jax.tree.structure(shapes), _computed(closed, leaves))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table and its slots, which change in the rows of a gradient alone.
+
+    Attributes:
+        scatters: The equations that add rows to the gradient.
+        before: The values before the update.
+        after: The values after it.
+        others: What the update takes beside them and the gradient.
+        rule: Takes a gradient, the values before the update, and the others, all of some rows.
+    """
+
+    scatters: tuple[Equation, ...]
+    before: tuple[Atom, ...]
+    after: tuple[Atom, ...]
+    others: tuple[Atom, ...]
+    rule: Callable[..., list[jax.Array]]
+
+    @property
+    def inputs(self) -> list[jex.Var]:
+        """All that is to be computed before."""
+        taken = [v for eqn in self.scatters for v in eqn.invars[1:]]
+        return variables_of([*taken, *self.before, *self.others])
+
+    def updated(self, values: Values) -> list[jax.Array]:
+        """Return the values after the update."""
+        replicate = _replicate.get()
+        added = [rows_added(eqn, *map(replicate, values.read(eqn.invars[1:]))) for eqn in self.scatters]
+        rows = added[0]
+        for more in added[1:]:
+            rows += more
+        return updated_rows(rows, self.rule, values.read([*self.before, *self.others]), len(self.before))
+
+
+def _computed(closed: jex.ClosedJaxpr, leaves: Sequence[jax.Array]) -> list[jax.Array]:
+    """Compute a jaxpr, the updates of tables by rows."""
+    jaxpr = closed.jaxpr
+    gradients = _gradients(jaxpr.eqns)
+    tables = []
+    for gradient, scatters in gradients.items():
+        table = _table(jaxpr, gradient, scatters)
+        how = "as a whole, since that changes other rows, too" if table is None else "by rows"
+        _log.debug("A gradient of rows of a table %s is applied %s.", type_of(gradient).str_short(), how)
+        if table is not None:
+            tables.append(table)
+    after = {v for table in tables for v in table.after}
+    wanted = [v for v in jaxpr.outvars if v not in after]
+    wanted += [v for table in tables for v in table.inputs]
+    values = Values.of(closed, leaves)
+    values.compute(needed_equations(jaxpr.eqns, wanted, with_effects=True)[0])
+    for table in tables:
+        values.update(zip(table.after, table.updated(values), strict=True))
+    return values.read(jaxpr.outvars)
+
+
+def _gradients(eqns: Sequence[Equation]) -> dict[jex.Var, tuple[Equation, ...]]:
+    """Return the gradients that are sums of few rows, with the equations that add those."""
+    zeros: set[Atom] = set()
+    found: dict[Atom, tuple[Equation, ...]] = {}
+    for eqn in eqns:
+        if len(eqn.outvars) != 1:
+            continue
+        (made,) = eqn.outvars
+        if eqn.primitive is lax.broadcast_in_dim_p:
+            start = eqn.invars[0]
+            if isinstance(start, jex.Literal) and start.val == 0:
+                zeros.add(made)
+        elif eqn.primitive is lax.scatter_add_p and adds_rows(eqn):
+            operand, indices, updates = eqn.invars
+            few = type_of(indices).size + type_of(updates).size < type_of(operand).size
+            if few and isinstance(operand, jex.Var) and (operand in zeros or operand in found):
+                found[made] = (*found.pop(operand, ()), eqn)
+        elif eqn.primitive in (lax.add_p, primitives.add_jaxvals_p):
+            terms = variables_of(eqn.invars)
+            if len(terms) == 2 and all(v in found for v in terms):
+                found[made] = (*found[terms[0]], *found[terms[1]])
+                for v in set(terms):
+                    del found[v]
+    return found  # type: ignore[return-value]  # no literal is one
+
+
+def _table(jaxpr: jex.Jaxpr, gradient: jex.Var, scatters: tuple[Equation, ...]) -> _Table | None:
+    """Return the table that a gradient changes; None if it changes more than the rows that it has."""
+    update, _ = dependents(jaxpr.eqns, [gradient])
+    made = set(outputs_of(update))
+    after = [v for v in dict.fromkeys(variables_of(jaxpr.outvars)) if v in made]
+    unchanged = _values_without(update, gradient)
+    before = [unchanged[v] for v in after]
+    if not after or any(not isinstance(v, jex.Var) or v in made for v in before):
+        return None
+    if len(set(before)) < len(before) or any(map(_differ, before, after)):
+        return None
+    filled = {v for eqn in jaxpr.eqns if eqn.primitive is lax.broadcast_in_dim_p for v in eqn.outvars}
+    used = filled.intersection(inputs_of(update)) - made
+    update = [*(eqn for eqn in jaxpr.eqns if used.intersection(eqn.outvars)), *update]
+    made.update(used)
+    others = [v for v in inputs_of(update) if v not in made and v is not gradient and v not in before]
+    given = [gradient, *before, *others]
+    if any(type_of(v).shape not in ((), type_of(gradient).shape) for v in given):
+        return None
+    rows = sum(type_of(eqn.invars[1]).size for eqn in scatters)
+    shapes = [jax.ShapeDtypeStruct(type_of(v).shape, type_of(v).dtype) for v in given]
+    try:
+        rule = by_rows(function_of(update, given, after), shapes, rows)
+    except CoupledRowsError:
+        return None
+    return _Table(scatters, tuple(before), tuple(after), tuple(others), rule)
+
+
+def _differ(one: Atom, other: Atom) -> bool:
+    """Return whether two variables differ in shape or dtype."""
+    return (type_of(one).shape, type_of(one).dtype) != (type_of(other).shape, type_of(other).dtype)
+
+
+_ZERO = object()
+
+# Of zero these make zero.
+_KEEP_ZERO = named("abs convert_element_type copy neg reduce_precision sign sqrt square stop_gradient")
+
+
+def _values_without(update: Sequence[Equation], gradient: jex.Var) -> dict[Atom, Any]:
+    """Return what each result is where the gradient is zero: `_ZERO`, another variable, or None."""
+    found: dict[Atom, Any] = {gradient: _ZERO}
+
+    for eqn in update:
+        given = [v.val if isinstance(v, jex.Literal) else found.get(v, v) for v in eqn.invars]
+        value: Any = None
+        match eqn.primitive:
+            case lax.mul_p if any(each is _ZERO for each in given):
+                value = _ZERO
+            case lax.div_p if given[0] is _ZERO:
+                value = _ZERO
+            case lax.integer_pow_p if given[0] is _ZERO and eqn.params["y"] > 0:
+                value = _ZERO
+            case lax.add_p | primitives.add_jaxvals_p if any(each is _ZERO for each in given):
+                value = given[0] if given[1] is _ZERO else given[1]
+            case lax.sub_p if given[1] is _ZERO:
+                value = given[0]
+            case lax.select_n_p if all(each is given[1] for each in given[1:]):
+                value = given[1]
+            case primitive if primitive in _KEEP_ZERO and given[0] is _ZERO:
+                value = _ZERO
+        found.update(dict.fromkeys(eqn.outvars, value))
+    return found
