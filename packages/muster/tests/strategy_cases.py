@@ -86,7 +86,7 @@ def state_of(strategy: Strategy) -> dict[str, Any]:
 
 
 # What they do, the default strategy and two devices show.
-SLOW = ("mirrored1/", "mirrored3/", "central1/")
+SLOW = ("mirrored1/", "mirrored3/", "central1/", "one_device/")
 
 
 def strategy_cases(wanted: Callable[[dict[str, Any]], bool]) -> list[Any]:

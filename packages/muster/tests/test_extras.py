@@ -1,6 +1,7 @@
 """The distribution's name and its extras, in pyproject.toml, in messages and on pages."""
 
 import ast
+import functools
 import importlib.metadata
 import re
 import sys
@@ -21,6 +22,7 @@ def distribution(requirement: str) -> str:
     return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
 
 
+@functools.cache
 def imported(module: Path) -> set[str]:
     """The packages that a module imports anywhere, also by their names."""
     found = set()
@@ -29,8 +31,9 @@ def imported(module: Path) -> set[str]:
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             found.add((node.module or "").partition(".")[0])
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-            ("import_module", "extra_module")
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+            "import_module",
+            "extra_module",
         ):
             if isinstance(node.args[0], ast.Constant):
                 found.add(node.args[0].value.partition(".")[0])

@@ -41,13 +41,16 @@ STRATEGIES = {
     "central storage 2": lambda: CentralStorageStrategy(devices(2)),
     "tpu 4": lambda: TPUStrategy(devices=jax.devices()[:4]),
 }
-# More devices than two, and fewer than many, do what both do. To compile as users do takes much longer, and
-# is the same for all.
-MARKS = {("mirrored 2", "fit"): pytest.mark.optimized} | {
-    ("mirrored 3", way): pytest.mark.soak for way in ("fit", "tape", "native")
+# One device and many do what the same strategy does on two. To compile as users do takes much longer, and is
+# the same for all.
+MARKS = {
+    "mirrored 1": pytest.mark.slow,
+    "mirrored 2 fit": pytest.mark.optimized,
+    "mirrored 3": pytest.mark.soak,
+    "mirrored 8": pytest.mark.slow,
 }
 PAIRS = [
-    pytest.param(name, case, marks=MARKS.get((name, case.way), ()))
+    pytest.param(name, case, marks=[MARKS[key] for key in (name, f"{name} {case.way}") if key in MARKS])
     for name in STRATEGIES
     for case in CASES[name]
 ]

@@ -109,7 +109,7 @@ def test_training_is_that_of_one_device(count, case):
     assert (strategy.server.sums > 50) == (count == 1)
 
 
-@pytest.mark.samples("2")
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
 def test_an_estimator_trains_as_on_one_device(tmp_path, count):
     def optimizer():

@@ -73,9 +73,7 @@ MAKERS = {optimizer_of(case): maker(case, f"case_{number}") for number, case in 
 # To compile the optimizers takes 8 s for each of the ways.
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(way, marks=() if way in ("lookups", "masked") else pytest.mark.slow) for way in WAYS
-    ],
+    params=[pytest.param(way, marks=() if way == "lookups" else pytest.mark.slow) for way in WAYS],
 )
 def updated(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     """The values of a variable for each optimizer after each gradient."""

@@ -44,7 +44,7 @@ class Servers:
         return self.division.read(self.buffers)
 
 
-@pytest.mark.samples("Adam-placed4", "loss scale-placed14")
+@pytest.mark.samples("Adam-placed4")
 @pytest.mark.parametrize(
     ("name", "placed"),
     [("Lamb", WHOLE), ("global_clipnorm", {}), *((name, BY_ROWS) for name in OPTIMIZERS if name != "Lamb")],

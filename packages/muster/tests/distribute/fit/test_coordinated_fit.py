@@ -115,6 +115,7 @@ def test_one_worker_gives_what_one_process_gives(strategy, build, more):
     np.testing.assert_allclose(found, one.predict(X[:ROWS], batch_size=16, verbose=0), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_single_batches(strategy):
     one, model = plain(metrics=["accuracy"]), within(strategy, plain, metrics=["accuracy"])
     for _ in range(2):

@@ -141,6 +141,7 @@ def test_epochs_from_a_later_one(strategy):
     assert history.epoch == [3, 4]
 
 
+@pytest.mark.slow
 def test_a_part_of_the_data_validates(strategy):
     found = build(strategy).fit(X, Y, batch_size=BATCH, validation_split=0.2, verbose=0, shuffle=False)
     again = build(get_strategy()).fit(X, Y, batch_size=BATCH, validation_split=0.2, verbose=0, shuffle=False)

@@ -43,6 +43,7 @@ def test_every_strategy_trains_as_no_strategy_does(kind, name):
     check_outcome(outcome(STRATEGIES[name](), kind), expected(kind))
 
 
+@pytest.mark.slow
 def test_what_is_done_by_hand_is_what_keras_does():
     keras.utils.set_random_seed(7)
     model = Classifier()

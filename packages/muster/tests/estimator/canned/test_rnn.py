@@ -64,6 +64,7 @@ def cross_entropy(logits, labels):
     return np.log1p(np.exp(logits)) - logits * labels
 
 
+@pytest.mark.slow
 def test_logits_are_those_of_the_last_step_of_each_sequence(tmp_path):
     est = known(tmp_path)
     found = [each["logits"] for each in est.predict(once({"price": PRICES}))]

@@ -216,6 +216,7 @@ def test_gradients_of_many_variables_meet_at_once():
 TOP_TWO = (functools.partial(keras.metrics.SparseTopKCategoricalAccuracy, 2),)
 
 
+@pytest.mark.samples("loss scaling", "top k")
 @pytest.mark.parametrize(
     ("optimizer", "dtype", "metrics"),
     [

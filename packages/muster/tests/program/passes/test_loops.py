@@ -150,7 +150,7 @@ def test_products_stay_where_their_results_are_much_larger():
     assert products_in_loops(jaxpr) == 1
 
 
-@pytest.mark.samples("options0-LSTM", "options1-GRU")
+@pytest.mark.samples("options1-GRU")
 @pytest.mark.parametrize("layer", [keras.layers.LSTM, keras.layers.GRU, keras.layers.SimpleRNN])
 @pytest.mark.parametrize("options", [{}, {"return_sequences": True, "go_backwards": True}])
 def test_recurrent_layers_of_keras(layer, options):

@@ -31,7 +31,7 @@ def served(program, x, y):
     return step, run
 
 
-@pytest.mark.samples("Adam", "loss scale")
+@pytest.mark.samples("loss scale")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
 def test_training_is_that_of_one_process(optimizer):
     program = program_of(optimizer)

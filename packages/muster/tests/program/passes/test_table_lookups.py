@@ -191,7 +191,7 @@ COLUMN = feature_column.categorical_column_with_identity("ids", ROWS)
 WEIGHTED = feature_column.weighted_categorical_column(COLUMN, "weights")
 
 
-@pytest.mark.samples("unweighted-mean")
+@pytest.mark.slow
 @pytest.mark.parametrize("combiner", ["mean", "sqrtn", "sum"])
 @pytest.mark.parametrize("column", [COLUMN, WEIGHTED], ids=["unweighted", "weighted"])
 def test_feature_columns(column, combiner):

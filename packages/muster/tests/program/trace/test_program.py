@@ -112,7 +112,7 @@ def test_all_zero_state_gives_the_logarithm_of_the_number_of_classes(model):
     assert float(outputs["loss"]) == pytest.approx(math.log(CLASSES), abs=1e-6)
 
 
-@pytest.mark.samples("recurrent", "Subclassed")
+@pytest.mark.samples("Subclassed")
 @pytest.mark.parametrize("model", MODELS)
 def test_training_lowers_the_loss_and_counts_its_steps(model):
     program = Program(training(model, lambda: keras.optimizers.Adam(0.03)), X, Y, seed=1)
