@@ -22,7 +22,7 @@ DEADLINE = 600.0
 
 
 def versions() -> dict[str, str]:
-    """Return what `muster.ps.updates.versions` does, without importing JAX."""
+    """Return what `muster.ps.contents.updates.versions` does, without importing JAX."""
     return {"jax": importlib.metadata.version("jax")}
 
 
@@ -53,7 +53,7 @@ def scalar() -> Plan:
 
 def serve(keys: Path | None) -> None:
     """Serve until the job ends."""
-    from muster.ps.updates import CompiledRows
+    from muster.ps.contents.updates import CompiledRows
 
     machine = Machine(CompiledRows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions())
     desk = Endpoint(machine)

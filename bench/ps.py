@@ -112,7 +112,7 @@ def exchange(keys: Path | None) -> dict[str, Any]:
 
 def update_secs(plan: Plan) -> float:
     """Return how long the update of a plan takes, in this process."""
-    from muster.ps.updates import CompiledRows
+    from muster.ps.contents.updates import CompiledRows
 
     rows = CompiledRows(plan)
     zeros = {spec.dtype: np.zeros(spec.size, spec.dtype) for spec in plan.pushed}

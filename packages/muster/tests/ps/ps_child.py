@@ -5,9 +5,9 @@ import os
 
 from ps_job import served
 
-from muster.ps.updates import CompiledRows, versions
+from muster.ps.contents.updates import JaxDevice, versions
 
 config = json.loads(os.environ["TF_CONFIG"])
 address = config["cluster"]["ps"][config["task"]["index"]]
-with served(CompiledRows, versions(), port=int(address.rpartition(":")[2])) as server:
+with served(JaxDevice(copies=False), versions(), port=int(address.rpartition(":")[2])) as server:
     server.service.join()

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 
-from ps_rows import VERSIONS, AddedRows
+from ps_rows import VERSIONS, AddingDevice
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
 from muster.ps._client import Client
@@ -68,7 +68,7 @@ def accepting(handler, credentials=NO_CREDENTIALS, port=0):
 
 @contextlib.contextmanager
 def served(
-    make_rows=AddedRows,
+    device=None,
     versions=VERSIONS,
     credentials=NO_CREDENTIALS,
     port=0,
@@ -78,7 +78,12 @@ def served(
 ):
     find = saver.find if saver else no_snapshot
     machine = Machine(
-        make_rows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions, find=find
+        device or AddingDevice(),
+        name="ps 0",
+        run=uuid.uuid4().hex,
+        keeps_step=True,
+        versions=versions,
+        find=find,
     )
     desk = Endpoint(machine, saver, report and (lambda: report(machine.statistics(time.monotonic()))))
     service = Service("ps 0", [desk])

@@ -1,10 +1,11 @@
-"""Plans for tests, and rows in NumPy with an update that adds what is pushed."""
+"""Plans for tests, and a device in NumPy with an update that adds what is pushed."""
 
 import numpy as np
 
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import Caller
-from muster.ps._plan import ArraySpec, Plan
+from muster.ps._plan import Plan
 
 CHIEF, WORKER, OTHER = (Caller(task, f"run of {task}") for task in ("chief 0", "worker 0", "worker 1"))
 VERSIONS = {"jax": "1.2"}
@@ -22,28 +23,45 @@ def added(size=3, max_staleness=None):
     )
 
 
-class AddedRows:
-    """Rows of `added`."""
+class AddingDevice:
+    """Values in NumPy, whose update is that of `added`."""
 
-    def __init__(self, plan):
-        if plan.update not in (b"adds", b""):
+    def check(self, specs, held):
+        pass
+
+    def put(self, array):
+        return array.copy()
+
+    def get(self, value):
+        return value
+
+    def compile(self, function, held):
+        if function.update not in (b"adds", b""):
             raise ValueError("its update is none")
-        self.values = {}
-        self.slots = {}
+        return AddingFunction(function, held)
 
-    def set(self, pulled, kept):
-        self.values = {name: array.copy() for name, array in pulled.items()}
-        self.slots = {name: array.copy() for name, array in kept.items()}
+    def compile_rows(self, use, columns, held):
+        if use.update != b"adds rows":
+            raise ValueError("its update of rows is none")
+        return self.add_rows
 
-    def pulled(self):
-        return self.values
+    def add_rows(self, rows, pushed, others):
+        """Add to rows what is pushed for them; count in the other columns."""
+        return [rows[0] + pushed[0], *(each + 1 for each in rows[1:])]
 
-    def kept(self):
-        return self.slots
 
-    def apply(self, pushed):
-        self.values = {name: array + pushed[name] for name, array in self.values.items()}
-        self.slots = {name: array + 1 for name, array in self.slots.items()}
+class AddingFunction:
+    def __init__(self, function, held):
+        self._function, self._held = function, held
+
+    def pull(self, values):
+        return {self._held[name].dtype: values[name] for name in self._function.takes}
+
+    def apply(self, values, pushed):
+        for name in self._function.updates:
+            is_pulled = name in self._function.takes
+            values[name] = values[name] + (pushed[self._held[name].dtype] if is_pulled else 1)
+        return self.pull(values)
 
 
 def filled(specs, value):
@@ -55,7 +73,8 @@ def filled(specs, value):
 
 
 def everything(plan, value):
-    return filled(plan.pulled, value) + filled(plan.kept, value)
+    columns = [np.full(spec.size, value, spec.dtype) for spec in plan.columns]
+    return filled(plan.pulled, value) + filled(plan.kept, value) + columns
 
 
 def as_buffer(plan):

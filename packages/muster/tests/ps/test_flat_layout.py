@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import FlatLayout, memory
-from muster.ps._plan import ArraySpec
 
 dtypes = st.sampled_from(["float32", "bfloat16", "int8", "bool", "complex64"])
 shapes = st.lists(st.integers(0, 4), max_size=3).map(tuple)

@@ -4,13 +4,14 @@ import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddedRows, added, as_buffer, everything, filled
+from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddingDevice, added, as_buffer, everything, filled
 
 from muster.net import ProtocolError, decode_message
 from muster.ps import _messages as messages
+from muster.ps._array_spec import ArraySpec
 from muster.ps._machine import STALL_SECS, Machine
 from muster.ps._messages import Caller
-from muster.ps._plan import ArraySpec, Plan, fingerprint
+from muster.ps._plan import Plan, fingerprint
 from muster.ps._recovery import Found
 from muster.ps._wire import encode
 
@@ -20,7 +21,8 @@ NOTHING = messages.Seen()
 
 def machine(keeps_step=True, **options):
     return Machine(
-        AddedRows, **{"name": "ps 0", "run": "1", "versions": VERSIONS, "keeps_step": keeps_step, **options}
+        AddingDevice(),
+        **{"name": "ps 0", "run": "1", "versions": VERSIONS, "keeps_step": keeps_step, **options},
     )
 
 
@@ -123,7 +125,8 @@ def test_another_plan_is_refused_with_what_differs_first(theirs, says):
             )
         ),
         (Plan(pushed=PLAN.pushed), "no update for what is pushed"),
-        (Plan(update=b"nonsense"), "its update is none"),
+        (Plan(pulled=PLAN.pulled, update=b"nonsense"), "its update is none"),
+        (Plan(update=b"nonsense"), "an update, and nothing to change"),
     ],
 )
 def test_a_plan_that_cannot_be_meant_is_refused_and_another_one_taken(plan, says):

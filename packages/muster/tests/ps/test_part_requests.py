@@ -16,13 +16,14 @@ from muster._errors import CheckpointError
 from muster.net import NO_CREDENTIALS, Connection, Hello, dial, encode_frame
 from muster.ps import (
     PURPOSE,
+    Held,
     PartRequest,
     PartRequests,
     PartWriter,
+    Pushed,
     Saved,
     SavePart,
     Saver,
-    ShardSnapshot,
     Snapshots,
     _shard_snapshot,
     fingerprint,
@@ -54,7 +55,7 @@ class Serving:
 
     def push(self, value):
         pushed = dict(zip(FlatLayout(PLAN.pushed).sizes, filled(PLAN.pushed, value), strict=True))
-        return first(self.servers.push_and_pull([pushed]))
+        return first(self.servers.push_and_pull([Pushed(pushed)]))
 
     @property
     def written(self):
@@ -75,7 +76,10 @@ def first(pulled):
 @contextlib.contextmanager
 def writer_of(server):
     writer = PartWriter(
-        server.service, lambda save, _: ShardSnapshot(server.machine.part(save, time.monotonic())), "ps 0"
+        server.service,
+        lambda save, whole: server.machine.begin_part(save, whole, time.monotonic()),
+        "ps 0",
+        has_tables=lambda: False,
     )
     with accepting(writer.serve) as address:
         yield address
@@ -84,8 +88,11 @@ def writer_of(server):
 
 def initial():
     """Ones, in flat buffers, pulled and kept."""
-    return tuple(
-        dict(zip(FlatLayout(each).sizes, filled(each, 1.0), strict=True)) for each in (PLAN.pulled, PLAN.kept)
+    return Held(
+        *(
+            dict(zip(FlatLayout(each).sizes, filled(each, 1.0), strict=True))
+            for each in (PLAN.pulled, PLAN.kept)
+        )
     )
 
 

@@ -14,11 +14,13 @@ import pytest
 from ps_job import SECS, Served, worker
 
 from jobs import SOON, Job
+from muster.ps import Held, Pushed
 from muster.ps import _messages as messages
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import FlatLayout
-from muster.ps._plan import ArraySpec, Plan
+from muster.ps._plan import Plan
 from muster.ps._wire import encode
-from muster.ps.updates import versions
+from muster.ps.contents.updates import versions
 
 pytestmark = pytest.mark.processes
 
@@ -27,13 +29,13 @@ SIZE = 50_000
 SPECS = (ArraySpec("kernel", (SIZE,), "float32"),)
 
 
-def descent(pulled, kept, pushed):
-    return {name: value - 0.5 * pushed[name] for name, value in pulled.items()}, {}
+def descent(pulled, pushed):
+    return [pulled - 0.5 * pushed]
 
 
 def plan():
-    flat = {"float32": jax.ShapeDtypeStruct((SIZE,), "float32")}
-    update = bytes(jax.export.export(jax.jit(descent))(flat, {}, flat).serialize())
+    flat = jax.ShapeDtypeStruct((SIZE,), "float32")
+    update = bytes(jax.export.export(jax.jit(descent))(flat, flat).serialize())
     return Plan(pulled=SPECS, pushed=SPECS, update=update)
 
 
@@ -58,13 +60,13 @@ def connected(job, task, run="run"):
 def test_a_server_that_is_stopped_for_a_while_and_ends_with_the_job(job):
     (server,) = job.tasks
     with connected(job, "chief 0") as chief, connected(job, "worker 0") as one:
-        chief.initialize([(flat(1.0), {})], step=0)
+        chief.initialize([Held(flat(1.0), {})], step=0)
         ticket = one.take_ticket(2).number
         server.process.stop()
         answers = []
 
         def push():
-            answers.extend(one.push_and_pull([flat(1.0)], ticket=ticket, wants=True, max_steps=2))
+            answers.extend(one.push_and_pull([Pushed(flat(1.0))], ticket=ticket, wants=True, max_steps=2))
 
         thread = threading.Thread(target=push)
         thread.start()
@@ -82,11 +84,11 @@ def test_a_server_that_is_stopped_for_a_while_and_ends_with_the_job(job):
 
 def test_a_worker_that_was_started_again(job):
     with connected(job, "chief 0") as chief:
-        chief.initialize([(flat(1.0), {})], step=0)
+        chief.initialize([Held(flat(1.0), {})], step=0)
         with connected(job, "worker 0") as one:
-            one.push_and_pull([flat(1.0)], ticket=one.take_ticket(None).number)
+            one.push_and_pull([Pushed(flat(1.0))], ticket=one.take_ticket(None).number)
         with connected(job, "worker 0", run="another") as one:
-            answer = one.push_and_pull([flat(1.0)], ticket=one.take_ticket(None).number)[0]
+            answer = one.push_and_pull([Pushed(flat(1.0))], ticket=one.take_ticket(None).number)[0]
             assert (answer.answer.step, float(answer.pulled["float32"][0])) == (2, 0.0)
         chief.end()
     assert job.tasks[0].code(SOON) == 0
@@ -96,9 +98,9 @@ def test_a_worker_that_was_started_again(job):
 def test_memory_stays_flat_under_pushes_and_malformed_frames(job):
     (server,) = job.tasks
     with connected(job, "chief 0") as chief:
-        chief.initialize([(flat(1.0), {})], step=0)
+        chief.initialize([Held(flat(1.0), {})], step=0)
         for _ in range(100):
-            chief.push_and_pull([flat(0.0)])
+            chief.push_and_pull([Pushed(flat(0.0))])
         before = memory(server.process.pid)
         rubbish = bytes(encode(messages.Push(sequence=1), [np.zeros(1 << 30, np.int8)])[0]) + bytes(1 << 22)
         dial = Served(None, None, job.cluster["ps"][0]).dial("worker 0")
@@ -107,7 +109,7 @@ def test_memory_stays_flat_under_pushes_and_malformed_frames(job):
                 connection.send_all([rubbish], time.monotonic() + SECS)
                 assert b"refused" in connection.wait_for_data(1 << 16, time.monotonic() + SECS)
         for _ in range(500):
-            chief.push_and_pull([flat(0.0)])
+            chief.push_and_pull([Pushed(flat(0.0))])
         # 50 buffers of 4 MB, or 500 of 0.2 MB, would be 100 MB and more.
         assert memory(server.process.pid) - before < 20e6
         chief.end()

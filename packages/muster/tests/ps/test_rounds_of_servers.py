@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ps_rows import VERSIONS, AddedRows, added, as_buffer, everything, filled
+from ps_rows import VERSIONS, AddingDevice, added, as_buffer, everything, filled
 
 from muster.ps import _messages as messages
 from muster.ps._machine import Machine
@@ -19,7 +19,7 @@ class Job:
     def __init__(self):
         self.servers = [
             Machine(
-                AddedRows,
+                AddingDevice(),
                 name=f"ps {index}",
                 run="1",
                 keeps_step=index == 0,

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 from ps_job import SECS, Served, accepting, served, worker
-from ps_rows import AddedRows, added, as_buffer, filled
+from ps_rows import AddingDevice, AddingFunction, added, as_buffer, filled
 
 from certificates import Authority
 from muster._errors import (
@@ -24,11 +24,12 @@ from muster._errors import (
 from muster.net import Connection, Credentials, Hello, Tls
 from muster.net._greeting import CallerGreeting
 from muster.ps import _messages as messages
+from muster.ps._client import Held
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import PURPOSE
 from muster.ps._plan import Plan
 from muster.ps._saver import Saver
-from muster.ps._servers import Servers
+from muster.ps._servers import Pushed, Servers
 from muster.ps._snapshots import Saved, Snapshots
 from muster.ps._wire import encode
 
@@ -40,11 +41,11 @@ def flat(specs, value):
 
 
 def initial(value, plan=PLAN):
-    return [(flat(plan.pulled, value), flat(plan.kept, 0.0))]
+    return [Held(flat(plan.pulled, value), flat(plan.kept, 0.0))]
 
 
 def pushed(value, plan=PLAN):
-    return [flat(plan.pushed, value)]
+    return [Pushed(flat(plan.pushed, value))]
 
 
 def first(pulled):
@@ -96,7 +97,7 @@ def test_a_job_of_a_chief_and_a_worker():
         assert first(answer) == 3.0
         other.give_back_ticket()
         assert chief.take_ticket(13).number == 11
-        everything = chief.read()[0]
+        _, everything = chief.read()[0]
         assert (everything.pulled["float32"][0], everything.kept["float32"][0]) == (3.0, 1.0)
         chief.write(initial(7.0), step=0)
         assert first(other.pull()) == 7.0
@@ -462,11 +463,15 @@ def test_a_worker_goes_on_where_training_has_begun_again(caplog):
 
 
 def test_an_update_that_fails_ends_the_server_with_its_error(caplog):
-    class Failing(AddedRows):
-        def apply(self, pushed):
+    class Failing(AddingFunction):
+        def apply(self, values, pushed):
             raise MemoryError("no room")
 
-    with served(Failing) as server, worker(server, PLAN, "chief 0", secs=0.5) as chief:
+    class FailingDevice(AddingDevice):
+        def compile(self, function, held):
+            return Failing(function, held)
+
+    with served(FailingDevice()) as server, worker(server, PLAN, "chief 0", secs=0.5) as chief:
         chief.initialize(initial(1.0), step=0)
         with pytest.raises(MissingPeerError):
             chief.push_and_pull(pushed(1.0))
@@ -562,7 +567,7 @@ def test_a_server_that_leaves_serves_until_the_workers_have_gone():
             chief.initialize(initial(1.0), step=0)
             server.service.leave()
             assert first(chief.push_and_pull(pushed(1.0))) == 2.0
-            assert first(chief.read()) == 2.0
+            assert first([chief.read()[0][1]]) == 2.0
             assert server.service._thread.is_alive()
         server.service.join()
 

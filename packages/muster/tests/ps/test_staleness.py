@@ -3,12 +3,13 @@
 import msgspec
 import numpy as np
 import pytest
-from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddedRows, added, as_buffer, everything, filled
+from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddingDevice, added, as_buffer, everything, filled
 
 from muster.ps import _messages as messages
+from muster.ps._array_spec import ArraySpec
 from muster.ps._machine import STALL_SECS, Machine
 from muster.ps._messages import Caller, Round
-from muster.ps._plan import ArraySpec, Plan, difference, fingerprint
+from muster.ps._plan import Plan, difference, fingerprint
 from muster.ps._recovery import Found
 
 ALL = (CHIEF, WORKER, OTHER)
@@ -18,7 +19,7 @@ def started(max_staleness, *, keeps_step=True, workers=1, callers=ALL, value=0.0
     """A server with values that workers have joined, and its plan."""
     plan = plan or added(max_staleness=max_staleness)
     server = Machine(
-        AddedRows, name="ps 0", run="1", keeps_step=keeps_step, versions=VERSIONS, workers=workers
+        AddingDevice(), name="ps 0", run="1", keeps_step=keeps_step, versions=VERSIONS, workers=workers
     )
     for caller in callers:
         join(server, caller, plan)
@@ -252,7 +253,7 @@ def test_other_servers_know_the_rounds_of_a_server_that_was_killed_with_its_work
     worker(1.0, **first)
     saved, arrays, _ = server.snapshot(at=1000.0)
     restored = Machine(
-        AddedRows,
+        AddingDevice(),
         name="ps 0",
         run="2",
         keeps_step=True,

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ps_rows import as_buffer
+from ps_rows import AddingDevice, as_buffer
 
 from muster.ps import _messages as messages
 from muster.ps._machine import Machine
@@ -109,7 +109,7 @@ class Worker:
 )
 def test_never_more_than_max_steps_and_all_of_them(max_steps, max_staleness, events):
     plan = Plan(max_staleness=max_staleness)
-    machine = Machine(lambda plan: NoRows(), name="ps 0", run="1", keeps_step=True, versions={})
+    machine = Machine(AddingDevice(), name="ps 0", run="1", keeps_step=True, versions={})
     workers = [Worker(machine, plan, index, max_steps) for index in range(3)]
     chief = workers[0].caller
     machine.handle(chief, messages.Offer(), as_buffer(plan), 0.0)
@@ -140,18 +140,3 @@ def test_never_more_than_max_steps_and_all_of_them(max_steps, max_staleness, eve
 
 def step(machine, caller):
     return machine.handle(caller, messages.Stats(), [], 0.0)[0].message.step
-
-
-class NoRows:
-    """The rows of an empty plan."""
-
-    def set(self, pulled, kept):
-        pass
-
-    def pulled(self):
-        return {}
-
-    kept = pulled
-
-    def apply(self, pushed):
-        pass

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from muster.ps import _memory
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import FlatLayout
-from muster.ps._plan import ArraySpec, Plan
-from muster.ps.updates import CompiledRows
+from muster.ps._plan import Plan
+from muster.ps._plan_values import PlanValues
+from muster.ps._replies import RefusedError
+from muster.ps.contents.updates import JaxDevice
+
+
+SMALL = (ArraySpec("w", (2,), "float32"),)
 
 
 def momentum(pulled, kept, pushed):
@@ -24,9 +30,36 @@ def plan_of(update, dtypes=("float32",), size=1000, names="wsg"):
         {name: jax.ShapeDtypeStruct((length,), name) for name, length in FlatLayout(each).sizes.items()}
         for each in lists
     ]
-    exported = jax.export.export(jax.jit(update))(*shapes)
+    leaves, structure = jax.tree.flatten(shapes)
+
+    def run(*arrays):
+        return jax.tree.leaves(update(*jax.tree.unflatten(structure, arrays)))
+
+    exported = jax.export.export(jax.jit(run))(*leaves)
     pulled, kept, pushed = lists
     return Plan(pulled=pulled, kept=kept, pushed=pushed, update=bytes(exported.serialize()))
+
+
+class Values:
+    """The values of a plan as a server holds them, by their kind and dtype."""
+
+    def __init__(self, plan):
+        self._held = PlanValues(JaxDevice(copies=False))
+        self._held.take_plan(plan.encode())
+        self._sizes = [FlatLayout(each).sizes for each in (plan.pulled, plan.kept, plan.pushed)]
+
+    def set(self, pulled, kept):
+        self._held.set([*pulled.values(), *kept.values()])
+
+    def apply(self, pushed):
+        self._held.apply([*pushed.values()])
+
+    def pulled(self):
+        return dict(zip(self._sizes[0], self._held.pulled(), strict=True))
+
+    def kept(self):
+        everything = self._held.everything()
+        return dict(zip(self._sizes[1], everything[len(self._sizes[0]) :], strict=True))
 
 
 def flat(value, dtypes=("float32",), size=1000):
@@ -41,7 +74,7 @@ def test_an_update_of_several_dtypes(compilations):
     dtypes = ("float32", "bfloat16")
     plan = plan_of(momentum, dtypes)
     compilations.clear()
-    rows = CompiledRows(plan)
+    rows = Values(plan)
     rows.set(flat(1.0, dtypes), flat(0.0, dtypes))
     for _ in range(3):
         rows.apply(flat(1.0, dtypes))
@@ -53,7 +86,7 @@ def test_an_update_of_several_dtypes(compilations):
 
 
 def test_memory_that_is_being_sent_is_not_written_and_other_memory_is():
-    rows = CompiledRows(plan_of(momentum))
+    rows = Values(plan_of(momentum))
     rows.set(flat(1.0), flat(0.0))
     rows.apply(flat(1.0))
     sent = rows.pulled()["float32"].view(np.uint8).data  # as the bytes of a send
@@ -71,7 +104,7 @@ def test_what_was_given_may_be_overwritten():
         return jax.tree.map(lambda array: jnp.sin(jnp.sin(jnp.sin(array))), pushed), pulled
 
     size = 3_000_000  # so that it would still run when `apply` returned
-    rows = CompiledRows(plan_of(slow, size=size))
+    rows = Values(plan_of(slow, size=size))
     layout = FlatLayout([ArraySpec("w", (size,), "float32")])
     values, slots, pushed = (layout.allocate() for _ in range(3))
     for buffer, value in ((values, 1.0), (slots, 2.0), (pushed, 0.0)):
@@ -85,14 +118,14 @@ def test_what_was_given_may_be_overwritten():
 
 
 def test_a_plan_without_an_update():
-    rows = CompiledRows(Plan(pulled=(ArraySpec("w", (2,), "int8"),)))
+    rows = Values(Plan(pulled=(ArraySpec("w", (2,), "int8"),)))
     rows.set({"int8": np.ones(2, np.int8)}, {})
     rows.apply({})
     assert rows.pulled()["int8"].tolist() == [1, 1]
 
 
 def test_an_update_without_slots():
-    rows = CompiledRows(plan_of(lambda pulled, kept, pushed: (jax.tree.map(jnp.add, pulled, pushed), kept)))
+    rows = Values(plan_of(lambda pulled, kept, pushed: (jax.tree.map(jnp.add, pulled, pushed), kept)))
     rows.set(flat(1.0), flat(5.0))
     rows.apply(flat(2.0))
     assert rows.pulled()["float32"][0] == 3.0
@@ -101,23 +134,23 @@ def test_an_update_without_slots():
 
 def test_what_is_no_update_is_refused():
     for update in (b"nonsense", bytes(1000), plan_of(momentum).update[:100]):
-        with pytest.raises(ValueError, match="no exported function of JAX"):
-            CompiledRows(Plan(update=update))
+        with pytest.raises(RefusedError, match="no exported function of JAX"):
+            Values(Plan(pulled=SMALL, update=update))
 
 
 def test_arrays_that_do_not_fit_are_refused_with_the_remedy():
     big, small = ArraySpec("table", (1 << 40, 4), "float32"), ArraySpec("bias", (4,), "float32")
     with pytest.raises(
-        ValueError, match=r"take 17592.2 GB, of which table .* has 17592.2 GB, .* partitioner"
+        RefusedError, match=r"take 17592.2 GB, of which table .* has 17592.2 GB, .* partitioner"
     ):
-        CompiledRows(Plan(pulled=(small, big)))
+        Values(Plan(pulled=(small, big)))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "float128"])
 def test_arrays_that_jax_would_hold_in_another_dtype_are_refused(dtype):
     arrays = ArraySpec("w", (2,), "float32"), ArraySpec("x", (2,), dtype)
-    with pytest.raises(ValueError, match=rf"array x \({dtype}\[2\]\) .*jax_enable_x64"):
-        CompiledRows(Plan(pulled=arrays))
+    with pytest.raises(RefusedError, match=rf"array x \({dtype}\[2\]\) .*jax_enable_x64"):
+        Values(Plan(pulled=arrays))
 
 
 def test_the_limit_is_that_of_the_container(tmp_path, monkeypatch):
@@ -133,9 +166,9 @@ def test_the_limit_is_that_of_the_container(tmp_path, monkeypatch):
 def test_an_update_for_other_arrays_is_refused():
     plan, other = plan_of(momentum), plan_of(momentum, size=999)
     with pytest.raises(
-        ValueError, match=r"takes other arrays .*float32\[999\].*the plan has float32\[1000\]"
+        RefusedError, match=r"takes other arrays .*float32\[999\].*the function has float32\[1000\]"
     ):
-        CompiledRows(Plan(pulled=plan.pulled, kept=plan.kept, pushed=plan.pushed, update=other.update))
+        Values(Plan(pulled=plan.pulled, kept=plan.kept, pushed=plan.pushed, update=other.update))
     fewer = plan_of(lambda pulled, kept, pushed: (pulled, {}))
-    with pytest.raises(ValueError, match="returns other arrays"):
-        CompiledRows(fewer)
+    with pytest.raises(RefusedError, match="returns other arrays"):
+        Values(fewer)

@@ -7,7 +7,7 @@ from machine_servers import MachineServers
 
 import muster_tensorflow as tf
 from muster._keras import keras
-from muster.distribute.engine._shards import Rows
+from muster.distribute.engine._flat_arrays import Rows
 from muster.program.trace import Program
 from recorded import IN_REPOSITORY, load
 

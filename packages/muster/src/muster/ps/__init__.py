@@ -1,6 +1,8 @@
 """Parameter servers: hold the values of variables, update them, and send them to workers."""
 
+from muster.ps._array_spec import ArraySpec as ArraySpec
 from muster.ps._client import Client as Client
+from muster.ps._client import Held as Held
 from muster.ps._endpoint import Endpoint as Endpoint
 from muster.ps._flat_layout import Array as Array
 from muster.ps._flat_layout import FlatLayout as FlatLayout
@@ -25,12 +27,13 @@ from muster.ps._partitioners import require_positive as require_positive
 from muster.ps._placement import ServedVariable as ServedVariable
 from muster.ps._placement import Shard as Shard
 from muster.ps._placement import place as place
-from muster.ps._plan import ArraySpec as ArraySpec
 from muster.ps._plan import Plan as Plan
+from muster.ps._plan import PlanTable as PlanTable
 from muster.ps._plan import fingerprint as fingerprint
 from muster.ps._recovery import no_snapshot as no_snapshot
 from muster.ps._retrying_connection import Dial as Dial
 from muster.ps._saver import Saver as Saver
+from muster.ps._servers import Pushed as Pushed
 from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
 from muster.ps._shard_snapshot import ShardSnapshot as ShardSnapshot

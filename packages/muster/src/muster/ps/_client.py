@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from muster._arrays import dtype_named
 from muster._errors import JobEndedError, ParameterServerError
 from muster._text import printable
 from muster.net import ProtocolError
 from muster.ps import _messages as messages
-from muster.ps._flat_layout import Array, Flat, FlatLayout
+from muster.ps._flat_layout import Array, Flat, FlatLayout, allocate
 from muster.ps._plan import Plan, fingerprint
 from muster.ps._retrying_connection import Dial, RetryingConnection
 from muster.ps._wire import Sizes
@@ -23,18 +24,30 @@ _log = logging.getLogger(__name__)
 _TAKEN = messages.Done()
 
 
+class Held(NamedTuple):
+    """The values of one server, or for it: flat buffers, and the columns of its tables.
+
+    Args:
+        pulled: What workers read.
+        kept: What only updates read and write.
+        columns: The columns of tables, flat, in the order of the plan.
+    """
+
+    pulled: Flat
+    kept: Flat
+    columns: Sequence[Array] = ()
+
+
 class Pulled(NamedTuple):
-    """The values of one server.
+    """The values of one server that workers read as a whole.
 
     Args:
         answer: Their version, the global step, the next ticket: see `Values`.
-        pulled: What workers read, in flat buffers. They are used again for the values after the next.
-        kept: What only updates read and write; empty unless everything was read.
+        pulled: Flat buffers. They are used again for the values after the next.
     """
 
     answer: messages.Values
     pulled: Flat
-    kept: Flat
 
 
 class Client:
@@ -67,6 +80,8 @@ class Client:
         self._plan = b"" if plan == Plan() else plan.encode()
         self._greeting = messages.Join(plan=fingerprint(plan), versions=dict(versions), starts=starts)
         self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))
+        self._rows = plan.rows
+        self._columns = plan.columns
         self._sets = self._pulled.allocate(), self._pulled.allocate()
         self._joined: messages.Joined | None = None
         self._sequence = 0  # the last push that was sent
@@ -90,35 +105,72 @@ class Client:
     def push(
         self,
         pushed: Flat,
+        whole: Sequence[Array] = (),
+        rows: Sequence[tuple[Array, Sequence[Array]]] = (),
         *,
         ticket: int | None = None,
         shared: messages.Round | None = None,
         wants: bool = False,
         max_steps: int | None = None,
     ) -> None:
-        """Send a push; `pulled` returns the answer."""
+        """Send a push; `pulled` returns the answer.
+
+        Args:
+            pushed: Flat buffers.
+            whole: What is pushed for tables as a whole, one after the other.
+            rows: For each table ids, int64 of shape (n,), ascending, and arrays with a row for each.
+            ticket: As of `Push`, as is what follows.
+            shared: The round.
+            wants: Whether the answer is to bring the next ticket.
+            max_steps: The global step at which tickets end.
+        """
         if not self._line.connected:
             self.join()  # which says what was applied of the pushes before
         push = messages.Push(
-            sequence=self._sequence + 1, ticket=ticket, round=shared, wants=wants, max_steps=max_steps
+            sequence=self._sequence + 1,
+            ticket=ticket,
+            round=shared,
+            wants=wants,
+            max_steps=max_steps,
+            counts=tuple(len(ids) for ids, _ in rows),
         )
         self._sequence += 1
-        self.send(push, [pushed[name] for name in self._pushed.sizes])
+        by_rows = self._rows.pack_pushed(whole, rows) if rows else []
+        self.send(push, [*(pushed[name] for name in self._pushed.sizes), *by_rows])
 
-    def put(self, message: messages.Initialize | messages.Write, pulled: Flat, kept: Flat) -> None:
+    def look_up(self, ids: Sequence[Array]) -> None:
+        """Ask for rows of each table, by ids as of `push`; `rows` returns them."""
+        self.send(messages.LookUp(counts=tuple(map(len, ids))), self._rows.pack_ids(ids))
+
+    def rows(self) -> list[Array]:
+        """Wait for rows of each table that were asked for; they are the caller's."""
+        request = self._line.request
+        answer, arrays = self.receive()
+        if not isinstance(answer, messages.Rows) or not isinstance(request, messages.LookUp):
+            raise self._line.astray(answer)
+        return self._rows.unpack_taken(arrays, request.counts)
+
+    def put(self, message: messages.Initialize | messages.Write, values: Held) -> None:
         """Send values for everything; `receive` returns the answer."""
-        given = ((self._pulled, pulled), (self._kept, kept))
-        self.send(message, [flat[name] for layout, flat in given for name in layout.sizes])
+        given = ((self._pulled, values.pulled), (self._kept, values.kept))
+        flat = [buffers[name] for layout, buffers in given for name in layout.sizes]
+        self.send(message, [*flat, *values.columns])
 
     def pulled(self) -> Pulled:
-        """Wait for the values that answer a push, a pull or a read."""
+        """Wait for the values that answer a push or a pull."""
         answer, arrays = self.receive()
         if not isinstance(answer, messages.Values):
             raise self._line.astray(answer)
-        count = len(self._pulled.sizes)
-        pulled = dict(zip(self._pulled.sizes, arrays[:count], strict=True))
-        kept = arrays[count:]
-        return Pulled(answer, pulled, dict(zip(self._kept.sizes, kept, strict=True)) if kept else {})
+        return Pulled(answer, dict(zip(self._pulled.sizes, arrays, strict=True)))
+
+    def held(self) -> tuple[messages.Values, Held]:
+        """Wait for everything, which answers a read, in new buffers."""
+        answer, arrays = self.receive()
+        if not isinstance(answer, messages.Values):
+            raise self._line.astray(answer)
+        left = iter(arrays)
+        pulled, kept = ({name: next(left) for name in each.sizes} for each in (self._pulled, self._kept))
+        return answer, Held(pulled, kept, [*left])
 
     def send(self, message: messages.Request, arrays: Sequence[Array] = ()) -> None:
         """Send a request; `receive` returns the answer. The arrays must not change until then."""
@@ -143,6 +195,8 @@ class Client:
             self._had_values = True
         if isinstance(request, messages.Push):
             self._note(sequence=request.sequence)
+        if isinstance(answer, messages.Rows):
+            self._note(version=answer.version)
         if isinstance(answer, messages.Values):
             self._note(origin=answer.origin, version=answer.version)
             self._had_values = True
@@ -210,8 +264,13 @@ class Client:
         if isinstance(message, messages.Values):
             wanted, places = list(self._pulled.sizes.items()), list(self._sets[0].values())
             if isinstance(self._line.request, messages.Read):
-                wanted += self._kept.sizes.items()
-                places = [*self._pulled.allocate().values(), *self._kept.allocate().values()]
+                columns = [(spec.dtype, spec.size) for spec in self._columns]
+                wanted += [*self._kept.sizes.items(), *columns]
+                places = [allocate(size, dtype_named(name)) for name, size in wanted]
+        request = self._line.request
+        if isinstance(message, messages.Rows) and isinstance(request, messages.LookUp):
+            wanted = self._rows.taken_sizes(request.counts)
+            places = [allocate(size, dtype_named(name)) for name, size in wanted]
         if list(sizes) != wanted:
             raise ProtocolError(f"its {messages.name_of(message)} has other arrays than the plan")
         return places

@@ -132,5 +132,11 @@ class Peer:
         if not isinstance(message, self.desk.machine.repeated):  # the others come once
             return [allocate(size, dtype_named(name)) for name, size in sizes]
         if self._sizes != sizes:
-            self._sizes, self._arrays = sizes, [allocate(size, dtype_named(name)) for name, size in sizes]
+            # Those of the same sizes stay: the number of rows may be another one each time.
+            known = dict(zip(enumerate(self._sizes), self._arrays, strict=True))
+            self._arrays = [
+                known[place] if place in known else allocate(place[1][1], dtype_named(place[1][0]))
+                for place in enumerate(sizes)
+            ]
+            self._sizes = sizes
         return self._arrays

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from muster._arrays import dtype_named
-from muster.ps._plan import ArraySpec
+from muster.ps._array_spec import ArraySpec
 
 Array = np.ndarray[Any, np.dtype[Any]]
 # Flat arrays by the name of their dtype, in the order of the names.

@@ -3,21 +3,22 @@
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeGuard
 
 import msgspec
 
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, sizes_of
-from muster.ps._flat_variables import FlatVariables, Rows
 from muster.ps._messages import Caller
-from muster.ps._plan import Plan
+from muster.ps._plan_values import PlanValues
 from muster.ps._recovery import Find, Found, Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
+from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Saved, Taken
 from muster.ps._step_scheduler import StepScheduler, Turn
 from muster.ps._tickets import OPEN_TICKETS, open_tickets
+from muster.ps.contents import Device
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Machine:
     caller: until there are values, or until there is a ticket.
 
     Args:
-        make_rows: Compiles the update of a plan; raises ValueError with a clause about the plan.
+        device: Where values live.
         name: The task, for the log, such as ``"ps 0"``.
         run: The random id of this process.
         keeps_step: Whether this server keeps the global step and gives tickets: one of a job does.
@@ -65,7 +66,7 @@ class Machine:
 
     def __init__(
         self,
-        make_rows: Callable[[Plan], Rows],
+        device: Device,
         *,
         name: str,
         run: str,
@@ -76,7 +77,7 @@ class Machine:
     ) -> None:
         self.ended = False
         self.name = name
-        self.holdings = FlatVariables(make_rows)
+        self.holdings = PlanValues(device)
         self.milestones = 0
         self._run = run
         self._origin = ""  # the random id of the first values
@@ -89,7 +90,17 @@ class Machine:
         self._workers: dict[str, _Worker] = {}  # by task
         self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
         self._counts = dict.fromkeys(
-            ("pushes", "pulls", "staleness", "received_bytes", "sent_bytes", "duplicates", "late", "refused"),
+            (
+                "pushes",
+                "pulls",
+                "lookups",
+                "staleness",
+                "received_bytes",
+                "sent_bytes",
+                "duplicates",
+                "late",
+                "refused",
+            ),
             0,
         )
 
@@ -133,13 +144,19 @@ class Machine:
         """The number of changes of the values."""
         return self.holdings.version
 
-    def part(self, save: messages.SavePart, now: float) -> dict[str, Array]:
-        """Return all arrays of a plan by name, as they are now; they are never changed afterwards.
+    @property
+    def has_tables(self) -> bool:
+        """True if workers look up rows."""
+        return bool(self.holdings.plan.tables)
+
+    def begin_part(self, save: messages.SavePart, whole: bool, now: float) -> ShardSnapshot:
+        """Begin to give away all arrays of a plan by name, as they are now, for a checkpoint.
 
         The first server adds its open tickets if they say what steps compute.
 
         Args:
             save: What the chief asks for.
+            whole: As of `PlanValues.begin_part`.
             now: The time, as for `handle`.
 
         Raises:
@@ -150,10 +167,10 @@ class Machine:
             raise RefusedError("this server was started again, and has no values that it could save")
         if save.plan != self.holdings.fingerprint:
             raise RefusedError("its plan differs from that of this task. Run the same program in all tasks")
-        arrays = dict(self.holdings.by_name())
-        if self._shared is not None and self._turns.keeps_step:
-            arrays[OPEN_TICKETS] = open_tickets(self._turns.open)
-        return arrays
+        begun = self.holdings.begin_part(whole)
+        if self._shared is None or not self._turns.keeps_step:
+            return begun
+        return begun._replace(arrays={**begun.arrays, OPEN_TICKETS: open_tickets(self._turns.open)})
 
     def recall(self, now: float) -> list[Reply]:
         """Name workers that stand still, go on without them if others wait, and return answers.
@@ -224,6 +241,8 @@ class Machine:
         match message:
             case messages.Pull() | messages.Take():
                 self._check_ticket(isinstance(message, messages.Take))
+            case messages.LookUp():
+                return self._look_up(caller, message, arrays)
             case messages.Push():
                 self._push(caller, worker, message, arrays)
             case messages.Initialize():
@@ -265,7 +284,7 @@ class Machine:
                 for task, worker in self._workers.items()
             ),
         )
-        return Taken(saved, self.holdings.everything())
+        return Taken(saved, *self.holdings.snapshot())
 
     def _join(self, caller: Caller, message: messages.Join, now: float) -> None:
         require_versions(self._versions, message.versions)
@@ -285,7 +304,7 @@ class Machine:
         """Take up the snapshot of what a worker has seen, if there is one and this server has no values."""
         if not self.holdings.initialized and (found := self._recovery.find(seen, now)) is not None:
             saved = found.saved
-            self.holdings.restore(saved.plan, found.arrays, saved.version)
+            self.holdings.restore(saved.plan, found.arrays, found.pieces, saved.version)
             self._origin, self._changed = saved.origin, True
             self._shared = saved.shared
             self._turns.start_from(saved.step, saved.open, exact=saved.shared is not None)
@@ -343,6 +362,13 @@ class Machine:
         self.milestones += 1
         self._turns.start_from(step, open, exact=self._shared is not None)
 
+    def _look_up(self, caller: Caller, message: messages.LookUp, arrays: Sequence[Array]) -> Reply:
+        if not self.holdings.initialized:
+            raise RefusedError("there are no rows yet to look up. Pull first")
+        rows = self.holdings.look_up(message.counts, arrays)
+        self._counts["lookups"] += 1
+        return Reply(caller, messages.Rows(version=self.holdings.version), rows)
+
     def _push(self, caller: Caller, worker: _Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
         self._check_ticket(message.wants or (message.ticket is not None and self._shared is None))
         if not self.holdings.initialized:
@@ -363,9 +389,9 @@ class Machine:
         if worker.version is not None:
             self._counts["staleness"] += self.holdings.version - worker.version
         if self._in_rounds:
-            self.holdings.add(arrays)
+            self.holdings.add(arrays, message.counts)
         else:
-            self.holdings.apply(arrays)
+            self.holdings.apply(arrays, message.counts)
         self._changed = True
         self._counts["pushes"] += 1
 

@@ -77,7 +77,8 @@ class SharedInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
-    """The first values of everything, pulled and then kept, and the global step that they belong to.
+    """The first values of everything: pulled, kept, and the columns of tables; and the global step that they
+    belong to.
 
     Args:
         step: The global step.
@@ -109,7 +110,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
-    """Send gradients, and whatever else the update takes.
+    """Send gradients, and whatever else the update takes: flat, and then for rows of each table.
 
     Args:
         sequence: The number of this push among those of its worker, from 1.
@@ -117,6 +118,8 @@ class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
         wants: Whether the answer is to bring the next ticket; it is deferred until there is one.
         max_steps: The global step at which tickets end; None for no end.
         round: The round of the ticket, on all servers, if workers train in rounds.
+        counts: How many rows are pushed of each table. Their ids follow as of `LookUp`, in one buffer, and
+            then for each table what is pushed for it as a whole, and what is for each of its rows.
     """
 
     sequence: int
@@ -124,6 +127,17 @@ class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
     wants: bool = False
     max_steps: int | None = None
     round: Round | None = None
+    counts: tuple[Step, ...] = ()
+
+
+class LookUp(msgspec.Struct, tag="look_up", frozen=True, kw_only=True):
+    """Ask for rows of the plan's tables; a buffer has their ids: int64, of each table ascending, each once.
+
+    Args:
+        counts: How many ids there are of each table.
+    """
+
+    counts: tuple[Step, ...] = ()
 
 
 class Take(msgspec.Struct, tag="take", frozen=True, kw_only=True):
@@ -137,11 +151,11 @@ class GiveBack(msgspec.Struct, tag="give_back", frozen=True, kw_only=True):
 
 
 class Read(msgspec.Struct, tag="read", frozen=True, kw_only=True):
-    """Ask for everything, pulled and kept, at one instant of this server."""
+    """Ask for everything, as `Initialize` gives it, at one instant of this server."""
 
 
 class Write(msgspec.Struct, tag="write", frozen=True, kw_only=True):
-    """Overwrite everything, pulled and kept, and the global step."""
+    """Overwrite everything, as `Initialize` gives it, and the global step."""
 
     step: Step
 
@@ -199,6 +213,16 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
     open: tuple[int, ...] = ()
 
 
+class Rows(msgspec.Struct, tag="rows", frozen=True, kw_only=True):
+    """Answers `LookUp`; the rows of each table follow.
+
+    Args:
+        version: How many times the values were changed.
+    """
+
+    version: int
+
+
 class Ticket(msgspec.Struct, tag="ticket", frozen=True, kw_only=True):
     """Answers `Take`.
 
@@ -253,6 +277,7 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
         step: The global step; on servers that do not keep it, how many steps came with tickets.
         pushes: How many were applied.
         pulls: How many times the values were sent.
+        lookups: How many times rows of tables were sent.
         staleness: How many changes came between a worker's values and its push, summed over all pushes that
             were applied.
         received_bytes: The size of the buffers that were received.
@@ -272,6 +297,7 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
     step: int = 0
     pushes: int = 0
     pulls: int = 0
+    lookups: int = 0
     staleness: int = 0
     received_bytes: int = 0
     sent_bytes: int = 0
@@ -349,10 +375,10 @@ class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True)
 
 
 # For type checkers, and as unions for msgspec.
-Request = Join | Offer | Initialize | Pull | Push | Take | GiveBack | Read | Write | End | Stats
+Request = Join | Offer | Initialize | Pull | LookUp | Push | Take | GiveBack | Read | Write | End | Stats
 PartRequest = SavePart | WritePart
 PartAnswer = PartTaken | PartWritten | Refused
-Answer = Joined | Values | Ticket | Done | Ended | Refused | Statistics
+Answer = Joined | Values | Rows | Ticket | Done | Ended | Refused | Statistics
 
 
 class Header(msgspec.Struct, frozen=True):

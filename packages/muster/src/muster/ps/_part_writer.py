@@ -33,7 +33,8 @@ class PartWriter:
         begin: Returns the values of a request as they are now, and whether those of tables must be whole is
             its second argument; called between two requests of the service. Raises RefusedError.
         name: The task, for the log, such as ``"ps 0"``.
-        has_tables: Whether there may be rows of tables, which are given away for one checkpoint at a time.
+        has_tables: Returns whether there are rows of tables, which are given away for one checkpoint at a
+            time.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class PartWriter:
         begin: Callable[[messages.SavePart, bool], ShardSnapshot],
         name: str,
         *,
-        has_tables: bool = False,
+        has_tables: Callable[[], bool],
     ) -> None:
         self._service = service
         self._begin = begin
@@ -83,7 +84,7 @@ class PartWriter:
             raise ProtocolError(f"it begins with {messages.name_of(save)}")
         try:
             if sees_folder(save.folder, save.token):
-                with self._writing if self._has_tables else contextlib.nullcontext():
+                with self._writing if self._has_tables() else contextlib.nullcontext():
                     self._save_values(connection, hello, save)
             else:
                 self._service.check_job(hello)

@@ -2,39 +2,30 @@
 
 import hashlib
 import itertools
-import math
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import msgspec
 
-from muster._arrays import dtype_named
+from muster.ps._array_spec import ArraySpec, check_specs
+from muster.ps._flat_layout import FlatLayout
+from muster.ps.contents import FunctionLayout, Signature, StoredFunction, TableSignature, TableUse, row_of
 
 
-class ArraySpec(msgspec.Struct, frozen=True):
-    """One array of a plan.
+class PlanTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of a plan, or some of its rows, of which workers ask for rows by their numbers.
 
     Args:
-        name: Its name, for messages.
-        shape: Its shape.
-        dtype: The name of its dtype.
+        columns: Its array, and those of its slots, with a row for each of its rows.
+        use: How workers use its rows. Its update reads buffers of the plan, as `Plan.buffers` names them.
     """
 
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.dtype}{list(self.shape)})"
+    columns: tuple[ArraySpec, ...]
+    use: TableUse
 
     @property
-    def size(self) -> int:
-        """The number of its elements."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Its size in bytes."""
-        return self.size * dtype_named(self.dtype).itemsize
+    def signature(self) -> TableSignature:
+        """What workers read and push by rows, and as a whole."""
+        return TableSignature(row_of(self.columns[0]), self.use.row_pushes, self.use.pushed)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +35,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         pulled: What workers read: weights, moving statistics.
         kept: What only updates read and write: the slots of optimizers.
         pushed: What a push brings.
-        update: A serialized ``jax.export.Exported`` of ``update(pulled, kept, pushed) -> (pulled, kept)``,
-            each a dictionary of flat arrays by the name of their dtype; empty if nothing is pushed.
+        update: A serialized ``jax.export.Exported`` of
+            ``update(*pulled, *kept, *pushed) -> [*pulled, *kept]`` of flat arrays, one for each dtype, in the
+            order of `FlatLayout`; empty if nothing is updated.
+        tables: What workers read and push by rows.
         meaning: The update as text, equal for equal updates. The serialized one names places in the source.
         server: The number of the server.
         servers: How many servers there are.
@@ -57,6 +50,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[ArraySpec, ...] = ()
     pushed: tuple[ArraySpec, ...] = ()
     update: bytes = b""
+    tables: tuple[PlanTable, ...] = ()
     meaning: str = ""
     server: int = 0
     servers: int = 1
@@ -66,11 +60,43 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Return the plan in bytes, for `Plan.decode` and `fingerprint`."""
         return msgspec.msgpack.encode(self)
 
+    @property
+    def columns(self) -> tuple[ArraySpec, ...]:
+        """The arrays that are held by rows."""
+        return tuple(itertools.chain.from_iterable(table.columns for table in self.tables))
+
+    @property
+    def rows(self) -> FunctionLayout:
+        """What travels for rows of its tables."""
+        return FunctionLayout(Signature(tables=tuple(table.signature for table in self.tables)))
+
+    def buffers(self) -> tuple[tuple[ArraySpec, ...], tuple[ArraySpec, ...]]:
+        """Return the flat arrays of what is pulled, and of what is kept."""
+        return _buffers("pulled", self.pulled), _buffers("kept", self.kept)
+
+    def function(self) -> StoredFunction:
+        """Return what a push runs, as a function of the buffers and tables."""
+        pulled, kept = ([spec.name for spec in each] for each in self.buffers())
+        return StoredFunction(
+            fingerprint=fingerprint(self),
+            takes=tuple(pulled),
+            reads=(*pulled, *kept) if self.update else (),
+            updates=(*pulled, *kept) if self.update else (),
+            pushed=_buffers("pushed", self.pushed),
+            update=self.update,
+            tables=tuple(table.use for table in self.tables),
+        )
+
 
 def fingerprint(plan: Plan) -> str:
     """Return what distinguishes a plan from others that hold or mean something else."""
-    update = b"" if plan.meaning else plan.update
-    return hashlib.sha256(msgspec.structs.replace(plan, update=update).encode()).hexdigest()
+    if plan.meaning:
+        tables = tuple(
+            msgspec.structs.replace(table, use=msgspec.structs.replace(table.use, update=b""))
+            for table in plan.tables
+        )
+        plan = msgspec.structs.replace(plan, update=b"", tables=tables)
+    return hashlib.sha256(plan.encode()).hexdigest()
 
 
 def check_plan(plan: Plan) -> None:
@@ -79,29 +105,14 @@ def check_plan(plan: Plan) -> None:
         check_specs(kind, specs)
     if plan.pushed and not plan.update:
         raise ValueError("it has no update for what is pushed")
+    for table in plan.tables:
+        if table.use.columns != tuple(spec.name for spec in table.columns):
+            raise ValueError(f"it uses {table.use.columns} of a table that consists of {table.columns}")
 
 
-def check_specs(kind: str, specs: Iterable[ArraySpec]) -> None:
-    """Raise ValueError, with what is wrong, if arrays have no sizes, dtypes or names of their own."""
-    names = set()
-    for spec in specs:
-        if spec.name in names:
-            raise ValueError(f"its {kind} arrays have the name {spec.name} twice")
-        names.add(spec.name)
-        if any(each < 0 for each in spec.shape):
-            raise ValueError(f"its {kind} array {spec} has a negative size")
-        if not is_of_numbers(spec.dtype):
-            raise ValueError(f"its {kind} array {spec} has a dtype that is not numeric")
-
-
-def is_of_numbers(name: str) -> bool:
-    """Return whether a name is that of a dtype of numbers."""
-    try:
-        dtype = dtype_named(name)
-    except (AttributeError, TypeError, ValueError, SyntaxError):
-        return False
-    # Those of ml_dtypes have the kind of raw memory, and a name of their own.
-    return dtype.name == name and dtype.kind in "biufcV" and dtype.itemsize > 0
+def _buffers(kind: str, specs: tuple[ArraySpec, ...]) -> tuple[ArraySpec, ...]:
+    sizes = FlatLayout(specs).sizes
+    return tuple(ArraySpec(f"{kind} {dtype}", (size,), dtype) for dtype, size in sizes.items())
 
 
 def difference(ours: Plan, theirs: Plan) -> str:
@@ -124,5 +135,10 @@ def difference(ours: Plan, theirs: Plan) -> str:
     return "its arrays are the same, and its update differs: another optimizer, or another setting of it"
 
 
-def _lists(plan: Plan) -> tuple[tuple[str, tuple[ArraySpec, ...]], ...]:
-    return ("pulled", plan.pulled), ("kept", plan.kept), ("pushed", plan.pushed)
+def _lists(plan: Plan) -> Iterator[tuple[str, tuple[ArraySpec, ...]]]:
+    yield from (
+        ("pulled", plan.pulled),
+        ("kept", plan.kept),
+        ("table's", plan.columns),
+        ("pushed", plan.pushed),
+    )

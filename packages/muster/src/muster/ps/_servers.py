@@ -2,14 +2,28 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from muster.ps import _messages as messages
-from muster.ps._client import Client, Pulled
+from muster.ps._client import Client, Held, Pulled
 from muster.ps._collectives import broadcast, gather
-from muster.ps._flat_layout import Flat
+from muster.ps._flat_layout import Array, Flat
 
 _T = TypeVar("_T")
+
+
+class Pushed(NamedTuple):
+    """What is pushed to one server.
+
+    Attributes:
+        flat: The arguments of its update, in flat buffers.
+        whole: What is pushed for its tables as a whole.
+        rows: For each of its tables ids and rows, as of `Client.push`.
+    """
+
+    flat: Flat
+    whole: Sequence[Array] = ()
+    rows: Sequence[tuple[Array, Sequence[Array]]] = ()
 
 
 class Servers:
@@ -36,7 +50,7 @@ class Servers:
 
     def initialize(
         self,
-        values: Sequence[tuple[Flat, Flat]],
+        values: Sequence[Held],
         step: int,
         shared: messages.SharedInput | None = None,
         open: Sequence[int] = (),
@@ -44,7 +58,7 @@ class Servers:
         """Give all servers their first values, unless they have some. Only the chief may.
 
         Args:
-            values: For each server what is pulled and what is kept, in flat buffers.
+            values: The values for each server.
             step: The global step that they belong to.
             shared: The pass over the data, if workers share one.
             open: As of `Initialize`.
@@ -52,7 +66,7 @@ class Servers:
         message = messages.Initialize(step=step, origin=uuid.uuid4().hex, shared=shared, open=tuple(open))
         self._put(message, values)
 
-    def write(self, values: Sequence[tuple[Flat, Flat]], step: int) -> None:
+    def write(self, values: Sequence[Held], step: int) -> None:
         """Overwrite everything, as `initialize` describes it. Only the chief may."""
         self._put(messages.Write(step=step), values)
 
@@ -60,9 +74,26 @@ class Servers:
         """Return the values of all servers; waits for initial ones."""
         return self._all(lambda client, index: client.send(messages.Pull()), Client.pulled)
 
+    def look_up(self, ids: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """Return rows of the tables of each server; nothing of those without tables.
+
+        Args:
+            ids: For each server and each of its tables, ids as of `Client.push`.
+        """
+        asked = [index for index, each in enumerate(ids) if each]
+        rows: list[list[Array]] = [[] for _ in ids]
+        found = gather(
+            [self._clients[index] for index in asked],
+            lambda client, place: client.look_up(ids[asked[place]]),
+            lambda client, place: client.rows(),
+        )
+        for index, each in zip(asked, found, strict=True):
+            rows[index] = each
+        return rows
+
     def push_and_pull(
         self,
-        pushed: Sequence[Flat],
+        pushed: Sequence[Pushed],
         *,
         ticket: int | None = None,
         shared: messages.Round | None = None,
@@ -76,7 +107,7 @@ class Servers:
         count the step before the others have applied it.
 
         Args:
-            pushed: The arguments of each server's update, in flat buffers.
+            pushed: What each server gets.
             ticket: The ticket of the step, if it counts as a global step.
             shared: The round of that ticket, if workers train in rounds.
             wants: Whether to take the next ticket, too; waits until there is one, or none is left.
@@ -86,9 +117,9 @@ class Servers:
 
         def push(client: Client, index: int) -> None:
             if index:
-                client.push(pushed[index], ticket=ticket if exact else None, shared=shared)
+                client.push(*pushed[index], ticket=ticket if exact else None, shared=shared)
             else:
-                client.push(pushed[index], ticket=ticket, shared=shared, wants=wants, max_steps=max_steps)
+                client.push(*pushed[index], ticket=ticket, shared=shared, wants=wants, max_steps=max_steps)
 
         if not exact:
             return self._all(push, Client.pulled)
@@ -99,9 +130,9 @@ class Servers:
         )
         return gather(self._clients[:1], push, lambda client, index: client.pulled()) + others
 
-    def read(self) -> list[Pulled]:
+    def read(self) -> list[tuple[messages.Values, Held]]:
         """Return everything, each server's at one instant of its own, in new buffers."""
-        return self._all(lambda client, index: client.send(messages.Read()), Client.pulled)
+        return self._all(lambda client, index: client.send(messages.Read()), Client.held)
 
     def take_ticket(self, max_steps: int | None) -> messages.Ticket:
         """Return the right to make a step, by the global step that it starts from; None if none is left."""
@@ -131,10 +162,8 @@ class Servers:
         for client in self._clients:
             client.close()
 
-    def _put(
-        self, message: messages.Initialize | messages.Write, values: Sequence[tuple[Flat, Flat]]
-    ) -> None:
-        self._all(lambda client, index: client.put(message, *values[index]), Client.receive)
+    def _put(self, message: messages.Initialize | messages.Write, values: Sequence[Held]) -> None:
+        self._all(lambda client, index: client.put(message, values[index]), Client.receive)
 
     def _all(self, send: Callable[[Client, int], None], receive: Callable[[Client], _T]) -> list[_T]:
         return gather(self._clients, send, lambda client, index: receive(client))

@@ -9,10 +9,11 @@ from muster._errors import NanLossDuringTrainingError
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import Strategy
+from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
-from muster.distribute.engine._shards import Rows
 from muster.estimator import Estimator, RunConfig
+from muster.ps import Held
 from noted_losses import Losses
 
 
@@ -28,15 +29,18 @@ class MemoryServers:
         assert self.held is None
         self.held = division.split(values)
         self.updates = [jax.jit(share.update) for share in division.shares]
-        return [pulled for pulled, _ in self.held]
+        return self.pull()
 
     def push_and_pull(self, pushed):
         self.pushes += 1
-        self.held = [u(*held, push) for u, held, push in zip(self.updates, self.held, pushed, strict=True)]
-        return [pulled for pulled, _ in self.held]
+        self.held = [
+            Held(*update(*held[:2], push.flat))
+            for update, held, push in zip(self.updates, self.held, pushed, strict=True)
+        ]
+        return self.pull()
 
     def pull(self):
-        return [pulled for pulled, _ in self.held]
+        return [held.pulled for held in self.held]
 
     def read(self):
         return self.held

@@ -7,8 +7,10 @@ import pytest
 import muster
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.distribute.engine._shards import Division, Rows
+from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._shards import Division
 from muster.program.trace import Program
+from muster.ps import Held
 from served_steps import OPTIMIZERS, X, Y, divided, program_of
 
 WHOLE = {"dense_1/kernel": [Rows(1)], "batch_normalization/gamma": [Rows(1)]}
@@ -37,7 +39,8 @@ class Servers:
 
     def push(self, pushes):
         self.buffers = [
-            update(*held, push) for update, held, push in zip(self.updates, self.buffers, pushes, strict=True)
+            Held(*update(*held[:2], push))
+            for update, held, push in zip(self.updates, self.buffers, pushes.flat, strict=True)
         ]
 
     def values(self):
@@ -57,7 +60,7 @@ def test_one_worker_trains_as_without_servers(name, placed):
     expected = program.initial
     for _ in range(4):
         expected, of_one = whole(expected, X, Y)
-        pushes, local, outputs = servers.work([pulled for pulled, _ in servers.buffers], local, (X, Y))
+        pushes, local, outputs = servers.work([held.pulled for held in servers.buffers], [], local, (X, Y))
         servers.push(pushes)
         np.testing.assert_allclose(outputs["loss"], of_one["loss"], rtol=1e-5)
     for path, value in servers.values().items():
@@ -91,7 +94,7 @@ def test_a_number_of_one_element_that_divided_variables_read_is_on_each_server()
     program = Program(train, X, Y)
     rows = [Rows(0, 0, 2), Rows(1, 2, 4)]
     servers = Servers(program, {"weight": rows, "average": rows}, 2)
-    pushes, _, _ = servers.work([pulled for pulled, _ in servers.buffers], [], (X, Y))
+    pushes, _, _ = servers.work([held.pulled for held in servers.buffers], [], [], (X, Y))
     servers.push(pushes)
     values = servers.values()
     np.testing.assert_allclose(values["decay"], [0.45], rtol=1e-6)

@@ -7,12 +7,13 @@ import numpy as np
 
 from muster.distribute.engine._shards import Division
 from muster.distribute.servers._remote_servers import plans_of
+from muster.ps import Held
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import fingerprint
-from muster.ps.updates import CompiledRows
+from muster.ps.contents.updates import JaxDevice
 from served_steps import divided
 
 CHIEF = Caller("chief 0", "run")
@@ -38,7 +39,7 @@ class MachineServers:
         self.division = Division(step, shared, placed, count)
         self.plans = plans_of(self.division)
         self.machines = [
-            Machine(CompiledRows, name=f"ps {n}", run=str(n), keeps_step=n == 0, versions={})
+            Machine(JaxDevice(copies=False), name=f"ps {n}", run=str(n), keeps_step=n == 0, versions={})
             for n in range(count)
         ]
         self._local = [program.initial[path] for path in step.local]
@@ -49,7 +50,7 @@ class MachineServers:
         ):
             self._ask(machine, messages.Join(plan=fingerprint(plan), starts=True))
             self._ask(machine, messages.Offer(), [np.frombuffer(plan.encode(), np.uint8)])
-            self._ask(machine, messages.Initialize(), _ordered((plan.pulled, plan.kept), held))
+            self._ask(machine, messages.Initialize(), _ordered((plan.pulled, plan.kept), held[:2]))
 
     def step(self, *batch):
         """Pull, compute and push; return the step's results."""
@@ -57,9 +58,9 @@ class MachineServers:
             dict(zip(FlatLayout(plan.pulled).sizes, self._ask(machine, messages.Pull()).arrays, strict=True))
             for machine, plan in zip(self.machines, self.plans, strict=True)
         ]
-        pushes, self._local, outputs = self._work(pulled, self._local, batch)
+        pushes, self._local, outputs = self._work(pulled, [], self._local, batch)
         sequence = next(self._sequences)
-        for machine, plan, push in zip(self.machines, self.plans, pushes, strict=True):
+        for machine, plan, push in zip(self.machines, self.plans, pushes.flat, strict=True):
             self._ask(machine, messages.Push(sequence=sequence), _ordered((plan.pushed,), (push,)))
         return outputs
 
@@ -69,7 +70,7 @@ class MachineServers:
         for machine, plan in zip(self.machines, self.plans, strict=True):
             arrays = iter(self._ask(machine, messages.Read()).arrays)
             layouts = FlatLayout(plan.pulled), FlatLayout(plan.kept)
-            held.append(tuple({dtype: next(arrays) for dtype in layout.sizes} for layout in layouts))
+            held.append(Held(*({dtype: next(arrays) for dtype in layout.sizes} for layout in layouts)))
         return self.division.read(held)
 
     def _ask(self, machine, message, arrays=()):

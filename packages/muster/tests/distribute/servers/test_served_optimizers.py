@@ -8,7 +8,7 @@ from machine_servers import MachineServers
 from muster import optimizers
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.distribute.engine._shards import Rows
+from muster.distribute.engine._flat_arrays import Rows
 from muster.program import apply_gradients
 from muster.program.trace import Program
 from recorded import IN_REPOSITORY, load

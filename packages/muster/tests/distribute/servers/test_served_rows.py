@@ -3,7 +3,7 @@
 import pytest
 from machine_servers import MachineServers
 
-from muster.distribute.engine._shards import Rows
+from muster.distribute.engine._flat_arrays import Rows
 from sparse_steps import FACTORS, IDS, PROGRAM, ROWS, check_steps
 
 

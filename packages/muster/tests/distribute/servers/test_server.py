@@ -274,7 +274,7 @@ def test_a_server_whose_address_is_taken_leaves_nothing_open():
 
 def test_a_task_without_the_secret_brings_no_plan(tmp_path, monkeypatch):
     compiled = []
-    monkeypatch.setattr("muster.distribute.servers._build_server.CompiledRows", compiled.append)
+    monkeypatch.setattr("muster.distribute.servers._build_server.JaxDevice.compile", compiled.append)
     monkeypatch.setenv("MUSTER_SECRET", SECRET)
     with Server(ANYWHERE, "ps") as server:
         cluster = ANYWHERE | {"ps": [address(server)]}

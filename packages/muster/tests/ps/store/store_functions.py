@@ -5,7 +5,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from muster.ps._plan import ArraySpec
+from muster.ps._array_spec import ArraySpec
 from muster.ps.store import StoredArray, StoredFunction, TableUse
 
 

@@ -5,9 +5,9 @@ import functools
 import msgspec
 import numpy as np
 
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import Caller, Refused
-from muster.ps._plan import ArraySpec
 from muster.ps.store import StoredFunction, StoreMachine, TableUse
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import bundle, packed, unbundled

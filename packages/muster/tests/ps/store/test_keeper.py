@@ -8,8 +8,8 @@ import pytest
 from store_job import client, kept, saved, serving, wait_for
 from store_values import ADD, CHIEF, COUNT, TRAIN, WORKER, A, B, Talk, full
 
+from muster.ps._array_spec import ArraySpec
 from muster.ps._messages import Caller
-from muster.ps._plan import ArraySpec
 from muster.ps.store import Keeper, StoredArray, StoredName
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import packed

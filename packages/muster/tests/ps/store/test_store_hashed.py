@@ -8,7 +8,7 @@ import pytest
 from store_job import client, kept, saved, serving
 from store_values import COUNT, USE, WORKER, A, Talk, full, made
 
-from muster.ps._plan import ArraySpec
+from muster.ps._array_spec import ArraySpec
 from muster.ps.store import StoredArray, StoredFunction, StoredHash, StoredName
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import bundle, packed, unbundled

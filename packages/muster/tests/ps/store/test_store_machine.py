@@ -23,8 +23,9 @@ from store_values import (
     made,
 )
 
+from muster.ps._array_spec import ArraySpec
 from muster.ps._messages import Caller, End, Ended, Stats
-from muster.ps._plan import ArraySpec
+from muster.ps.contents import Signature
 from muster.ps.store import StoredFunction
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import bundle, packed
@@ -372,7 +373,7 @@ def test_the_end_of_the_job(machine, chief):
 def test_a_server_of_no_function_has_no_signature(chief):
     assert chief.ask(messages.Describe(function="unknown")) == (messages.Described(), ())
     (described,) = chief.ask(messages.Describe(function="add"))[1]
-    assert msgspec.msgpack.decode(described.tobytes(), type=messages.Signature) == messages.Signature(
+    assert msgspec.msgpack.decode(described.tobytes(), type=Signature) == Signature(
         (A, B), ADD.pushed, changes=True
     )
 

@@ -21,7 +21,8 @@ from store_values import (
     made,
 )
 
-from muster.ps._plan import ArraySpec
+from muster.ps._array_spec import ArraySpec
+from muster.ps.contents import Signature, TableSignature
 from muster.ps.store import StoredFunction
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import bundle, packed
@@ -317,9 +318,9 @@ def test_functions_go_with_the_slots_that_they_need(machine, chief, worker):
 
 def test_workers_are_told_of_tables(chief):
     (described,) = chief.ask(messages.Describe(function="train"))[1]
-    signature = msgspec.msgpack.decode(described.tobytes(), type=messages.Signature)
+    signature = msgspec.msgpack.decode(described.tobytes(), type=Signature)
     row = ArraySpec("rows", (2,), "float32")
-    assert signature.tables == (messages.TableSignature(row, USE.row_pushes, USE.pushed),)
+    assert signature.tables == (TableSignature(row, USE.row_pushes, USE.pushed),)
 
 
 def test_a_second_table_is_not_made_of_one_that_is_there(chief, worker):

@@ -13,7 +13,7 @@ from store_values import ADD, COUNT, LOOK, ROWS, SLOT, TRAIN, VERSIONS, A, B, fu
 
 from muster._errors import JobEndedError, MissingPeerError, ParameterServerError
 from muster.net import Connection
-from muster.ps._plan import ArraySpec
+from muster.ps._array_spec import ArraySpec
 from muster.ps._wire import encode
 from muster.ps.store import StoredArray, StoredFunction, StoredName
 from muster.ps.store import _messages as messages

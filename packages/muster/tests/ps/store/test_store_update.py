@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from store_functions import adagrad, descent, exported, exported_rows
 
-from muster.ps._plan import ArraySpec
+from muster.ps._array_spec import ArraySpec
+from muster.ps.contents._row_uses import columns_of
+from muster.ps.contents.updates import JaxDevice
 from muster.ps.store import StoredFunction
-from muster.ps.store._row_uses import columns_of
-from muster.ps.store.updates import JaxDevice
 
 DEVICE = JaxDevice()
 

@@ -23,8 +23,6 @@ from muster.distribute.closures._messages import ReplyHeader as ReplyHeader
 from muster.distribute.closures._messages import Run as Run
 from muster.distribute.closures._messages import Stop as Stop
 from muster.distribute.closures._messages import Stopped as Stopped
-from muster.distribute.closures._messages import Table as Table
-from muster.distribute.closures._messages import TableRows as TableRows
 from muster.distribute.closures._messages import name_of as name_of
 from muster.distribute.closures._service import ClosureService as ClosureService
 from muster.distribute.closures._worker_strategy import WorkerStrategy as WorkerStrategy

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from muster.distribute.engine._asked_rows import Table
+
 # What such connections are for, in their greeting.
 PURPOSE = "closures"
 
@@ -35,42 +37,6 @@ class Draw(msgspec.Struct, frozen=True):
     source: int
     optional: bool
     arrays: tuple[ArrayKind, ...] | None
-
-
-class TableRows(msgspec.Struct, frozen=True):
-    """Rows of a table on a server; a part of a hashed table.
-
-    Args:
-        server: The number of the server.
-        start: The first row; the number of the part.
-        stop: The row after the last; the number of the next part.
-    """
-
-    server: int
-    start: int
-    stop: int
-
-
-class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of which a program takes some rows alone.
-
-    Args:
-        name: Its name, for errors.
-        shape: Its shape.
-        dtype: Its dtype.
-        given: How many rows the program is given; those that no id asks for are zeros.
-        pushed: How many arrays with as many rows the program pushes for it.
-        parts: Where its rows are, in order.
-        hashed: Whether it has rows for ids of 64 bits.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    given: int
-    pushed: int
-    parts: tuple[TableRows, ...]
-    hashed: bool = False
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):

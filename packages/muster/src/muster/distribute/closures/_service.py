@@ -28,7 +28,7 @@ from muster.distribute.closures._store import Store
 from muster.distribute.engine._traced import Executables
 from muster.net import Connection, Hello, ProtocolError
 from muster.ps import Array, Incoming, allocate, encode
-from muster.ps.updates import versions
+from muster.ps.contents.updates import versions
 
 _log = logging.getLogger(__name__)
 

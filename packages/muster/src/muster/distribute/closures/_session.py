@@ -18,10 +18,10 @@ from muster._arrays import dtype_named
 from muster._errors import DatasetError, OutOfRangeError
 from muster.data import Dataset
 from muster.distribute.closures import _messages as messages
-from muster.distribute.closures._asked_rows import AskedRows
 from muster.distribute.closures._drawing import Batch, Drawing
 from muster.distribute.closures._reading import Reading
 from muster.distribute.closures._store import Store
+from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import Executables
 from muster.ps import Array

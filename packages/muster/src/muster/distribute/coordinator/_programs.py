@@ -14,9 +14,9 @@ from jax.extend import core as jex
 from muster._errors import TraceError
 from muster.distribute.closures import ArrayKind, Draw, Program
 from muster.distribute.coordinator._stored_functions import StoredFunctions
-from muster.distribute.coordinator._stored_tables import stored_lookups
-from muster.distribute.coordinator._variable_layout import HashedColumn, StoredRows, VariableLayout
+from muster.distribute.coordinator._variable_layout import VariableLayout, stored_lookups
 from muster.distribute.coordinator._worker_parts import Part, worker_parts
+from muster.distribute.engine._stored_tables import HashedColumn, StoredRows
 from muster.distribute.functions import _draws as drawn
 from muster.distribute.functions._traced_function import Values
 from muster.program.passes import split_at_pushes, with_given_numbers

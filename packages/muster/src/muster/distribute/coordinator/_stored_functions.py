@@ -10,10 +10,10 @@ import jax.export
 import jax.numpy as jnp
 
 from muster._errors import TraceError
-from muster.distribute.closures import Table
-from muster.distribute.coordinator._stored_tables import StoredTables
-from muster.distribute.coordinator._variable_layout import Source, StoredRows, VariableLayout
-from muster.distribute.engine._shards import Rows
+from muster.distribute.coordinator._variable_layout import VariableLayout
+from muster.distribute.engine._asked_rows import Table
+from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._stored_tables import Source, StoredRows, StoredTables
 from muster.program.passes import CoupledRowsError, LookupStep, UpdatePart, WorkerServerSplit, by_rows
 from muster.ps.store import StoredFunction
 

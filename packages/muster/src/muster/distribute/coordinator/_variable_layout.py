@@ -2,50 +2,25 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any
 
 import jax
 
-from muster.distribute.engine._shards import Rows
+from muster._errors import TraceError
+from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._stored_tables import (
+    HashedColumn,
+    Readable,
+    Source,
+    StoredRows,
+    nbytes_of,
+    row_lookups,
+)
+from muster.program.passes import LookupStep, NotByRowsError, WorkerServerSplit
 from muster.ps import ArraySpec
-from muster.ps.store import StoredArray
 
-
-class StoredRows(Protocol):
-    """Rows of a variable on a server: see ``servers._stored_variables``."""
-
-    @property
-    def array(self) -> StoredArray:
-        """The array on the server."""
-
-    @property
-    def start(self) -> int:
-        """The first row."""
-
-    @property
-    def stop(self) -> int:
-        """The row after the last."""
-
-
-class HashedColumn(NamedTuple):
-    """A column of a hashed table on servers: its rows, or a slot of an optimizer.
-
-    Attributes:
-        path: The path of its variable; None if the function does not use that.
-        shape: Its shape for one row.
-        dtype: The name of its dtype.
-    """
-
-    path: str | None
-    shape: tuple[int, ...]
-    dtype: str
-
-
-class Source(NamedTuple):
-    """Something that a worker pushes: rows of a variable's value, or of an array that it has computed."""
-
-    key: str | int
-    rows: Rows
+# A variable of which rows are looked up travels as a whole, if it must, up to this size.
+_LARGEST_WHOLE_BYTES = 256 << 20
 
 
 class VariableLayout:
@@ -83,6 +58,12 @@ class VariableLayout:
                 return each.array.name
         return None
 
+    def readable(self, paths: Sequence[str], server: int) -> Readable:
+        """Return those of some numbers that a server has, as its functions read them."""
+        names = {path: name for path in paths if (name := self.name_of(path, Rows(server)))}
+        shapes = [self.specs[path] for path in names]
+        return Readable((*names,), (*names.values(),), shapes, list)
+
     def spec(self, source: Source) -> ArraySpec:
         """Return what is pushed."""
         spec = self.kind(source.key)
@@ -94,3 +75,43 @@ class VariableLayout:
     def kind(self, key: str | int) -> jax.ShapeDtypeStruct:
         """Return the shape and dtype of a variable, or of an array that the worker computes."""
         return self.specs[key] if isinstance(key, str) else self._pushed[key]
+
+
+def stored_lookups(step: WorkerServerSplit, places: VariableLayout, batch: Any) -> LookupStep | None:
+    """Divide a step at its look-ups in variables that are so large that rows of them travel alone.
+
+    Args:
+        step: The step.
+        places: Where variables are.
+        batch: The shapes and dtypes of the arrays of the batch.
+
+    Returns:
+        The divided step; None if there is no such variable.
+
+    Raises:
+        TraceError: The step needs all rows of a variable that is too large for that.
+    """
+    lookups, refused = row_lookups(
+        step, places.specs, places.placed, batch, lambda lookups, path: _apart(lookups, places, path)
+    )
+    for path, error in refused.items():
+        if (nbytes := nbytes_of(places.specs[path])) > _LARGEST_WHOLE_BYTES:
+            raise TraceError(
+                f"{error} It has {nbytes >> 20} MiB, and at most {_LARGEST_WHOLE_BYTES >> 20} MiB of a "
+                "variable travel to workers as a whole."
+            ) from error
+    return lookups
+
+
+def _apart(lookups: LookupStep, places: VariableLayout, table: str) -> NotByRowsError | None:
+    """Return an error if a server that holds rows of a table lacks those of its slots."""
+    for stored in places.placed[table]:
+        rows = places.rows(table, stored)
+        for path in lookups.columns[table]:
+            if places.name_of(path, rows) is None:
+                return NotByRowsError(table, f"the same rows of {path} are on another server")
+    if kept := [column.path for column in places.hashed.get(table, ())]:
+        for path in lookups.columns[table]:
+            if path not in kept:
+                return NotByRowsError(table, f"{path} is no slot of it")
+    return None

@@ -22,7 +22,7 @@ from muster.distribute.coordinator._programs import ShippedProgram
 from muster.distribute.coordinator._schedule import Ended, Schedule, Task
 from muster.net import Connection, ProtocolError, drop_first
 from muster.ps import Array, Incoming, allocate, encode
-from muster.ps.updates import versions
+from muster.ps.contents.updates import versions
 
 
 def error_of(failed: Failed, worker: str) -> Exception:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,10 +12,15 @@ import numpy as np
 
 from muster._errors import TraceError
 from muster.distribute.engine._compiled import CompiledStep, compiled
-from muster.distribute.engine._shards import Buffers, Division, Rows
+from muster.distribute.engine._flat_arrays import Buffers, Rows
+from muster.distribute.engine._shards import Division
+from muster.distribute.engine._stored_tables import nbytes_of
 from muster.distribute.engine._traced import BatchGroup, Engine, Executables, Reads, State, Step, Traced
 from muster.program.passes import split_at_pushes
 from muster.program.variables import VariableKind, VariableSpec
+from muster.ps import Array, Held, Pushed
+
+_log = logging.getLogger(__name__)
 
 Place = Callable[[Sequence[VariableSpec]], Mapping[str, Sequence[Rows]]]
 """Chooses the rows that each server has of the variables that workers train, by path."""
@@ -42,7 +48,14 @@ class Servers(Protocol):
             NoMoreSteps: All steps of the job are made, or it has ended.
         """
 
-    def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
+    def look_up(self, ids: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """Return rows of the tables of each server, by the ids for each.
+
+        Raises:
+            NoMoreSteps: The job has ended, without this step.
+        """
+
+    def push_and_pull(self, pushed: Sequence[Pushed]) -> list[Buffers]:
         """Push to each server, and return the values that each has then.
 
         Raises:
@@ -52,8 +65,8 @@ class Servers(Protocol):
     def pull(self) -> list[Buffers]:
         """Return the values that each server has now."""
 
-    def read(self) -> list[tuple[Buffers, Buffers]]:
-        """Return all values of each server, pulled and kept."""
+    def read(self) -> list[Held]:
+        """Return all values of each server."""
 
 
 class NoMoreSteps(StopIteration):
@@ -158,7 +171,9 @@ class _Training:
         if not served.updated:  # an evaluation
             return compiled(traced.step, (state, reads, batch), self._executables)
         variables, placed = _shapes(traced, self._own), self._place(traced.variables)
-        division = Division(served, variables, placed, self._servers.count)
+        division = Division(served, variables, placed, self._servers.count, batch)
+        if self._first is None:
+            _say_what_travels(division, variables)
         return self._on_servers(self._started(division, served.local, state), division)
 
     def _started(self, division: Division, local: Sequence[str], state: State) -> ServedState:
@@ -182,11 +197,20 @@ class _Training:
             division: How the step is divided for the batches that it is for.
         """
         work: Any = None
+        ids = None
+        lookups = division.lookups
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-            nonlocal work
+            nonlocal work, ids
             before = state if isinstance(state, ServedState) else first
-            inputs = before.pulled, list(before.local.values()), batch
+            given = [*before.local.values()], batch
+            wanted: dict[str, Any] = {}
+            if lookups is not None:
+                ids = ids or compiled(lookups.ids, given, self._executables, donates=())
+                wanted = ids(*given)
+            asked = division.asked(wanted)
+            rows = asked.taken(self._servers.look_up(asked.ids(self._servers.count)) if wanted else [])
+            inputs = before.pulled, rows, *given
             if work is None:
                 work = compiled(division.work, inputs, self._executables, donates=())
             pushed, own, results = work(*inputs)
@@ -194,11 +218,23 @@ class _Training:
             if loss is not None:
                 results[loss] = np.asarray(results[loss])  # waits for it, so that hooks need not look again
             if loss is None or not np.isnan(results[loss]).any():
-                pulled = self._servers.push_and_pull(jax.tree.map(np.asarray, pushed))
+                pulled = self._servers.push_and_pull(division.pushed(pushed, asked))
             local = dict(zip(before.local, own, strict=True))
             return dataclasses.replace(before, pulled=pulled, local=local), results
 
         return step
+
+
+def _say_what_travels(division: Division, variables: Mapping[str, jax.ShapeDtypeStruct]) -> None:
+    """Log which variables travel by rows, and which large ones cannot, and why."""
+    if division.lookups is not None:
+        _log.info("Rows of %s travel alone, by the ids of each batch.", ", ".join(division.lookups.tables))
+    for path, error in division.whole.items():
+        _log.warning(
+            "%s So all of its %.0f MB travel to this worker and back at every step.",
+            error,
+            nbytes_of(variables[path]) / 1e6,
+        )
 
 
 def _shapes(traced: Traced, without: Collection[str] = ()) -> dict[str, jax.ShapeDtypeStruct]:

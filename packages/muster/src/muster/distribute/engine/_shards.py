@@ -2,7 +2,8 @@
 
 Each server holds its rows in flat buffers, one for each dtype: `pulled` ones, which workers read, and `kept`
 ones, which only updates read, such as an optimizer's slots. A push is flat, too. So a step costs one message
-to each server and one back, whatever the number of variables.
+to each server and one back, whatever the number of variables. Beside that it holds rows of tables, of which
+workers ask for those that a batch looks up first.
 """
 
 import itertools
@@ -13,109 +14,29 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster._errors import TraceError
-from muster.program.passes import CoupledRowsError, UpdatePart, WorkerServerSplit, by_rows
-from muster.ps import ArraySpec, FlatLayout
-
-Buffers = dict[str, Any]
-"""Name of a dtype -> the elements of arrays of that dtype, one after the other."""
-
-
-class Rows(NamedTuple):
-    """Rows of a variable, or all of it.
-
-    Attributes:
-        server: The number of the server that holds them.
-        start: The first row.
-        stop: The row after the last one; None for a variable that is not divided.
-    """
-
-    server: int
-    start: int = 0
-    stop: int | None = None
-
-    def of(self, array: Any) -> Any:
-        """Return these rows of an array; all of a single number."""
-        return array if self.stop is None or math.prod(array.shape) == 1 else array[self.start : self.stop]
-
-    def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of these rows of an array."""
-        whole = self.stop is None or math.prod(shape) == 1
-        return shape if whole else (self.stop - self.start, *shape[1:])  # type: ignore[operator]
-
-    def span(self, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Return the first row and the row after the last one, of rows of a shape; 0 and 1 of a number."""
-        return (0, shape[0] if shape else 1) if self.stop is None else (self.start, self.stop)
-
-
-Place = tuple[str | int, Rows]
-"""The path of a variable or the number of a pushed array, and rows of it."""
-
-
-class Piece(NamedTuple):
-    """Rows of a variable on a server, or of an array that is pushed to it.
-
-    Attributes:
-        key: The path of the variable, or the number of the pushed array.
-        rows: Which rows.
-        shape: Their shape.
-        dtype: The name of their dtype.
-    """
-
-    key: str | int
-    rows: Rows
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def place(self) -> Place:
-        """Its key and rows, by which arrays are packed and unpacked."""
-        return self.key, self.rows
-
-    @property
-    def spec(self) -> ArraySpec:
-        """The array, as plans name it: ``dense/kernel[0:3]``, or ``push 2``."""
-        name = self.key if isinstance(self.key, str) else f"push {self.key}"
-        start, stop = self.rows.start, self.rows.stop
-        return ArraySpec(name if stop is None else f"{name}[{start}:{stop}]", self.shape, self.dtype)
-
-
-class FlatArrays:
-    """Packs arrays into flat buffers, as `FlatLayout` does, and takes them apart; traceable.
-
-    Args:
-        pieces: The arrays.
-
-    Attributes:
-        specs: The arrays, as plans name them.
-    """
-
-    def __init__(self, pieces: Iterable[Piece]) -> None:
-        self.pieces = tuple(pieces)
-        self.specs = tuple(piece.spec for piece in self.pieces)
-        self._layout = FlatLayout(self.specs)
-
-    @property
-    def shapes(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """The shapes and dtypes of the buffers."""
-        return {dtype: jax.ShapeDtypeStruct((size,), dtype) for dtype, size in self._layout.sizes.items()}
-
-    def pack(self, arrays: Mapping[Place, Any]) -> Buffers:
-        """Return the buffers of arrays."""
-        parts: dict[str, list[jax.Array]] = {dtype: [] for dtype in self._layout.sizes}
-        for piece in self.pieces:
-            parts[piece.dtype].append(jnp.ravel(arrays[piece.place]))
-        return {dtype: jnp.concatenate(each) for dtype, each in parts.items()}
-
-    def pack_rows(self, arrays: Mapping[Any, Any]) -> Buffers:
-        """Return the buffers of rows of arrays, which are given whole, by path or number."""
-        return self.pack({piece.place: piece.rows.of(arrays[piece.key]) for piece in self.pieces})
-
-    def unpack(self, buffers: Mapping[str, Any]) -> dict[Place, Any]:
-        """Return the arrays in buffers, NumPy's without a copy."""
-        arrays = self._layout.unpack(buffers)
-        return {piece.place: arrays[spec.name] for piece, spec in zip(self.pieces, self.specs, strict=True)}
+from muster.distribute.engine._asked_rows import AskedRows
+from muster.distribute.engine._flat_arrays import Buffers, FlatArrays, Piece, Place, Rows
+from muster.distribute.engine._stored_tables import (
+    HashedColumn,
+    Readable,
+    Source,
+    StoredRows,
+    StoredTables,
+    row_lookups,
+)
+from muster.program.passes import (
+    CoupledRowsError,
+    LookupStep,
+    NotByRowsError,
+    UpdatePart,
+    WorkerServerSplit,
+    by_rows,
+)
+from muster.ps import ArraySpec, Held, PlanTable, Pushed
+from muster.ps.store import StoredArray
 
 
 @dataclass(frozen=True)
@@ -127,12 +48,14 @@ class ServerShare:
         kept: The rows that only updates read.
         pushed: The rows that each push brings.
         update: ``(pulled, kept, pushed) -> (pulled, kept)`` of buffers; pure, for JAX.
+        columns: The rows of tables and of their slots, in the order of the tables.
     """
 
     pulled: FlatArrays
     kept: FlatArrays
     pushed: FlatArrays
     update: Callable[[Buffers, Buffers, Buffers], tuple[Buffers, Buffers]]
+    columns: tuple[Piece, ...] = ()
 
 
 class Division:
@@ -144,11 +67,15 @@ class Division:
         placed: Path -> its rows on servers, in order; at least those of the variables that workers read. A
             variable's slots lie where it lies, and numbers on each server that reads them.
         servers: The number of servers.
+        batch: The batch, or the shapes and dtypes of its arrays; None if rows of no variable travel alone.
 
     Attributes:
         shares: What each server holds and does.
         paths: The paths of the variables.
-        pulled: The paths of those that workers read.
+        pulled: The paths of those that workers read as a whole.
+        tables: What workers ask for by rows, and how servers update it; None for nothing.
+        lookups: The step, divided at its look-ups; None for nothing.
+        whole: Path -> why a variable that is looked up in travels as a whole.
 
     Raises:
         TraceError: The update of a variable that is divided computes rows from others.
@@ -160,15 +87,31 @@ class Division:
         variables: Mapping[str, jax.ShapeDtypeStruct],
         placed: Mapping[str, Sequence[Rows]],
         servers: int,
+        batch: Any = None,
     ) -> None:
         self.paths = tuple(variables)
-        self.pulled = frozenset(step.takes)
         self._step = step
         self._variables = variables
+        self._servers = servers
         self._found: dict[str, list[Rows]] = {}
         of_server: list[list[tuple[UpdatePart, Rows]]] = [[] for _ in range(servers)]
         groups = {path: group for group in step.groups() for path in group}
+        self.lookups: LookupStep | None = None
+        self.whole: dict[str, NotByRowsError] = {}
+        if batch is not None:
+            self.lookups, self.whole = row_lookups(step, step.shapes, placed, batch, self._apart)
+        columns = {} if self.lookups is None else self.lookups.columns
+        self._by_rows = {path for each in columns.values() for path in each}
+        self._takes = step.takes if self.lookups is None else self.lookups.takes
+        self.pulled = frozenset(self._takes)
+        for table, paths in columns.items():
+            self._found.update({path: [*placed.get(table, [Rows(0)])] for path in paths})
+            for number in dict.fromkeys(self._numbers(self.lookups, table)):
+                for rows in self._found[table]:
+                    self._hold(of_server, groups, number, Rows(rows.server))
         for group in dict.fromkeys(groups.values()):
+            if not self._by_rows.isdisjoint(group):
+                continue
             main = next((path for path in group if path in placed), group[0])
             for rows in placed.get(main, [Rows(0)]):
                 self._add(of_server, groups, group, rows)
@@ -176,6 +119,36 @@ class Division:
             if path not in self._found:
                 self._found[path] = [*placed.get(path, [Rows(0)])]
         self.shares = [self._share(number, parts) for number, parts in enumerate(of_server)]
+        self.tables: StoredTables | None = None
+        if self.lookups is not None:
+            self.tables = StoredTables(self.lookups, _Layout(self), batch, servers)
+
+    def _apart(self, lookups: LookupStep, table: str) -> NotByRowsError | None:
+        """Return an error if the rows of a table cannot be updated from what travels, or is a number."""
+        for path in self._numbers(lookups, table):
+            if math.prod(self._variables[path].shape) != 1:
+                return NotByRowsError(table, f"its update reads {path}, which has other rows")
+        return None
+
+    def _numbers(self, lookups: LookupStep | None, table: str) -> list[str]:
+        """Return what the update of a table reads besides its rows."""
+        part = None if lookups is None else lookups.update(table, 1)
+        if part is None or lookups is None:
+            return []
+        return [path for path in part.takes if path not in lookups.columns[table]]
+
+    def _hold(
+        self,
+        of_server: list[list[tuple[UpdatePart, Rows]]],
+        groups: Mapping[str, tuple[str, ...]],
+        path: str,
+        here: Rows,
+    ) -> None:
+        """Let a server have a number that updates read, and update it."""
+        if path in groups:
+            self._add(of_server, groups, groups[path], here)
+        if here not in self._found.setdefault(path, []):
+            self._found[path].append(here)
 
     def _add(
         self,
@@ -190,12 +163,9 @@ class Division:
             return
         of_server[rows.server].append((part, rows))
         for path in dict.fromkeys((*part.updates, *part.takes)):
-            here = self._rows_for(path, group, rows)
-            if path not in group and path in groups:
-                # A number, such as a count of steps, of which this server has its own.
-                self._add(of_server, groups, groups[path], here)
-            if here not in self._found.setdefault(path, []):
-                self._found[path].append(here)
+            # Of a number, such as a count of steps, this server has its own.
+            others = {} if path in group else groups
+            self._hold(of_server, others, path, self._rows_for(path, group, rows))
 
     def _rows_for(self, path: str, group: tuple[str, ...], rows: Rows) -> Rows:
         """Return which rows of a variable an update reads that changes some rows of others."""
@@ -210,9 +180,9 @@ class Division:
             (path, rows)
             for path, all_rows in self._found.items()
             for rows in all_rows
-            if rows.server == server
+            if rows.server == server and path not in self._by_rows
         ]
-        is_pulled = [path in self._step.takes and rows in self._sources(path) for path, rows in held]
+        is_pulled = [path in self._takes and rows in self._sources(path) for path, rows in held]
         pieces = [self._piece(path, rows, self._variables[path]) for path, rows in held]
         pulled = FlatArrays(itertools.compress(pieces, is_pulled))
         kept = FlatArrays(itertools.compress(pieces, (not each for each in is_pulled)))
@@ -231,7 +201,14 @@ class Division:
                 new.update(zip(places, made, strict=True))
             return pulled.pack(new), kept.pack(new)
 
-        return ServerShare(pulled, kept, pushed, update)
+        columns = [
+            self._piece(path, rows, self._variables[path])
+            for paths in (self.lookups.columns.values() if self.lookups else ())
+            for rows in self._found[paths[0]]
+            if rows.server == server
+            for path in paths
+        ]
+        return ServerShare(pulled, kept, pushed, update, tuple(columns))
 
     def _function(self, part: UpdatePart, rows: Rows) -> Callable[..., list[jax.Array]]:
         if rows.stop is None:
@@ -261,7 +238,17 @@ class Division:
             f"{share.pulled.pieces} {share.kept.pieces} {share.pushed.pieces} "
             f"{jax.make_jaxpr(share.update)(share.pulled.shapes, share.kept.shapes, share.pushed.shapes)}"
             for share in self.shares
-        ]
+        ] + ([] if self.tables is None else [self.tables.meaning])
+
+    def plan_tables(self, server: int) -> tuple[PlanTable, ...]:
+        """Return the tables of the plan of a server."""
+        if self.tables is None:
+            return ()
+        columns = iter(self.shares[server].columns)
+        return tuple(
+            PlanTable(columns=tuple(next(columns).spec for _ in use.columns), use=use)
+            for use in self.tables.uses[server]
+        )
 
     def read_pulled(self, pulled: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> dict[str, Any]:
         """Return variables that workers read from the buffers of each server; traceable."""
@@ -270,11 +257,13 @@ class Division:
             arrays.update(share.pulled.unpack(buffers))
         return self._whole(arrays, paths)
 
-    def read(self, held: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
-        """Return all variables from the buffers, pulled and kept, of each server."""
+    def read(self, held: Sequence[Held]) -> dict[str, Any]:
+        """Return all variables from what each server holds."""
         arrays: dict[Place, Any] = {}
-        for share, (pulled, kept) in zip(self.shares, held, strict=True):
+        for share, (pulled, kept, columns) in zip(self.shares, held, strict=True):
             arrays.update({**share.pulled.unpack(pulled), **share.kept.unpack(kept)})
+            for piece, column in zip(share.columns, columns, strict=True):
+                arrays[piece.place] = column.reshape(piece.shape)
         return self._whole(arrays, self.paths)
 
     def _whole(self, arrays: Mapping[Place, Any], paths: Iterable[str]) -> dict[str, Any]:
@@ -290,7 +279,7 @@ class Division:
         pieces = {
             piece.place: piece
             for share in self.shares
-            for piece in (*share.pulled.pieces, *share.kept.pieces)
+            for piece in (*share.pulled.pieces, *share.kept.pieces, *share.columns)
         }
         return {path: [pieces[path, rows] for rows in self._sources(path)] for path in self.paths}
 
@@ -298,24 +287,157 @@ class Division:
         """Return the shape of a variable."""
         return tuple(self._variables[path].shape)
 
-    def split(self, values: Mapping[str, Any]) -> list[tuple[Buffers, Buffers]]:
-        """Return the buffers, pulled and kept, that each server has of variables, by their paths."""
-        return [(share.pulled.pack_rows(values), share.kept.pack_rows(values)) for share in self.shares]
+    def split(self, values: Mapping[str, Any]) -> list[Held]:
+        """Return what each server has of variables, by their paths."""
+        return [
+            Held(
+                _on_host(share.pulled.pack_rows(values)),
+                _on_host(share.kept.pack_rows(values)),
+                [_rows_on_host(values[str(piece.key)], piece) for piece in share.columns],
+            )
+            for share in self.shares
+        ]
+
+    def asked(self, ids: Mapping[str, Any]) -> AskedRows:
+        """Return the rows that a batch asks for, by what `LookupStep.ids` returns.
+
+        Raises:
+            DatasetError: A table has no such row.
+        """
+        tables = () if self.tables is None else self.tables.tables
+        return AskedRows(tables, [ids[table.name] for table in tables])
 
     def work(
-        self, pulled: Sequence[Buffers], local: Sequence[jax.Array], batch: Any
-    ) -> tuple[list[Buffers], list[jax.Array], Any]:
+        self,
+        pulled: Sequence[Buffers],
+        rows: Sequence[jax.Array],
+        local: Sequence[jax.Array],
+        batch: Any,
+    ) -> tuple["Pushes", list[jax.Array], Any]:
         """Compute a worker's part of the step; pure, for JAX.
 
         Args:
             pulled: The buffers of each server.
+            rows: The ids and the rows of each table, as `AskedRows.taken` returns them.
             local: The values of the worker's own variables.
             batch: The batch.
 
         Returns:
-            What to push to each server, the new values of the worker's own variables, and the results.
+            What to push, the new values of the worker's own variables, and the results.
         """
-        taken = self.read_pulled(pulled, self._step.takes)
-        pushes, local, results = self._step.work([*taken.values()], local, batch)
-        pushed = [share.pushed.pack_rows(dict(enumerate(pushes))) for share in self.shares]
-        return pushed, local, results
+        taken = self.read_pulled(pulled, self._takes)
+        if self.lookups is None or self.tables is None:
+            pushes, local, results = self._step.work([*taken.values()], local, batch)
+            flat = [share.pushed.pack_rows(dict(enumerate(pushes))) for share in self.shares]
+            return Pushes(flat), local, results
+        given = dict(zip(self.lookups.tables, zip(rows[::2], rows[1::2], strict=True), strict=True))
+        pushes, local, results = self.lookups.work(given, [*taken.values()], local, batch)
+        arrays = dict(enumerate(pushes))
+        flat = [share.pushed.pack_rows(arrays) for share in self.shares]
+        whole = [[arrays[each.key] for each in brought] for brought in self.tables.brought]  # type: ignore[index]
+        by_rows = [pushes[number] for each in self.lookups.row_pushes.values() for number in each]
+        return Pushes(flat, whole, by_rows), local, results
+
+    def pushed(self, pushes: "Pushes", asked: AskedRows) -> list[Pushed]:
+        """Return what to push to each server, on the host.
+
+        Args:
+            pushes: What `work` has computed.
+            asked: The rows that it was given.
+        """
+        rows = asked.pushed(pushes.rows, self._servers)
+        whole = pushes.whole or [[] for _ in self.shares]
+        return [
+            Pushed(_on_host(flat), [np.asarray(each) for each in of_server], of_tables)
+            for flat, of_server, of_tables in zip(pushes.flat, whole, rows, strict=True)
+        ]
+
+
+class Pushes(NamedTuple):
+    """What a worker has computed for servers.
+
+    Attributes:
+        flat: The buffers for each server.
+        whole: What each server is pushed for its tables as a whole.
+        rows: What is pushed by rows, table by table.
+    """
+
+    flat: list[Buffers]
+    whole: Sequence[Sequence[jax.Array]] = ()
+    rows: Sequence[jax.Array] = ()
+
+
+class _TableRows(NamedTuple):
+    """Rows of a table on a server: see `StoredRows`."""
+
+    array: StoredArray
+    start: int
+    stop: int
+
+
+class _Layout:
+    """The places of a division's variables, as `TableLayout`: numbers lie in the buffers of servers."""
+
+    def __init__(self, division: Division) -> None:
+        self.specs: Mapping[str, jax.ShapeDtypeStruct] = division._step.shapes
+        self.hashed: Mapping[str, Sequence[HashedColumn]] = {}
+        self.placed: Mapping[str, Sequence[StoredRows]] = {
+            path: [
+                _TableRows(
+                    StoredArray(piece.spec.name, piece.rows.server, piece.shape, piece.dtype, by_rows=True),
+                    *piece.rows.span(piece.shape),
+                )
+                for piece in pieces
+            ]
+            for path, pieces in division.held().items()
+            if path in division._by_rows
+        }
+        self._division = division
+
+    def rows(self, path: str, stored: Any) -> Rows:
+        """Return which rows of a variable are stored there."""
+        server, whole = stored.array.server, len(self.placed[path]) == 1
+        return Rows(server) if whole else Rows(server, stored.start, stored.stop)
+
+    def name_of(self, path: str, rows: Rows) -> str | None:
+        """Return the name of rows of a table or slot."""
+        return next((each.array.name for each in self.placed[path] if self.rows(path, each) == rows), None)
+
+    def readable(self, paths: Sequence[str], server: int) -> Readable:
+        """Return the numbers that a server has in its buffers."""
+        share = self._division.shares[server]
+        found = {}
+        for kind, arrays in (("pulled", share.pulled), ("kept", share.kept)):
+            there = {piece.key for piece in arrays.pieces}
+            if not there.isdisjoint(paths):
+                found[kind] = arrays
+        buffers = [spec for kind, arrays in found.items() for spec in arrays.buffers(kind)]
+
+        def values(given: Sequence[jax.Array]) -> list[jax.Array]:
+            left = iter(given)
+            numbers: dict[str | int, jax.Array] = {}
+            for arrays in found.values():
+                flat = {dtype: next(left) for dtype in arrays.shapes}
+                numbers.update({key: array for (key, _), array in arrays.unpack(flat).items()})
+            return [numbers[path] for path in paths]
+
+        shapes = [jax.ShapeDtypeStruct(spec.shape, jnp.dtype(spec.dtype)) for spec in buffers]
+        return Readable(tuple(paths), tuple(spec.name for spec in buffers), shapes, values)
+
+    def spec(self, source: Source) -> ArraySpec:
+        """Return what is pushed."""
+        kind = self.kind(source.key)
+        return ArraySpec(f"push {source.key}", tuple(kind.shape), str(kind.dtype))
+
+    def kind(self, key: str | int) -> jax.ShapeDtypeStruct:
+        """Return the shape and dtype of an array that the worker computes."""
+        return self.specs[key] if isinstance(key, str) else self._division._step.pushed[key]
+
+
+def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:
+    return {dtype: np.asarray(buffer) for dtype, buffer in buffers.items()}
+
+
+def _rows_on_host(value: Any, piece: Piece) -> np.ndarray[Any, Any]:
+    """Return rows of an array, flat."""
+    return np.ascontiguousarray(np.asarray(piece.rows.of(value))).reshape(-1)

@@ -17,16 +17,14 @@ from muster.ps import (
     Saved,
     Saver,
     Service,
-    ShardSnapshot,
     Snapshots,
     Statistics,
     no_snapshot,
 )
+from muster.ps.contents.updates import JaxDevice, versions
 from muster.ps.store import PURPOSE as STORE_PURPOSE
 from muster.ps.store import SAVE_PURPOSE as STORE_SAVE_PURPOSE
 from muster.ps.store import Keeper, StoreMachine, StoreStatistics
-from muster.ps.store.updates import JaxDevice
-from muster.ps.updates import CompiledRows, versions
 
 # How long to wait for the next coordinator when one is gone, with its workers, in seconds.
 _NEXT_SECS = 600.0
@@ -79,7 +77,7 @@ def build_server(
         saver = Saver(Snapshots(keeping.folder, Saved), keeping.secs, keeping.updates)
         keeper = Keeper(os.path.join(keeping.folder, "store"), keeping.secs, keeping.updates)
     machine = Machine(
-        CompiledRows,
+        JaxDevice(copies=False),
         name=name,
         run=run,
         keeps_step=keeps_step,
@@ -98,9 +96,17 @@ def build_server(
     plans = Endpoint(machine, saver, lambda: report(machine.statistics(time.monotonic())))
     variables = Endpoint(store, keeper, lambda: report_store(store.statistics()), _NEXT_SECS)
     service = Service(name, [plans, variables])
-    saves = PartWriter(service, lambda save, _: ShardSnapshot(machine.part(save, time.monotonic())), name)
+    saves = PartWriter(
+        service,
+        lambda save, whole: machine.begin_part(save, whole, time.monotonic()),
+        name,
+        has_tables=lambda: machine.has_tables,
+    )
     store_saves = PartWriter(
-        service, lambda save, whole: store.begin_part(save, whole, time.monotonic()), name, has_tables=True
+        service,
+        lambda save, whole: store.begin_part(save, whole, time.monotonic()),
+        name,
+        has_tables=lambda: True,
     )
     handlers: dict[str, Handler] = {
         PURPOSE: functools.partial(service.serve, plans),

@@ -15,9 +15,9 @@ from muster.distribute.closures import PURPOSE as CLOSURES
 from muster.distribute.closures import End
 from muster.net import Connection, Credentials, Hello, dial
 from muster.ps import Dial, encode
+from muster.ps.contents.updates import versions
 from muster.ps.store import PURPOSE as STORE
 from muster.ps.store import StoreClient
-from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
 

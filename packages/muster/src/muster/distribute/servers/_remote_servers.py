@@ -7,24 +7,27 @@ from typing import Any
 
 import jax
 import jax.export
-import numpy as np
 
 from muster._errors import JobEndedError, MissingPeerError
+from muster.distribute.engine._flat_arrays import Buffers
 from muster.distribute.engine._served import NoMoreSteps
-from muster.distribute.engine._shards import Buffers, Division, ServerShare
+from muster.distribute.engine._shards import Division
 from muster.ps import (
+    Array,
     Client,
     Dial,
+    Held,
     PartRequests,
     PartSavers,
     Plan,
+    Pushed,
     Round,
     SavePart,
     Servers,
     SharedInput,
     fingerprint,
 )
-from muster.ps.updates import versions
+from muster.ps.contents.updates import versions
 
 _log = logging.getLogger(__name__)
 
@@ -36,20 +39,28 @@ def plans_of(division: Division, max_staleness: int | None = None) -> list[Plan]
         division: What the servers hold and do.
         max_staleness: How many steps a worker may be ahead of the slowest one; None for any number.
     """
-    count = len(division.shares)
-    return [_plan(share, server, count, max_staleness) for server, share in enumerate(division.shares)]
+    return [_plan(division, server, max_staleness) for server in range(len(division.shares))]
 
 
-def _plan(share: ServerShare, server: int, servers: int, max_staleness: int | None) -> Plan:
-    shapes = (share.pulled.shapes, share.kept.shapes, share.pushed.shapes)
-    update = jax.jit(share.update)
+def _plan(division: Division, server: int, max_staleness: int | None) -> Plan:
+    share, servers = division.shares[server], len(division.shares)
+    buffers = share.pulled.shapes, share.kept.shapes, share.pushed.shapes
+    shapes, structure = jax.tree.flatten(buffers)
+
+    def run(*arrays: jax.Array) -> list[jax.Array]:
+        return jax.tree.leaves(share.update(*jax.tree.unflatten(structure, arrays)))
+
+    update = jax.jit(run, keep_unused=True)
+    changes = bool(share.pulled.shapes or share.kept.shapes)
+    of_tables = "" if division.tables is None else division.tables.meaning
     return Plan(
         pulled=share.pulled.specs,
         kept=share.kept.specs,
         pushed=share.pushed.specs,
         # Without places in the source, which differ between machines.
-        meaning=update.lower(*shapes).as_text(),
-        update=bytes(jax.export.export(update, platforms=("cpu",))(*shapes).serialize()),
+        meaning=update.lower(*shapes).as_text() + of_tables,
+        update=bytes(jax.export.export(update, platforms=("cpu",))(*shapes).serialize()) if changes else b"",
+        tables=division.plan_tables(server),
         server=server,
         servers=servers,
         max_staleness=max_staleness,
@@ -147,8 +158,7 @@ class RemoteServers:
             joined = servers.join()
             self._unwatch()
             if self._starts and not all(each.initialized for each in joined):
-                first = [(_on_host(pulled), _on_host(kept)) for pulled, kept in division.split(values)]
-                servers.initialize(first, self.global_step, self.shared, self.open)
+                servers.initialize(division.split(values), self.global_step, self.shared, self.open)
             pulled = servers.pull()
             self._origins = [each.answer.origin for each in pulled]
             self.global_step = pulled[0].answer.step
@@ -193,7 +203,18 @@ class RemoteServers:
         except JobEndedError:  # the others were faster
             self._finished = True
 
-    def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
+    def look_up(self, ids: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """Return rows of the tables of each server, by ids: see `Servers.look_up`.
+
+        Raises:
+            NoMoreSteps: The chief has ended the job, without this step.
+        """
+        try:
+            return self._met().look_up(ids)
+        except JobEndedError as exc:
+            raise self._no_more_steps() from exc
+
+    def push_and_pull(self, pushed: Sequence[Pushed]) -> list[Buffers]:
         """Push to each server, and return the values that each has then.
 
         Raises:
@@ -228,11 +249,11 @@ class RemoteServers:
         self.global_step = answers[0].answer.step
         return [each.pulled for each in answers]
 
-    def read(self) -> list[tuple[Buffers, Buffers]]:
-        """Return all values of each server, pulled and kept."""
+    def read(self) -> list[Held]:
+        """Return all values of each server."""
         answers = self._met().read()
-        self.open = answers[0].answer.open
-        return [(each.pulled, each.kept) for each in answers]
+        self.open = answers[0][0].open
+        return [held for _, held in answers]
 
     def save(self, folder: str, token: str, files: Sequence[str]) -> PartRequests | None:
         """Let the servers write the values that they have now; None if one does not see the folder.
@@ -324,7 +345,3 @@ def _other_input(task: str, shares: bool) -> str:
         f'The dataset of {task} {mine} dispatch="dynamic", and that of the chief {others}. Run the same '
         "program in all tasks."
     )
-
-
-def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:
-    return {dtype: np.asarray(buffer) for dtype, buffer in buffers.items()}

@@ -22,9 +22,9 @@ from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.workers._signals import SignalWatch
 from muster.net import Handler
 from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartWriter, Service, Statistics
+from muster.ps.contents.updates import versions
 from muster.ps.store import PURPOSE as STORE_PURPOSE
 from muster.ps.store import StoreClient, StoreStatistics
-from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
 

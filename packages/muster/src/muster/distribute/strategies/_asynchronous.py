@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from muster.cluster.roster import Roster, TaskState
+from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
-from muster.distribute.engine._shards import Rows
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.servers._server import Server
 from muster.distribute.strategies._parameter_server import Partitioner, check_max_staleness

@@ -100,6 +100,7 @@ class WorkerServerSplit:
         updated: The paths of the variables that servers update, in order.
         every_step: The numbers of pushed gradients -> the setting of their optimizer by which it changes all
             elements of a variable at every step, also where the gradient is zero.
+        shapes: Path -> shape and dtype of each variable of the step.
         effects: What the step does beside computing, such as printing; neither part does it.
     """
 
@@ -117,6 +118,9 @@ class WorkerServerSplit:
         self._constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
         self._state = dict(zip(state, jaxpr.invars, strict=False))
         self._batch = jaxpr.invars[len(state) :]
+        self.shapes = {
+            path: jax.ShapeDtypeStruct(type_of(v).shape, type_of(v).dtype) for path, v in self._state.items()
+        }
         self._eqns, marked = _without_markers(jaxpr.eqns)
 
         def unmarked(atom: Atom) -> Atom:

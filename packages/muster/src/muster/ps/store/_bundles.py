@@ -9,9 +9,9 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._text import printable
 from muster.net import ProtocolError, decode_message
+from muster.ps._array_spec import ArraySpec, check_specs, is_of_numbers
 from muster.ps._flat_layout import Array, FlatLayout, sizes_of
 from muster.ps._memory import memory_bytes
-from muster.ps._plan import ArraySpec, check_specs, is_of_numbers
 from muster.ps._replies import RefusedError
 
 _T = TypeVar("_T")

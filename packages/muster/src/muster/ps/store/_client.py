@@ -11,10 +11,10 @@ from muster.ps._collectives import broadcast, gather
 from muster.ps._flat_layout import Array
 from muster.ps._messages import End, Stats
 from muster.ps._retrying_connection import Dial
+from muster.ps.contents import StoredArray, StoredFunction, StoredHash, StoredName
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import bundle, bundle_columns, described, packed
 from muster.ps.store._server_client import FunctionPart, ServerClient
-from muster.ps.store._stored import StoredArray, StoredFunction, StoredHash, StoredName
 
 _T = TypeVar("_T")
 

@@ -7,13 +7,14 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from muster._text import printable
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._messages import Caller, Done, End, Ended, Refused, SavePart, Seen, Stats, name_of
-from muster.ps._plan import ArraySpec
 from muster.ps._recovery import Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Taken
+from muster.ps.contents import Contents, Description, Device, StoredFunction, StoredHash
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import (
     BundleError,
@@ -26,9 +27,7 @@ from muster.ps.store._bundles import (
     unbundled_columns,
     unpacked,
 )
-from muster.ps.store._contents import Contents, Description, Device
 from muster.ps.store._saved import FindStore, FoundStore, Recorded, SavedStore
-from muster.ps.store._stored import StoredFunction, StoredHash
 
 _log = logging.getLogger(__name__)
 
@@ -395,7 +394,13 @@ def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array
         case messages.CreateHashed():
             contents.hashed.create(unpacked(arrays, tuple[StoredHash, ...]), contents.values.specs)
         case messages.AssignHashed():
-            contents.hashed.named(message.name).assign(message, *unbundled_columns(arrays))
+            contents.hashed.named(message.name).assign(
+                *unbundled_columns(arrays),
+                clears=message.clears,
+                noted=message.noted,
+                waiting=message.waiting,
+                clock=message.clock,
+            )
         case messages.Add():
             contents.values.add(unbundled(arrays))
         case messages.Delete():

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from muster.ps._messages import Done, End, Ended, Refused, Seen, Stats
-from muster.ps._plan import ArraySpec
+from muster.ps.contents import TableStatistics
 
 # What connections to stores are for, in their greeting.
 PURPOSE = "variable store"
@@ -202,23 +202,6 @@ class Described(msgspec.Struct, tag="described", frozen=True, kw_only=True):
     """Answers `Describe`; a buffer has a `Signature`, or there is none if the function is not known here."""
 
 
-class TableSignature(msgspec.Struct, frozen=True):
-    """One row of a table as workers read it, what they push for each row, and as a whole."""
-
-    row: ArraySpec
-    row_pushes: tuple[ArraySpec, ...] = ()
-    pushed: tuple[ArraySpec, ...] = ()
-
-
-class Signature(msgspec.Struct, frozen=True):
-    """The arrays that workers read and push for a function, its tables, and whether it changes values."""
-
-    takes: tuple[ArraySpec, ...] = ()
-    pushed: tuple[ArraySpec, ...] = ()
-    changes: bool = False
-    tables: tuple[TableSignature, ...] = ()
-
-
 class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
     """Answers `Read`, `ReadRows` and `ReadHashed` by a bundle; `Pull` and `Apply` by what the function takes,
     in flat buffers, and `Pull` also by the rows of each table.
@@ -232,26 +215,6 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
     version: int
     repeated: bool = False
     next: int = 0
-
-
-class TableStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The counters of a hashed table.
-
-    Args:
-        name: Its name.
-        rows: How many rows there are.
-        candidates: How many ids wait for more occurrences.
-        admitted: How many ids have got rows in this process.
-        evicted: How many rows went.
-        nbytes: The memory that it takes, in bytes.
-    """
-
-    name: str
-    rows: int
-    candidates: int
-    admitted: int
-    evicted: int
-    nbytes: int
 
 
 class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):

@@ -10,14 +10,14 @@ from muster._arrays import dtype_named
 from muster._errors import JobEndedError, ParameterServerError
 from muster._text import printable
 from muster.net import ProtocolError
+from muster.ps._array_spec import is_of_numbers
 from muster.ps._flat_layout import Array, allocate
 from muster.ps._messages import Done, End, Ended, Refused, Seen
-from muster.ps._plan import is_of_numbers
 from muster.ps._retrying_connection import Dial, RetryingConnection
 from muster.ps._wire import Sizes
+from muster.ps.contents import FunctionLayout, Signature
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import BundleError, unbundled, unbundled_columns, unpacked
-from muster.ps.store._function_layout import FunctionLayout
 
 
 class FunctionPart:
@@ -31,7 +31,7 @@ class FunctionPart:
         layout: What travels for it.
     """
 
-    def __init__(self, signature: messages.Signature) -> None:
+    def __init__(self, signature: Signature) -> None:
         self.changes = signature.changes
         self.layout = FunctionLayout(signature)
 
@@ -116,7 +116,7 @@ class ServerClient:
         if not buffers:
             return None
         try:
-            return FunctionPart(unpacked(buffers, messages.Signature))
+            return FunctionPart(unpacked(buffers, Signature))
         except BundleError as exc:
             raise self._line.astray(str(exc)) from exc
 

@@ -3,15 +3,36 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import msgspec
+
 from muster._text import printable
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array
-from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part
-from muster.ps.store._messages import AssignHashed, TableStatistics
-from muster.ps.store._stored import StoredHash, TableUse
-from muster.ps.store._values import check_order
+from muster.ps.contents._stored import StoredHash, TableUse
+from muster.ps.contents._values import check_order
 from muster.ps.tables import NOTE, Columns, HashTable, Ids, TableSpec, Trained
+
+
+class TableStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The counters of a hashed table.
+
+    Args:
+        name: Its name.
+        rows: How many rows there are.
+        candidates: How many ids wait for more occurrences.
+        admitted: How many ids have got rows in this process.
+        evicted: How many rows went.
+        nbytes: The memory that it takes, in bytes.
+    """
+
+    name: str
+    rows: int
+    candidates: int
+    admitted: int
+    evicted: int
+    nbytes: int
 
 
 class HashedRows:
@@ -56,29 +77,41 @@ class HashedRows:
         with _refusing():
             return self.table.prepare(ids)
 
-    def assign(self, message: AssignHashed, ids: Ids, arrays: Sequence[Array]) -> None:
+    def assign(
+        self,
+        ids: Ids,
+        arrays: Sequence[Array],
+        *,
+        clears: bool = False,
+        noted: bool = False,
+        waiting: bool = False,
+        clock: int | None = None,
+    ) -> None:
         """Give rows and their slots other values, and make them where there are none.
 
         Args:
-            message: What is asked.
-            ids: The ids.
-            arrays: The rows and their slots, as the message says.
+            ids: The ids, ascending.
+            arrays: The rows and their slots.
+            clears: Whether to forget all rows first.
+            noted: Whether the first array is when each id last occurred, and how often it did.
+            waiting: Whether these are ids without rows: there are no other arrays.
+            clock: How many pushes the table has seen; None for what it knows.
         """
         check_order(self.stored.name, ids)
-        columns = [] if message.waiting else [*self.table.columns.columns]
-        if message.waiting or message.noted:
+        columns = [] if waiting else [*self.table.columns.columns]
+        if waiting or noted:
             columns.insert(0, NOTE)
         wanted = [(each.dtype, (len(ids), *each.shape)) for each in columns]
         if [(each.dtype, each.shape) for each in arrays] != wanted:
             raise RefusedError(f"its {len(ids)} rows of {printable(self.stored.name)} are of other arrays")
         with _refusing():
-            if message.clears:
+            if clears:
                 self.table.clear()
-            if message.clock is not None:
-                self.table.clock = message.clock
-            if message.waiting:
+            if clock is not None:
+                self.table.clock = clock
+            if waiting:
                 self.table.assign_candidates(ids, arrays[0])
-            elif message.noted:
+            elif noted:
                 self.table.assign(ids, arrays[1:], arrays[0])
             else:
                 self.table.assign(ids, arrays)

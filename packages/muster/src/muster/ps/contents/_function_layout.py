@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muster._arrays import dtype_named
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array, Flat, FlatLayout, sizes_of
-from muster.ps._plan import ArraySpec
-from muster.ps.store._messages import Signature, TableSignature
+from muster.ps.contents._stored import Signature, TableSignature
 from muster.ps.tables import Ids
 
 _ID = "int64"
@@ -58,6 +58,12 @@ class FunctionLayout:
         for count, layout, table in zip(counts, self._of_tables, self._signature.tables, strict=True):
             sizes += [*layout.sizes.items(), *((each.dtype, count * each.size) for each in table.row_pushes)]
         return sizes
+
+    def taken_sizes(self, counts: Sequence[int]) -> list[tuple[str, int]]:
+        """Return those of what is taken, and then of some rows of each table if there are counts of them."""
+        rows = [table.row for table in self._signature.tables][: len(counts)]
+        sizes = [(row.dtype, count * row.size) for count, row in zip(counts, rows, strict=True)]
+        return [*self._takes.sizes.items(), *sizes]
 
     def pack_ids(self, ids: Sequence[Any]) -> list[Array]:
         """Return the ids of all tables to ask for.
@@ -130,10 +136,8 @@ class FunctionLayout:
         Raises:
             ValueError: The buffers are others; the text is a clause.
         """
-        sizes = list(self._takes.sizes.items())
         rows = [table.row for table in self._signature.tables][: len(counts)]
-        sizes += [(row.dtype, count * row.size) for count, row in zip(counts, rows, strict=True)]
-        if list(sizes_of(buffers)) != sizes:
+        if list(sizes_of(buffers)) != self.taken_sizes(counts):
             raise ValueError("its Values have other elements than the function takes")
         left = iter(buffers)
         arrays = self._takes.unpack(_next_flat(self._takes, left))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from muster.ps._plan import ArraySpec, check_specs
+from muster.ps._array_spec import ArraySpec, check_specs
 from muster.ps.tables import Keeping, TableSpec
 
 _LONGEST_NAME = 1 << 10
@@ -140,6 +140,23 @@ class StoredFunction(msgspec.Struct, frozen=True, kw_only=True):
     def changes(self) -> bool:
         """True if it changes values."""
         return bool(self.updates) or any(table.update for table in self.tables)
+
+
+class TableSignature(msgspec.Struct, frozen=True):
+    """One row of a table as workers read it, what they push for each row, and as a whole."""
+
+    row: ArraySpec
+    row_pushes: tuple[ArraySpec, ...] = ()
+    pushed: tuple[ArraySpec, ...] = ()
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """The arrays that workers read and push for a function, its tables, and whether it changes values."""
+
+    takes: tuple[ArraySpec, ...] = ()
+    pushed: tuple[ArraySpec, ...] = ()
+    changes: bool = False
+    tables: tuple[TableSignature, ...] = ()
 
 
 def same_function(one: StoredFunction, other: StoredFunction) -> bool:

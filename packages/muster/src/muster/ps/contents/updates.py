@@ -1,25 +1,39 @@
 """Values of a store on JAX's device, and exported functions that read and change them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
 from muster._arrays import dtype_named
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array, Flat, FlatLayout
-from muster.ps._plan import ArraySpec
-from muster.ps.store._row_uses import column_of
-from muster.ps.store._stored import StoredFunction, TableUse
+from muster.ps._memory import memory_bytes
+from muster.ps.contents._row_uses import column_of
+from muster.ps.contents._stored import StoredFunction, TableUse
 from muster.ps.tables import Column
-from muster.ps.updates import deserialized, require_dtypes, require_room, require_same
 
 _Values = Mapping[str, jax.Array]
 
 
+def versions() -> dict[str, str]:
+    """Return the versions that a server and its workers must share to understand an exported update."""
+    return {"jax": jax.__version__}
+
+
 class JaxDevice:
-    """JAX's default device: the `Device` of a store."""
+    """JAX's default device: the `Device` of a server's contents.
+
+    Args:
+        copies: Whether what is sent is a copy, so that values can be changed in place meanwhile. Else a flat
+            array that alone has its dtype is sent from where it is.
+    """
+
+    def __init__(self, *, copies: bool = True) -> None:
+        self._copies = copies
 
     def check(self, specs: Sequence[ArraySpec], held: int) -> None:
         """Raise ValueError, with a clause, if it cannot hold arrays beside some bytes that it holds."""
@@ -38,7 +52,7 @@ class JaxDevice:
 
     def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> "JaxFunction":
         """Return a function of values that are held; raises ValueError with a clause about it."""
-        return JaxFunction(function, held)
+        return JaxFunction(function, held, copies=self._copies)
 
     def compile_rows(
         self, use: TableUse, columns: Sequence[Column], held: Mapping[str, ArraySpec]
@@ -51,28 +65,43 @@ class JaxDevice:
 class JaxFunction:
     """A function, compiled: its update, and what workers take after it, are computed at once.
 
-    What is returned to be sent is a copy in flat buffers. So the values are changed in place, unless somebody
-    reads them or writes a snapshot: JAX donates no buffer that NumPy's arrays refer to.
+    What is returned to be sent is in flat buffers. Values are changed in place, unless somebody reads them,
+    sends them without a copy or writes a snapshot: JAX donates no buffer that NumPy's arrays refer to.
 
     Args:
         function: The function.
         held: The arrays of the server, by name.
+        copies: As of `JaxDevice`.
 
     Raises:
         ValueError: Its update is none, or does not fit the arrays; the text is a clause.
     """
 
-    def __init__(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> None:
+    def __init__(
+        self, function: StoredFunction, held: Mapping[str, ArraySpec], *, copies: bool = True
+    ) -> None:
         self._updates = function.updates
         self._others = tuple(name for name in function.whole if name not in function.updates)
-        self._takes = function.takes
+        of_dtypes: dict[str, list[str]] = {}
+        for name in function.takes:
+            of_dtypes.setdefault(held[name].dtype, []).append(name)
+        # What is flat and alone is sent from the memory where it is.
+        self._sent = {
+            dtype: names[0]
+            for dtype, names in of_dtypes.items()
+            if not copies and len(names) == 1 and len(held[names[0]].shape) == 1
+        }
+        self._takes = tuple(name for name in function.takes if held[name].dtype not in self._sent)
         shapes = {name: _shape(held[name]) for name in function.whole}
-        self._pull = _compile(self._taken, (), *(shapes[name] for name in self._takes))
+        self._pull = None
+        if self._takes:
+            self._pull = _compile(self._taken, (), *(shapes[name] for name in self._takes))
         self._apply = self._with_update(function, shapes) if function.update else None
 
     def pull(self, values: _Values) -> Flat:
         """Return what workers take, of the values by name."""
-        return _on_host(self._pull(*(values[name] for name in self._takes)))
+        taken = {} if self._pull is None else self._pull(*(values[name] for name in self._takes))
+        return self._on_host(values, taken)
 
     def apply(self, values: dict[str, Any], pushed: Flat) -> Flat:
         """Replace the values that the update changes, and return what workers take then."""
@@ -84,7 +113,12 @@ class JaxFunction:
         values.update(zip(self._updates, changed, strict=True))
         # What was pushed may be read in place, and lies where the next push will be received.
         jax.block_until_ready((changed, taken))
-        return _on_host(taken)
+        return self._on_host(values, taken)
+
+    def _on_host(self, values: _Values, taken: Mapping[str, jax.Array]) -> Flat:
+        """Return flat buffers, without copies, in the order of the dtypes' names."""
+        sent = {dtype: values[name] for dtype, name in self._sent.items()}
+        return {dtype: np.asarray(array) for dtype, array in sorted({**sent, **taken}.items())}
 
     def _with_update(
         self, function: StoredFunction, shapes: Mapping[str, jax.ShapeDtypeStruct]
@@ -170,6 +204,68 @@ class CompiledRowUpdate:
         return [np.asarray(array) for array in jax.tree.leaves(made)]
 
 
+def require_room(what: str, specs: Collection[ArraySpec], held: int = 0) -> None:
+    """Raise ValueError if this machine cannot hold some arrays.
+
+    Args:
+        what: What they are, for the text.
+        specs: The arrays.
+        held: The bytes that it holds already.
+    """
+    needed = sum(spec.nbytes for spec in specs)
+    if needed and held + needed > (limit := memory_bytes()):
+        largest = max(specs, key=lambda spec: spec.nbytes)
+        beside = f" beside {held / 1e9:.1f} GB that are there" if held else ""
+        raise ValueError(
+            f"{what} take {needed / 1e9:.1f} GB{beside}, of which {largest} has "
+            f"{largest.nbytes / 1e9:.1f} GB, and this server has {limit / 1e9:.1f} GB of memory. Give the "
+            "job more parameter servers, and divide large variables among them by a partitioner"
+        )
+
+
+def require_dtypes(specs: Iterable[ArraySpec]) -> None:
+    """Raise ValueError if JAX would hold an array in another dtype, or not at all."""
+    for spec in specs:
+        dtype = dtype_named(spec.dtype)
+        try:
+            holds = jax.device_put(np.empty(0, dtype)).dtype == dtype
+        except TypeError:
+            holds = False
+        if not holds:
+            raise ValueError(
+                f"its array {spec} has a dtype that JAX does not hold in this server. Set jax_enable_x64 in "
+                "all tasks if it has 64 bits, or choose another dtype"
+            )
+
+
+def deserialized(update: bytes) -> jax.export.Exported:
+    """Return an exported update; raises ValueError if it is none."""
+    try:
+        return jax.export.deserialize(bytearray(update))
+    except Exception as exc:  # flatbuffers has no exception of its own for bytes that are something else
+        raise ValueError(f"its update of {len(update)} bytes is no exported function of JAX: {exc}") from exc
+
+
+def require_same(
+    what: str, given: Sequence[Any], wanted: Sequence[Any], whose: str, same_structure: bool = True
+) -> None:
+    """Raise ValueError if arrays have other shapes or dtypes than they are to have.
+
+    Args:
+        what: What they are given for, for the text.
+        given: The arrays, or what has a shape and a dtype like them.
+        wanted: What they are to be.
+        whose: What says so.
+        same_structure: Whether they come in the same structure.
+    """
+    theirs, ours = ([(tuple(each.shape), each.dtype) for each in some] for some in (given, wanted))
+    if theirs != ours or not same_structure:
+        said, planned = (
+            ", ".join(f"{dtype}{list(shape)}" for shape, dtype in each) or "none" for each in (theirs, ours)
+        )
+        raise ValueError(f"{what} other arrays than {whose} has: {said}; {whose} has {planned}")
+
+
 def _rows(update: jax.export.Exported) -> Any:
     """Return the number of rows that an update takes: any, by its own name."""
     shape = update.in_avals[0].shape if update.in_avals else ()
@@ -187,7 +283,3 @@ def _compile(function: Callable[..., Any], donated: tuple[int, ...], *shapes: An
         return jax.jit(function, donate_argnums=donated).lower(*shapes).compile()
     except Exception as exc:  # of XLA's, and of JAX for another platform
         raise ValueError(f"its update cannot be compiled: {exc}") from exc
-
-
-def _on_host(values: Mapping[str, jax.Array]) -> dict[str, Array]:
-    return {name: np.asarray(array) for name, array in values.items()}

@@ -1,19 +1,55 @@
-"""The table rows that a closure fetches from each parameter server, and those that it pushes there."""
+"""The table rows that a step fetches from each parameter server, and those that it pushes there."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from muster._arrays import dtype_named
 from muster._row_ids import NO_ROW, unique_ids, unique_wide_ids
-from muster.distribute.closures._messages import Table
 from muster.ps import Array
 from muster.ps.tables import owners
 
 
+class TableRows(msgspec.Struct, frozen=True):
+    """Rows of a table on a server; a part of a hashed table.
+
+    Args:
+        server: The number of the server.
+        start: The first row; the number of the part.
+        stop: The row after the last; the number of the next part.
+    """
+
+    server: int
+    start: int
+    stop: int
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of which a program takes some rows alone.
+
+    Args:
+        name: Its name, for errors.
+        shape: Its shape.
+        dtype: Its dtype.
+        given: How many rows the program is given; those that no id asks for are zeros.
+        pushed: How many arrays with as many rows the program pushes for it.
+        parts: Where its rows are, in order.
+        hashed: Whether it has rows for ids of 64 bits.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    given: int
+    pushed: int
+    parts: tuple[TableRows, ...]
+    hashed: bool = False
+
+
 class AskedRows:
-    """The rows of tables that a closure asks for.
+    """The rows of tables that a step asks for.
 
     Args:
         tables: The tables.

@@ -1,75 +1,141 @@
 """Tables on servers, of which workers fetch and push only the rows that they need."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.export
 import msgspec
 
-from muster._errors import TraceError
 from muster._row_ids import LEAST_TABLE_BYTES
-from muster.distribute.closures import Table, TableRows
-from muster.distribute.coordinator._variable_layout import HashedColumn, Source, StoredRows, VariableLayout
-from muster.distribute.engine._shards import Rows
+from muster.distribute.engine._asked_rows import Table, TableRows
+from muster.distribute.engine._flat_arrays import Rows
 from muster.program.passes import LookupStep, NotByRowsError, UpdatePart, WorkerServerSplit, find_lookups
 from muster.ps import ArraySpec
-from muster.ps.store import TableUse
-
-# A variable of which rows are looked up travels as a whole, if it must, up to this size.
-_LARGEST_WHOLE_BYTES = 256 << 20
+from muster.ps.store import StoredArray, TableUse
 
 
-def stored_lookups(step: WorkerServerSplit, places: VariableLayout, batch: Any) -> LookupStep | None:
+class StoredRows(Protocol):
+    """Rows of a variable on a server."""
+
+    @property
+    def array(self) -> StoredArray:
+        """The array on the server."""
+
+    @property
+    def start(self) -> int:
+        """The first row."""
+
+    @property
+    def stop(self) -> int:
+        """The row after the last."""
+
+
+class HashedColumn(NamedTuple):
+    """A column of a hashed table on servers: its rows, or a slot of an optimizer.
+
+    Attributes:
+        path: The path of its variable; None if the function does not use that.
+        shape: Its shape for one row.
+        dtype: The name of its dtype.
+    """
+
+    path: str | None
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Source(NamedTuple):
+    """Something that a worker pushes: rows of a variable's value, or of an array that it has computed."""
+
+    key: str | int
+    rows: Rows
+
+
+class Readable(NamedTuple):
+    """Numbers that a server has, as its functions read them.
+
+    Attributes:
+        paths: Their paths.
+        names: The names of the arrays on the server in which they are.
+        shapes: The shapes and dtypes of these arrays.
+        values: Returns the numbers, in order, of the values of these arrays; traceable.
+    """
+
+    paths: tuple[str, ...]
+    names: tuple[str, ...]
+    shapes: Sequence[jax.ShapeDtypeStruct]
+    values: Callable[[Sequence[jax.Array]], list[jax.Array]]
+
+
+class TableLayout(Protocol):
+    """The places of variables on servers.
+
+    Attributes:
+        specs: Path -> shape and dtype of each variable.
+        placed: Path of a table -> where its rows are, in order.
+        hashed: Path of a hashed table -> what servers keep for each row, in order.
+    """
+
+    specs: Mapping[str, jax.ShapeDtypeStruct]
+    placed: Mapping[str, Sequence[StoredRows]]
+    hashed: Mapping[str, Sequence[HashedColumn]]
+
+    def rows(self, path: str, stored: StoredRows) -> Rows:
+        """Return which rows of a variable are stored there."""
+
+    def name_of(self, path: str, rows: Rows) -> str | None:
+        """Return the name of rows of a variable, or of the whole, on the server that holds these."""
+
+    def readable(self, paths: Sequence[str], server: int) -> Readable:
+        """Return those of some numbers that a server has."""
+
+    def spec(self, source: Source) -> ArraySpec:
+        """Return what is pushed."""
+
+    def kind(self, key: str | int) -> jax.ShapeDtypeStruct:
+        """Return the shape and dtype of a variable, or of an array that the worker computes."""
+
+
+def row_lookups(
+    step: WorkerServerSplit,
+    specs: Mapping[str, jax.ShapeDtypeStruct],
+    paths: Iterable[str],
+    batch: Any,
+    check: Callable[[LookupStep, str], NotByRowsError | None],
+) -> tuple[LookupStep | None, dict[str, NotByRowsError]]:
     """Divide a step at its look-ups in variables that are so large that rows of them travel alone.
 
     Args:
         step: The step.
-        places: Where variables are.
+        specs: Path -> shape and dtype of each variable.
+        paths: The paths of the variables that servers hold.
         batch: The shapes and dtypes of the arrays of the batch.
+        check: Returns an error if rows of a table of the divided step cannot travel alone after all.
 
     Returns:
-        The divided step; None if there is no such variable.
-
-    Raises:
-        TraceError: The step needs all rows of a variable that is too large for that.
+        The divided step, or None if there is no such variable; and path -> error of those that are looked up
+        in, and travel as a whole all the same.
     """
-    nbytes = {
-        path: math.prod(spec.shape) * spec.dtype.itemsize
-        for path, spec in places.specs.items()
-        if path in places.placed and len(spec.shape) >= 2
+    candidates = {
+        path for path in paths if len(specs[path].shape) >= 2 and nbytes_of(specs[path]) >= LEAST_TABLE_BYTES
     }
-    candidates = {path for path, size in nbytes.items() if size >= LEAST_TABLE_BYTES}
+    errors: dict[str, NotByRowsError] = {}
     while True:
-        lookups, refused = find_lookups(step, candidates, places.specs, batch)
+        lookups, refused = find_lookups(step, candidates, specs, batch)
         tables = () if lookups is None else lookups.tables
-        refused.update(
-            {path: error for path in tables if lookups and (error := _apart(lookups, places, path))}
-        )
-        for path, error in refused.items():
-            if nbytes[path] > _LARGEST_WHOLE_BYTES:
-                raise TraceError(
-                    f"{error} It has {nbytes[path] >> 20} MiB, and at most {_LARGEST_WHOLE_BYTES >> 20} MiB "
-                    "of a variable travel to workers as a whole."
-                ) from error
+        refused.update({path: error for path in tables if lookups and (error := check(lookups, path))})
+        errors.update(refused)
         if refused.keys().isdisjoint(tables):
-            return lookups
+            return lookups, errors
         candidates -= refused.keys()
 
 
-def _apart(lookups: LookupStep, places: VariableLayout, table: str) -> NotByRowsError | None:
-    """Return an error if a server that holds rows of a table lacks those of its slots."""
-    for stored in places.placed[table]:
-        rows = places.rows(table, stored)
-        for path in lookups.columns[table]:
-            if places.name_of(path, rows) is None:
-                return NotByRowsError(table, f"the same rows of {path} are on another server")
-    if kept := [column.path for column in places.hashed.get(table, ())]:
-        for path in lookups.columns[table]:
-            if path not in kept:
-                return NotByRowsError(table, f"{path} is no slot of it")
-    return None
+def nbytes_of(spec: jax.ShapeDtypeStruct) -> int:
+    """Return the size of a variable in bytes."""
+    size: int = math.prod(spec.shape) * spec.dtype.itemsize
+    return size
 
 
 class StoredTables:
@@ -88,7 +154,7 @@ class StoredTables:
         meaning: A text that is the same for the same.
     """
 
-    def __init__(self, lookups: LookupStep, places: VariableLayout, batch: Any, servers: int) -> None:
+    def __init__(self, lookups: LookupStep, places: TableLayout, batch: Any, servers: int) -> None:
         self._lookups, self._places = lookups, places
         (self._symbol,) = jax.export.symbolic_shape("rows")
         self._exported: dict[Any, tuple[str, bytes]] = {}
@@ -148,19 +214,19 @@ class StoredTables:
             return
         by_rows = self._lookups.row_pushes[table]
         numbers = [path for path in part.takes if path not in self._lookups.columns[table]]
-        here = {path: name for path in numbers if (name := self._places.name_of(path, Rows(server)))}
-        others = [path for path in numbers if path not in here]
+        here = self._places.readable(numbers, server)
+        others = [path for path in numbers if path not in here.paths]
         keys: list[str | int] = [*others, *(number for number in part.pushes if number not in by_rows)]
         brought = [Source(key, Rows(server)) for key in keys]
         use = TableUse(
             columns=columns,
-            reads=tuple(here.values()),
+            reads=here.names,
             pushed=tuple(self._places.spec(each) for each in brought),
             row_pushes=tuple(self._row_push(number) for number in by_rows),
             start=start,
             slots=slots,
         )
-        text, update = self._update(table, part, [*here, *keys])
+        text, update = self._update(table, part, here, keys)
         self.meaning += f"\n{server} {use} {text}"
         self.uses[server].append(msgspec.structs.replace(use, update=update))
         self.brought[server] += brought
@@ -169,16 +235,20 @@ class StoredTables:
         shape = self._lookups.row_shape(number)
         return ArraySpec(f"push {number}", tuple(shape.shape), str(shape.dtype))
 
-    def _update(self, table: str, part: UpdatePart, numbers: Sequence[str | int]) -> tuple[str, bytes]:
+    def _update(
+        self, table: str, part: UpdatePart, here: Readable, brought: Sequence[str | int]
+    ) -> tuple[str, bytes]:
         """Return the update of any number of rows, as a text and exported.
 
         Args:
             table: The table.
             part: The update.
-            numbers: What it takes as a whole, in the order in which servers give it.
+            here: The numbers that it reads on the server.
+            brought: What workers bring for it as a whole, in order.
         """
-        if (table, *numbers) in self._exported:
-            return self._exported[table, *numbers]
+        known = table, here.names, tuple(map(str, here.shapes)), *brought
+        if known in self._exported:
+            return self._exported[known]
         kept = self._places.hashed.get(table) or [
             HashedColumn(path, tuple(spec.shape[1:]), str(spec.dtype))
             for path in self._lookups.columns[table]
@@ -187,10 +257,12 @@ class StoredTables:
         columns = [column.path or f"slot {number}" for number, column in enumerate(kept)]
         by_rows = self._lookups.row_pushes[table]
         inputs: tuple[str | int, ...] = (*part.takes, *part.pushes)
-        keys: list[str | int] = [*columns, *by_rows, *numbers]
+        keys: list[str | int] = [*columns, *by_rows]
 
         def update(*arrays: jax.Array) -> list[jax.Array]:
-            values = dict(zip(keys, arrays, strict=True))
+            read = len(keys) + len(here.names)
+            numbers = [*here.values(arrays[len(keys) : read]), *arrays[read:]]
+            values = dict(zip([*keys, *here.paths, *brought], [*arrays[: len(keys)], *numbers], strict=True))
             made = part.function(*(values[each] for each in inputs))
             new: Mapping[str, jax.Array] = dict(zip(part.updates, made, strict=True))
             return [new.get(path, values[path]) for path in columns]
@@ -199,7 +271,7 @@ class StoredTables:
         for number in by_rows:
             one = self._lookups.row_shape(number)
             rows.append(jax.ShapeDtypeStruct((self._symbol, *one.shape), one.dtype))
-        shapes = [*rows, *(self._places.kind(key) for key in numbers)]
+        shapes = [*rows, *here.shapes, *(self._places.kind(key) for key in brought)]
         exported = jax.export.export(jax.jit(update, keep_unused=True), platforms=("cpu",))(*shapes)
-        made = self._exported[table, *numbers] = exported.mlir_module(), bytes(exported.serialize())
+        made = self._exported[known] = exported.mlir_module(), bytes(exported.serialize())
         return made

@@ -1,6 +1,6 @@
 """The arrays and functions of a store, and checks of requests for them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -8,17 +8,23 @@ import numpy as np
 
 from muster._text import printable
 from muster.checkpoint import clock_of, waiting_for
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array, Flat
-from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part, Piece, RowSnapshot, RowSnapshots
 from muster.ps._shard_snapshot import ShardSnapshot
-from muster.ps.store._function_layout import FunctionLayout
-from muster.ps.store._hashed import HashedTables
-from muster.ps.store._messages import Signature
-from muster.ps.store._row_uses import NumberedRows, RowUse, columns_of
-from muster.ps.store._stored import StoredFunction, StoredHash, TableUse, check_function, same_function
-from muster.ps.store._values import Memory, StoredValues
+from muster.ps.contents._function_layout import FunctionLayout, RowPush
+from muster.ps.contents._hashed import HashedTables
+from muster.ps.contents._row_uses import NumberedRows, RowUse, columns_of
+from muster.ps.contents._stored import (
+    Signature,
+    StoredFunction,
+    StoredHash,
+    TableUse,
+    check_function,
+    same_function,
+)
+from muster.ps.contents._values import Memory, StoredValues
 from muster.ps.tables import Column, RowUpdate
 
 
@@ -155,11 +161,14 @@ class Contents:
             arrays: Their ids, as `FunctionLayout` says.
         """
         known = self._function(fingerprint)
-        rows: list[Array] = []
-        if counts:
-            ids = known.layout.unpack_ids(arrays, counts)
-            rows = [table.look_up(wanted) for table, wanted in zip(known.tables, ids, strict=True)]
-        return (*known.compiled.pull(self.values.whole(known.function.takes)).values(), *rows)
+        taken = known.compiled.pull(self.values.whole(known.function.takes))
+        return (*taken.values(), *(self.look_up(fingerprint, counts, arrays) if counts else ()))
+
+    def look_up(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Return rows of the tables of a function, flat; the arguments are those of `pull`."""
+        known = self._function(fingerprint)
+        ids = known.layout.unpack_ids(arrays, counts)
+        return tuple(table.look_up(wanted) for table, wanted in zip(known.tables, ids, strict=True))
 
     def apply(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run the updates of a function on what was pushed, and return what workers take then.
@@ -169,9 +178,18 @@ class Contents:
             counts: How many rows of each table are pushed.
             arrays: What is pushed, as `FunctionLayout` says.
         """
+        return self.update(fingerprint, *self._function(fingerprint).layout.unpack_pushed(arrays, counts))
+
+    def update(self, fingerprint: str, pushed: Flat, pushes: Sequence[RowPush]) -> tuple[Array, ...]:
+        """Run the updates of a function, and return what workers take then.
+
+        Args:
+            fingerprint: The function.
+            pushed: What is pushed for it as a whole, in flat buffers.
+            pushes: What is pushed for each of its tables.
+        """
         known = self._function(fingerprint)
-        pushed, pushes = known.layout.unpack_pushed(arrays, counts)
-        updates = [table.prepare(push) for table, push in zip(known.tables, pushes, strict=True)]
+        updates = self.prepare(fingerprint, pushes)
         # Nothing is refused from here on.
         for update in updates:
             update()
@@ -180,6 +198,11 @@ class Contents:
         taken = known.compiled.apply(values, pushed)
         self.values.replace(values, function.updates)
         return tuple(taken.values())
+
+    def prepare(self, fingerprint: str, pushes: Sequence[RowPush]) -> list[Callable[[], None]]:
+        """Return what updates the rows that are pushed for the tables of a function; changes nothing."""
+        known = self._function(fingerprint)
+        return [table.prepare(push) for table, push in zip(known.tables, pushes, strict=True)]
 
     def check_pulled(self, fingerprint: str, counts: Sequence[int], given: Sequence[tuple[str, int]]) -> None:
         """Raise RefusedError if other buffers ask for rows than ids of each table.
@@ -217,6 +240,12 @@ class Contents:
         """Take arrays whose rows will be assigned: see `StoredValues`."""
         self._require_free(specs)
         self.values.reserve(specs)
+
+    def declare(self, arrays: Sequence[ArraySpec], by_rows: Sequence[ArraySpec]) -> None:
+        """Take arrays, some of them by rows, whose values are assigned before anything else is done."""
+        self.values.declare(arrays)
+        if by_rows:
+            self.values.reserve(by_rows)
 
     def description(self) -> Description:
         """Return what this consists of, beside the values."""
@@ -271,12 +300,16 @@ class Contents:
         """
         self.values.restore(description.arrays, description.by_rows, arrays)
         self.hashed.create(description.hashed, {})
-        parts = self._parts()
-        for part, ids, rows in pieces:
-            parts[part].restore(ids, rows)
+        self.restore_rows(pieces)
         self.hashed.set_clocks(clocks)
         for function in description.functions:
             self.register(function)
+
+    def restore_rows(self, pieces: Iterable[Piece]) -> None:
+        """Take back the rows that a snapshot has given away."""
+        parts = self._parts()
+        for part, ids, rows in pieces:
+            parts[part].restore(ids, rows)
 
     def _require_free(self, specs: Sequence[ArraySpec]) -> None:
         for spec in specs:

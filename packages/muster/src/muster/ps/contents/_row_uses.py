@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from muster._arrays import dtype_named
+from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array
-from muster.ps._plan import ArraySpec
-from muster.ps.store._function_layout import RowPush, row_of
-from muster.ps.store._messages import TableSignature
-from muster.ps.store._stored import TableUse
-from muster.ps.store._values import StoredValues, check_ids
+from muster.ps.contents._function_layout import RowPush, row_of
+from muster.ps.contents._stored import TableSignature, TableUse
+from muster.ps.contents._values import StoredValues, check_ids
 from muster.ps.tables import Column, Columns, Ids, RowUpdate, Trained, Updater
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster._text import printable
+from muster.ps._array_spec import ArraySpec, check_specs
 from muster.ps._flat_layout import Array
-from muster.ps._plan import ArraySpec, check_specs
 from muster.ps._replies import RefusedError
 from muster.ps.tables import Column, RowStore
 
@@ -77,6 +77,12 @@ class StoredValues:
             raise RefusedError(f"its array {_said(empty[0])} has no rows")
         for spec in self._new(specs):
             self._rows[spec.name] = _of_rows(spec)
+            self.specs[spec.name] = spec
+            self.nbytes += spec.nbytes
+
+    def declare(self, specs: Sequence[ArraySpec]) -> None:
+        """Take arrays without content, which must be assigned before anything else is done."""
+        for spec in self._new(specs):
             self.specs[spec.name] = spec
             self.nbytes += spec.nbytes
 

@@ -1,0 +1,244 @@
+"""Hold a plan and the values of its arrays, and check what is sent for them."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from muster._text import printable
+from muster.ps import _messages as messages
+from muster.ps._array_spec import ArraySpec
+from muster.ps._flat_layout import Array, FlatLayout
+from muster.ps._plan import Plan, check_plan, difference, fingerprint
+from muster.ps._replies import RefusedError
+from muster.ps._row_snapshots import Piece, RowSnapshot
+from muster.ps._shard_snapshot import ShardSnapshot
+from muster.ps.contents import Contents, Device, RowPush
+
+# The longest encoded plan, in bytes.
+MAX_PLAN = 1 << 28
+
+
+class PlanValues:
+    """The plan of a server, once a worker has offered it, and the values, once the chief has given them.
+
+    Args:
+        device: Where values live.
+
+    Attributes:
+        plan: The plan.
+        fingerprint: That of the plan; empty for none.
+        initialized: Whether there are values.
+        version: How many times the values were changed.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.initialized = False
+        self.version = 0
+        self._device = device
+        self._sums: list[Array] = []
+        self._added = 0  # how many pushes are in the sums
+        self._row_pushes: list[list[RowPush]] = []  # of these pushes
+        self._take(Plan(), "", Contents(device))
+
+    def take_plan(self, encoded: bytes) -> str:
+        """Take the first plan, and return the fingerprint of this one, which is the same."""
+        try:
+            plan = msgspec.msgpack.decode(encoded, type=Plan)
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeError) as exc:
+            raise RefusedError(f"its plan cannot be read: {printable(str(exc))}") from exc
+        if (found := fingerprint(plan)) == self.fingerprint:
+            return found
+        if self.fingerprint:
+            raise RefusedError(
+                "its plan differs from that of the task that came first: "
+                f"{printable(difference(self.plan, plan))}. Run the same program in all tasks, with the "
+                "same cluster in TF_CONFIG"
+            )
+        try:
+            check_plan(plan)
+            # Before the flat buffers, since it says which array is too large, or has a dtype of no use.
+            self._device.check((*plan.pulled, *plan.kept, *plan.pushed, *plan.columns), 0)
+        except ValueError as exc:
+            raise RefusedError(f"its plan cannot be used: {printable(str(exc))}") from exc
+        contents = Contents(self._device)
+        pulled, kept = plan.buffers()
+        contents.declare((*pulled, *kept), plan.columns)
+        contents.register(plan.function())
+        self._take(plan, found, contents)
+        return found
+
+    def _take(self, plan: Plan, found: str, contents: Contents) -> None:
+        self.plan, self.fingerprint, self._contents = plan, found, contents
+        self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))
+        self._buffers = plan.buffers()
+        self._rows = plan.rows
+
+    def check_sizes(self, message: messages.Request, given: Sequence[tuple[str, int]]) -> None:
+        """Raise RefusedError if other buffers are to follow a request than the plan says.
+
+        Args:
+            message: The request.
+            given: The name of the dtype and the number of elements of each buffer.
+        """
+        wanted: list[tuple[str, int]] = []
+        match message:
+            case messages.Offer():
+                if len(given) == 1 and given[0][0] == "uint8" and 0 <= given[0][1] <= MAX_PLAN:
+                    return
+                raise RefusedError(f"a plan must come in one buffer of at most {MAX_PLAN} bytes")
+            case messages.Initialize() | messages.Write():
+                wanted = [(spec.dtype, spec.size) for spec in self._all]
+            case messages.LookUp():
+                self._check_counts(message.counts)
+                wanted = self._rows.asked_sizes(message.counts)
+            case messages.Push():
+                self._check_counts(message.counts)
+                wanted = [*self._pushed.sizes.items(), *self._rows.pushed_sizes(message.counts)]
+        if list(given) != wanted:
+            described, planned = (
+                ", ".join(f"{size} of {dtype}" for dtype, size in each) or "none" for each in (given, wanted)
+            )
+            raise RefusedError(
+                f"its {messages.name_of(message)} has other elements than the plan: {printable(described)}; "
+                f"the plan has {planned}"
+            )
+
+    def set(self, arrays: Sequence[Array]) -> None:
+        """Take copies of values: pulled, kept, and the columns of tables."""
+        given = zip(self._all, arrays, strict=True)
+        self._require_plan()
+        self._contents.values.assign([(spec, array.reshape(spec.shape)) for spec, array in given])
+        self.initialized = True
+        self.version += 1
+
+    def restore(self, plan: bytes, arrays: Sequence[Array], rows: Iterable[Piece], version: int) -> None:
+        """Take up a plan and values where another process left them."""
+        self.take_plan(plan)
+        buffers = itertools.chain(*self._buffers)
+        self._contents.values.assign(list(zip(buffers, arrays, strict=True)))
+        self._contents.restore_rows(rows)
+        self.initialized, self.version = True, version
+
+    def apply(self, arrays: Sequence[Array], counts: Sequence[int] = ()) -> None:
+        """Run the update on what was pushed, with rows of each table if there are counts of them."""
+        self._require_plan()
+        self._contents.apply(self.fingerprint, counts or self._no_rows, arrays)
+        self.version += 1
+
+    def add(self, arrays: Sequence[Array], counts: Sequence[int] = ()) -> None:
+        """Add a push to those of its round, which `apply_mean` applies."""
+        flat, rows = arrays[: len(self._pushed.sizes)], arrays[len(self._pushed.sizes) :]
+        if self._rows.tables:
+            kept = [array.copy() for array in rows]  # the next push is received where this one is
+            pushes = self._rows.unpack_pushed(kept, counts)[1]
+            self._contents.prepare(self.fingerprint, pushes)  # it is refused now, or not at all
+            self._row_pushes.append(pushes)
+        self._sums = self._sums or [np.empty_like(array) for array in flat]
+        for total, array in zip(self._sums, flat, strict=True):
+            _add(total, array, first=not self._added)
+        self._added += 1
+
+    def apply_mean(self) -> bool:
+        """Run the update once on the mean of the pushes of a round, and return whether there are any.
+
+        Of integers, those of the last push count; what is true or false must be true in all pushes. Rows
+        that were not pushed are zeros, or false where one that says so is enough.
+        """
+        if not self._added:
+            return False
+        count, self._added = self._added, 0
+        for total in self._sums:
+            _divide(total, count)
+        pushes = [mean_of_rows(each) for each in zip(*self._row_pushes, strict=True)]
+        self._row_pushes = []
+        pushed = dict(zip(self._pushed.sizes, self._sums, strict=True))
+        self._contents.update(self.fingerprint, pushed, pushes)
+        self.version += 1
+        return True
+
+    def pulled(self) -> tuple[Array, ...]:
+        """Return what workers read as a whole, in the order of the dtypes' names."""
+        self._require_plan()
+        return self._contents.pull(self.fingerprint)
+
+    def look_up(self, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Return rows of each table, flat, by their ids."""
+        return self._contents.look_up(self.fingerprint, counts, arrays)
+
+    def everything(self) -> tuple[Array, ...]:
+        """Return what workers read, what only updates read and write, and copies of the columns of tables."""
+        flat = self._contents.values.flat()
+        columns = self._contents.values.read([spec.name for spec in self.plan.columns])
+        return (*flat, *(array.reshape(-1).copy() for _, array in columns))
+
+    def begin_part(self, whole: bool) -> ShardSnapshot:
+        """Begin to give away all arrays by their names in the plan.
+
+        Args:
+            whole: As of `Contents.begin_part`.
+        """
+        flat = iter(self._contents.values.flat())
+        arrays: dict[str, Array] = {}
+        for layout in (self._pulled, self._kept):
+            arrays.update(layout.unpack({dtype: next(flat) for dtype in layout.sizes}))
+        begun = self._contents.begin_part([spec.name for spec in self.plan.columns], whole=whole)
+        return begun._replace(arrays=arrays)
+
+    def snapshot(self) -> tuple[tuple[Array, ...], RowSnapshot | None]:
+        """Return the flat buffers, which do not change, and begin to give away rows."""
+        return self._contents.values.flat(), self._contents.begin_snapshot(self.fingerprint.encode())
+
+    @property
+    def _all(self) -> tuple[ArraySpec, ...]:
+        return (*self._buffers[0], *self._buffers[1], *self.plan.columns)
+
+    @property
+    def _no_rows(self) -> tuple[int, ...]:
+        return (0,) * self._rows.tables
+
+    def _check_counts(self, counts: Sequence[int]) -> None:
+        if len(counts) != self._rows.tables:
+            raise RefusedError(
+                f"it has rows of {len(counts)} tables, and the plan has {self._rows.tables} tables"
+            )
+
+    def _require_plan(self) -> None:
+        if not self.fingerprint:
+            raise RefusedError("this server has no plan yet. Offer one first")
+
+
+def mean_of_rows(pushes: Sequence[RowPush]) -> RowPush:
+    """Return the mean of what workers have pushed for rows of a table: see `PlanValues.apply_mean`."""
+    ids = np.unique(np.concatenate([push.ids for push in pushes]))
+    rows = [np.zeros((len(ids), *each.shape[1:]), each.dtype) for each in pushes[0].rows]
+    whole = [each.copy() for each in pushes[0].whole]
+    for number, push in enumerate(pushes):
+        places = np.searchsorted(ids, push.ids)
+        for total, array in zip(rows, push.rows, strict=True):
+            if array.dtype.kind == "b":
+                total[places] |= array
+            elif array.dtype.kind in "iu":
+                total[places] = array
+            else:
+                total[places] += array
+        for total, array in zip(whole, push.whole, strict=True):
+            _add(total, array, first=not number)
+    for total in (*rows, *whole):
+        _divide(total, len(pushes))
+    return RowPush(ids, tuple(rows), tuple(whole))
+
+
+def _add(total: Array, array: Array, *, first: bool) -> None:
+    if not first and array.dtype.kind == "b":
+        total &= array
+    elif not first and array.dtype.kind not in "iu":
+        total += array
+    else:
+        total[...] = array
+
+
+def _divide(total: Array, count: int) -> None:
+    if total.dtype.kind not in "biu":
+        total /= total.dtype.type(count)
