@@ -1,6 +1,7 @@
 """Tables on servers, of which workers fetch and push only the rows that they need."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +15,10 @@ from muster.distribute.engine._flat_arrays import Rows
 from muster.program.passes import LookupStep, NotByRowsError, UpdatePart, WorkerServerSplit, find_lookups
 from muster.ps import ArraySpec
 from muster.ps.store import StoredArray, TableUse
+
+
+# Places in the source, which differ between tasks of a job.
+_LOCATIONS = re.compile(r"^#loc.*\n|\s*\bloc\(#\w+\)", re.MULTILINE)
 
 
 class StoredRows(Protocol):
@@ -273,5 +278,5 @@ class StoredTables:
             rows.append(jax.ShapeDtypeStruct((self._symbol, *one.shape), one.dtype))
         shapes = [*rows, *here.shapes, *(self._places.kind(key) for key in brought)]
         exported = jax.export.export(jax.jit(update, keep_unused=True), platforms=("cpu",))(*shapes)
-        made = self._exported[known] = exported.mlir_module(), bytes(exported.serialize())
+        made = self._exported[known] = _LOCATIONS.sub("", exported.mlir_module()), bytes(exported.serialize())
         return made
