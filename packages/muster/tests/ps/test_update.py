@@ -15,7 +15,6 @@ from muster.ps._plan_values import PlanValues
 from muster.ps._replies import RefusedError
 from muster.ps.contents.updates import JaxDevice
 
-
 SMALL = (ArraySpec("w", (2,), "float32"),)
 
 
@@ -52,7 +51,7 @@ class Values:
         self._held.set([*pulled.values(), *kept.values()])
 
     def apply(self, pushed):
-        self._held.apply([*pushed.values()])
+        self._held.apply(self._held.unpacked([*pushed.values()]))
 
     def pulled(self):
         return dict(zip(self._sizes[0], self._held.pulled(), strict=True))

@@ -380,6 +380,7 @@ class Machine:
             raise RefusedError(
                 f"push {message.sequence} comes after push {worker.sequence}: some are missing between them"
             )
+        push = self.holdings.unpacked(arrays, message.counts)
         self._check_round(message)
         worker.counted = self._turns.finish(caller, message)
         worker.sequence = message.sequence
@@ -389,9 +390,9 @@ class Machine:
         if worker.version is not None:
             self._counts["staleness"] += self.holdings.version - worker.version
         if self._in_rounds:
-            self.holdings.add(arrays, message.counts)
+            self.holdings.add(push)
         else:
-            self.holdings.apply(arrays, message.counts)
+            self.holdings.apply(push)
         self._changed = True
         self._counts["pushes"] += 1
 

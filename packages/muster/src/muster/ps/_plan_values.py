@@ -1,7 +1,8 @@
 """Hold a plan and the values of its arrays, and check what is sent for them."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from muster._text import printable
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
-from muster.ps._flat_layout import Array, FlatLayout
+from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._plan import Plan, check_plan, difference, fingerprint
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Piece, RowSnapshot
@@ -121,23 +122,32 @@ class PlanValues:
         self._contents.restore_rows(rows)
         self.initialized, self.version = True, version
 
-    def apply(self, arrays: Sequence[Array], counts: Sequence[int] = ()) -> None:
-        """Run the update on what was pushed, with rows of each table if there are counts of them."""
+    def unpacked(self, arrays: Sequence[Array], counts: Sequence[int] = ()) -> "Push":
+        """Return what was pushed; raises RefusedError if a row is none of a table.
+
+        Args:
+            arrays: The buffers that were pushed, which the result refers to.
+            counts: How many rows there are of each table.
+        """
         self._require_plan()
-        self._contents.apply(self.fingerprint, counts or self._no_rows, arrays)
+        flat = dict(zip(self._pushed.sizes, arrays, strict=False))
+        if not self._rows.tables:
+            return Push(flat)
+        _, rows = self._rows.unpack_pushed(arrays[len(flat) :], counts)
+        return Push(flat, rows, self._contents.prepare(self.fingerprint, rows))
+
+    def apply(self, push: "Push") -> None:
+        """Run the update on what was pushed."""
+        self._contents.run(self.fingerprint, push.flat, push.updates)
         self.version += 1
 
-    def add(self, arrays: Sequence[Array], counts: Sequence[int] = ()) -> None:
+    def add(self, push: "Push") -> None:
         """Add a push to those of its round, which `apply_mean` applies."""
-        flat, rows = arrays[: len(self._pushed.sizes)], arrays[len(self._pushed.sizes) :]
-        if self._rows.tables:
-            kept = [array.copy() for array in rows]  # the next push is received where this one is
-            pushes = self._rows.unpack_pushed(kept, counts)[1]
-            self._contents.prepare(self.fingerprint, pushes)  # it is refused now, or not at all
-            self._row_pushes.append(pushes)
-        self._sums = self._sums or [np.empty_like(array) for array in flat]
-        for total, array in zip(self._sums, flat, strict=True):
+        self._sums = self._sums or [np.empty_like(array) for array in push.flat.values()]
+        for total, array in zip(self._sums, push.flat.values(), strict=True):
             _add(total, array, first=not self._added)
+        if push.rows:  # copies, since the next push is received where this one is
+            self._row_pushes.append([_copied(each) for each in push.rows])
         self._added += 1
 
     def apply_mean(self) -> bool:
@@ -194,10 +204,6 @@ class PlanValues:
     def _all(self) -> tuple[ArraySpec, ...]:
         return (*self._buffers[0], *self._buffers[1], *self.plan.columns)
 
-    @property
-    def _no_rows(self) -> tuple[int, ...]:
-        return (0,) * self._rows.tables
-
     def _check_counts(self, counts: Sequence[int]) -> None:
         if len(counts) != self._rows.tables:
             raise RefusedError(
@@ -207,6 +213,20 @@ class PlanValues:
     def _require_plan(self) -> None:
         if not self.fingerprint:
             raise RefusedError("this server has no plan yet. Offer one first")
+
+
+class Push(NamedTuple):
+    """What a worker has pushed.
+
+    Attributes:
+        flat: Flat buffers, by the name of their dtype.
+        rows: What there is for rows of each table.
+        updates: Update these rows, when they are called.
+    """
+
+    flat: Flat
+    rows: Sequence[RowPush] = ()
+    updates: Sequence[Callable[[], None]] = ()
 
 
 def mean_of_rows(pushes: Sequence[RowPush]) -> RowPush:
@@ -228,6 +248,11 @@ def mean_of_rows(pushes: Sequence[RowPush]) -> RowPush:
     for total in (*rows, *whole):
         _divide(total, len(pushes))
     return RowPush(ids, tuple(rows), tuple(whole))
+
+
+def _copied(push: RowPush) -> RowPush:
+    rows, whole = (tuple(array.copy() for array in each) for each in (push.rows, push.whole))
+    return RowPush(push.ids.copy(), rows, whole)
 
 
 def _add(total: Array, array: Array, *, first: bool) -> None:

@@ -16,7 +16,6 @@ from muster.program.passes import LookupStep, NotByRowsError, UpdatePart, Worker
 from muster.ps import ArraySpec
 from muster.ps.store import StoredArray, TableUse
 
-
 # Places in the source, which differ between tasks of a job.
 _LOCATIONS = re.compile(r"^#loc.*\n|\s*\bloc\(#\w+\)", re.MULTILINE)
 

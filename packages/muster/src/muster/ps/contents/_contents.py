@@ -188,9 +188,11 @@ class Contents:
             pushed: What is pushed for it as a whole, in flat buffers.
             pushes: What is pushed for each of its tables.
         """
+        return self.run(fingerprint, pushed, self.prepare(fingerprint, pushes))
+
+    def run(self, fingerprint: str, pushed: Flat, updates: Iterable[Callable[[], None]]) -> tuple[Array, ...]:
+        """Run the updates of a function, those of rows as `prepare` has returned them: see `update`."""
         known = self._function(fingerprint)
-        updates = self.prepare(fingerprint, pushes)
-        # Nothing is refused from here on.
         for update in updates:
             update()
         function = known.function
