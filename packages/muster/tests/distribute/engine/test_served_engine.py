@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from estimator_runs import X, Y, model_fn_of
 
+import muster
 from muster._errors import NanLossDuringTrainingError
 from muster._keras import keras
 from muster.data import Dataset
@@ -12,38 +13,64 @@ from muster.distribute import Strategy
 from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
-from muster.estimator import Estimator, RunConfig
-from muster.ps import Held
+from muster.distribute.servers._remote_servers import plans_of
+from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
+from muster.ps import FlatLayout, Held
+from muster.ps._plan_values import PlanValues
+from muster.ps.contents.updates import JaxDevice
 from noted_losses import Losses
 
 
 class MemoryServers:
-    """Servers in this process: they hold buffers, and run updates."""
+    """Servers in this process: they hold what plans say, and run updates."""
 
     count = 2
 
     def __init__(self):
-        self.held, self.pushes = None, 0
+        self.plans, self.pushes, self.looked_up = [], 0, 0
 
     def start(self, division, values):
-        assert self.held is None
-        self.held = division.split(values)
-        self.updates = [jax.jit(share.update) for share in division.shares]
+        assert not self.plans
+        self.plans = plans_of(division)
+        self.held = [PlanValues(JaxDevice(copies=False)) for _ in self.plans]
+        for plan, held, given in zip(self.plans, self.held, division.split(values), strict=True):
+            held.take_plan(plan.encode())
+            held.set([*given.pulled.values(), *given.kept.values(), *given.columns])
         return self.pull()
+
+    def look_up(self, ids):
+        rows = []
+        for plan, held, asked in zip(self.plans, self.held, ids, strict=True):
+            counts = tuple(map(len, asked))
+            self.looked_up += sum(counts)
+            found = held.look_up(counts, plan.rows.pack_ids(asked)) if asked else ()
+            rows.append(plan.rows.unpack_taken(found, counts))
+        return rows
 
     def push_and_pull(self, pushed):
         self.pushes += 1
-        self.held = [
-            Held(*update(*held[:2], push.flat))
-            for update, held, push in zip(self.updates, self.held, pushed, strict=True)
-        ]
+        for plan, held, push in zip(self.plans, self.held, pushed, strict=True):
+            arrays = [*push.flat.values(), *plan.rows.pack_pushed(push.whole, push.rows)]
+            held.apply(held.unpacked(arrays, tuple(len(ids) for ids, _ in push.rows)))
         return self.pull()
 
     def pull(self):
-        return [held.pulled for held in self.held]
+        layouts = [FlatLayout(plan.pulled) for plan in self.plans]
+        pulled = [[array.copy() for array in held.pulled()] for held in self.held]
+        return [
+            dict(zip(layout.sizes, each, strict=True)) for layout, each in zip(layouts, pulled, strict=True)
+        ]
 
     def read(self):
-        return self.held
+        return [_everything(*each) for each in zip(self.plans, self.held, strict=True)]
+
+
+def _everything(plan, held):
+    arrays = iter(held.everything())
+    pulled, kept = (
+        {name: next(arrays) for name in FlatLayout(each).sizes} for each in (plan.pulled, plan.kept)
+    )
+    return Held(pulled, kept, [*arrays])
 
 
 def place(variables):
@@ -92,4 +119,49 @@ def test_a_step_whose_loss_is_no_number_is_not_pushed(tmp_path):
     with pytest.raises(NanLossDuringTrainingError):
         estimator.train(lambda: Dataset.from_tensor_slices((features, Y)).batch(64), steps=20)
     assert servers.pushes == 2
-    assert all(np.isfinite(buffer).all() for buffer in jax.tree.leaves(servers.held))
+    assert all(np.isfinite(buffer).all() for buffer in jax.tree.leaves(servers.read()))
+
+
+IDS = np.random.default_rng(1).integers(0, 9000, 64 * 10)
+
+
+def with_table(optimizer):
+    """A model of a table of 1.1 MB, which is looked up twice, and of a dense layer."""
+
+    def model_fn(features, labels, mode):
+        table = keras.layers.Embedding(9000, 32, name="table")
+        pooled = table(features) + keras.ops.flip(table(features // 2), axis=-1)
+        logits = keras.layers.Dense(3)(pooled)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, logits)
+        train_op = None
+        if mode == ModeKeys.TRAIN:
+            train_op = muster.minimize(optimizer(), loss, muster.get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    return model_fn
+
+
+@pytest.mark.parametrize(
+    ("kind", "by_rows"), [(keras.optimizers.Adagrad, True), (keras.optimizers.Adam, False)]
+)
+def test_rows_of_a_table_travel_where_the_optimizer_leaves_the_others(tmp_path, kind, by_rows, caplog):
+    caplog.set_level("INFO")
+
+    def trained(folder, strategy):
+        estimator = Estimator(
+            with_table(lambda: kind(0.1)),
+            folder,
+            RunConfig(tf_random_seed=1, train_distribute=strategy),
+        )
+        estimator.train(lambda: Dataset.from_tensor_slices((IDS, IDS % 3)).batch(64))
+        names = estimator.get_variable_names()
+        return {name: estimator.get_variable_value(name) for name in names}
+
+    servers = MemoryServers()
+    values = trained(tmp_path / "served", Strategy(Placement(None), ServedEngine(servers, place)))
+    for name, expected in trained(tmp_path / "one", None).items():
+        np.testing.assert_allclose(values[name], expected, rtol=1e-4, atol=1e-5, err_msg=name)
+    says = "Rows of table/embeddings travel alone" if by_rows else "So all of its 1.2 MB travel"
+    assert caplog.text.count(says) == 1
+    assert bool(servers.looked_up) is by_rows
+    assert sum(len(plan.tables) for plan in servers.plans) == (2 if by_rows else 0)

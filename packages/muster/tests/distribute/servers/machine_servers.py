@@ -27,16 +27,17 @@ class MachineServers:
         placed: Path -> its rows on servers, as of ``Division``.
         count: The number of servers.
         batch: A batch of the shapes to come.
+        by_rows: Whether rows of large tables travel alone.
     """
 
-    def __init__(self, program, placed, count, *batch):
+    def __init__(self, program, placed, count, *batch, by_rows=False):
         step = divided(program, *batch)
         shared = {
             v.path: jax.ShapeDtypeStruct(v.shape, v.dtype)
             for v in program.variables
             if v.path not in step.local
         }
-        self.division = Division(step, shared, placed, count)
+        self.division = Division(step, shared, placed, count, batch if by_rows else None)
         self.plans = plans_of(self.division)
         self.machines = [
             Machine(JaxDevice(copies=False), name=f"ps {n}", run=str(n), keeps_step=n == 0, versions={})
@@ -50,7 +51,8 @@ class MachineServers:
         ):
             self._ask(machine, messages.Join(plan=fingerprint(plan), starts=True))
             self._ask(machine, messages.Offer(), [np.frombuffer(plan.encode(), np.uint8)])
-            self._ask(machine, messages.Initialize(), _ordered((plan.pulled, plan.kept), held[:2]))
+            everything = [*held.pulled.values(), *held.kept.values(), *held.columns]
+            self._ask(machine, messages.Initialize(), everything)
 
     def step(self, *batch):
         """Pull, compute and push; return the step's results."""
@@ -58,10 +60,18 @@ class MachineServers:
             dict(zip(FlatLayout(plan.pulled).sizes, self._ask(machine, messages.Pull()).arrays, strict=True))
             for machine, plan in zip(self.machines, self.plans, strict=True)
         ]
-        pushes, self._local, outputs = self._work(pulled, [], self._local, batch)
+        lookups = self.division.lookups
+        asked = self.division.asked({} if lookups is None else lookups.ids(self._local, batch))
+        of_servers = zip(self.machines, self.plans, asked.ids(len(self.plans)), strict=True)
+        rows = asked.taken([self._look_up(*each) for each in of_servers])
+        pushes, self._local, outputs = self._work(pulled, rows, self._local, batch)
         sequence = next(self._sequences)
-        for machine, plan, push in zip(self.machines, self.plans, pushes.flat, strict=True):
-            self._ask(machine, messages.Push(sequence=sequence), _ordered((plan.pushed,), (push,)))
+        for machine, plan, push in zip(
+            self.machines, self.plans, self.division.pushed(pushes, asked), strict=True
+        ):
+            counts = tuple(len(ids) for ids, _ in push.rows)
+            arrays = [*push.flat.values(), *plan.rows.pack_pushed(push.whole, push.rows)]
+            self._ask(machine, messages.Push(sequence=sequence, counts=counts), arrays)
         return outputs
 
     def values(self):
@@ -70,18 +80,18 @@ class MachineServers:
         for machine, plan in zip(self.machines, self.plans, strict=True):
             arrays = iter(self._ask(machine, messages.Read()).arrays)
             layouts = FlatLayout(plan.pulled), FlatLayout(plan.kept)
-            held.append(Held(*({dtype: next(arrays) for dtype in layout.sizes} for layout in layouts)))
+            pulled, kept = ({dtype: next(arrays) for dtype in layout.sizes} for layout in layouts)
+            held.append(Held(pulled, kept, [*arrays]))
         return self.division.read(held)
+
+    def _look_up(self, machine, plan, ids):
+        if not ids:
+            return []
+        counts = tuple(map(len, ids))
+        rows = self._ask(machine, messages.LookUp(counts=counts), plan.rows.pack_ids(ids)).arrays
+        return plan.rows.unpack_taken(rows, counts)
 
     def _ask(self, machine, message, arrays=()):
         (reply,) = machine.handle(CHIEF, message, arrays, 0.0)
         assert not isinstance(reply.message, messages.Refused), reply.message.text
         return reply
-
-
-def _ordered(lists, buffers):
-    return [
-        np.asarray(flat[d])
-        for specs, flat in zip(lists, buffers, strict=True)
-        for d in FlatLayout(specs).sizes
-    ]

@@ -231,7 +231,7 @@ def _say_what_travels(division: Division, variables: Mapping[str, jax.ShapeDtype
         _log.info("Rows of %s travel alone, by the ids of each batch.", ", ".join(division.lookups.tables))
     for path, error in division.whole.items():
         _log.warning(
-            "%s So all of its %.0f MB travel to this worker and back at every step.",
+            "%s So all of its %.1f MB travel to this worker and back at every step.",
             error,
             nbytes_of(variables[path]) / 1e6,
         )

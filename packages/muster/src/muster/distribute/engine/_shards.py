@@ -99,7 +99,7 @@ class Division:
         self.lookups: LookupStep | None = None
         self.whole: dict[str, NotByRowsError] = {}
         if batch is not None:
-            self.lookups, self.whole = row_lookups(step, step.shapes, placed, batch, self._apart)
+            self.lookups, self.whole = row_lookups(step, step.shapes, variables, batch, self._apart)
         columns = {} if self.lookups is None else self.lookups.columns
         self._by_rows = {path for each in columns.values() for path in each}
         self._takes = step.takes if self.lookups is None else self.lookups.takes
@@ -128,6 +128,10 @@ class Division:
         for path in self._numbers(lookups, table):
             if math.prod(self._variables[path].shape) != 1:
                 return NotByRowsError(table, f"its update reads {path}, which has other rows")
+        if not lookups.leaves_other_rows(table):
+            slots = ", ".join(path for path in lookups.columns[table] if path != table)
+            changes = f"its optimizer changes the others, too, at every step{slots and ' by '}{slots}"
+            return NotByRowsError(table, changes)
         return None
 
     def _numbers(self, lookups: LookupStep | None, table: str) -> list[str]:

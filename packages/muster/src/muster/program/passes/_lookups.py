@@ -31,6 +31,7 @@ from muster.program.passes._jaxprs import (
 from muster.program.passes._row_values import NotByRowsError, RowValues
 from muster.program.passes._served import UpdatePart, WorkerServerSplit
 from muster.program.passes._some_rows import SomeRows, TableRows, asked_ids, widened
+from muster.program.passes._unchanged_values import ZERO, values_without
 
 
 class LookupStep:
@@ -188,6 +189,24 @@ class LookupStep:
             return run(*args[: len(part.takes)], *pushed)
 
         return UpdatePart(part.updates, part.takes, part.pushes, function)
+
+    def leaves_other_rows(self, table: str) -> bool:
+        """Return whether rows of a table and its slots that are not looked up stay as they are, where the
+        update is that of a whole table: their gradient is zero."""
+        part = self._parts[table]
+        if part is None:
+            return True
+        closed = with_inlined_calls(jax.make_jaxpr(part.function)(*self._arguments(part)))
+        before = closed.jaxpr.invars[: len(part.takes)]
+        without: dict[Atom, Any] = {}
+        for number, v in zip(part.pushes, closed.jaxpr.invars[len(part.takes) :], strict=True):
+            rest = self._values[table].rest(self._outvars[number])
+            if number in self.row_pushes[table] and rest is not None:
+                without[v] = bool(rest) if type_of(v).dtype == bool else ZERO if rest == 0 else None
+        after = values_without(closed.jaxpr.eqns, without)
+        old = dict(zip(part.takes, before, strict=True))
+        made = zip(part.updates, closed.jaxpr.outvars, strict=True)
+        return all(after.get(v, v) is old[path] for path, v in made)
 
     def other_groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables that the step updates, but for those of tables."""

@@ -163,10 +163,10 @@ class RowValues:
         """Return whether an equation computes the same without the rows that are left out."""
         if eqn.primitive not in _NEUTRAL or len(eqn.invars) != 1:
             return False
-        rest = self._rest(eqn.invars[0])
+        rest = self.rest(eqn.invars[0])
         return rest is not None and rest == _NEUTRAL[eqn.primitive]
 
-    def _rest(self, atom: Atom) -> object:
+    def rest(self, atom: Atom) -> object:
         """Return what all elements of a value are in rows that no id asks for; None if that is not known."""
         if isinstance(atom, jex.Literal):
             return None if type_of(atom).shape else atom.val
@@ -178,8 +178,8 @@ class RowValues:
         if eqn is None or len(eqn.outvars) != 1:
             return None
         if eqn.primitive is lax.scatter_add_p or eqn.primitive in (lax.broadcast_in_dim_p, lax.reshape_p):
-            return self._rest(eqn.invars[0]) if self._operands(eqn) is not None else None
-        rests = [self._rest(v) for v in eqn.invars]
+            return self.rest(eqn.invars[0]) if self._operands(eqn) is not None else None
+        rests = [self.rest(v) for v in eqn.invars]
         is_zero = [rest is not None and rest == 0 for rest in rests]
         if (eqn.primitive is lax.mul_p and any(is_zero)) or (eqn.primitive is lax.div_p and is_zero[0]):
             return 0

@@ -19,7 +19,6 @@ from jax.extend import core as jex
 from jax.extend.core import primitives
 
 from muster.program.passes._by_rows import CoupledRowsError, by_rows
-from muster.program.passes._elementwise import named
 from muster.program.passes._jaxprs import (
     Atom,
     Equation,
@@ -35,6 +34,7 @@ from muster.program.passes._jaxprs import (
     with_inlined_calls,
 )
 from muster.program.passes._sparse_gradients import adds_rows, rows_added, updated_rows
+from muster.program.passes._unchanged_values import ZERO, values_without
 
 _log = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ def _table(jaxpr: jex.Jaxpr, gradient: jex.Var, scatters: tuple[Equation, ...]) 
     update, _ = dependents(jaxpr.eqns, [gradient])
     made = set(outputs_of(update))
     after = [v for v in dict.fromkeys(variables_of(jaxpr.outvars)) if v in made]
-    unchanged = _values_without(update, gradient)
+    unchanged = values_without(update, {gradient: ZERO})
     before = [unchanged[v] for v in after]
     if not after or any(not isinstance(v, jex.Var) or v in made for v in before):
         return None
@@ -194,35 +194,3 @@ def _table(jaxpr: jex.Jaxpr, gradient: jex.Var, scatters: tuple[Equation, ...]) 
 def _differ(one: Atom, other: Atom) -> bool:
     """Return whether two variables differ in shape or dtype."""
     return (type_of(one).shape, type_of(one).dtype) != (type_of(other).shape, type_of(other).dtype)
-
-
-_ZERO = object()
-
-# Of zero these make zero.
-_KEEP_ZERO = named("abs convert_element_type copy neg reduce_precision sign sqrt square stop_gradient")
-
-
-def _values_without(update: Sequence[Equation], gradient: jex.Var) -> dict[Atom, Any]:
-    """Return what each result is where the gradient is zero: `_ZERO`, another variable, or None."""
-    found: dict[Atom, Any] = {gradient: _ZERO}
-
-    for eqn in update:
-        given = [v.val if isinstance(v, jex.Literal) else found.get(v, v) for v in eqn.invars]
-        value: Any = None
-        match eqn.primitive:
-            case lax.mul_p if any(each is _ZERO for each in given):
-                value = _ZERO
-            case lax.div_p if given[0] is _ZERO:
-                value = _ZERO
-            case lax.integer_pow_p if given[0] is _ZERO and eqn.params["y"] > 0:
-                value = _ZERO
-            case lax.add_p | primitives.add_jaxvals_p if any(each is _ZERO for each in given):
-                value = given[0] if given[1] is _ZERO else given[1]
-            case lax.sub_p if given[1] is _ZERO:
-                value = given[0]
-            case lax.select_n_p if all(each is given[1] for each in given[1:]):
-                value = given[1]
-            case primitive if primitive in _KEEP_ZERO and given[0] is _ZERO:
-                value = _ZERO
-        found.update(dict.fromkeys(eqn.outvars, value))
-    return found
