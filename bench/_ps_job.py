@@ -15,7 +15,7 @@ import uuid
 from pathlib import Path
 
 from muster.net import Acceptor, Credentials, Hello, Tls, dial
-from muster.ps import PURPOSE, ArraySpec, Client, Endpoint, Machine, Plan, Servers, Service
+from muster.ps import PURPOSE, ArraySpec, Client, Endpoint, Machine, Plan, Pushed, Servers, Service
 
 STEP_SECS = 0.02
 DEADLINE = 600.0
@@ -53,9 +53,10 @@ def scalar() -> Plan:
 
 def serve(keys: Path | None) -> None:
     """Serve until the job ends."""
-    from muster.ps.contents.updates import CompiledRows
+    from muster.ps.contents.updates import JaxDevice
 
-    machine = Machine(CompiledRows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions())
+    device = JaxDevice(copies=False)
+    machine = Machine(device, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions())
     desk = Endpoint(machine)
     service = Service("ps 0", [desk])
     service.start()
@@ -86,7 +87,7 @@ def work(address: str, number: int, secs: float) -> None:
     steps = 0
     while time.monotonic() < until:
         time.sleep(STEP_SECS)
-        ticket = servers.push_and_pull([{}], ticket=ticket, wants=True)[0].answer.ticket
+        ticket = servers.push_and_pull([Pushed({})], ticket=ticket, wants=True)[0].answer.ticket
         steps += 1
     print(steps, flush=True)
 

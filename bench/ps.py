@@ -23,7 +23,7 @@ from bench._ps_job import STEP_SECS, connect, scalar
 from bench.transport import SIZES, answer_plainly, contestant, fill, make_certificates
 
 from bench import _results
-from muster.ps import ArraySpec, Plan, Servers
+from muster.ps import ArraySpec, Held, Plan, PlanValues, Pushed, Servers
 
 JOB = Path(__file__).with_name("_ps_job.py")
 EMPTY_STEPS = 3000
@@ -48,17 +48,17 @@ def momentum(size: int) -> Plan:
     """Return a plan of ``size`` numbers which stochastic gradient descent with momentum updates."""
 
     def update(pulled: Any, kept: Any, pushed: Any) -> Any:
-        velocity = {name: 0.9 * kept[name] - 0.01 * pushed[name] for name in kept}
-        return {name: pulled[name] + velocity[name] for name in pulled}, velocity
+        velocity = 0.9 * kept - 0.01 * pushed
+        return [pulled + velocity, velocity]
 
     specs = (ArraySpec("w", (size,), "float32"),)
-    flat = {"float32": jax.ShapeDtypeStruct((size,), "float32")}
+    flat = jax.ShapeDtypeStruct((size,), "float32")
     exported = jax.export.export(jax.jit(update))(flat, flat, flat)
     return Plan(pulled=specs, kept=specs, pushed=specs, update=bytes(exported.serialize()))
 
 
 @contextlib.contextmanager
-def chief(plan: Plan, keys: Path | None = None) -> Iterator[tuple[Servers, dict[str, Any], int]]:
+def chief(plan: Plan, keys: Path | None = None) -> Iterator[tuple[Servers, Pushed, int]]:
     """Start a server with zeros; yields the connection, a push of zeros, and the server's process."""
     with (
         server(keys) as (address, process),
@@ -68,8 +68,8 @@ def chief(plan: Plan, keys: Path | None = None) -> Iterator[tuple[Servers, dict[
             {spec.dtype: np.zeros(spec.size, spec.dtype) for spec in each}
             for each in (plan.pulled, plan.kept)
         )
-        servers.initialize([(pulled, kept)], 0)
-        yield servers, {spec.dtype: np.zeros(spec.size, spec.dtype) for spec in plan.pushed}, process
+        servers.initialize([Held(pulled, kept)], 0)
+        yield servers, Pushed({spec.dtype: np.zeros(spec.size, spec.dtype) for spec in plan.pushed}), process
         servers.end()
 
 
@@ -112,15 +112,16 @@ def exchange(keys: Path | None) -> dict[str, Any]:
 
 def update_secs(plan: Plan) -> float:
     """Return how long the update of a plan takes, in this process."""
-    from muster.ps.contents.updates import CompiledRows
+    from muster.ps.contents.updates import JaxDevice
 
-    rows = CompiledRows(plan)
-    zeros = {spec.dtype: np.zeros(spec.size, spec.dtype) for spec in plan.pushed}
-    rows.set(zeros, zeros)
+    values = PlanValues(JaxDevice(copies=False))
+    values.take_plan(plan.encode())
+    zeros = [np.zeros(spec.size, spec.dtype) for spec in plan.pushed]
+    values.set([*zeros, *zeros])
     secs = []
     for _ in range(20):
         began = time.perf_counter()
-        rows.apply(zeros)
+        values.apply(values.unpacked(zeros))
         secs.append(time.perf_counter() - began)
     return statistics.median(secs)
 
@@ -163,7 +164,7 @@ def many_workers() -> dict[str, float]:
     print(f"workers that sleep {1e3 * STEP_SECS:.0f} ms a step:")
     for count in WORKERS:
         with server() as (address, _), contextlib.closing(connect(address, "chief 0", scalar())) as servers:
-            servers.initialize([({"float32": np.zeros(1, np.float32)}, {})], 0)
+            servers.initialize([Held({"float32": np.zeros(1, np.float32)}, {})], 0)
             command = [sys.executable, str(JOB), "worker", address]
             workers = [
                 subprocess.Popen(
@@ -203,10 +204,10 @@ def memory() -> dict[str, Any]:
         with server() as (address, process), contextlib.closing(connect(address, "chief 0", plan)) as servers:
             before = resident(process)
             zeros = {"float32": np.zeros(size, np.float32)}
-            servers.initialize([(zeros, zeros)], 0)
+            servers.initialize([Held(zeros, zeros)], 0)
             taken, after = [], 0
             for step in range(steps):
-                servers.push_and_pull([zeros])
+                servers.push_and_pull([Pushed(zeros)])
                 if step % (steps // 50) == 0:
                     taken.append(resident(process) - before)
             after = taken[-1]

@@ -30,6 +30,7 @@ from muster.ps._placement import place as place
 from muster.ps._plan import Plan as Plan
 from muster.ps._plan import PlanTable as PlanTable
 from muster.ps._plan import fingerprint as fingerprint
+from muster.ps._plan_values import PlanValues as PlanValues
 from muster.ps._recovery import no_snapshot as no_snapshot
 from muster.ps._retrying_connection import Dial as Dial
 from muster.ps._saver import Saver as Saver

@@ -75,6 +75,7 @@ class PlanValues:
         self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))
         self._buffers = plan.buffers()
         self._rows = plan.rows
+        self._taken: tuple[Array, ...] | None = None  # what workers read as a whole, as it is now
 
     def check_sizes(self, message: messages.Request, given: Sequence[tuple[str, int]]) -> None:
         """Raise RefusedError if other buffers are to follow a request than the plan says.
@@ -111,6 +112,7 @@ class PlanValues:
         given = zip(self._all, arrays, strict=True)
         self._require_plan()
         self._contents.values.assign([(spec, array.reshape(spec.shape)) for spec, array in given])
+        self._taken = None
         self.initialized = True
         self.version += 1
 
@@ -138,7 +140,8 @@ class PlanValues:
 
     def apply(self, push: "Push") -> None:
         """Run the update on what was pushed."""
-        self._contents.run(self.fingerprint, push.flat, push.updates)
+        self._taken = None  # else the update could not write in place
+        self._taken = self._contents.run(self.fingerprint, push.flat, push.updates)
         self.version += 1
 
     def add(self, push: "Push") -> None:
@@ -164,14 +167,15 @@ class PlanValues:
         pushes = [mean_of_rows(each) for each in zip(*self._row_pushes, strict=True)]
         self._row_pushes = []
         pushed = dict(zip(self._pushed.sizes, self._sums, strict=True))
-        self._contents.update(self.fingerprint, pushed, pushes)
-        self.version += 1
+        self.apply(Push(pushed, pushes, self._contents.prepare(self.fingerprint, pushes)))
         return True
 
     def pulled(self) -> tuple[Array, ...]:
         """Return what workers read as a whole, in the order of the dtypes' names."""
         self._require_plan()
-        return self._contents.pull(self.fingerprint)
+        if self._taken is None:
+            self._taken = self._contents.pull(self.fingerprint)
+        return self._taken
 
     def look_up(self, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Return rows of each table, flat, by their ids."""

@@ -178,20 +178,17 @@ class Contents:
             counts: How many rows of each table are pushed.
             arrays: What is pushed, as `FunctionLayout` says.
         """
-        return self.update(fingerprint, *self._function(fingerprint).layout.unpack_pushed(arrays, counts))
+        pushed, pushes = self._function(fingerprint).layout.unpack_pushed(arrays, counts)
+        return self.run(fingerprint, pushed, self.prepare(fingerprint, pushes))
 
-    def update(self, fingerprint: str, pushed: Flat, pushes: Sequence[RowPush]) -> tuple[Array, ...]:
+    def run(self, fingerprint: str, pushed: Flat, updates: Iterable[Callable[[], None]]) -> tuple[Array, ...]:
         """Run the updates of a function, and return what workers take then.
 
         Args:
             fingerprint: The function.
             pushed: What is pushed for it as a whole, in flat buffers.
-            pushes: What is pushed for each of its tables.
+            updates: What `prepare` has returned for its tables.
         """
-        return self.run(fingerprint, pushed, self.prepare(fingerprint, pushes))
-
-    def run(self, fingerprint: str, pushed: Flat, updates: Iterable[Callable[[], None]]) -> tuple[Array, ...]:
-        """Run the updates of a function, those of rows as `prepare` has returned them: see `update`."""
         known = self._function(fingerprint)
         for update in updates:
             update()
