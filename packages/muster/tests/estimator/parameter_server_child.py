@@ -5,7 +5,7 @@ makes (a file, at the first step), awaits (a file, after it, or after the global
 snapshot_updates, save_steps, mirrored (whether workers have no servers), dies (a file: a server makes it
 when it has written half of its part of a checkpoint, and writes no more), shards (of each
 variable), max_staleness, part (0 or 1: every second batch), log_steps, waits (a global step to begin
-after), stops (a step, by a hook).
+after), stops (a step, by a hook), table (whether the model has a table whose rows travel alone).
 """
 
 import functools
@@ -44,6 +44,17 @@ def model_fn(features, labels, mode):
     outputs = keras.layers.Dense(1)(keras.layers.Dense(8)(features))
     loss = keras.ops.mean((outputs - labels) ** 2)
     train_op = muster.minimize(keras.optimizers.Adam(0.02), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def model_fn_with_table(features, labels, mode):
+    """A model of a table of 1.2 MB, 64 rows of which the data look up."""
+    table = keras.layers.Embedding(9000, 32, name="table")
+    ids = keras.ops.cast(keras.ops.abs(features[:, 0]) * 2000, "int32")
+    outputs = keras.layers.Dense(1)(keras.layers.Dense(8)(features)) + keras.layers.Dense(1)(table(ids))
+    loss = keras.ops.mean((outputs - labels) ** 2)
+    optimizer = keras.optimizers.Adagrad(0.05)
+    train_op = muster.minimize(optimizer, loss, muster.get_or_create_global_step())
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -93,7 +104,9 @@ def main(options):
         train_distribute=strategy,
         max_staleness=options.get("max_staleness"),
     )
-    estimator = Estimator(model_fn, options["model_dir"], config)
+    estimator = Estimator(
+        model_fn_with_table if options.get("table") else model_fn, options["model_dir"], config
+    )
     hooks = [Hook(options)]
     if "waits" in options:
         hooks.append(GlobalStepWaiterHook(options["waits"]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from parameter_server_child import X, Y, model_fn
+from parameter_server_child import X, Y, model_fn, model_fn_with_table
 
 from jobs import DEADLINE, Job
 from muster.checkpoint import latest_checkpoint, read_checkpoint, writer_of
@@ -199,9 +199,13 @@ def train_though_a_server_is_killed(job, index, **options):
     return chief, worker, again
 
 
-@pytest.mark.parametrize("index", [0, 1])
-def test_a_server_that_is_killed_goes_on_from_its_snapshot(job, index):
-    chief, worker, again = train_though_a_server_is_killed(job, index)
+@pytest.mark.parametrize(
+    ("index", "options"), [(0, {}), (1, {"shards": 2, "table": True})], ids=["first", "rows of a table"]
+)
+def test_a_server_that_is_killed_goes_on_from_its_snapshot(job, index, options):
+    chief, worker, again = train_though_a_server_is_killed(job, index, **options)
+    for task in (chief, worker):
+        assert ("Rows of table/embeddings travel alone" in task.log) == ("table" in options)
     assert int(job.checkpoint.variables["global_step"]) == STEPS
     assert not list((job.folder / "model").glob("ps-*"))
     lost = max(map(int, re.findall(rf"ps {index} lost (\d+) updates", again.log)), default=0)
@@ -271,7 +275,8 @@ def test_nothing_is_lost_beyond_what_is_said(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_checkpoint_of_two_servers_is_gone_on_from_on_one_and_without(tmp_path):
+@pytest.mark.parametrize("table", [False, True])
+def test_a_checkpoint_of_two_servers_is_gone_on_from_on_one_and_without(tmp_path, table):
     model = str(tmp_path / "model")
     runs = [
         ({"chief": 1, "ps": 2}, {}, ["", "ps-0", "ps-1"]),
@@ -282,12 +287,12 @@ def test_a_checkpoint_of_two_servers_is_gone_on_from_on_one_and_without(tmp_path
     ]
     for number, (tasks, options, wrote) in enumerate(runs, 1):
         with Served(tmp_path / f"job {number}", **tasks) as job:
-            job.launch_all(model_dir=model, max_steps=10 * number, **options)
+            job.launch_all(model_dir=model, max_steps=10 * number, table=table, **options)
             job.all_end_well()
         saved = read_checkpoint(latest_checkpoint(model))
         assert writers(saved.path) == wrote
         assert saved.step == 10 * number
-        for name in ("global_step", "adam/iteration"):
+        for name in ("global_step", "adagrad/iteration" if table else "adam/iteration"):
             assert int(saved.variables[name]) == 10 * number, name
 
 
@@ -377,10 +382,11 @@ def test_a_fast_worker_is_no_more_steps_ahead_than_it_may_be(job):
 
 
 @pytest.mark.slow
-def test_steps_made_together_are_those_of_as_many_replicas(tmp_path):
+@pytest.mark.parametrize("table", [False, True])
+def test_steps_made_together_are_those_of_as_many_replicas(tmp_path, table):
     steps = 20
     with Served(tmp_path / "job", chief=1, worker=1, ps=2) as job:
-        options = {"max_staleness": 0, "max_steps": steps, "shards": 2}
+        options = {"max_staleness": 0, "max_steps": steps, "shards": 2, "table": table}
         tasks = [job.launch(kind, part=part, **options) for part, kind in enumerate(["chief", "worker"])]
         for index in range(2):
             job.launch("ps", index, **options)
@@ -388,7 +394,8 @@ def test_steps_made_together_are_those_of_as_many_replicas(tmp_path):
         assert [len(steps_of(task)) for task in tasks] == [steps, steps]
         trained = job.checkpoint
     config = RunConfig(tf_random_seed=1, train_distribute=MirroredStrategy(["/cpu:0", "/cpu:1"]))
-    mirrored = Estimator(model_fn, str(tmp_path / "mirrored"), config)
+    model = model_fn_with_table if table else model_fn
+    mirrored = Estimator(model, str(tmp_path / "mirrored"), config)
     mirrored.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(), max_steps=steps)
     expected = read_checkpoint(latest_checkpoint(tmp_path / "mirrored")).variables
     assert trained.step == steps
