@@ -9,7 +9,7 @@ from machine_servers import MachineServers
 from muster import optimizers
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster.distribute.engine import _stored_tables
+from muster.distribute.engine import _shards
 from muster.distribute.engine._flat_arrays import Rows
 from muster.program import minimize
 from muster.program.trace import Program
@@ -36,7 +36,7 @@ WHOLE = {
 
 @pytest.fixture(autouse=True)
 def small_tables(monkeypatch):
-    monkeypatch.setattr(_stored_tables, "LEAST_TABLE_BYTES", 1)
+    monkeypatch.setattr(_shards, "LEAST_ROWS_BYTES", 1)
 
 
 def program_of(make):

@@ -38,6 +38,9 @@ from muster.program.passes import (
 from muster.ps import ArraySpec, Held, PlanTable, Pushed
 from muster.ps.store import StoredArray
 
+LEAST_ROWS_BYTES = 1 << 17
+"""A table of fewer bytes travels as a whole: a message more in each step, for its rows, would cost more."""
+
 
 @dataclass(frozen=True)
 class ServerShare:
@@ -99,7 +102,9 @@ class Division:
         self.lookups: LookupStep | None = None
         self.whole: dict[str, NotByRowsError] = {}
         if batch is not None:
-            self.lookups, self.whole = row_lookups(step, step.shapes, variables, batch, self._apart)
+            self.lookups, self.whole = row_lookups(
+                step, step.shapes, variables, batch, self._apart, LEAST_ROWS_BYTES
+            )
         columns = {} if self.lookups is None else self.lookups.columns
         self._by_rows = {path for each in columns.values() for path in each}
         self._takes = step.takes if self.lookups is None else self.lookups.takes

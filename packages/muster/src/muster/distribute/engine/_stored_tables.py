@@ -108,6 +108,7 @@ def row_lookups(
     paths: Iterable[str],
     batch: Any,
     check: Callable[[LookupStep, str], NotByRowsError | None],
+    least_bytes: int = LEAST_TABLE_BYTES,
 ) -> tuple[LookupStep | None, dict[str, NotByRowsError]]:
     """Divide a step at its look-ups in variables that are so large that rows of them travel alone.
 
@@ -117,13 +118,14 @@ def row_lookups(
         paths: The paths of the variables that servers hold.
         batch: The shapes and dtypes of the arrays of the batch.
         check: Returns an error if rows of a table of the divided step cannot travel alone after all.
+        least_bytes: The size of the smallest variable that counts as large.
 
     Returns:
         The divided step, or None if there is no such variable; and path -> error of those that are looked up
         in, and travel as a whole all the same.
     """
     candidates = {
-        path for path in paths if len(specs[path].shape) >= 2 and nbytes_of(specs[path]) >= LEAST_TABLE_BYTES
+        path for path in paths if len(specs[path].shape) >= 2 and nbytes_of(specs[path]) >= least_bytes
     }
     errors: dict[str, NotByRowsError] = {}
     while True:
