@@ -35,6 +35,7 @@ def alive(process):
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
+@pytest.mark.processes
 def test_of_a_part_that_crashes_its_figures_and_last_lines_are_kept(tmp_path):
     code = f"""
 import os, pathlib
@@ -52,6 +53,7 @@ os.abort()
     assert kept["last_lines"] == [f"line {line}" for line in range(10, 50)]
 
 
+@pytest.mark.processes
 def test_a_part_that_hangs_is_killed_with_what_it_has_started(tmp_path):
     code = """
 import subprocess, sys
