@@ -24,7 +24,7 @@ class PlanTable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signature(self) -> TableSignature:
-        """What workers read and push by rows, and as a whole."""
+        """The layout of the rows that workers read and push."""
         return TableSignature(row_of(self.columns[0]), self.use.row_pushes, self.use.pushed)
 
 
@@ -67,7 +67,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> FunctionLayout:
-        """What travels for rows of its tables."""
+        """The layout of messages for rows of its tables."""
         return FunctionLayout(Signature(tables=tuple(table.signature for table in self.tables)))
 
     def buffers(self) -> tuple[tuple[ArraySpec, ...], tuple[ArraySpec, ...]]:

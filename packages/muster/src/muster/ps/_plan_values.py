@@ -220,7 +220,7 @@ class PlanValues:
 
 
 class Push(NamedTuple):
-    """What a worker has pushed.
+    """One push of a worker, checked.
 
     Attributes:
         flat: Flat buffers, by the name of their dtype.

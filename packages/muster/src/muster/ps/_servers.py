@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class Pushed(NamedTuple):
-    """What is pushed to one server.
+    """One push, for one server.
 
     Attributes:
         flat: The arguments of its update, in flat buffers.

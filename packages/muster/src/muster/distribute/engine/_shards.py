@@ -363,7 +363,7 @@ class Division:
 
 
 class Pushes(NamedTuple):
-    """What a worker has computed for servers.
+    """The gradients and other values that a worker pushes to servers.
 
     Attributes:
         flat: The buffers for each server.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.export
 import msgspec
+import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.distribute.engine._asked_rows import Table, TableRows
@@ -138,10 +139,9 @@ def row_lookups(
         candidates -= refused.keys()
 
 
-def nbytes_of(spec: jax.ShapeDtypeStruct) -> int:
-    """Return the size of a variable in bytes."""
-    size: int = math.prod(spec.shape) * spec.dtype.itemsize
-    return size
+def nbytes_of(array: Any) -> int:
+    """Return the size of an array in bytes, by its shape and dtype."""
+    return int(math.prod(array.shape) * np.dtype(array.dtype).itemsize)
 
 
 class StoredTables:

@@ -1,12 +1,11 @@
 """Read and write several variables on parameter servers at once, in few messages."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import jax
-import numpy as np
 
+from muster.distribute.engine._stored_tables import nbytes_of
 from muster.program.variables import like_value_of
 
 # How many bytes of variables that are read or written together go at once.
@@ -108,8 +107,3 @@ class BatchedAccess:
             if key not in self._written and key not in self._added:
                 wanted.append(self._order[key])
         return wanted
-
-
-def nbytes_of(array: Any) -> int:
-    """Return the size of an array in bytes, by its shape and dtype."""
-    return int(math.prod(array.shape) * np.dtype(array.dtype).itemsize)

@@ -15,7 +15,8 @@ import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.checkpoint.objects import unique_path
-from muster.distribute.servers._batched_access import BatchedAccess, nbytes_of
+from muster.distribute.engine._stored_tables import nbytes_of
+from muster.distribute.servers._batched_access import BatchedAccess
 from muster.distribute.servers._hashed_tables import (
     HashedInitializer,
     HashedTables,
