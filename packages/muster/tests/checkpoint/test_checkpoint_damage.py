@@ -165,15 +165,15 @@ def test_deleted_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     from muster.checkpoint import _read
 
     old = write(tmp_path, 1)
-    original = _read._read_variables
+    original = _read._read
 
-    def late(path: str, manifest, tables):  # type: ignore[no-untyped-def]
+    def late(path: str, manifest, **how):  # type: ignore[no-untyped-def]
         if path == str(old):
             write(tmp_path, 2)
             shutil.rmtree(old)
-        return original(path, manifest, tables)
+        return original(path, manifest, **how)
 
-    monkeypatch.setattr(_read, "_read_variables", late)
+    monkeypatch.setattr(_read, "_read", late)
     with pytest.raises(CheckpointNotFoundError):
         read_checkpoint(old)
     shutil.rmtree(tmp_path / "ckpt-2")
@@ -187,15 +187,15 @@ def test_replaced_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     from muster.checkpoint import _read
 
     path = write(tmp_path, 1)
-    original = _read._read_variables
+    original = _read._read
     again = iter([True])
 
-    def late(path: str, manifest, tables):  # type: ignore[no-untyped-def]
+    def late(path: str, manifest, **how):  # type: ignore[no-untyped-def]
         if next(again, False):
             write_checkpoint(tmp_path, 1, {"new": np.ones(2)}, {"try": 2})
-        return original(path, manifest, tables)
+        return original(path, manifest, **how)
 
-    monkeypatch.setattr(_read, "_read_variables", late)
+    monkeypatch.setattr(_read, "_read", late)
     checkpoint = read_checkpoint(path)
     assert checkpoint.metadata == {"try": 2}
     assert list(checkpoint.variables) == ["new"]

@@ -37,6 +37,8 @@ from muster.checkpoint._manifest import VariableRecord as VariableRecord
 from muster.checkpoint._manifest import sync_directory as sync_directory
 from muster.checkpoint._manifest import with_checksum as with_checksum
 from muster.checkpoint._manifest import without_checksum as without_checksum
+from muster.checkpoint._mapped_array import MappedArray as MappedArray
+from muster.checkpoint._mapped_array import MappedFile as MappedFile
 from muster.checkpoint._parts import PartRecord as PartRecord
 from muster.checkpoint._parts import Parts as Parts
 from muster.checkpoint._parts import PartsUnderWay as PartsUnderWay
@@ -47,6 +49,7 @@ from muster.checkpoint._parts import write_part as write_part
 from muster.checkpoint._read import Checkpoint as Checkpoint
 from muster.checkpoint._read import RowsInfo as RowsInfo
 from muster.checkpoint._read import VariableInfo as VariableInfo
+from muster.checkpoint._read import check_checkpoint as check_checkpoint
 from muster.checkpoint._read import list_rows as list_rows
 from muster.checkpoint._read import list_tables as list_tables
 from muster.checkpoint._read import list_variables as list_variables

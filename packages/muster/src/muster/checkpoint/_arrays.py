@@ -8,6 +8,7 @@ bytes for a checksum. The package reads these files, which a test makes sure of.
 """
 
 import errno
+import itertools
 import json
 import mmap
 import operator
@@ -15,7 +16,7 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -23,6 +24,7 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster._errors import DamagedCheckpointError
+from muster.checkpoint._mapped_array import MappedArray
 
 # Other types are stored as flat U8; their real type and shape stand in the manifest.
 _CODES = {
@@ -80,11 +82,14 @@ def open_regular(path: str, flags: int) -> int:
 
 
 def write_arrays(
-    path: str, arrays: Mapping[str, np.ndarray[Any, Any]], description: str | None = None
+    path: str,
+    arrays: Mapping[str, np.ndarray[Any, Any] | MappedArray],
+    description: str | None = None,
 ) -> FileRecord:
     """Write arrays into a new file, and wait until it is on the disk.
 
-    An array is copied only if it is not contiguous or not little-endian, one array at a time.
+    An array is copied only if it is not contiguous or not little-endian, one array at a time. One that lies
+    in other files is copied in pieces.
 
     Args:
         path: The path of the file, which must not exist yet.
@@ -102,7 +107,8 @@ def write_arrays(
     header = _header([(key, arrays[key]) for key in keys], description)
     size, crc = 0, 0
     with open(path, "xb", buffering=0) as file:
-        for data in (memoryview(header), *(_bytes_of(arrays[key]) for key in keys)):
+        contents = itertools.chain.from_iterable(_parts_of(arrays[key]) for key in keys)
+        for data in itertools.chain([memoryview(header)], contents):
             for start in range(0, len(data), _CHUNK):
                 chunk = data[start : start + _CHUNK]
                 crc = zlib.crc32(chunk, crc)
@@ -180,7 +186,7 @@ def _allocate(file: BinaryIO, size: int) -> None:
 
 
 def read_arrays(
-    file: BinaryIO, path: str, record: FileRecord, leave: Container[str] = ()
+    file: BinaryIO, path: str, record: FileRecord, leave: Container[str] = (), *, checked: bool = False
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Read a file that :func:`write_arrays` wrote, and check its bytes.
 
@@ -189,6 +195,7 @@ def read_arrays(
         path: Its path, for messages.
         record: The size and checksum that it was written with.
         leave: The keys of arrays that are checked only.
+        checked: Whether its bytes have been checked before: then those are not read, either.
 
     Returns:
         The bytes of each array by key: uint8, shape (bytes,), writable views of one buffer.
@@ -200,7 +207,7 @@ def read_arrays(
     size = os.fstat(file.fileno()).st_size
     if size != record.bytes:
         raise DamagedCheckpointError(f"{path} is {size} bytes long, but {record.bytes} were written.")
-    read = _Checked(file)
+    read = _Checked(file, skips=checked)
     try:
         (length,) = struct.unpack("<Q", read.take(8))
         spans = _spans(json.loads(bytes(read.take(min(length, size)))), size - read.position)
@@ -216,23 +223,37 @@ def read_arrays(
             read.into(arrays[key].data)
             at += stop - start
     read.past(size - read.position)
-    if read.position < size or read.crc != record.crc32:
+    if read.position < size or (read.crc != record.crc32 and not checked):
         raise DamagedCheckpointError(
             f"{path} has checksum {read.crc:08x}, but {record.crc32:08x} was written: its bytes have changed."
         )
     return arrays
 
 
+def places_in(file: BinaryIO) -> dict[str, int]:
+    """Return where in a file, which was checked, the bytes of each array begin, by key."""
+    file.seek(0)
+    (length,) = struct.unpack("<Q", file.read(8))
+    header = json.loads(file.read(length))
+    header.pop(_METADATA, None)
+    return {key: 8 + length + int(entry["data_offsets"][0]) for key, entry in header.items()}
+
+
 class _Checked:
     """Reads a file, and adds up its checksum.
+
+    Args:
+        file: The file.
+        skips: Whether not to read what is only to be checked.
 
     Attributes:
         position: How many bytes were read.
         crc: Their checksum.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, skips: bool) -> None:
         self._file = file
+        self._skips = skips
         self.position = self.crc = 0
 
     def take(self, count: int) -> memoryview:
@@ -242,6 +263,10 @@ class _Checked:
 
     def past(self, count: int) -> None:
         """Read the next bytes, and forget them."""
+        if self._skips:
+            self._file.seek(count, os.SEEK_CUR)
+            self.position += count
+            return
         scratch = memoryview(bytearray(min(count, _CHUNK)))
         while count > 0 and (done := self.into(scratch[:count])):
             count -= done
@@ -282,7 +307,7 @@ def describe(path: str) -> tuple[FileRecord, str]:
     return record, description
 
 
-def _header(arrays: list[tuple[str, np.ndarray[Any, Any]]], description: str | None) -> bytes:
+def _header(arrays: list[tuple[str, Any]], description: str | None) -> bytes:
     """Return the length and the JSON header of a file that holds these arrays in this order."""
     entries: dict[str, Any] = {} if description is None else {_METADATA: {_DESCRIPTION: description}}
     offset = 0
@@ -318,6 +343,14 @@ def _spans(header: Any, size: int) -> list[tuple[int, int, str]]:
     if ends[-1] != size:
         raise ValueError(f"The arrays end at {ends[-1]}, the bytes at {size}.")
     return spans
+
+
+def _parts_of(array: np.ndarray[Any, Any] | MappedArray) -> Iterator[memoryview]:
+    """Return the bytes of an array, in parts that need not be in memory together."""
+    if isinstance(array, MappedArray):
+        yield from map(_bytes_of, array.pieces())
+    else:
+        yield _bytes_of(array)
 
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:

@@ -24,6 +24,7 @@ from muster.checkpoint._layout import (
     scan,
 )
 from muster.checkpoint._lease import Lease
+from muster.checkpoint._mapped_array import MappedArray
 from muster.checkpoint._parts import Parts
 from muster.checkpoint._write import (
     Snapshot,
@@ -169,7 +170,7 @@ class Checkpointer:
     def save(
         self,
         step: int,
-        variables: Mapping[str, np.ndarray[Any, Any]],
+        variables: Mapping[str, np.ndarray[Any, Any] | MappedArray],
         metadata: Mapping[str, Any],
         *,
         parts: Parts | None = None,

@@ -2,17 +2,16 @@
 
 import logging
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster._paths import local_path
-from muster.checkpoint._arrays import open_regular, read_arrays
+from muster.checkpoint._data_files import DataFiles, map_variable, may_stay, pieces_in_order
 from muster.checkpoint._keyed import SavedTable, clock_of, gone_of, joined_piece, tables_of
 from muster.checkpoint._layout import (
     checkpoint_path,
@@ -25,6 +24,9 @@ from muster.checkpoint._layout import (
     writer_of,
 )
 from muster.checkpoint._manifest import FILE_NAME, Manifest, VariableRecord, decode, read_bytes, read_manifest
+from muster.checkpoint._mapped_array import MappedFile
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
@@ -38,16 +40,24 @@ class Checkpoint:
         step: The global step.
         variables: The arrays by name, writable and of the global shape. They may share one buffer, which
             lives as long as any of them: copy what is to be kept for long. What belongs to a hashed table has
-            a row for each of its ids, which are under ``<name>#ids``.
+            a row for each of its ids, which are under ``<name>#ids``. Of a checkpoint that was read for that,
+            large ones are a `MappedArray`.
         metadata: The entries that the writer added.
         tables: The hashed tables by name, to be read in pieces.
+        files: The files in which large variables lie.
     """
 
     path: str
     step: int
-    variables: dict[str, np.ndarray[Any, Any]]
+    variables: dict[str, Any]
     metadata: dict[str, Any]
     tables: dict[str, SavedTable] = field(default_factory=dict)
+    files: Sequence[MappedFile] = ()
+
+    def close(self) -> None:
+        """Let go of the files; variables that lie in them can no longer be read."""
+        for file in self.files:
+            file.close()
 
 
 @dataclass(frozen=True)
@@ -134,25 +144,45 @@ def list_tables(path: str | os.PathLike[str]) -> dict[str, SavedTable]:
     return tables_of(path, read_manifest(path))
 
 
-def read_checkpoint(path: str | os.PathLike[str], *, tables: bool = True) -> Checkpoint:
+def read_checkpoint(path: str | os.PathLike[str], *, tables: bool = True, mapped: bool = False) -> Checkpoint:
     """Read a checkpoint, and check every byte of it.
 
     Args:
         path: Its directory.
         tables: Whether ``variables`` has those of hashed tables, too; else they are checked only.
+        mapped: Whether variables of `LEAST_MAPPED_BYTES` stay in their files, as `MappedArray`; their bytes
+            are checked once in the life of this process. Close the checkpoint then.
 
     Raises:
         CheckpointNotFoundError: There is no checkpoint at this path, or it was deleted meanwhile.
         DamagedCheckpointError: A file is missing, or its bytes have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
-    path = local_path(path)
+    return _while_unchanged(
+        local_path(path), lambda path, manifest: _read(path, manifest, tables=tables, mapped=mapped)
+    )
+
+
+def check_checkpoint(path: str | os.PathLike[str]) -> None:
+    """Check every byte of a checkpoint, and keep none; raises as `read_checkpoint` does."""
+
+    def check(path: str, manifest: Manifest) -> None:
+        with DataFiles(path, manifest.files) as files:
+            files.check()
+        for name, record in manifest.variables.items():
+            pieces_in_order(path, name, record)
+
+    _while_unchanged(local_path(path), check)
+
+
+def _while_unchanged(path: str, read: Callable[[str, Manifest], Result]) -> Result:
+    """Return what a function makes of a checkpoint's path and manifest, and call it again if it failed since
+    the checkpoint has been replaced meanwhile."""
     while True:
         data = read_bytes(path)
         manifest = decode(data, os.path.join(path, FILE_NAME))
         try:
-            variables, saved = _read_variables(path, manifest, tables), tables_of(path, manifest)
-            return Checkpoint(path, manifest.step, variables, dict(manifest.metadata), saved)
+            return read(path, manifest)
         except OSError as exc:
             # Its writer deletes or replaces the manifest before the data. So if the manifest is no
             # longer the one that was read, look again; if it is, something is wrong.
@@ -164,7 +194,11 @@ def read_checkpoint(path: str | os.PathLike[str], *, tables: bool = True) -> Che
 
 
 def restore_latest(
-    directory: str | os.PathLike[str], *, set_aside: bool = False, tables: bool = True
+    directory: str | os.PathLike[str],
+    *,
+    set_aside: bool = False,
+    tables: bool = True,
+    mapped: bool = False,
 ) -> Checkpoint | None:
     """Read the newest checkpoint that is not damaged; damaged ones are skipped with a warning.
 
@@ -174,6 +208,7 @@ def restore_latest(
             takes them: ``.damaged`` is appended, or ``.damaged-2`` where that exists. For the process that
             goes on from the older checkpoint and writes new ones.
         tables: As of `read_checkpoint`.
+        mapped: As of `read_checkpoint`.
 
     Returns:
         The checkpoint, or None if the directory has none.
@@ -187,7 +222,7 @@ def restore_latest(
         damaged: dict[str, DamagedCheckpointError] = {}
         paths = scan(directory)
         try:
-            checkpoint = _newest_undamaged(paths, damaged, tables)
+            checkpoint = _newest_undamaged(paths, damaged, tables, mapped)
         except CheckpointNotFoundError:
             continue  # deleted since the directory was listed, because there are newer ones
         if checkpoint is None and not is_settled(directory, paths, damaged):
@@ -213,12 +248,12 @@ def restore_latest(
 
 
 def _newest_undamaged(
-    paths: list[str], damaged: dict[str, DamagedCheckpointError], tables: bool
+    paths: list[str], damaged: dict[str, DamagedCheckpointError], tables: bool, mapped: bool
 ) -> Checkpoint | None:
     for path in reversed(paths):
         try:
             if is_complete(path):
-                checkpoint = read_checkpoint(path, tables=tables)
+                checkpoint = read_checkpoint(path, tables=tables, mapped=mapped)
                 _require_own_name(checkpoint)
                 return checkpoint
             if is_lost(path):
@@ -238,7 +273,7 @@ def _require_own_name(checkpoint: Checkpoint) -> None:
         )
 
 
-def _read_variables(path: str, manifest: Manifest, tables: bool) -> dict[str, np.ndarray[Any, Any]]:
+def _read(path: str, manifest: Manifest, *, tables: bool, mapped: bool) -> Checkpoint:
     wanted, left = manifest.variables, set[str]()
     if not tables:
         clocks = {clock_of(name) for name in tables_of(path, manifest)}
@@ -246,17 +281,20 @@ def _read_variables(path: str, manifest: Manifest, tables: bool) -> dict[str, np
         left = {piece.key for name in of_tables for piece in wanted[name].pieces}
         left |= {gone_of(piece.keyed) for name in of_tables for piece in wanted[name].pieces}
         wanted = {name: each for name, each in wanted.items() if name not in of_tables}
-    with ExitStack() as stack:
-        # All are opened before any is read: what is deleted from now on can still be read.
-        opened = {
-            name: stack.enter_context(open(os.path.join(path, name), "rb", buffering=0, opener=open_regular))
-            for name in manifest.files
-        }
-        files = {
-            name: read_arrays(opened[name], os.path.join(path, name), record, left)
-            for name, record in manifest.files.items()
-        }
-    return {name: _assemble(path, name, record, files) for name, record in wanted.items()}
+    stays = {name for name, each in wanted.items() if mapped and may_stay(each)}
+    left |= {piece.key for name in stays for piece in wanted[name].pieces}
+    with DataFiles(path, manifest.files) as files:
+        arrays = files.read(left, once=mapped)
+        maps = files.mapped(wanted[name] for name in stays)
+    variables = {
+        name: map_variable(path, name, record, arrays, maps)
+        if name in stays
+        else _assemble(path, name, record, arrays)
+        for name, record in wanted.items()
+    }
+    held = [each.file for each in maps.values()]
+    saved = tables_of(path, manifest)
+    return Checkpoint(path, manifest.step, variables, dict(manifest.metadata), saved, held)
 
 
 def _assemble(
@@ -264,16 +302,8 @@ def _assemble(
 ) -> np.ndarray[Any, Any]:
     """Return a variable assembled from its pieces: a view if there is one piece, else a new array."""
     dtype = dtype_named(record.dtype)
-    pieces = sorted(record.pieces, key=lambda piece: piece.start)
-    ends = [0, *(piece.stop for piece in pieces)]
-    rows = record.shape[0] if record.shape else 1
-    if [piece.start for piece in pieces] != ends[:-1] or ends[-1] != rows:
-        spans = ", ".join(f"{piece.start}:{piece.stop}" for piece in pieces)
-        raise DamagedCheckpointError(
-            f"{path}: the {rows} rows of {name!r} are not covered once each by {spans}."
-        )
     arrays = []
-    for piece in pieces:
+    for piece in pieces_in_order(path, name, record):
         array = joined_piece(piece, files, dtype) if piece.keyed else files[piece.file][piece.key].view(dtype)
         array = array.reshape((piece.stop - piece.start, *record.shape[1:]))
         if (changes := piece.changes) is not None and not piece.keyed:

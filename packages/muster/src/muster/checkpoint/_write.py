@@ -39,6 +39,7 @@ from muster.checkpoint._manifest import (
     sync_directory,
     write_manifest,
 )
+from muster.checkpoint._mapped_array import MappedArray
 from muster.checkpoint._parts import BegunParts, Parts, begin_parts, finish_parts
 
 _log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class Snapshot:
     """
 
     step: int
-    variables: Mapping[str, np.ndarray[Any, Any]]
+    variables: Mapping[str, np.ndarray[Any, Any] | MappedArray]
     metadata: Mapping[str, Any]
     parts: BegunParts | None = None
     names: Sequence[str] | None = None
@@ -65,7 +66,7 @@ class Snapshot:
 
 def take_snapshot(
     step: int,
-    variables: Mapping[str, np.ndarray[Any, Any]],
+    variables: Mapping[str, np.ndarray[Any, Any] | MappedArray],
     metadata: Mapping[str, Any],
     names: Sequence[str] | None = None,
 ) -> Snapshot:
@@ -77,10 +78,10 @@ def take_snapshot(
     """
     if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
         raise ValueError(f"The step of a checkpoint must be an integer >= 0, not {step!r}.")
-    arrays = {}
+    arrays: dict[str, np.ndarray[Any, Any] | MappedArray] = {}
     for name, value in variables.items():
         _check_name(name)
-        arrays[name] = np.asarray(value)
+        arrays[name] = value if isinstance(value, MappedArray) else np.asarray(value)
         if not is_numeric(arrays[name].dtype):
             raise TypeError(
                 f"Variable {name!r} has dtype {arrays[name].dtype}; a checkpoint holds numbers and booleans."
@@ -123,7 +124,7 @@ def snapshot_with_parts(directory: str, snapshot: Snapshot, parts: Parts) -> Sna
 def write_checkpoint(
     directory: str | os.PathLike[str],
     step: int,
-    variables: Mapping[str, np.ndarray[Any, Any]],
+    variables: Mapping[str, np.ndarray[Any, Any] | MappedArray],
     metadata: Mapping[str, Any],
     *,
     now: float | None = None,
@@ -136,7 +137,8 @@ def write_checkpoint(
     Args:
         directory: The directory of the checkpoints; made if it is missing.
         step: The global step, >= 0.
-        variables: Arrays of any numeric dtype by name, of the global shape (not per replica).
+        variables: Arrays of any numeric dtype by name, of the global shape (not per replica). Those that lie
+            in other files are copied in pieces.
         metadata: Entries that can be stored as JSON; tuples come back as lists.
         now: The time to record, in seconds since the epoch; None takes the clock's.
 
@@ -257,7 +259,7 @@ def _check_name(name: str) -> None:
         raise ValueError("A variable cannot be called '__metadata__': the safetensors format reserves it.")
 
 
-def _record(array: np.ndarray[Any, Any], file: str, key: str) -> VariableRecord:
+def _record(array: np.ndarray[Any, Any] | MappedArray, file: str, key: str) -> VariableRecord:
     rows = array.shape[0] if array.ndim else 1
     return VariableRecord(array.shape, array.dtype.name, (Piece(file, key, 0, rows),))
 

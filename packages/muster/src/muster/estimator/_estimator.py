@@ -167,10 +167,15 @@ class Estimator:
         Raises:
             ValueError: There is no checkpoint yet, or it has no such variable.
         """
-        variables = read_either(self._trained()).variables
-        if name not in variables:
-            raise ValueError(f"There is no variable {name!r}. There are: {', '.join(sorted(variables))}.")
-        return variables[name].copy()
+        checkpoint = read_either(self._trained(), mapped=True)
+        try:
+            variables = checkpoint.variables
+            if name not in variables:
+                raise ValueError(f"There is no variable {name!r}. There are: {', '.join(sorted(variables))}.")
+            value: np.ndarray[Any, Any] = variables[name].copy()
+            return value
+        finally:
+            checkpoint.close()
 
     def train(
         self,
@@ -246,9 +251,8 @@ class Estimator:
             DatasetError: The input is empty, or a step cannot compute with it.
             CheckpointError: The checkpoint cannot be read, or is of another model.
         """
-        return self._evaluate(
-            self._setup.find_checkpoint(checkpoint_path, "evaluate"), input_fn, steps, hooks, name
-        )
+        with self._setup.opened_checkpoint(checkpoint_path, "evaluate") as checkpoint:
+            return self._evaluate(checkpoint, input_fn, steps, hooks, name)
 
     def evaluate_session(
         self,
@@ -328,8 +332,10 @@ class Estimator:
             CheckpointError: The checkpoint cannot be read, or is of another model.
         """
         hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
-        checkpoint = self._setup.find_checkpoint(checkpoint_path, "predict")
-        with log_interrupt("Interrupted while predicting."):
+        with (
+            self._setup.opened_checkpoint(checkpoint_path, "predict") as checkpoint,
+            log_interrupt("Interrupted while predicting."),
+        ):
             yield from predict(
                 self._setup,
                 strategy=strategy_for(None),
@@ -438,10 +444,10 @@ class Estimator:
         checkpoint_path: str | None = None,
     ) -> bytes:
         """Export the model, with its initial values if there are no others."""
-        checkpoint = self._setup.find_checkpoint(checkpoint_path, "export")
-        export_dir = timestamped_folder(export_dir_base)
-        export(self._setup, checkpoint, export_dir, receiver_fns, assets_extra)
-        log_restored(checkpoint)
+        with self._setup.opened_checkpoint(checkpoint_path, "export") as checkpoint:
+            export_dir = timestamped_folder(export_dir_base)
+            export(self._setup, checkpoint, export_dir, receiver_fns, assets_extra)
+            log_restored(checkpoint)
         return os.fsencode(export_dir)
 
     def _trained(self) -> str:

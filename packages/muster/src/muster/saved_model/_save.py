@@ -14,7 +14,7 @@ from muster._errors import SavedModelError
 from muster._paths import local_path
 from muster._pickle import dumps
 from muster._version import __version__
-from muster.checkpoint import FileRecord, write_arrays
+from muster.checkpoint import FileRecord, MappedArray, write_arrays
 from muster.data import TensorSpec
 from muster.feature_column import FeatureColumn, NumericColumn, SequenceNumericColumn, column_as_data
 from muster.saved_model._arguments import (
@@ -144,10 +144,11 @@ class _Writer:
         files: Mapping[str, str | os.PathLike[str]],
     ) -> Manifest:
         """Write all files, and return the manifest."""
-        weights: dict[str, np.ndarray[Any, Any]] = {}
+        weights: dict[str, np.ndarray[Any, Any] | MappedArray] = {}
         for name, signature in signatures.items():
             for each in modules[name].weights:
-                weights[each] = np.asarray(signature.computation.weights[each])
+                value = signature.computation.weights[each]
+                weights[each] = value if isinstance(value, MappedArray) else np.asarray(value)
         self._files[WEIGHTS] = write_arrays(os.path.join(self._folder, WEIGHTS), weights)
         records = {name: self._signature(name, each, modules[name]) for name, each in signatures.items()}
         for name, source in files.items():

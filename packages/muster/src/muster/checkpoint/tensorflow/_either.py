@@ -4,6 +4,7 @@ import os
 
 from muster._paths import local_path
 from muster.checkpoint._layout import is_complete, latest_checkpoint
+from muster.checkpoint._mapped_array import MappedFile
 from muster.checkpoint._read import Checkpoint, VariableInfo, list_variables, read_checkpoint
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint, is_tensorflow_checkpoint
 from muster.checkpoint.tensorflow._state import latest_prefix
@@ -57,13 +58,21 @@ def list_either(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
     return TensorFlowCheckpoint(path).variables if is_tensorflow_checkpoint(path) else list_variables(path)
 
 
-def read_either(path: str | os.PathLike[str]) -> Checkpoint:
+def read_either(path: str | os.PathLike[str], *, mapped: bool = False) -> Checkpoint:
     """Read a checkpoint that muster or TensorFlow wrote.
+
+    Args:
+        path: The checkpoint.
+        mapped: As of `read_checkpoint`.
 
     Raises:
         CheckpointError: There is none, it is damaged, or it cannot be read.
     """
     if not is_tensorflow_checkpoint(path):
-        return read_checkpoint(path)
+        return read_checkpoint(path, mapped=mapped)
     found = TensorFlowCheckpoint(path)
-    return Checkpoint(found.prefix, found.step(), found.read_all(), {TENSORFLOW: found.prefix})
+    files: dict[str, MappedFile] = {}
+    variables = found.read_all(files if mapped else None)
+    return Checkpoint(
+        found.prefix, found.step(), variables, {TENSORFLOW: found.prefix}, files=[*files.values()]
+    )

@@ -2,9 +2,12 @@
 
 import errno
 import glob
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import FileIO
 from typing import Any
 
 import google_crc32c
@@ -14,12 +17,14 @@ from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster._paths import local_path
 from muster._records import masked
+from muster.checkpoint import _mapped_array
 from muster.checkpoint._arrays import open_regular
+from muster.checkpoint._mapped_array import MappedArray, MappedFile, MappedRows, Stored
 from muster.checkpoint._read import VariableInfo
 from muster.checkpoint.tensorflow._bundle import STRING, Entry, Index, parse_index
 from muster.checkpoint.tensorflow._names import GLOBAL_STEP, is_whole, join_parts
 from muster.checkpoint.tensorflow._table import FOOTER_SIZE, is_table
-from muster.checkpoint.tensorflow._tensors import check_size, decode_strings, join_slices
+from muster.checkpoint.tensorflow._tensors import check_size, decode_strings, join_slices, rows_of_slices
 from muster.checkpoint.tensorflow._varints import FormatError
 
 # Small enough that the checksum finds the bytes in the processor's cache.
@@ -85,12 +90,56 @@ class TensorFlowCheckpoint:
                 f"The tensor {name!r} of {self.prefix} has the values of a part of its variable only: "
                 "TensorFlow stores the slots of a divided variable so. The other parts are in other tensors."
             )
-        try:
+        with self._explained(name):
             if not entry.slices:
                 return self._read(entry)
             return join_slices(
                 entry.shape, [(part.indices(), self._read(part.entry)) for part in entry.slices]
             )
+
+    def check(self, name: str, entry: Entry) -> None:
+        """Check the bytes of a tensor, and keep none; arguments and errors as for `read`."""
+        if entry.dtype == STRING:
+            self.read(name, entry)
+            return
+        with self._explained(name):
+            for part in [each.entry for each in entry.slices] or [entry]:
+                self._check(part)
+
+    def map(
+        self, name: str, entry: Entry, files: dict[str, MappedFile]
+    ) -> np.ndarray[Any, Any] | MappedArray:
+        """Return a tensor of numbers that stays in its files if it is large, and check its bytes.
+
+        Args:
+            name: Its name.
+            entry: Where it is.
+            files: The files that are mapped so far, by path; is added to.
+
+        Raises:
+            CheckpointError: It cannot be read.
+            DamagedCheckpointError: As for `read`.
+        """
+        width = dtype_named(entry.dtype).itemsize
+        spans = rows_of_slices(entry)
+        if not entry.shape or math.prod(entry.shape) * width < _mapped_array.LEAST_MAPPED_BYTES or not spans:
+            return self.read(name, entry)
+        self.check(name, entry)
+        parts = []
+        with self._explained(name):
+            for start, stop, part in spans:
+                path = self._path(part)
+                if path not in files:
+                    with open(path, "rb", buffering=0, opener=open_regular) as file:
+                        files[path] = MappedFile(file)
+                parts.append(MappedRows(start, stop, Stored(files[path], part.offset)))
+        return MappedArray(entry.shape, dtype_named(entry.dtype), parts)
+
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        """Say which tensor cannot be read, and why."""
+        try:
+            yield
         except FormatError as exc:
             raise DamagedCheckpointError(
                 f"The tensor {name!r} of {self.prefix} cannot be read: {exc}."
@@ -103,10 +152,14 @@ class TensorFlowCheckpoint:
         except OSError as exc:
             raise CheckpointError(f"The checkpoint {self.prefix} cannot be read: {exc}.") from exc
 
-    def read_all(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Read all tensors of numbers, those of the parts of one variable as one; raises as `read` does."""
+    def read_all(self, files: dict[str, MappedFile] | None = None) -> dict[str, Any]:
+        """Read all tensors of numbers, those of the parts of one variable as one; raises as `read` does.
+
+        Args:
+            files: Is given the files in which large tensors stay, by path; None if all are read.
+        """
         return {
-            name: self.read(name, entry)
+            name: self.read(name, entry) if files is None else self.map(name, entry, files)
             for name, entry in join_parts(self.entries).items()
             if entry.is_numeric and is_whole(entry)
         }
@@ -119,9 +172,41 @@ class TensorFlowCheckpoint:
         match = _STEP.fullmatch(self.prefix)
         return int(match[1]) if match else 0
 
+    def _path(self, entry: Entry) -> str:
+        """Return the path of the file that has a tensor."""
+        return f"{self.prefix}.data-{entry.shard:05d}-of-{self._index.shards:05d}"
+
     def _read(self, entry: Entry) -> np.ndarray[Any, Any]:
         check_size(entry)
-        path = f"{self.prefix}.data-{entry.shard:05d}-of-{self._index.shards:05d}"
+        with self._at(entry) as file:
+            if entry.dtype == STRING:
+                return decode_strings(file.read(entry.size), entry)
+            buffer, start = np.empty(entry.size, np.uint8), 0
+            for chunk in self._chunks(file, entry):
+                buffer[start : start + len(chunk)] = np.frombuffer(chunk, np.uint8)
+                start += len(chunk)
+        return buffer.view(dtype_named(entry.dtype)).reshape(entry.shape)
+
+    def _check(self, entry: Entry) -> None:
+        check_size(entry)
+        with self._at(entry) as file:
+            for _ in self._chunks(file, entry):
+                pass
+
+    def _chunks(self, file: FileIO, entry: Entry) -> Iterator[bytes]:
+        """Yield the bytes of a tensor; raise FormatError at the end if their checksum is wrong."""
+        crc = start = 0
+        while start < entry.size and (chunk := file.read(min(_CHUNK, entry.size - start))):
+            crc = google_crc32c.extend(crc, chunk)
+            start += len(chunk)
+            yield chunk
+        if start < entry.size or masked(crc) != entry.crc32c:
+            raise FormatError(f"its bytes in {self._path(entry)} have changed: their checksum is wrong")
+
+    @contextmanager
+    def _at(self, entry: Entry) -> Iterator[FileIO]:
+        """Open the file that has a tensor, where it begins."""
+        path = self._path(entry)
         with open(path, "rb", buffering=0, opener=open_regular) as file:
             have = os.fstat(file.fileno()).st_size
             if entry.offset + entry.size > have:
@@ -129,16 +214,7 @@ class TensorFlowCheckpoint:
                     f"{path} is cut off: it has {have} bytes, and needs {entry.offset + entry.size}"
                 )
             file.seek(entry.offset)
-            if entry.dtype == STRING:
-                return decode_strings(file.read(entry.size), entry)
-            buffer, crc, start = np.empty(entry.size, np.uint8), 0, 0
-            while start < entry.size and (chunk := file.read(min(_CHUNK, entry.size - start))):
-                crc = google_crc32c.extend(crc, chunk)
-                buffer[start : start + len(chunk)] = np.frombuffer(chunk, np.uint8)
-                start += len(chunk)
-        if start < entry.size or masked(crc) != entry.crc32c:
-            raise FormatError(f"its bytes in {path} have changed: their checksum is wrong")
-        return buffer.view(dtype_named(entry.dtype)).reshape(entry.shape)
+            yield file
 
 
 def is_tensorflow_checkpoint(path: str | os.PathLike[str]) -> bool:

@@ -93,3 +93,25 @@ def join_slices(
     if not covered.all():
         raise FormatError("its parts do not make up the whole")
     return whole
+
+
+def rows_of_slices(entry: Entry) -> list[tuple[int, int, Entry]]:
+    """Return which rows of a tensor each of its parts has, in order; none if one has no whole rows.
+
+    A tensor that is not divided has one part.
+    """
+    if not entry.slices:
+        return [(0, entry.shape[0], entry)] if entry.shape else []
+    found = []
+    for part in entry.slices:
+        rows, *others = part.indices()
+        bounds = [each.indices(size) for each, size in zip(others, entry.shape[1:], strict=False)]
+        if bounds != [(0, size, 1) for size in entry.shape[1:]]:
+            return []
+        start, stop, _ = rows.indices(entry.shape[0])
+        found.append((start, stop, part.entry))
+    found.sort(key=lambda each: each[0])
+    ends = [0, *(stop for _, stop, _ in found)]
+    whole = [start for start, _, _ in found] == ends[:-1] and ends[-1] == entry.shape[0]
+    fits = all(part.shape == (stop - start, *entry.shape[1:]) for start, stop, part in found)
+    return found if whole and fits else []

@@ -8,17 +8,22 @@ import jax
 from muster import cpu
 from muster.distribute.engine._compiled import CompiledStep, compiled, scan_group
 from muster.distribute.engine._limits import Limits
+from muster.distribute.engine._rows_in_files import in_files, step_on_files
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced
 
 
 class DeviceEngine(Engine):
     """Compiles for one device, where nothing has to be reduced."""
 
+    looks_up_rows = True
+
     def compile(self, traced: Traced, executables: Executables) -> Step:
         if traced.may_move:
             return _jitted(traced)
 
         def make(state: State, reads: Reads, batch: Any) -> Step:
+            if in_files(state):
+                return step_on_files(traced, state, batch, executables)
             return compiled(
                 functools.partial(scan_group, traced.step, traced.loss), (state, reads, batch), executables
             )

@@ -7,9 +7,11 @@ import jax
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
+from muster.checkpoint import MappedArray
 from muster.distribute.engine._exchange import local_copy
 from muster.distribute.engine._mesh import replicated_on
 from muster.distribute.engine._replica_values import ReplicaValues
+from muster.distribute.engine._rows_in_files import on_device
 from muster.distribute.engine._split import Split
 from muster.distribute.engine._state_store import RemoteStore, StateStore, VariableStore
 from muster.distribute.workers._workers import SingleWorker, Workers
@@ -50,9 +52,14 @@ class Placement:
         """Place initial values where variables live: the chief's on all workers.
 
         Args:
-            values: Arrays on the host or on any device, global.
+            values: Arrays on the host, in files or on any device, global.
         """
-        if self._workers.size > 1:
+        if self._workers.size == 1:
+            values = [
+                on_device(value, self.sharding) if isinstance(value, MappedArray) else value
+                for value in values
+            ]
+        else:
             values = self._workers.broadcast([np.asarray(value) for value in values])
         if self.sharding is None or self.sharding.is_fully_addressable:
             return jax.device_put(list(values), self.sharding)  # type: ignore[no-any-return]

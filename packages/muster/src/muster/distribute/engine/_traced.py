@@ -107,7 +107,13 @@ class Traced:
 
 
 class Engine(ABC):
-    """Compiles traced code for the devices of a strategy."""
+    """Compiles traced code for the devices of a strategy.
+
+    Attributes:
+        looks_up_rows: Whether the state of a step, a dict, may have a `MappedArray`, which stays as it is.
+    """
+
+    looks_up_rows = False
 
     @abstractmethod
     def compile(self, traced: Traced, executables: Executables) -> Step:

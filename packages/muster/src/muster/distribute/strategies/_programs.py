@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 
+from muster.checkpoint import MappedArray
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import Executables, Reads, State, Step, Traced
 from muster.distribute.replicas._replica_context import ReplicaContext, entered
@@ -61,13 +62,18 @@ def traced_program(program: Program[Any], strategy: Strategy, loss: str | None =
     return Traced(run=run, variables=program.variables, results_sharded=by_row, loss=loss)
 
 
-def start_program(strategy: Strategy, state: dict[str, Any]) -> StateStore:
+def start_program(strategy: Strategy, state: dict[str, Any], *, by_rows: bool = False) -> StateStore:
     """Place the state of a program on a strategy's devices, and return its store.
 
     Args:
         strategy: The strategy.
         state: Path -> initial or restored value of each variable; all workers take the chief's values.
+        by_rows: Whether a `MappedArray` among them may stay in its files, for steps that look up its rows, if
+            the strategy's engine can do so.
     """
-    values = strategy.placement.start(list(state.values()))
-    store = ArrayStore(dict(zip(state, values, strict=True)), tuple(state))
+    by_rows = by_rows and strategy.engine.looks_up_rows and not functions_run_eagerly()
+    stays = {path: value for path, value in state.items() if by_rows and isinstance(value, MappedArray)}
+    placed = [path for path in state if path not in stays]
+    values = dict(zip(placed, strategy.placement.start([state[path] for path in placed]), strict=True))
+    store = ArrayStore({path: stays.get(path, values.get(path)) for path in state}, tuple(state))
     return strategy.placement.store(store)

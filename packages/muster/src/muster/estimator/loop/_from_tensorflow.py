@@ -17,15 +17,20 @@ _LEARNING_RATE = "/learning_rate"
 _log = logging.getLogger(__name__)
 
 
-def restore_newest(model_dir: str, *, set_aside: bool = False) -> Checkpoint | None:
+def restore_newest(model_dir: str, *, set_aside: bool = False, mapped: bool = False) -> Checkpoint | None:
     """Read the newest checkpoint of a model directory as `restore_latest` does, else TensorFlow's newest.
+
+    Args:
+        model_dir: The directory.
+        set_aside: As of `restore_latest`.
+        mapped: As of `read_checkpoint`.
 
     Raises:
         CheckpointError: All are damaged, or one cannot be read.
     """
-    checkpoint = restore_latest(model_dir, set_aside=set_aside)
+    checkpoint = restore_latest(model_dir, set_aside=set_aside, mapped=mapped)
     if checkpoint is None and (prefix := latest_prefix(model_dir)) is not None:
-        checkpoint = read_either(prefix)
+        checkpoint = read_either(prefix, mapped=mapped)
         _log.info("Starting from %s, which TensorFlow wrote.", prefix)
     return checkpoint
 

@@ -1,10 +1,11 @@
 """Finding a checkpoint, tracing and compiling: what `train`, `evaluate` and `predict` share."""
 
+import contextlib
 import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,23 +84,32 @@ class ModelSetup:
         """The directory of checkpoints and summaries."""
         return os.fspath(self.config.model_dir or "")
 
-    def find_checkpoint(self, path: str | None, purpose: str) -> Checkpoint | None:
-        """Return the checkpoint at a path, else the newest of the model directory, else None.
+    @contextlib.contextmanager
+    def opened_checkpoint(self, path: str | None, purpose: str) -> Iterator[Checkpoint | None]:
+        """Read the checkpoint at a path, else the newest of the model directory, else none.
+
+        Its large variables stay in its files, as `MappedArray`, which are open until the end.
 
         Args:
             path: The checkpoint; None for the newest.
             purpose: What it is for, for the log.
         """
         if path is not None:
-            return read_either(path)
-        checkpoint = restore_newest(self.model_dir)
+            checkpoint: Checkpoint | None = read_either(path, mapped=True)
+        else:
+            checkpoint = restore_newest(self.model_dir, mapped=True)
         if checkpoint is None:
             _log.info(
                 "Could not find trained model in model_dir: %s, running initialization to %s.",
                 self.model_dir,
                 purpose,
             )
-        return checkpoint
+            yield None
+            return
+        try:
+            yield checkpoint
+        finally:
+            checkpoint.close()
 
     def call_input_fn(
         self, input_fn: InputFn, mode: ModeKeys, strategy: Strategy, hooks: Sequence[SessionRunHook]
@@ -241,7 +251,7 @@ class ModelSetup:
             # On servers it may have been a few steps of other workers further than the chief was.
             state = {**state, GLOBAL_STEP: np.full_like(state[GLOBAL_STEP], global_step)}
         session = Session(
-            start_program(strategy, state),
+            start_program(strategy, state, by_rows=program.static.mode != ModeKeys.TRAIN),
             global_step=global_step,
             count_steps=_step_counter(program, global_step, strategy.servers),
             save=save,

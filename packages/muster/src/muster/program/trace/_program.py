@@ -40,7 +40,8 @@ class Program(Generic[Static]):
 
     Attributes:
         variables: The descriptions of the variables that the function creates, in order.
-        initial: Path -> initial value. A step that donates its state consumes them.
+        initial: Path -> initial value; a `MappedArray` if the known one is. A step that donates its state
+            consumes them.
         pairs: The same, each with the variable of the recording run.
         static: The second value that the function returned.
         outputs: The shapes of the outputs by name, as ``jax.ShapeDtypeStruct`` s.
@@ -70,7 +71,7 @@ class Program(Generic[Static]):
         closed = jax.make_jaxpr(record)(*args)
         self.variables = scope.table.specs
         self.pairs = scope.table.pairs
-        self.initial: State = dict(zip((v.path for v in self.variables), scope.initial, strict=True))
+        self.initial: dict[str, Any] = dict(zip((v.path for v in self.variables), scope.initial, strict=True))
         computed = [path for path, value in self.initial.items() if isinstance(value, jax.core.Tracer)]
         self.initial.update(zip(computed, _evaluate_constants(closed, computed), strict=True))
         self.summaries: Mapping[str, Output] = dict(scope.outputs.summaries)

@@ -7,9 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._arrays import AnyArray
+from muster._arrays import AnyArray, dtype_named
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
+from muster.checkpoint import MappedArray
 from muster.program._replicas import Replicas
+from muster.program.trace._values_in_files import value_in_file
 from muster.program.variables._initial_values import donatable_copy, initial_value
 from muster.program.variables._origins import VariableKind, kind_of_new
 from muster.program.variables._variable_scope import VariableScope
@@ -29,7 +31,7 @@ class ProgramScope(VariableScope):
 
     Attributes:
         records: Whether it records.
-        initial: The initial values of the variables created so far; to record.
+        initial: The initial values of the variables created so far, some of which lie in files; to record.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class ProgramScope(VariableScope):
     ) -> None:
         super().__init__(replicas)
         self.records = state is None
-        self.initial: list[jax.Array] = []
+        self.initial: list[jax.Array | MappedArray] = []
         self._state = state
         self._known = known or {}
         self._known_local = known_local
@@ -59,8 +61,9 @@ class ProgramScope(VariableScope):
     def created(self, variable: Any, initializer: Any) -> None:
         spec = self.table.add(variable, kind_of_new())
         if self._state is None:
-            value = self._initial_value(spec, initializer)
-            self.initial.append(value)
+            initial = self._initial_value(spec, initializer)
+            self.initial.append(initial)
+            value = value_in_file(initial) if isinstance(initial, MappedArray) else initial
         else:
             value = self._value_in(self._state, spec)
         self.state_mapping[id(variable)] = value
@@ -95,8 +98,10 @@ class ProgramScope(VariableScope):
                 "step. To start from given weights, use an initializer, or warm_start_from of the Estimator."
             )
 
-    def _initial_value(self, spec: VariableSpec, initializer: Any) -> jax.Array:
+    def _initial_value(self, spec: VariableSpec, initializer: Any) -> jax.Array | MappedArray:
         known = self._known_value(spec)
+        if isinstance(known, MappedArray):
+            return known if known.dtype == spec.dtype else known.astype(dtype_named(spec.dtype))
         if known is not None:
             return donatable_copy(known, spec.dtype)
         return initial_value(initializer, spec.shape, spec.dtype)

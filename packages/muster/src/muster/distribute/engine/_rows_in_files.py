@@ -1,0 +1,167 @@
+"""Steps that look up rows of variables which lie in a checkpoint's files: only these rows are read."""
+
+import functools
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._row_ids import NO_ROW
+from muster.checkpoint import MappedArray
+from muster.distribute.engine._compiled import compiled
+from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced
+from muster.program.passes import LookupStep, find_lookups, split_at_pushes
+
+_log = logging.getLogger(__name__)
+
+# Smaller arrays are read as a whole: a program that writes pieces would take longer to compile.
+_AT_ONCE = 256 << 20
+
+
+def in_files(state: State) -> list[str]:
+    """Return the paths of the variables of a state that lie in files."""
+    if not isinstance(state, Mapping):
+        return []
+    return [path for path, value in state.items() if isinstance(value, MappedArray)]
+
+
+def step_on_files(traced: Traced, state: State, batch: Any, executables: Executables) -> Step:
+    """Return the step for batches like this one, of code that changes no variable that lies in a file.
+
+    Variables of which the step needs more than rows are read whole, once.
+
+    Args:
+        traced: The code.
+        state: Its state.
+        batch: The batch.
+        executables: As of ``Engine.compile``.
+    """
+    files = in_files(state)
+    lookups = None if isinstance(batch, BatchGroup) else _lookups(traced, state, files, batch)
+    if lookups is None:
+        return _whole(traced, state, batch, executables)
+    return _ByRows(lookups, state, batch, executables)
+
+
+def _lookups(traced: Traced, state: State, files: Collection[str], batch: Any) -> LookupStep | None:
+    """Divide the step at its look-ups; None if it needs all variables whole."""
+    shapes = {path: jax.ShapeDtypeStruct(each.shape, each.dtype) for path, each in state.items()}
+    own = [path for path in state if path not in files]
+    split = split_at_pushes(lambda values, batch: traced.step(values, (), batch), shapes, batch, own)
+    if split.updated or split.effects:  # the division would leave out what it prints, say
+        return None
+    lookups, refused = find_lookups(split, [path for path in files if path in split.takes], shapes, batch)
+    if lookups is not None:
+        names = ", ".join(lookups.tables)
+        _log.info("Rows of %s are read from the checkpoint, by the ids of each batch.", names)
+    for path, error in refused.items():
+        _log.info("%s So all of its %.1f MB are read from the checkpoint.", error, state[path].nbytes / 1e6)
+    return lookups
+
+
+def _whole(traced: Traced, state: State, batch: Any, executables: Executables) -> Step:
+    """Return the step on a state that is read as a whole."""
+    run = None
+
+    def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+        nonlocal run
+        state = _read(state, in_files(state))
+        if run is None:
+            run = compiled(traced.step, (state, reads, batch), executables)
+        return run(state, reads, batch)
+
+    return step
+
+
+class _ByRows:
+    """Runs a step that is divided at its look-ups.
+
+    Args:
+        lookups: The step.
+        state: Its state.
+        batch: The first batch.
+        executables: As of ``Engine.compile``.
+    """
+
+    def __init__(self, lookups: LookupStep, state: State, batch: Any, executables: Executables) -> None:
+        self._lookups = lookups
+        local = [state[path] for path in lookups.local]
+        asked = jax.eval_shape(lookups.ids, local, batch)
+        self._given = {path: max(1, min(ids.size, state[path].shape[0])) for path, ids in asked.items()}
+        rows = {
+            path: (jax.ShapeDtypeStruct((given,), "int32"), _shape(state[path], given))
+            for path, given in self._given.items()
+        }
+        taken = [_shape(state[path]) for path in lookups.takes]
+        self._ids = compiled(lookups.ids, (local, batch), executables, donates=())
+        self._work = compiled(_work_of(lookups), (local, rows, taken, batch), executables)
+
+    def __call__(self, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+        state = _read(state, [path for path in in_files(state) if path in self._lookups.takes])
+        local = [state[path] for path in self._lookups.local]
+        ids = self._ids(local, batch)
+        rows = {path: self._rows(path, state[path], ids[path]) for path in self._lookups.tables}
+        taken = [state[path] for path in self._lookups.takes]
+        local, results = self._work(local, rows, taken, batch)
+        return {**state, **dict(zip(self._lookups.local, local, strict=True))}, results
+
+    def _rows(self, path: str, table: Any, ids: jax.Array) -> tuple[Any, Any]:
+        """Return the ids that a batch asks for, and their rows, as `LookupStep.work` takes them.
+
+        What a look-up makes of an id of no row, such as NaNs, it makes without this.
+        """
+        unique = np.unique(np.asarray(ids))
+        unique = unique[(unique >= 0) & (unique < table.shape[0])]
+        numbers = np.full(self._given[path], NO_ROW, np.int32)
+        numbers[: len(unique)] = unique
+        values = np.zeros((self._given[path], *table.shape[1:]), table.dtype)
+        values[: len(unique)] = (
+            table.rows(unique) if isinstance(table, MappedArray) else np.asarray(table)[unique]
+        )
+        return numbers, values
+
+
+def _work_of(lookups: LookupStep) -> Any:
+    def work(local: Any, rows: Any, taken: Any, batch: Any) -> tuple[Any, Any]:
+        _, local, results = lookups.work(rows, taken, local, batch)
+        return local, results
+
+    return work
+
+
+def _read(state: State, paths: Collection[str]) -> State:
+    """Return a state with some variables read, next to the others."""
+    if not paths:
+        return state
+    sharding = next((value.sharding for value in state.values() if isinstance(value, jax.Array)), None)
+    return {**state, **{path: on_device(state[path], sharding) for path in paths}}
+
+
+def on_device(array: MappedArray, sharding: jax.sharding.Sharding | None) -> jax.Array:
+    """Read an array into the memory of a device; the host never has more than a piece of it.
+
+    Args:
+        array: The array.
+        sharding: Where to put it; None for JAX's default device.
+    """
+    if array.nbytes < _AT_ONCE or (sharding is not None and len(sharding.device_set) > 1):
+        return jax.device_put(np.asarray(array), sharding, may_alias=False)  # type: ignore[no-any-return]
+    made = jnp.zeros(array.shape, array.dtype, device=sharding)
+    start = 0
+    for piece in array.pieces():
+        made = jax.block_until_ready(_with_rows(made, piece, start))
+        start += len(piece)
+    return made
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _with_rows(array: jax.Array, rows: jax.Array, start: int) -> jax.Array:
+    return jax.lax.dynamic_update_slice_in_dim(array, rows, start, 0)
+
+
+def _shape(array: Any, rows: int | None = None) -> jax.ShapeDtypeStruct:
+    shape = tuple(array.shape) if rows is None else (rows, *array.shape[1:])
+    return jax.ShapeDtypeStruct(shape, array.dtype)
