@@ -1,6 +1,7 @@
 """``muster convert``: writes a TensorFlow checkpoint as one of muster's."""
 
 import os
+from contextlib import closing
 
 from muster._errors import CheckpointError, CheckpointNotFoundError
 from muster._paths import local_path
@@ -49,8 +50,8 @@ def convert_checkpoint(source: str, model_dir: str) -> int:
         )
     if (other := latest_checkpoint(model_dir)) is not None:
         raise CheckpointError(f"{model_dir} has a checkpoint already, {other}: give another directory.")
-    checkpoint = read_either(found)
-    with Checkpointer(model_dir, max_to_keep=None) as writer:
+    checkpoint = read_either(found, mapped=True)
+    with closing(checkpoint), Checkpointer(model_dir, max_to_keep=None) as writer:
         path = writer.save(checkpoint.step, checkpoint.variables, {TENSORFLOW: found}, wait=True)
     print(f"Wrote {len(list_either(path))} variables of {printable(found)} to {printable(path)}.")
     if left := sorted(join_parts(original.entries).keys() - checkpoint.variables.keys()):

@@ -17,11 +17,11 @@ from muster.checkpoint import (
     CheckpointInfo,
     RowsInfo,
     VariableInfo,
+    check_checkpoint,
     list_checkpoints,
     list_rows,
     list_tables,
     list_variables,
-    read_checkpoint,
     read_metadata,
     repair,
     stray_checkpoints,
@@ -91,7 +91,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     damage = {}
     for info in infos:
         try:
-            read_checkpoint(info.path, tables=False)
+            check_checkpoint(info.path)
         except DamagedCheckpointError as exc:
             damage[info.step] = str(exc)
     rows = [
@@ -126,7 +126,7 @@ def _inspect_tensorflow(checkpoint: TensorFlowCheckpoint, variables: bool) -> in
             if not is_whole(entry):
                 print(f"Of {printable(name)} only a part is there.")
             elif entry.is_numeric or entry.dtype == STRING:
-                checkpoint.read(name, entry)
+                checkpoint.check(name, entry)
         except DamagedCheckpointError as exc:
             problems.append(str(exc))
     print("Every byte is as it was written." if not problems else f"{len(problems)} tensors are damaged.")

@@ -6,64 +6,19 @@ import re
 
 import numpy as np
 import pytest
+from parts_of_others import EXPECTED, OWN, TABLE, OneTable, TwoWriters
 
 from muster._errors import CheckpointError
 from muster.checkpoint import (
     Checkpointer,
-    PartRecord,
-    Piece,
-    VariableRecord,
-    changed_rows,
     latest_checkpoint,
-    link_base,
     list_checkpoints,
     read_checkpoint,
     repair,
-    sees_folder,
     stray_checkpoints,
     write_part,
     writer_of,
 )
-
-TABLE = np.arange(10, dtype=np.float32).reshape(5, 2)
-OWN = {"seed": np.array(3, np.uint32)}
-EXPECTED = {"table": TABLE, "count": np.array(4, np.int32), **OWN}
-
-
-class TwoWriters:
-    """The rows of a table on two writers, and a number on the second."""
-
-    writers = ("ps-0", "ps-1")
-
-    def __init__(self, sees=True, fails=None):
-        self.sees, self.fails = sees, fails
-        self.folders = []
-
-    def records(self, files):
-        return {
-            "table": VariableRecord(
-                (5, 2), "float32", (Piece(files[0], "t[0:3]", 0, 3), Piece(files[1], "t[3:5]", 3, 5))
-            ),
-            "count": VariableRecord((), "int32", (Piece(files[1], "count", 0, 1),)),
-        }
-
-    def begin(self, folder, token, files):
-        self.folders.append(folder)
-        assert sees_folder(folder, token)
-        assert not sees_folder(os.path.dirname(folder), token)
-        self.begun = folder, files
-        return self if self.sees else None
-
-    def wait(self):
-        folder, files = self.begun
-        arrays = {"t[0:3]": TABLE[:3]}, {"t[3:5]": TABLE[3:], "count": EXPECTED["count"]}
-        records = [PartRecord(write_part(folder, *each)) for each in zip(files, arrays, strict=True)]
-        if self.fails:
-            raise self.fails
-        return records
-
-    def read(self):
-        return {"table": TABLE, "count": EXPECTED["count"]}
 
 
 def assert_whole(path):
@@ -140,34 +95,6 @@ def test_a_part_is_written_under_a_name_of_data_only_and_anew_where_a_killed_pro
     write_part(str(tmp_path), "variables-12345678-ps-0.safetensors", {"a": TABLE})
     with pytest.raises(FileNotFoundError):
         write_part(str(tmp_path / "none"), "variables-12345678-ps-0.safetensors", {"a": TABLE})
-
-
-class OneTable:
-    """A writer of a table, which writes only rows that have changed when it can."""
-
-    writers = ("ps-0",)
-
-    def __init__(self, table):
-        self.table, self.saved, self.base = table, None, None
-
-    def records(self, files):
-        return {"table": VariableRecord(self.table.shape, "float32", (Piece(files[0], "t", 0, 5),))}
-
-    def begin(self, folder, token, files):
-        self.begun = folder, *files
-        return self
-
-    def wait(self):
-        folder, file = self.begun
-        if self.base is None or not link_base(folder, self.base[0]):
-            record = write_part(folder, file, {"t": self.table})
-            self.base, self.saved = (os.path.join(folder, file), record), self.table.copy()
-            return [PartRecord(record)]
-        numbers = np.flatnonzero((self.table != self.saved).any(1))
-        record = write_part(folder, file, {"t": self.table[numbers], changed_rows("t"): numbers})
-        base = os.path.join(folder, os.path.basename(self.base[0]))
-        self.base = base, self.base[1]
-        return [PartRecord(record, ["t"], (os.path.basename(base), self.base[1]))]
 
 
 def test_rows_that_have_changed_complete_a_file_of_an_earlier_checkpoint_which_may_be_gone(tmp_path):

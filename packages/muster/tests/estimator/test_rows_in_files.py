@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from canned_models import CLASSES, MODELS, OF_EACH_KIND, X, batches, made
+from canned_models import OF_EACH_KIND, X, batches, made
 from muster.checkpoint import MappedArray, _mapped_array
 from muster.data import Dataset
-from muster.program.variables import _initial_values
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),

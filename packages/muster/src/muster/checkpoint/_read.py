@@ -163,16 +163,17 @@ def read_checkpoint(path: str | os.PathLike[str], *, tables: bool = True, mapped
     )
 
 
-def check_checkpoint(path: str | os.PathLike[str]) -> None:
-    """Check every byte of a checkpoint, and keep none; raises as `read_checkpoint` does."""
+def check_checkpoint(path: str | os.PathLike[str]) -> int:
+    """Check every byte of a checkpoint, keep none, and return its step; raises as `read_checkpoint` does."""
 
-    def check(path: str, manifest: Manifest) -> None:
+    def check(path: str, manifest: Manifest) -> int:
         with DataFiles(path, manifest.files) as files:
             files.check()
         for name, record in manifest.variables.items():
             pieces_in_order(path, name, record)
+        return manifest.step
 
-    _while_unchanged(local_path(path), check)
+    return _while_unchanged(local_path(path), check)
 
 
 def _while_unchanged(path: str, read: Callable[[str, Manifest], Result]) -> Result:

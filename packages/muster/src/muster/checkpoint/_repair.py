@@ -17,7 +17,7 @@ from muster.checkpoint._layout import (
 )
 from muster.checkpoint._lease import Lease
 from muster.checkpoint._manifest import FILE_NAME, decode, read_manifest, write_manifest
-from muster.checkpoint._read import read_checkpoint
+from muster.checkpoint._read import check_checkpoint
 
 
 def repair(directory: str | os.PathLike[str]) -> list[str]:
@@ -50,10 +50,10 @@ def _repair(directory: str, path: str) -> list[str]:
     done = []
     try:
         try:
-            step = read_checkpoint(path).step
+            step = check_checkpoint(path)
         except (CheckpointNotFoundError, DamagedCheckpointError):
             done += _restore_files(path)
-            step = read_checkpoint(path).step
+            step = check_checkpoint(path)
         if path != (own := checkpoint_path(directory, step)):
             _move(directory, path, own)
             done.append(f"moved to {own}")
