@@ -1,11 +1,25 @@
-"""Evaluation, prediction and export with tables of which only rows are read: as with whole ones, bit for bit."""
+"""Evaluation, prediction and export that read rows of tables alone: as with whole tables, bit for bit."""
 
+import jax
 import numpy as np
 import pytest
 
+import muster
 from canned_models import OF_EACH_KIND, X, batches, made
+from muster._keras import keras
 from muster.checkpoint import MappedArray, _mapped_array
-from muster.data import Dataset
+from muster.data import Dataset, TensorSpec
+from muster.distribute import MirroredStrategy, OneDeviceStrategy
+from muster.estimator import (
+    Estimator,
+    EstimatorSpec,
+    ModeKeys,
+    PredictOutput,
+    RunConfig,
+    SessionRunHook,
+    build_raw_serving_input_receiver_fn,
+)
+from muster.saved_model import load
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),
@@ -45,10 +59,11 @@ def reads(monkeypatch):
     return found
 
 
+@pytest.mark.samples("DNNLinearCombinedEstimator")
 @pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_the_results_are_those_of_whole_tables(tmp_path, monkeypatch, reads, name):
     estimator = made(name, tmp_path)
-    estimator.train(lambda: batches(name), steps=3)
+    estimator.train(lambda: batches(name), steps=1)
     metrics, predictions = evaluated(estimator, name)
     assert not reads["rows"]
     monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", 50 * 4)
@@ -60,3 +75,116 @@ def test_the_results_are_those_of_whole_tables(tmp_path, monkeypatch, reads, nam
     tables = {shape for shape in reads["rows"] if shape[0] >= 50}
     assert tables or name == "BaselineEstimator"
     assert tables.isdisjoint(reads["whole"])
+
+
+ROWS, SIZE = 60, 4
+IDS = np.random.default_rng(1).integers(0, ROWS, (20, 3)).astype("int32")
+
+
+def model_fn(features, labels, mode, params):
+    """A table that is looked up, a large kernel, and slots that evaluation does not read."""
+    regularizer = keras.regularizers.L2(0.1) if params == "regularizer" else None
+    table = keras.layers.Embedding(ROWS, SIZE, name="table", embeddings_regularizer=regularizer)
+    rows = table(features["id"])
+    if params == "print":
+        jax.debug.print("a step")
+    hidden = keras.layers.Dense(ROWS, name="wide")(keras.ops.reshape(rows, (-1, 3 * SIZE)))
+    logits = keras.ops.sum(hidden, 1)
+    outputs = {"serving_default": PredictOutput({"logits": logits})}
+    if mode == ModeKeys.PREDICT:
+        return EstimatorSpec(mode, predictions={"logits": logits}, export_outputs=outputs)
+    loss = keras.ops.mean(keras.ops.square(logits - labels))
+    if regularizer is not None:
+        loss += table.losses[0]
+    step = muster.minimize(keras.optimizers.Adagrad(0.1), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=step if mode == ModeKeys.TRAIN else None)
+
+
+def examples():
+    return Dataset.from_tensor_slices(({"id": IDS}, IDS[:, 0].astype("float32"))).batch(8)
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Returns an Estimator of `model_fn` that was trained for a step."""
+
+    def make(params="", **config):
+        estimator = Estimator(model_fn, tmp_path, RunConfig(tf_random_seed=1, **config), params)
+        if estimator.latest_checkpoint() is None:
+            estimator.train(examples, steps=1)
+        return estimator
+
+    return make
+
+
+TABLE, KERNEL = (ROWS, SIZE), (3 * SIZE, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("params", "config", "rows", "whole"),
+    [
+        ("", {}, {TABLE}, {KERNEL}),
+        ("", {"eval_distribute": lambda: OneDeviceStrategy("/cpu:1")}, {TABLE}, {KERNEL}),
+        ("", {"eval_distribute": lambda: MirroredStrategy(["/cpu:0", "/cpu:1"])}, set(), {TABLE, KERNEL}),
+        ("regularizer", {}, set(), {TABLE, KERNEL}),
+        ("print", {}, set(), {TABLE, KERNEL}),
+    ],
+    ids=["device", "other device", "replicas", "regularizer", "print"],
+)
+def test_what_is_looked_up_is_read_by_rows_and_all_else_once(
+    trained, monkeypatch, reads, params, config, rows, whole
+):
+    estimator = trained(params, **{key: make() for key, make in config.items()})
+    expected = estimator.evaluate(examples)
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
+    assert_same(estimator.evaluate(examples), expected)
+    assert set(reads["rows"]) == rows
+    assert set(reads["whole"]) == whole
+    every = 2 if rows == set() and params != "regularizer" else 1  # slots, too
+    assert len(reads["whole"]) == len(whole) * every
+    assert len(reads["rows"]) == 3 * len(rows)
+
+
+def test_hooks_read_and_set_variables_in_files(trained, monkeypatch):
+    estimator = trained()
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
+    before = estimator.get_variable_value("table/embeddings")
+
+    class Halves(SessionRunHook):
+        def after_create_session(self, session, coord):
+            np.testing.assert_array_equal(session.get_variable_value("table/embeddings"), before)
+            session.set_variable_value("table/embeddings", before / 2)
+
+    found = [each["logits"] for each in estimator.predict(examples, hooks=[Halves()])]
+    kernel, bias = (estimator.get_variable_value(f"wide/{name}") for name in ("kernel", "bias"))
+    logits = ((before / 2)[IDS].reshape(len(IDS), -1) @ kernel + bias).sum(1)
+    np.testing.assert_allclose(found, logits, rtol=1e-4, atol=1e-5)
+
+
+def test_ids_of_no_row_give_what_they_give_with_a_whole_table(trained, monkeypatch):
+    estimator = trained()
+    ids = IDS.copy()
+    ids[3, 1], ids[5, 0] = ROWS, -1
+
+    def wrong():
+        return Dataset.from_tensor_slices({"id": ids}).batch(8)
+
+    expected = [each["logits"] for each in estimator.predict(wrong)]
+    assert np.isnan(expected[3])
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
+    np.testing.assert_array_equal([each["logits"] for each in estimator.predict(wrong)], expected)
+
+
+def test_an_export_has_large_variables_in_pieces(trained, tmp_path, monkeypatch):
+    estimator = trained()
+    expected = np.array([each["logits"] for each in estimator.predict(examples)])
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
+
+    def refuse(self, *args, **kwargs):
+        raise AssertionError(f"an array of shape {self.shape} is read as a whole")
+
+    monkeypatch.setattr(MappedArray, "__array__", refuse)
+    receiver = build_raw_serving_input_receiver_fn({"id": TensorSpec((None, 3), "int32")})
+    path = estimator.export_saved_model(tmp_path / "export", receiver)
+    found = load(path).signatures["serving_default"](id=IDS)
+    np.testing.assert_allclose(found["logits"], expected, rtol=1e-5)

@@ -13,7 +13,7 @@ from muster._row_ids import NO_ROW
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced
-from muster.program.passes import LookupStep, find_lookups, split_at_pushes
+from muster.program.passes import LookupStep, WorkerServerSplit, find_lookups, split_at_pushes
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def in_files(state: State) -> list[str]:
 def step_on_files(traced: Traced, state: State, batch: Any, executables: Executables) -> Step:
     """Return the step for batches like this one, of code that changes no variable that lies in a file.
 
-    Variables of which the step needs more than rows are read whole, once.
+    Variables of which it needs more than rows are read whole, once; those that it does not read stay there.
 
     Args:
         traced: The code.
@@ -40,29 +40,23 @@ def step_on_files(traced: Traced, state: State, batch: Any, executables: Executa
         executables: As of ``Engine.compile``.
     """
     files = in_files(state)
-    lookups = None if isinstance(batch, BatchGroup) else _lookups(traced, state, files, batch)
-    if lookups is None:
-        return _whole(traced, state, batch, executables)
-    return _ByRows(lookups, state, batch, executables)
-
-
-def _lookups(traced: Traced, state: State, files: Collection[str], batch: Any) -> LookupStep | None:
-    """Divide the step at its look-ups; None if it needs all variables whole."""
-    shapes = {path: jax.ShapeDtypeStruct(each.shape, each.dtype) for path, each in state.items()}
     own = [path for path in state if path not in files]
-    split = split_at_pushes(lambda values, batch: traced.step(values, (), batch), shapes, batch, own)
-    if split.updated or split.effects:  # the division would leave out what it prints, say
-        return None
-    lookups, refused = find_lookups(split, [path for path in files if path in split.takes], shapes, batch)
-    if lookups is not None:
-        names = ", ".join(lookups.tables)
-        _log.info("Rows of %s are read from the checkpoint, by the ids of each batch.", names)
-    for path, error in refused.items():
-        _log.info("%s So all of its %.1f MB are read from the checkpoint.", error, state[path].nbytes / 1e6)
-    return lookups
+    shapes = {path: _shape(value) for path, value in state.items()}
+    if not isinstance(batch, BatchGroup):
+        split = split_at_pushes(lambda values, batch: traced.step(values, (), batch), shapes, batch, own)
+        if not split.updated and not split.effects:  # the division would leave out what it prints, say
+            lookups, refused = find_lookups(split, split.takes, shapes, batch)
+            if lookups is not None:
+                names = ", ".join(lookups.tables)
+                _log.info("Rows of %s are read from the checkpoint, by the ids of each batch.", names)
+            for path, error in refused.items():
+                size = state[path].nbytes / 1e6
+                _log.info("%s So all of its %.1f MB are read from the checkpoint.", error, size)
+            return _ByRows(split, lookups, state, batch, executables)
+    return _whole(traced, executables)
 
 
-def _whole(traced: Traced, state: State, batch: Any, executables: Executables) -> Step:
+def _whole(traced: Traced, executables: Executables) -> Step:
     """Return the step on a state that is read as a whole."""
     run = None
 
@@ -71,7 +65,7 @@ def _whole(traced: Traced, state: State, batch: Any, executables: Executables) -
         state = _read(state, in_files(state))
         if run is None:
             run = compiled(traced.step, (state, reads, batch), executables)
-        return run(state, reads, batch)
+        return run(state, reads, batch)  # type: ignore[no-any-return]
 
     return step
 
@@ -80,33 +74,49 @@ class _ByRows:
     """Runs a step that is divided at its look-ups.
 
     Args:
-        lookups: The step.
+        split: The step.
+        lookups: The same, divided at its look-ups; None if it has none.
         state: Its state.
         batch: The first batch.
         executables: As of ``Engine.compile``.
     """
 
-    def __init__(self, lookups: LookupStep, state: State, batch: Any, executables: Executables) -> None:
-        self._lookups = lookups
-        local = [state[path] for path in lookups.local]
-        asked = jax.eval_shape(lookups.ids, local, batch)
+    def __init__(
+        self,
+        split: WorkerServerSplit,
+        lookups: LookupStep | None,
+        state: State,
+        batch: Any,
+        executables: Executables,
+    ) -> None:
+        self._split, self._lookups = split, lookups
+        self._takes = split.takes if lookups is None else lookups.takes
+        local = [state[path] for path in split.local]
+        asked = {} if lookups is None else jax.eval_shape(lookups.ids, local, batch)
         self._given = {path: max(1, min(ids.size, state[path].shape[0])) for path, ids in asked.items()}
         rows = {
             path: (jax.ShapeDtypeStruct((given,), "int32"), _shape(state[path], given))
             for path, given in self._given.items()
         }
-        taken = [_shape(state[path]) for path in lookups.takes]
-        self._ids = compiled(lookups.ids, (local, batch), executables, donates=())
-        self._work = compiled(_work_of(lookups), (local, rows, taken, batch), executables)
+        taken = [_shape(state[path]) for path in self._takes]
+        self._ids = lookups and compiled(lookups.ids, (local, batch), executables, donates=())
+        self._run = compiled(self._work, (local, rows, taken, batch), executables)
 
     def __call__(self, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-        state = _read(state, [path for path in in_files(state) if path in self._lookups.takes])
-        local = [state[path] for path in self._lookups.local]
-        ids = self._ids(local, batch)
-        rows = {path: self._rows(path, state[path], ids[path]) for path in self._lookups.tables}
-        taken = [state[path] for path in self._lookups.takes]
-        local, results = self._work(local, rows, taken, batch)
-        return {**state, **dict(zip(self._lookups.local, local, strict=True))}, results
+        state = _read(state, [path for path in in_files(state) if path in self._takes])
+        local = [state[path] for path in self._split.local]
+        ids = self._ids(local, batch) if self._ids else {}
+        rows = {path: self._rows(path, state[path], some) for path, some in ids.items()}
+        local, results = self._run(local, rows, [state[path] for path in self._takes], batch)
+        return {**state, **dict(zip(self._split.local, local, strict=True))}, results
+
+    def _work(self, local: Any, rows: Any, taken: Any, batch: Any) -> tuple[Any, Any]:
+        """Compute the step; pure, for JAX."""
+        if self._lookups is None:
+            _, local, results = self._split.work(taken, local, batch)
+        else:
+            _, local, results = self._lookups.work(rows, taken, local, batch)
+        return local, results
 
     def _rows(self, path: str, table: Any, ids: jax.Array) -> tuple[Any, Any]:
         """Return the ids that a batch asks for, and their rows, as `LookupStep.work` takes them.
@@ -122,14 +132,6 @@ class _ByRows:
             table.rows(unique) if isinstance(table, MappedArray) else np.asarray(table)[unique]
         )
         return numbers, values
-
-
-def _work_of(lookups: LookupStep) -> Any:
-    def work(local: Any, rows: Any, taken: Any, batch: Any) -> tuple[Any, Any]:
-        _, local, results = lookups.work(rows, taken, local, batch)
-        return local, results
-
-    return work
 
 
 def _read(state: State, paths: Collection[str]) -> State:

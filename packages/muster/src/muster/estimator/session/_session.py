@@ -267,8 +267,7 @@ class Session:
         Raises:
             KeyError: There is no such variable.
         """
-        if path not in self.state:
-            raise KeyError(f"There is no variable {path!r}. There are: {', '.join(sorted(self.state))}.")
+        self._require_variable(path)
         # Copied on the device: a NumPy view of a CPU buffer would keep the next step from reusing it.
         return np.asarray(self.state[path].copy())[()]
 
@@ -282,19 +281,25 @@ class Session:
             RuntimeError: Parameter servers hold the variables.
             ValueError: The shape is another.
         """
-        before = self.get_variable_value(path)
+        self._require_variable(path)
         if self.look_up_step is not None:
             raise RuntimeError(
                 f"Parameter servers hold {path}, which a hook cannot set: set what it starts from instead."
             )
-        value = np.asarray(value)
+        state, value = self.state, np.asarray(value)
+        before = state[path]
         if value.shape != before.shape:
             raise ValueError(f"{path} has the shape {before.shape}, given a value of shape {value.shape}.")
-        state = self.state
-        placed = jax.device_put(value.astype(before.dtype), state[path].sharding)
+        # One that lies in a file goes where the others are.
+        near = next(each for each in (before, *state.values()) if isinstance(each, jax.Array))
+        placed = jax.device_put(value.astype(before.dtype), near.sharding)
         self.store.give({**state, path: placed})
         if path == _GLOBAL_STEP:
             self.global_step = int(value)
+
+    def _require_variable(self, path: str) -> None:
+        if path not in self.state:
+            raise KeyError(f"There is no variable {path!r}. There are: {', '.join(sorted(self.state))}.")
 
     def save(self, step: int, wait: bool = False, directory: str | None = None) -> None:
         """Save a checkpoint, once the checks of the last step have passed.
