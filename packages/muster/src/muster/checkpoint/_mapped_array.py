@@ -161,16 +161,18 @@ class MappedArray:
         """Return rows, a new array.
 
         Args:
-            numbers: Their numbers, of shape (n,), in ascending order and in range.
+            numbers: Their numbers, of shape (n,), in range; the fastest in ascending order.
         """
         made = np.empty((len(numbers), *self.shape[1:]), self.dtype)
         for first in range(0, len(numbers), _ROWS_AT_ONCE):
             some = numbers[first : first + _ROWS_AT_ONCE]
-            into = made[first : first + _ROWS_AT_ONCE]
+            order = np.argsort(some, kind="stable")
+            some, into = some[order], np.empty((len(some), *self.shape[1:]), self.dtype)
             bounds = np.searchsorted(some, [*self._starts, self.shape[0]])
             for part, begin, end in zip(self._parts, bounds, bounds[1:], strict=False):
                 if begin < end:
                     part.read(self, some[begin:end] - part.start, into[begin:end])
+            made[first + order] = into
         return made
 
     def pieces(self) -> Iterator[Array]:

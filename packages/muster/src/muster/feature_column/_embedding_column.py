@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from muster._keras import keras
 from muster._paths import local_path
@@ -59,7 +60,7 @@ class EmbeddingTable:
 
     def _stored(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
         path = str(self.ckpt_to_load_from)
-        checkpoint = read_either(find_checkpoint(path) or path)
+        checkpoint = read_either(find_checkpoint(path) or path, mapped=True)
         values = checkpoint.variables.get(str(self.tensor_name_in_ckpt))
         if values is None or tuple(values.shape) != tuple(shape):
             found = "none of this name" if values is None else f"shape {tuple(values.shape)}"
@@ -67,7 +68,7 @@ class EmbeddingTable:
                 f"{self.tensor_name_in_ckpt} of {self.ckpt_to_load_from} must have the shape {tuple(shape)} "
                 f"of {'/'.join(self.path)}; there is {found}."
             )
-        return jax.numpy.asarray(values, dtype)
+        return jax.numpy.asarray(np.asarray(values), dtype)
 
 
 class _LookedUp(IdsAsValues):

@@ -1,12 +1,10 @@
 """Steps that look up rows of variables which lie in a checkpoint's files: only these rows are read."""
 
-import functools
 import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from muster._row_ids import NO_ROW
@@ -14,6 +12,7 @@ from muster.checkpoint import MappedArray
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced
 from muster.program.passes import LookupStep, WorkerServerSplit, find_lookups, split_at_pushes
+from muster.program.variables import array_of_pieces
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +44,8 @@ def step_on_files(traced: Traced, state: State, batch: Any, executables: Executa
     if not isinstance(batch, BatchGroup):
         split = split_at_pushes(lambda values, batch: traced.step(values, (), batch), shapes, batch, own)
         if not split.updated and not split.effects:  # the division would leave out what it prints, say
-            lookups, refused = find_lookups(split, split.takes, shapes, batch)
+            tables = [path for path in split.takes if len(shapes[path].shape) >= 2]
+            lookups, refused = find_lookups(split, tables, shapes, batch)
             if lookups is not None:
                 names = ", ".join(lookups.tables)
                 _log.info("Rows of %s are read from the checkpoint, by the ids of each batch.", names)
@@ -151,17 +151,7 @@ def on_device(array: MappedArray, sharding: jax.sharding.Sharding | None) -> jax
     """
     if array.nbytes < _AT_ONCE or (sharding is not None and len(sharding.device_set) > 1):
         return jax.device_put(np.asarray(array), sharding, may_alias=False)  # type: ignore[no-any-return]
-    made = jnp.zeros(array.shape, array.dtype, device=sharding)
-    start = 0
-    for piece in array.pieces():
-        made = jax.block_until_ready(_with_rows(made, piece, start))
-        start += len(piece)
-    return made
-
-
-@functools.partial(jax.jit, donate_argnums=0)
-def _with_rows(array: jax.Array, rows: jax.Array, start: int) -> jax.Array:
-    return jax.lax.dynamic_update_slice_in_dim(array, rows, start, 0)
+    return array_of_pieces(array.shape, array.dtype, array.pieces(), sharding)
 
 
 def _shape(array: Any, rows: int | None = None) -> jax.ShapeDtypeStruct:

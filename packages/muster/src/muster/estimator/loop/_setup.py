@@ -39,6 +39,7 @@ from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
 from muster.feature_column import FeatureColumn, HostNeeded, asking_for_host
 from muster.program.trace import Program
+from muster.program.variables import InitialValue
 
 _log = logging.getLogger(__name__)
 
@@ -164,6 +165,8 @@ class ModelSetup:
                 state.update((path, value) for path, value in chosen.items() if path in state)
         elif self.warm_start is not None:
             state.update(self.warm_start.values(program.variables))
+        later = {path: value for path, value in state.items() if isinstance(value, InitialValue)}
+        state.update((path, value.make()) for path, value in later.items())
         if checkpoint is None:
             program.static.scaffold.initialize(state)
         return program, state

@@ -114,7 +114,7 @@ class Training:
         config, model_dir = self.setup.config, self.setup.model_dir
         resources.enter_context(self.strategy.workers.supervised(config.session_creation_timeout_secs))
         checkpointer = resources.enter_context(_checkpointer(config, model_dir)) if config.is_chief else None
-        checkpoint = restore_newest(model_dir, set_aside=config.is_chief)
+        checkpoint = restore_newest(model_dir, set_aside=config.is_chief, mapped=True)
         require_same_checkpoint(self.strategy, model_dir, checkpoint)
         if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
             _log.info("Skipping training since max_steps has already saved.")
@@ -125,6 +125,8 @@ class Training:
         if batches is None:
             return None
         session, asked, saver, hooks = self._prepare(checkpointer, checkpoint, batches, resources)
+        if checkpoint is not None:
+            checkpoint.close()  # all of it is in memory now, and its files may be deleted
         bar.follow(session, self._last_step(session))
         log_restored(checkpoint)
         return bar, batches, session, asked, saver, hooks

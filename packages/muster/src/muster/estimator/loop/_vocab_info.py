@@ -11,6 +11,7 @@ from muster._arrays import dtype_named
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster._paths import local_path
+from muster.checkpoint import MappedArray
 from muster.feature_column import vocabulary_lines
 from muster.program.variables import VariableSpec
 
@@ -59,7 +60,9 @@ class VocabInfo:
                 f"new_vocab_size must be >= 1, num_oov_buckets >= 0, and old_vocab_size >= -1: got {self}."
             )
 
-    def start_value(self, variable: VariableSpec, old: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def start_value(
+        self, variable: VariableSpec, old: np.ndarray[Any, Any] | MappedArray
+    ) -> np.ndarray[Any, Any]:
         """Return a variable's value for the new vocabulary.
 
         Args:
@@ -75,7 +78,10 @@ class VocabInfo:
         self._check_shapes(variable, old.shape, len(old_entries))
         places = {entry: place for place, entry in enumerate(old_entries)}
         taken = np.array([places.get(entry, -1) for entry in new_entries] + [-1] * self.num_oov_buckets)
-        value = np.moveaxis(old, self.axis, 0)[taken].astype(dtype_named(variable.dtype))
+        if isinstance(old, MappedArray) and self.axis == 0:
+            value = old.astype(dtype_named(variable.dtype)).rows(np.maximum(taken, 0))
+        else:
+            value = np.moveaxis(np.asarray(old), self.axis, 0)[taken].astype(dtype_named(variable.dtype))
         missing = np.flatnonzero(taken < 0)
         if self.backup_initializer is None:
             value[missing] = 0

@@ -5,11 +5,8 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from muster._arrays import dtype_named
+from muster._arrays import AnyArray, dtype_named
 from muster._errors import CheckpointMismatchError
 from muster._paths import local_path
 from muster.checkpoint.tensorflow import TENSORFLOW, find_checkpoint, match_names, read_either
@@ -69,8 +66,8 @@ class WarmStartSettings:
         in_layer = variable.kind is VariableKind.WEIGHT and not isinstance(self.vars_to_warm_start, str)
         return (variable.trainable or in_layer) and any(each.match(variable.path) for each in patterns)
 
-    def values(self, variables: Sequence[VariableSpec]) -> dict[str, np.ndarray[Any, Any]]:
-        """Return the initial values of the variables that are warm-started, by path.
+    def values(self, variables: Sequence[VariableSpec]) -> dict[str, AnyArray]:
+        """Return the initial values of the variables that are warm-started, by path; large ones in files.
 
         Args:
             variables: All variables of the model.
@@ -82,13 +79,13 @@ class WarmStartSettings:
         """
         found = find_checkpoint(self.ckpt_to_initialize_from) or self.ckpt_to_initialize_from
         patterns = self._patterns()
-        checkpoint = read_either(found)
+        checkpoint = read_either(found, mapped=True)
         stored = checkpoint.variables
         names: dict[str, str] = {}
         if TENSORFLOW in checkpoint.metadata:
             names = match_names(stored, [v.path for v in variables], [])
         previous = self.var_name_to_prev_var_name or {}
-        values: dict[str, np.ndarray[Any, Any]] = {}
+        values: dict[str, AnyArray] = {}
         for variable in variables:
             if not self._starts(variable, patterns):
                 continue

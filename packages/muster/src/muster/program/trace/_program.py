@@ -40,8 +40,8 @@ class Program(Generic[Static]):
 
     Attributes:
         variables: The descriptions of the variables that the function creates, in order.
-        initial: Path -> initial value; a `MappedArray` if the known one is. A step that donates its state
-            consumes them.
+        initial: Path -> initial value. A step that donates its state consumes them. Large ones may lie in
+            files (`MappedArray`), or are not made yet (`InitialValue`).
         pairs: The same, each with the variable of the recording run.
         static: The second value that the function returned.
         outputs: The shapes of the outputs by name, as ``jax.ShapeDtypeStruct`` s.

@@ -11,8 +11,9 @@ from muster._arrays import AnyArray, dtype_named
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster.checkpoint import MappedArray
 from muster.program._replicas import Replicas
-from muster.program.trace._values_in_files import value_in_file
-from muster.program.variables._initial_values import donatable_copy, initial_value
+from muster.program.trace._values_to_come import value_to_come
+from muster.program.variables._initial_rows import InitialValue
+from muster.program.variables._initial_values import donatable_copy
 from muster.program.variables._origins import VariableKind, kind_of_new
 from muster.program.variables._variable_scope import VariableScope
 from muster.program.variables._variable_table import VariableSpec
@@ -31,7 +32,8 @@ class ProgramScope(VariableScope):
 
     Attributes:
         records: Whether it records.
-        initial: The initial values of the variables created so far, some of which lie in files; to record.
+        initial: The initial values of the variables created so far; to record. Large ones may lie in
+            files, or are not made yet.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class ProgramScope(VariableScope):
     ) -> None:
         super().__init__(replicas)
         self.records = state is None
-        self.initial: list[jax.Array | MappedArray] = []
+        self.initial: list[jax.Array | MappedArray | InitialValue] = []
         self._state = state
         self._known = known or {}
         self._known_local = known_local
@@ -63,7 +65,8 @@ class ProgramScope(VariableScope):
         if self._state is None:
             initial = self._initial_value(spec, initializer)
             self.initial.append(initial)
-            value = value_in_file(initial) if isinstance(initial, MappedArray) else initial
+            later = isinstance(initial, MappedArray | InitialValue)
+            value = value_to_come(initial) if later else initial
         else:
             value = self._value_in(self._state, spec)
         self.state_mapping[id(variable)] = value
@@ -72,7 +75,7 @@ class ProgramScope(VariableScope):
     def start_from(self, variable: Any, read: Callable[[], np.ndarray[Any, Any]]) -> None:
         spec = self.table.spec(variable)
         if self._state is None and self._known_value(spec) is None:
-            self.initial[self.table.specs.index(spec)] = donatable_copy(read(), spec.dtype)
+            self.initial[self.table.specs.index(spec)] = _started(read(), spec)
 
     def get_current_value(self, variable: Any) -> jax.Array:
         self.note_read(variable)
@@ -98,13 +101,12 @@ class ProgramScope(VariableScope):
                 "step. To start from given weights, use an initializer, or warm_start_from of the Estimator."
             )
 
-    def _initial_value(self, spec: VariableSpec, initializer: Any) -> jax.Array | MappedArray:
+    def _initial_value(self, spec: VariableSpec, initializer: Any) -> jax.Array | MappedArray | InitialValue:
         known = self._known_value(spec)
-        if isinstance(known, MappedArray):
-            return known if known.dtype == spec.dtype else known.astype(dtype_named(spec.dtype))
         if known is not None:
-            return donatable_copy(known, spec.dtype)
-        return initial_value(initializer, spec.shape, spec.dtype)
+            return _started(known, spec)
+        later = InitialValue(initializer, spec.shape, spec.dtype)
+        return later if later.may_wait else later.make()
 
     def _known_value(self, spec: VariableSpec) -> AnyArray | None:
         known = self._known.get(spec.path) if self._known_local or not spec.local else None
@@ -120,3 +122,10 @@ class ProgramScope(VariableScope):
                 "a counter, on randomness or on the size of the batch."
             )
         return value
+
+
+def _started(value: Any, spec: VariableSpec) -> jax.Array | MappedArray:
+    """Return a value from which a variable starts: a copy, or the value itself if it lies in a file."""
+    if isinstance(value, MappedArray):
+        return value if value.dtype == spec.dtype else value.astype(dtype_named(spec.dtype))
+    return donatable_copy(value, spec.dtype)

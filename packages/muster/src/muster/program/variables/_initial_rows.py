@@ -17,16 +17,24 @@ import numpy as np
 from jax.extend import core as jex
 from jax.extend.core import primitives
 
-from muster._keras import keras
+from muster._arrays import dtype_named
 from muster.program.passes._elementwise import ELEMENTWISE
 from muster.program.passes._jaxprs import Values, is_number, type_of
-from muster.program.variables._initial_values import initial_value, only_draws
+from muster.program.variables._initial_values import (
+    CONSTANTS,
+    array_of_pieces,
+    initial_value,
+    only_draws,
+)
 
 Array = np.ndarray[Any, Any]
 
 # How many elements are drawn at once. Drawing takes some times their memory.
 _DRAWN = 2**20
-_CONSTANTS = (keras.initializers.Zeros, keras.initializers.Ones, keras.initializers.Constant)
+# Smaller values are made at once.
+_LEAST_LATER_BYTES = 16 << 20
+# Of larger ones memory for a second copy may be missing.
+_IN_PIECES_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,46 @@ def initial_rows(initial: Any, shape: tuple[int, ...], dtype: str) -> Callable[[
     return rows
 
 
+class InitialValue:
+    """The initial value of a variable, which is made when it is needed: another may take its place before.
+
+    Args:
+        initializer: A callable (shape, dtype) -> array, or an array.
+        shape: The variable's shape, global.
+        dtype: The name of its dtype.
+    """
+
+    def __init__(self, initializer: Any, shape: tuple[int, ...], dtype: str) -> None:
+        self._initializer = initializer
+        self.shape = shape
+        self.dtype = dtype_named(dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def may_wait(self) -> bool:
+        """True if it is large, and the same whenever it is made."""
+        known = type(self._initializer) in CONSTANTS or only_draws(self._initializer)
+        return known and self.nbytes >= _LEAST_LATER_BYTES
+
+    def make(self) -> jax.Array:
+        """Compute it, in a new buffer; a very large one some rows at a time, if the initializer can do so."""
+        dtype = self.dtype.name
+        by_rows = _by_rows(self._initializer, self.shape, dtype) if self.nbytes >= _IN_PIECES_BYTES else None
+        if by_rows is None:
+            return initial_value(self._initializer, self.shape, dtype)
+        many = max(1, 8 * _DRAWN // math.prod(self.shape[1:]))
+        starts = range(0, self.shape[0], many)
+        pieces = (by_rows(start, min(start + many, self.shape[0])) for start in starts)
+        return array_of_pieces(self.shape, dtype, pieces)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.asarray(self.make(), dtype)
+
+
 def _by_rows(initializer: Any, shape: tuple[int, ...], dtype: str) -> Callable[[int, int], Array] | None:
     """Return what computes rows of an initializer's value; None if it cannot but compute all."""
     takes = inspect.signature(initializer).parameters
@@ -82,7 +130,7 @@ def _by_rows(initializer: Any, shape: tuple[int, ...], dtype: str) -> Callable[[
 
     if "shard_info" in takes or {"partition_shape", "partition_offset"} <= takes.keys():
         return asked
-    if type(initializer) in _CONSTANTS and np.ndim(getattr(initializer, "value", 0)) == 0:
+    if type(initializer) in CONSTANTS and np.ndim(getattr(initializer, "value", 0)) == 0:
         with jax.core.eval_context():
             number = np.asarray(initializer((1,), dtype=dtype))
         return lambda start, stop: np.broadcast_to(number, (stop - start, *shape[1:]))

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -17,6 +17,8 @@ from muster._keras import keras
 # more numbers than this takes longer than that.
 _FEW = 2**20
 _QUICKLY = {"xla_backend_optimization_level": 0}
+CONSTANTS = (keras.initializers.Zeros, keras.initializers.Ones, keras.initializers.Constant)
+"""Initializers whose elements are all the same, if their value is a number."""
 # Filled on the host: on the device, each shape would be a program to trace and compile.
 _FILLED_WITH = {keras.initializers.Zeros: 0, keras.initializers.Ones: 1}
 
@@ -57,6 +59,33 @@ def donatable_copy(value: Any, dtype: str) -> jax.Array:
             return jnp.array(value, dtype)
         # jnp.array compiles a program for each shape.
         return jax.device_put(value, may_alias=False)  # type: ignore[no-any-return]
+
+
+def array_of_pieces(
+    shape: tuple[int, ...],
+    dtype: Any,
+    pieces: Iterable[Any],
+    sharding: jax.sharding.Sharding | None = None,
+) -> jax.Array:
+    """Make an array on a device of its rows, in order; the host never has more than a piece of it.
+
+    Args:
+        shape: Its shape.
+        dtype: Its dtype.
+        pieces: Some rows each.
+        sharding: The device; None for JAX's default device.
+    """
+    with jax.core.eval_context():
+        made, start = jnp.zeros(shape, dtype, device=sharding), 0
+        for piece in pieces:
+            made = jax.block_until_ready(_with_rows(made, piece, start))
+            start += len(piece)
+        return made
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _with_rows(array: jax.Array, rows: jax.Array, start: int) -> jax.Array:
+    return jax.lax.dynamic_update_slice_in_dim(array, rows, start, 0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -128,7 +128,7 @@ class Saver:
             CheckpointError: The checkpoint cannot be read.
             ValueError: It lacks a variable, or a shape differs.
         """
-        stored = read_either(save_path).variables
+        stored = read_either(save_path, mapped=True).variables
         if self._names is None:
             known = [each for each in sess.variables() if each in stored and each != _GLOBAL_STEP]
             chosen: dict[str, AnyArray] = {path: stored[path] for path in known}

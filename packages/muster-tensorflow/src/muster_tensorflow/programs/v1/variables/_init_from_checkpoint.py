@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
 from muster import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either, read_either
 from muster.extend import VariableKind, active_scope
@@ -40,10 +38,11 @@ def init_from_checkpoint(
     stored_variables = list_either(found)
 
     @cache
-    def values() -> Mapping[str, np.ndarray[Any, Any]]:
-        return read_either(found).variables  # not read at all if the model_dir has a checkpoint
+    def values() -> Mapping[str, Any]:
+        # Not read at all if the model_dir has a checkpoint. Large ones stay in their files for now.
+        return read_either(found, mapped=True).variables
 
-    def value(name: str) -> np.ndarray[Any, Any]:
+    def value(name: str) -> Any:
         return values()[name]
 
     created = {
