@@ -8,6 +8,7 @@ import pytest
 
 import muster_tensorflow.compat.v1 as tf
 from muster._errors import TraceError
+from muster.checkpoint import _mapped_array
 from tensorflow_checkpoints import recorded
 
 HIDDEN = {"hidden/kernel", "hidden/bias"}
@@ -54,6 +55,13 @@ def test_variables_start_from_the_checkpoint(tmp_path: Path, assignment_map: Any
         np.testing.assert_array_equal(values[f"net/{name}"], stored(name))
     assert values["global_step"] == 1
     assert not np.array_equal(values["net/output/kernel"], stored("dense/kernel"))
+
+
+def test_large_variables_start_from_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", 0)
+    values = trained(tmp_path, {"hidden/": "net/hidden/"})
+    for name in HIDDEN:
+        np.testing.assert_array_equal(values[f"net/{name}"], stored(name))
 
 
 def test_a_checkpoint_of_the_model_itself_comes_first(tmp_path: Path) -> None:

@@ -1,15 +1,21 @@
 """Evaluation, prediction and export that read rows of tables alone: as with whole tables, bit for bit."""
 
+import contextlib
+import os
+import shutil
+
 import jax
 import numpy as np
 import pytest
 
+import bundles
 import muster
 from canned_models import OF_EACH_KIND, X, batches, made
 from muster._keras import keras
 from muster.checkpoint import MappedArray, _mapped_array
 from muster.data import Dataset, TensorSpec
 from muster.distribute import MirroredStrategy, OneDeviceStrategy
+from muster.distribute.engine import _rows_in_files
 from muster.estimator import (
     Estimator,
     EstimatorSpec,
@@ -19,7 +25,9 @@ from muster.estimator import (
     SessionRunHook,
     build_raw_serving_input_receiver_fn,
 )
+from muster.program.variables import InitialValue, _initial_rows
 from muster.saved_model import load
+from noted_losses import Losses
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),
@@ -104,12 +112,25 @@ def examples():
     return Dataset.from_tensor_slices(({"id": IDS}, IDS[:, 0].astype("float32"))).batch(8)
 
 
+def refuse(self, *args, **kwargs):
+    raise AssertionError(f"an array of shape {self.shape} is read as a whole")
+
+
+@contextlib.contextmanager
+def copied_folder(folder):
+    """Put a folder back as it was."""
+    shutil.copytree(folder, f"{folder}-before")
+    yield
+    shutil.rmtree(folder)
+    os.rename(f"{folder}-before", folder)
+
+
 @pytest.fixture
 def trained(tmp_path):
     """Returns an Estimator of `model_fn` that was trained for a step."""
 
     def make(params="", **config):
-        estimator = Estimator(model_fn, tmp_path, RunConfig(tf_random_seed=1, **config), params)
+        estimator = Estimator(model_fn, tmp_path / "model", RunConfig(tf_random_seed=1, **config), params)
         if estimator.latest_checkpoint() is None:
             estimator.train(examples, steps=1)
         return estimator
@@ -175,14 +196,64 @@ def test_ids_of_no_row_give_what_they_give_with_a_whole_table(trained, monkeypat
     np.testing.assert_array_equal([each["logits"] for each in estimator.predict(wrong)], expected)
 
 
+def test_training_goes_on_as_from_whole_arrays(trained, monkeypatch, reads):
+    def losses():
+        seen = Losses()
+        trained().train(examples, hooks=[seen], steps=2)
+        return seen.losses
+
+    trained()
+    monkeypatch.setattr(_rows_in_files, "_AT_ONCE", 0)
+    with copied_folder(trained().model_dir):
+        expected = losses()
+    assert not reads["whole"]
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
+    assert losses() == expected
+    assert set(reads["whole"]) == {TABLE, KERNEL}  # and slots of these shapes
+    assert len(reads["whole"]) == 4
+
+
+@pytest.mark.parametrize("of_tensorflow", [False, True])
+def test_a_warm_start_reads_in_pieces_and_makes_no_other_value(
+    trained, tmp_path, monkeypatch, reads, of_tensorflow
+):
+    source = trained()
+    values = {name: source.get_variable_value(name) for name in source.get_variable_names()}
+    path = source.latest_checkpoint()
+    if of_tensorflow:
+        path = tmp_path / "model.ckpt-1"
+        bundles.write(path, {name: value for name, value in values.items() if "/" in name})
+    made = []
+    original = InitialValue.make
+    monkeypatch.setattr(InitialValue, "make", lambda self: made.append(self.shape) or original(self))
+    for module, name in (
+        (_mapped_array, "LEAST_MAPPED_BYTES"),
+        (_initial_rows, "_LEAST_LATER_BYTES"),
+        (_initial_rows, "_IN_PIECES_BYTES"),
+    ):
+        monkeypatch.setattr(module, name, ROWS * SIZE * 4)
+    monkeypatch.setattr(_rows_in_files, "_AT_ONCE", 0)
+    monkeypatch.setattr(MappedArray, "__array__", refuse)
+    started = {}
+
+    class Note(SessionRunHook):
+        def after_create_session(self, session, coord):
+            started.update({name: session.get_variable_value(name) for name in session.variables()})
+
+    other = Estimator(model_fn, tmp_path / "other", RunConfig(tf_random_seed=5), "", path)
+    other.train(examples, hooks=[Note()], steps=1)
+    for name in ("table/embeddings", "wide/kernel", "wide/bias"):
+        np.testing.assert_array_equal(started[name], values[name])
+    assert (started["adagrad/table_embeddings_accumulator"] == np.float32(0.1)).all()
+    assert sorted(reads["whole"]) == sorted([TABLE, KERNEL])
+    large = [shape for shape in made if np.prod(shape) >= ROWS * SIZE]
+    assert sorted(large) == sorted([TABLE, KERNEL])  # of the slots
+
+
 def test_an_export_has_large_variables_in_pieces(trained, tmp_path, monkeypatch):
     estimator = trained()
     expected = np.array([each["logits"] for each in estimator.predict(examples)])
     monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
-
-    def refuse(self, *args, **kwargs):
-        raise AssertionError(f"an array of shape {self.shape} is read as a whole")
-
     monkeypatch.setattr(MappedArray, "__array__", refuse)
     receiver = build_raw_serving_input_receiver_fn({"id": TensorSpec((None, 3), "int32")})
     path = estimator.export_saved_model(tmp_path / "export", receiver)

@@ -39,6 +39,7 @@ from muster.checkpoint._manifest import with_checksum as with_checksum
 from muster.checkpoint._manifest import without_checksum as without_checksum
 from muster.checkpoint._mapped_array import MappedArray as MappedArray
 from muster.checkpoint._mapped_array import MappedFile as MappedFile
+from muster.checkpoint._mapped_array import close_files as close_files
 from muster.checkpoint._parts import PartRecord as PartRecord
 from muster.checkpoint._parts import Parts as Parts
 from muster.checkpoint._parts import PartsUnderWay as PartsUnderWay

@@ -95,6 +95,19 @@ class MappedRows:
             into[some] = rows[self._order[places[some]]]
             self._changed.file.forget()
 
+    def close(self) -> None:
+        """Let go of the files."""
+        self.base.file.close()
+        if self._changed is not None:
+            self._changed.file.close()
+
+
+def close_files(values: Iterable[Any]) -> None:
+    """Let go of the files in which some of the values lie."""
+    for value in values:
+        if isinstance(value, MappedArray):
+            value.close()
+
 
 class MappedArray:
     """An array with one axis at least that lies in files; nothing of it stays in memory.
@@ -193,6 +206,11 @@ class MappedArray:
         for piece in self.pieces():
             array[start : start + len(piece)] = piece
             start += len(piece)
+
+    def close(self) -> None:
+        """Let go of the files; nothing can be read any more, nor of other arrays in them."""
+        for part in self._parts:
+            part.close()
 
     def stored(self, place: Stored, rows: int) -> Array:
         """Return rows in a file, a view."""

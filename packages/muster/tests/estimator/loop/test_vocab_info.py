@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muster import keras
-from muster.checkpoint import read_checkpoint
+from muster.checkpoint import MappedArray, _mapped_array, read_checkpoint, write_checkpoint
 from muster.data import Dataset
 from muster.estimator import DNNClassifier, DNNLinearCombinedClassifier, VocabInfo, WarmStartSettings
 from muster.feature_column import categorical_column_with_vocabulary_file, embedding_column
@@ -49,6 +49,22 @@ def test_rows_move_with_their_entries(change: VocabInfo) -> None:
     moved = change.start_value(spec(5, 2), ROWS)
     assert moved.tolist() == [[5, 6], [0, 0], [1, 2], [0, 0], [0, 0]]
     assert moved.dtype == np.float32
+
+
+def test_rows_in_a_file_move_with_their_entries(
+    change: VocabInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", 0)
+    checkpoint = read_checkpoint(write_checkpoint(tmp_path / "files", 1, {"table": ROWS}, {}), mapped=True)
+    stored = checkpoint.variables["table"]
+    assert isinstance(stored, MappedArray)
+    expected = change.start_value(spec(5, 2), ROWS)
+    np.testing.assert_array_equal(change.start_value(spec(5, 2), stored), expected)
+    turned = dataclasses.replace(change, axis=1, num_oov_buckets=0)
+    wide = read_checkpoint(write_checkpoint(tmp_path / "turned", 1, {"table": ROWS.T}, {}), mapped=True)
+    assert turned.start_value(spec(2, 3), wide.variables["table"]).tolist() == [[5, 0, 1], [6, 0, 2]]
+    checkpoint.close()
+    wide.close()
 
 
 def test_columns_move_with_their_entries(change: VocabInfo) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from muster._keras import keras
-from muster.program.variables import initial_rows
+from muster.program.variables import InitialValue, _initial_rows, initial_rows
 
 SHAPE = (10, 3)
 MIB = 1 << 20
@@ -121,3 +121,25 @@ def test_rows_are_computed_while_something_is_traced():
 
     traced(1.0)
     np.testing.assert_allclose(found[0], np.asarray(DRAWN["uniform"](SHAPE))[2:4], rtol=1e-6)
+
+
+@pytest.mark.parametrize("in_pieces", [False, True])
+@pytest.mark.parametrize("name", ["truncated", "constant", "orthogonal"])
+def test_a_value_that_is_made_later_is_the_same(name, in_pieces, monkeypatch):
+    initial = {**DRAWN, **WHOLE}[name]
+    monkeypatch.setattr(_initial_rows, "_LEAST_LATER_BYTES", 100)
+    if in_pieces:
+        monkeypatch.setattr(_initial_rows, "_IN_PIECES_BYTES", 0)
+        monkeypatch.setattr(_initial_rows, "_DRAWN", 1)
+    value = InitialValue(initial, SHAPE, "float32")
+    assert value.may_wait
+    assert not InitialValue(initial, (5, 3), "float32").may_wait  # small
+    expected = np.asarray(initial(SHAPE, dtype="float32"))
+    np.testing.assert_allclose(value.make(), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(value), expected, rtol=1e-6)
+
+
+def test_what_may_be_another_value_later_is_made_at_once(monkeypatch):
+    monkeypatch.setattr(_initial_rows, "_LEAST_LATER_BYTES", 0)
+    for name in ("function", "array"):
+        assert not InitialValue(WHOLE[name], SHAPE, "float32").may_wait

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from muster._arrays import AnyArray
 from muster._errors import SavedModelError
-from muster.checkpoint import Checkpoint
+from muster.checkpoint import Checkpoint, close_files
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import call_model_fn
@@ -71,18 +71,21 @@ def export(
     signatures: dict[str, SignatureToSave] = {}
     weights: dict[str, AnyArray] = {}
     # As in TensorFlow, variables that the modes share have the values of the first of them.
-    for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
-        if mode not in receiver_fns:
-            continue
-        found = _signatures(setup, checkpoint, mode, receiver_fns[mode], weights)
-        if taken := sorted(signatures.keys() & found.keys()):
-            raise ValueError(
-                f"The export_outputs are called {taken}, as the signatures to train and to evaluate are. "
-                "Give them other names, or export this mode by itself."
-            )
-        signatures |= found
-    extra = {os.path.join(_EXTRA, name): source for name, source in (assets_extra or {}).items()}
-    save(export_dir, signatures, extra)
+    try:
+        for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
+            if mode not in receiver_fns:
+                continue
+            found = _signatures(setup, checkpoint, mode, receiver_fns[mode], weights)
+            if taken := sorted(signatures.keys() & found.keys()):
+                raise ValueError(
+                    f"The export_outputs are called {taken}, as the signatures to train and to evaluate are. "
+                    "Give them other names, or export this mode by itself."
+                )
+            signatures |= found
+        extra = {os.path.join(_EXTRA, name): source for name, source in (assets_extra or {}).items()}
+        save(export_dir, signatures, extra)
+    finally:
+        close_files(weights.values())
 
 
 def receivers_by_mode(receiver_fns: Mapping[str, ReceiverFn]) -> dict[ModeKeys, ReceiverFn]:

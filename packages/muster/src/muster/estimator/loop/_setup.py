@@ -13,7 +13,7 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError, DatasetError
 from muster._frontend import frontend
-from muster.checkpoint import Checkpoint
+from muster.checkpoint import Checkpoint, close_files
 from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
 from muster.distribute import (
@@ -253,8 +253,9 @@ class ModelSetup:
         if checkpoint is not None and program.adds_one(GLOBAL_STEP):
             # On servers it may have been a few steps of other workers further than the chief was.
             state = {**state, GLOBAL_STEP: np.full_like(state[GLOBAL_STEP], global_step)}
+        trains = program.static.mode == ModeKeys.TRAIN
         session = Session(
-            start_program(strategy, state, by_rows=program.static.mode != ModeKeys.TRAIN),
+            start_program(strategy, state, by_rows=not trains),
             global_step=global_step,
             count_steps=_step_counter(program, global_step, strategy.servers),
             save=save,
@@ -265,6 +266,10 @@ class ModelSetup:
             run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
             look_up_step=None if strategy.servers is None else strategy.servers.look_up_step,
         )
+        if trains:  # all values are in memory now
+            close_files((*program.initial.values(), *state.values()))
+        else:
+            session.resources.callback(close_files, state.values())
         return session, asked
 
 

@@ -65,8 +65,7 @@ class ProgramScope(VariableScope):
         if self._state is None:
             initial = self._initial_value(spec, initializer)
             self.initial.append(initial)
-            later = isinstance(initial, MappedArray | InitialValue)
-            value = value_to_come(initial) if later else initial
+            value = value_to_come(initial) if isinstance(initial, MappedArray | InitialValue) else initial
         else:
             value = self._value_in(self._state, spec)
         self.state_mapping[id(variable)] = value
