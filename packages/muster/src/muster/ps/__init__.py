@@ -3,6 +3,7 @@
 from muster.ps._array_spec import ArraySpec as ArraySpec
 from muster.ps._client import Client as Client
 from muster.ps._client import Held as Held
+from muster.ps._client import Pulled as Pulled
 from muster.ps._endpoint import Endpoint as Endpoint
 from muster.ps._flat_layout import Array as Array
 from muster.ps._flat_layout import FlatLayout as FlatLayout

@@ -44,10 +44,12 @@ class Pulled(NamedTuple):
     Args:
         answer: Their version, the global step, the next ticket: see `Values`.
         pulled: Flat buffers. They are used again for the values after the next.
+        rows: The rows of each table that the push has asked for; they are the caller's.
     """
 
     answer: messages.Values
     pulled: Flat
+    rows: Sequence[Array] = ()
 
 
 class Client:
@@ -107,6 +109,7 @@ class Client:
         pushed: Flat,
         whole: Sequence[Array] = (),
         rows: Sequence[tuple[Array, Sequence[Array]]] = (),
+        asks: Sequence[Array] = (),
         *,
         ticket: int | None = None,
         shared: messages.Round | None = None,
@@ -119,6 +122,7 @@ class Client:
             pushed: Flat buffers.
             whole: What is pushed for tables as a whole, one after the other.
             rows: For each table ids, int64 of shape (n,), ascending, and arrays with a row for each.
+            asks: For each table ids of rows that are to come with the answer; nothing for none of any.
             ticket: As of `Push`, as is what follows.
             shared: The round.
             wants: Whether the answer is to bring the next ticket.
@@ -133,10 +137,12 @@ class Client:
             wants=wants,
             max_steps=max_steps,
             counts=tuple(len(ids) for ids, _ in rows),
+            asks=tuple(map(len, asks)),
         )
         self._sequence += 1
         by_rows = self._rows.pack_pushed(whole, rows) if rows else []
-        self.send(push, [*(pushed[name] for name in self._pushed.sizes), *by_rows])
+        asked = self._rows.pack_ids(asks) if asks else []
+        self.send(push, [*(pushed[name] for name in self._pushed.sizes), *by_rows, *asked])
 
     def look_up(self, ids: Sequence[Array]) -> None:
         """Ask for rows of each table, by ids as of `push`; `rows` returns them."""
@@ -158,10 +164,13 @@ class Client:
 
     def pulled(self) -> Pulled:
         """Wait for the values that answer a push or a pull."""
+        request = self._line.request
         answer, arrays = self.receive()
         if not isinstance(answer, messages.Values):
             raise self._line.astray(answer)
-        return Pulled(answer, dict(zip(self._pulled.sizes, arrays, strict=True)))
+        pulled = dict(zip(self._pulled.sizes, arrays, strict=False))
+        asks = request.asks if isinstance(request, messages.Push) else ()
+        return Pulled(answer, pulled, self._rows.unpack_taken(arrays[len(pulled) :], asks) if asks else ())
 
     def held(self) -> tuple[messages.Values, Held]:
         """Wait for everything, which answers a read, in new buffers."""
@@ -267,10 +276,16 @@ class Client:
                 columns = [(spec.dtype, spec.size) for spec in self._columns]
                 wanted += [*self._kept.sizes.items(), *columns]
                 places = [allocate(size, dtype_named(name)) for name, size in wanted]
-        request = self._line.request
-        if isinstance(message, messages.Rows) and isinstance(request, messages.LookUp):
-            wanted = self._rows.taken_sizes(request.counts)
-            places = [allocate(size, dtype_named(name)) for name, size in wanted]
+        asked: tuple[int, ...] = ()
+        match message, self._line.request:
+            case messages.Rows(), messages.LookUp(counts=counts):
+                asked = counts
+            case messages.Values(), messages.Push(asks=counts):
+                asked = counts
+        if asked:
+            rows = self._rows.taken_sizes(asked)
+            wanted += rows
+            places += [allocate(size, dtype_named(name)) for name, size in rows]
         if list(sizes) != wanted:
             raise ProtocolError(f"its {messages.name_of(message)} has other arrays than the plan")
         return places

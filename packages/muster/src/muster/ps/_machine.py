@@ -36,6 +36,7 @@ class _Worker:
     counted: bool = True  # whether that was applied
     version: int | None = None  # of the values that were sent to it last
     silent: bool = False  # whether that was said
+    asked: Sequence[Array] = ()  # the ids of rows that its push asks for
 
 
 class Machine:
@@ -365,14 +366,22 @@ class Machine:
     def _look_up(self, caller: Caller, message: messages.LookUp, arrays: Sequence[Array]) -> Reply:
         if not self.holdings.initialized:
             raise RefusedError("there are no rows yet to look up. Pull first")
-        rows = self.holdings.look_up(message.counts, arrays)
-        self._counts["lookups"] += 1
+        rows = self._rows(self.holdings.asked(message.counts, arrays))
         return Reply(caller, messages.Rows(version=self.holdings.version), rows)
+
+    def _rows(self, ids: Sequence[Array]) -> tuple[Array, ...]:
+        if not ids:
+            return ()
+        self._counts["lookups"] += 1
+        return self.holdings.look_up(ids)
 
     def _push(self, caller: Caller, worker: _Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
         self._check_ticket(message.wants or (message.ticket is not None and self._shared is None))
         if not self.holdings.initialized:
             raise RefusedError("there are no values yet that a push could change. Pull first")
+        asked = self.holdings.asked(message.asks, arrays[-1:]) if message.asks else ()
+        # Copies, since the answer may have to wait until other pushes are received where this one is.
+        worker.asked = [each.copy() for each in asked]
         if message.sequence <= worker.sequence:
             self._counts["duplicates"] += 1
             return
@@ -459,7 +468,8 @@ class Machine:
             finished=finished,
             applied=not isinstance(message, messages.Push) or worker.counted,
         )
-        return Reply(caller, values, self.holdings.pulled())
+        rows = self._rows(worker.asked) if isinstance(message, messages.Push) else ()
+        return Reply(caller, values, (*self.holdings.pulled(), *rows))
 
     def _values(self) -> messages.Values:
         return messages.Values(origin=self._origin, version=self.holdings.version, step=self._turns.step)

@@ -120,6 +120,8 @@ class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
         round: The round of the ticket, on all servers, if workers train in rounds.
         counts: How many rows are pushed of each table. Their ids follow as of `LookUp`, in one buffer, and
             then for each table what is pushed for it as a whole, and what is for each of its rows.
+        asks: As of `LookUp`: rows that come with the answer, as they are then. Their ids follow last. Nothing
+            for none of any table.
     """
 
     sequence: int
@@ -128,6 +130,7 @@ class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
     max_steps: int | None = None
     round: Round | None = None
     counts: tuple[Step, ...] = ()
+    asks: tuple[Step, ...] = ()
 
 
 class LookUp(msgspec.Struct, tag="look_up", frozen=True, kw_only=True):
@@ -189,7 +192,7 @@ class Joined(msgspec.Struct, tag="joined", frozen=True, kw_only=True):
 
 
 class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
-    """Answers `Pull`, `Push` and `Read`; the values follow.
+    """Answers `Pull`, `Push` and `Read`; the values follow, and then the rows that a push asks for.
 
     Args:
         origin: The random id of the initial values that these have come from.

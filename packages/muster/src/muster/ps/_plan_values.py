@@ -98,6 +98,9 @@ class PlanValues:
             case messages.Push():
                 self._check_counts(message.counts)
                 wanted = [*self._pushed.sizes.items(), *self._rows.pushed_sizes(message.counts)]
+                if message.asks:
+                    self._check_counts(message.asks)
+                    wanted += self._rows.asked_sizes(message.asks)
         if list(given) != wanted:
             described, planned = (
                 ", ".join(f"{size} of {dtype}" for dtype, size in each) or "none" for each in (given, wanted)
@@ -177,9 +180,16 @@ class PlanValues:
             self._taken = self._contents.pull(self.fingerprint)
         return self._taken
 
-    def look_up(self, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Return rows of each table, flat, by their ids."""
-        return self._contents.look_up(self.fingerprint, counts, arrays)
+    def asked(self, counts: Sequence[int], arrays: Sequence[Array]) -> list[Array]:
+        """Return the ids of each table in a buffer; raises RefusedError if a table has no such row."""
+        self._require_plan()
+        ids = self._rows.unpack_ids(arrays, counts)
+        self._contents.check_ids(self.fingerprint, ids)
+        return ids
+
+    def look_up(self, ids: Sequence[Array]) -> tuple[Array, ...]:
+        """Return rows of each table, flat, by ids."""
+        return self._contents.look_up(self.fingerprint, ids)
 
     def everything(self) -> tuple[Array, ...]:
         """Return what workers read, what only updates read and write, and copies of the columns of tables."""

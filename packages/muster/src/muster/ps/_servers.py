@@ -19,11 +19,13 @@ class Pushed(NamedTuple):
         flat: The arguments of its update, in flat buffers.
         whole: What is pushed for its tables as a whole.
         rows: For each of its tables ids and rows, as of `Client.push`.
+        asks: As of there, too: what its answer is to bring.
     """
 
     flat: Flat
     whole: Sequence[Array] = ()
     rows: Sequence[tuple[Array, Sequence[Array]]] = ()
+    asks: Sequence[Array] = ()
 
 
 class Servers:

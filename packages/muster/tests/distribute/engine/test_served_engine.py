@@ -15,7 +15,7 @@ from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
 from muster.distribute.servers._remote_servers import plans_of
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
-from muster.ps import FlatLayout, Held
+from muster.ps import FlatLayout, Held, Pulled
 from muster.ps._plan_values import PlanValues
 from muster.ps.contents.updates import JaxDevice
 from noted_losses import Losses
@@ -25,6 +25,7 @@ class MemoryServers:
     """Servers in this process: they hold what plans say, and run updates."""
 
     count = 2
+    upcoming = None  # the next batch, where a test says so
 
     def __init__(self):
         self.plans, self.pushes, self.looked_up = [], 0, 0
@@ -43,7 +44,7 @@ class MemoryServers:
         for plan, held, asked in zip(self.plans, self.held, ids, strict=True):
             counts = tuple(map(len, asked))
             self.looked_up += sum(counts)
-            found = held.look_up(counts, plan.rows.pack_ids(asked)) if asked else ()
+            found = held.look_up(held.asked(counts, plan.rows.pack_ids(asked))) if asked else ()
             rows.append(plan.rows.unpack_taken(found, counts))
         return rows
 
@@ -52,7 +53,8 @@ class MemoryServers:
         for plan, held, push in zip(self.plans, self.held, pushed, strict=True):
             arrays = [*push.flat.values(), *plan.rows.pack_pushed(push.whole, push.rows)]
             held.apply(held.unpacked(arrays, tuple(len(ids) for ids, _ in push.rows)))
-        return self.pull()
+        rows = self.look_up([push.asks for push in pushed])
+        return [Pulled(None, *each) for each in zip(self.pull(), rows, strict=True)]
 
     def pull(self):
         layouts = [FlatLayout(plan.pulled) for plan in self.plans]

@@ -5,12 +5,13 @@ import functools
 import logging
 from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
 
-from muster._errors import TraceError
+from muster._errors import DatasetError, TraceError
+from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import CompiledStep, compiled
 from muster.distribute.engine._flat_arrays import Buffers, Rows
 from muster.distribute.engine._shards import Division
@@ -18,7 +19,7 @@ from muster.distribute.engine._stored_tables import nbytes_of
 from muster.distribute.engine._traced import BatchGroup, Engine, Executables, Reads, State, Step, Traced
 from muster.program.passes import split_at_pushes
 from muster.program.variables import VariableKind, VariableSpec
-from muster.ps import Array, Held, Pushed
+from muster.ps import Array, Held, Pulled, Pushed
 
 _log = logging.getLogger(__name__)
 
@@ -55,8 +56,14 @@ class Servers(Protocol):
             NoMoreSteps: The job has ended, without this step.
         """
 
-    def push_and_pull(self, pushed: Sequence[Pushed]) -> list[Buffers]:
+    @property
+    def upcoming(self) -> Any:
+        """The batch of the next step, if it is known: its rows can be fetched with the answer to a push."""
+
+    def push_and_pull(self, pushed: Sequence[Pushed]) -> list[Pulled]:
         """Push to each server, and return the values that each has then.
+
+        The rows that pushes ask for may be missing.
 
         Raises:
             NoMoreSteps: The job has ended, without this step.
@@ -73,6 +80,20 @@ class NoMoreSteps(StopIteration):
     """The workers of a job have made all of its steps."""
 
 
+class Ahead(NamedTuple):
+    """Rows that were fetched for the step on a batch, as of the values that were pulled for it.
+
+    Attributes:
+        batch: The batch.
+        asked: The rows that it asks for.
+        rows: These rows, as of `AskedRows.taken`.
+    """
+
+    batch: Any
+    asked: AskedRows
+    rows: Sequence[Array]
+
+
 @dataclass(frozen=True)
 class ServedState(Mapping[str, Any]):
     """The variables of a worker: its own, what it pulled last, and what only servers have.
@@ -84,12 +105,14 @@ class ServedState(Mapping[str, Any]):
         servers: The servers.
         pulled: The values of the last pull.
         local: The worker's own variables, by path.
+        ahead: What was fetched for the next step; None for nothing.
     """
 
     division: Division
     servers: Servers
     pulled: Sequence[Buffers]
     local: Mapping[str, jax.Array]
+    ahead: Ahead | None = None
 
     def __getitem__(self, path: str) -> Any:
         if path in self.local:
@@ -108,7 +131,7 @@ class ServedState(Mapping[str, Any]):
 
     def renewed(self) -> "ServedState":
         """Return this state with the values that servers have now."""
-        return dataclasses.replace(self, pulled=self.servers.pull())
+        return dataclasses.replace(self, pulled=self.servers.pull(), ahead=None)
 
     def read(self) -> dict[str, Any]:
         """Return all variables by path, those of each server as they are at one instant."""
@@ -197,32 +220,87 @@ class _Training:
             division: How the step is divided for the batches that it is for.
         """
         work: Any = None
-        ids = None
-        lookups = division.lookups
+        servers = self._servers
+        asks = _RowRequests(division, self._executables)
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-            nonlocal work, ids
+            nonlocal work
             before = state if isinstance(state, ServedState) else first
-            given = [*before.local.values()], batch
-            wanted: dict[str, Any] = {}
-            if lookups is not None:
-                ids = ids or compiled(lookups.ids, given, self._executables, donates=())
-                wanted = ids(*given)
-            asked = division.asked(wanted)
-            rows = asked.taken(self._servers.look_up(asked.ids(self._servers.count)) if wanted else [])
-            inputs = before.pulled, rows, *given
+            local = [*before.local.values()]
+            if before.ahead is not None and before.ahead.batch is batch:
+                _, asked, rows = before.ahead
+            else:
+                asked = asks.of(local, batch)
+                rows = asked.taken(servers.look_up(asked.ids(servers.count)) if division.lookups else [])
+            inputs = before.pulled, rows, local, batch
             if work is None:
                 work = compiled(division.work, inputs, self._executables, donates=())
             pushed, own, results = work(*inputs)
-            pulled, loss = before.pulled, self._traced.loss
+            after = dataclasses.replace(before, local=dict(zip(before.local, own, strict=True)), ahead=None)
+            following = asks.before(own, servers.upcoming, batch)
+            loss = self._traced.loss
             if loss is not None:
                 results[loss] = np.asarray(results[loss])  # waits for it, so that hooks need not look again
             if loss is None or not np.isnan(results[loss]).any():
-                pulled = self._servers.push_and_pull(division.pushed(pushed, asked))
-            local = dict(zip(before.local, own, strict=True))
-            return dataclasses.replace(before, pulled=pulled, local=local), results
+                answers = servers.push_and_pull(division.pushed(pushed, asked, following))
+                after = dataclasses.replace(after, pulled=[each.pulled for each in answers])
+                rows_of = [[*each.rows] for each in answers]
+                if following is not None and any(rows_of):
+                    ahead = Ahead(servers.upcoming, following, following.taken(rows_of))
+                    after = dataclasses.replace(after, ahead=ahead)
+            return after, results
 
         return step
+
+
+class _RowRequests:
+    """Finds the rows that batches of one shape ask for.
+
+    Args:
+        division: The step that looks them up.
+        executables: As of ``Engine.compile``.
+    """
+
+    def __init__(self, division: Division, executables: Executables) -> None:
+        self._division = division
+        self._executables = executables
+        self._ids: Any = None
+
+    def of(self, local: Sequence[jax.Array], batch: Any) -> AskedRows:
+        """Return the rows of a batch; raises DatasetError if a table has no such row.
+
+        Args:
+            local: The worker's own variables before the step.
+            batch: The batch.
+        """
+        if self._division.lookups is None:
+            return self._division.asked({})
+        if self._ids is None:
+            self._ids = compiled(self._division.lookups.ids, (local, batch), self._executables, donates=())
+        return self._division.asked(self._ids(local, batch))
+
+    def before(self, local: Sequence[jax.Array], upcoming: Any, batch: Any) -> AskedRows | None:
+        """Return the rows of the batch of the next step; None if they are not to be fetched ahead.
+
+        Args:
+            local: As of `of`.
+            upcoming: That batch, if it is known.
+            batch: A batch of the shapes for which this is.
+        """
+        if self._division.lookups is None or upcoming is None or not _alike(upcoming, batch):
+            return None
+        try:
+            return self.of(local, upcoming)
+        except DatasetError:  # which is that of the next step
+            return None
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two batches have the same structure, shapes and dtypes."""
+    (ones, structure), (others, theirs) = jax.tree.flatten(one), jax.tree.flatten(other)
+    return structure == theirs and all(
+        (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in zip(ones, others, strict=True)
+    )
 
 
 def _say_what_travels(division: Division, variables: Mapping[str, jax.ShapeDtypeStruct]) -> None:

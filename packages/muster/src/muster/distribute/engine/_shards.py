@@ -347,18 +347,22 @@ class Division:
         by_rows = [pushes[number] for each in self.lookups.row_pushes.values() for number in each]
         return Pushes(flat, whole, by_rows), local, results
 
-    def pushed(self, pushes: "Pushes", asked: AskedRows) -> list[Pushed]:
+    def pushed(
+        self, pushes: "Pushes", asked: AskedRows, following: AskedRows | None = None
+    ) -> list[Pushed]:
         """Return what to push to each server, on the host.
 
         Args:
             pushes: What `work` has computed.
             asked: The rows that it was given.
+            following: The rows that answers are to bring; None for none.
         """
         rows = asked.pushed(pushes.rows, self._servers)
+        asks = [[] for _ in self.shares] if following is None else following.ids(self._servers)
         whole = pushes.whole or [[] for _ in self.shares]
         return [
-            Pushed(_on_host(flat), [np.asarray(each) for each in of_server], of_tables)
-            for flat, of_server, of_tables in zip(pushes.flat, whole, rows, strict=True)
+            Pushed(_on_host(flat), [np.asarray(each) for each in of_server], of_tables, some)
+            for flat, of_server, of_tables, some in zip(pushes.flat, whole, rows, asks, strict=True)
         ]
 
 

@@ -20,6 +20,7 @@ from muster.ps import (
     PartRequests,
     PartSavers,
     Plan,
+    Pulled,
     Pushed,
     Round,
     SavePart,
@@ -91,6 +92,7 @@ class RemoteServers:
         ticket: The right of this worker to make a step, by its number; None for none.
         shared: The pass over the data, if workers share one: the chief's, until the first server has said
             which one it is.
+        upcoming: The batch of the next step, if it is known: the answer to a push can bring its rows.
         open: What is left of that pass before the global step, to start from, or as of the last `read`: see
             ``Initialize``.
     """
@@ -114,7 +116,9 @@ class RemoteServers:
         self._max_steps: int | None = None
         self._servers: Servers | None = None
         self._watched: Servers | None = None  # the first one, before this worker takes part
+        self._looks_up = False
         self.ticket: int | None = None
+        self.upcoming: Any = None
         self.shared: SharedInput | None = None
         self.open: Sequence[int] = ()
         self._round: Round | None = None  # of the ticket
@@ -125,6 +129,11 @@ class RemoteServers:
         """The number of servers."""
         return len(self._dials)
 
+    @property
+    def fetches_ahead(self) -> bool:
+        """True if it is of use to know the next batch; tickets may say which it is, once they are here."""
+        return self._looks_up and self.shared is None
+
     def begin(self, max_steps: int | None) -> None:
         """Begin a training, also after another one of this task.
 
@@ -132,7 +141,8 @@ class RemoteServers:
             max_steps: The global step at which no more tickets are given; None for no end.
         """
         self.close()
-        self._servers = self._watched = self.ticket = self._round = None
+        self._servers = self._watched = self.ticket = self._round = self.upcoming = None
+        self._looks_up = False
         self._finished = False
         self._max_steps = max_steps
 
@@ -149,6 +159,7 @@ class RemoteServers:
         """
         if self._finished:  # the servers have ended, too
             raise self._no_more_steps()
+        self._looks_up = division.lookups is not None
         plans = plans_of(division, self.max_staleness)
         self._plans = [fingerprint(plan) for plan in plans]
         self._servers = servers = Servers(
@@ -214,8 +225,8 @@ class RemoteServers:
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
 
-    def push_and_pull(self, pushed: Sequence[Pushed]) -> list[Buffers]:
-        """Push to each server, and return the values that each has then.
+    def push_and_pull(self, pushed: Sequence[Pushed]) -> list[Pulled]:
+        """Push to each server, and return the values that each has then; perhaps without rows.
 
         Raises:
             NoMoreSteps: The chief has ended the job, without this step.
@@ -235,8 +246,8 @@ class RemoteServers:
         self.ticket, self._round, self._finished = first.ticket, first.round, first.finished
         self.global_step = first.step
         if self._round is not None and not all(each.answer.applied for each in answers):
-            return self.pull()  # some servers have answered before this round
-        return [each.pulled for each in answers]
+            return self._pull()  # some servers have answered before this round
+        return answers
 
     def _no_more_steps(self) -> NoMoreSteps:
         _log.info("%s stops, as the chief has ended the job.", self._task)
@@ -245,9 +256,12 @@ class RemoteServers:
 
     def pull(self) -> list[Buffers]:
         """Return the values that each server has now."""
+        return [each.pulled for each in self._pull()]
+
+    def _pull(self) -> list[Pulled]:
         answers = self._met().pull()
         self.global_step = answers[0].answer.step
-        return [each.pulled for each in answers]
+        return answers
 
     def read(self) -> list[Held]:
         """Return all values of each server."""

@@ -162,13 +162,23 @@ class Contents:
         """
         known = self._function(fingerprint)
         taken = known.compiled.pull(self.values.whole(known.function.takes))
-        return (*taken.values(), *(self.look_up(fingerprint, counts, arrays) if counts else ()))
+        rows = self.look_up(fingerprint, known.layout.unpack_ids(arrays, counts)) if counts else ()
+        return (*taken.values(), *rows)
 
-    def look_up(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Return rows of the tables of a function, flat; the arguments are those of `pull`."""
-        known = self._function(fingerprint)
-        ids = known.layout.unpack_ids(arrays, counts)
-        return tuple(table.look_up(wanted) for table, wanted in zip(known.tables, ids, strict=True))
+    def look_up(self, fingerprint: str, ids: Sequence[Array]) -> tuple[Array, ...]:
+        """Return rows of the tables of a function, flat.
+
+        Args:
+            fingerprint: The function.
+            ids: Those of the rows of each table.
+        """
+        tables = self._function(fingerprint).tables
+        return tuple(table.look_up(wanted) for table, wanted in zip(tables, ids, strict=True))
+
+    def check_ids(self, fingerprint: str, ids: Sequence[Array]) -> None:
+        """Raise RefusedError if a table of a function has no rows of such ids; as for `look_up`."""
+        for table, wanted in zip(self._function(fingerprint).tables, ids, strict=True):
+            table.check(wanted)
 
     def apply(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run the updates of a function on what was pushed, and return what workers take then.

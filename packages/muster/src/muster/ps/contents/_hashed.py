@@ -65,6 +65,12 @@ class HashedRows:
             self.table.add_slots(stored.spec)
         self.stored = stored
 
+    def check(self, ids: Ids) -> None:
+        """Raise RefusedError if ids are not ascending, or of another part of the table."""
+        check_order(self.stored.name, ids)
+        with _refusing():
+            self.table.check(ids)
+
     def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids, or what they will begin with."""
         check_order(self.stored.name, ids)

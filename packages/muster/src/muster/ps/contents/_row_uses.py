@@ -23,6 +23,9 @@ class UsedRows(Protocol):
     def columns(self, use: TableUse, /) -> Columns:
         """Return its rows and those of their slots that a function takes, by place."""
 
+    def check(self, ids: Ids) -> None:
+        """Raise RefusedError if `look_up` would."""
+
     def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids; they are the caller's."""
 
@@ -48,6 +51,10 @@ class NumberedRows:
     def columns(self, use: TableUse) -> Columns:
         """Return its rows and their slots, by place."""
         return self._columns
+
+    def check(self, ids: Ids) -> None:
+        """Raise RefusedError if an id is of no row."""
+        self._places(ids)
 
     def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids."""
@@ -84,6 +91,10 @@ class RowUse:
         self._updater: Updater | None = None
         if update is not None:
             self._updater = Updater(table.columns(use), [column_of(each) for each in use.row_pushes], update)
+
+    def check(self, ids: Ids) -> None:
+        """Raise RefusedError if `look_up` would."""
+        self._table.check(ids)
 
     def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids, flat; they are the caller's."""

@@ -118,7 +118,7 @@ class HashTable:
         Raises:
             ValueError: An id is another server's.
         """
-        self._require_here(ids)
+        self.check(ids)
         places = self._rows.find(ids)
         (rows,) = self._rows.store.read(places, _ROW, _ROW + 1)
         missing = np.flatnonzero(places < 0)
@@ -142,7 +142,7 @@ class HashTable:
             ValueError: An id is another server's, or more rows would be changed at once than there may be.
             MemoryError: There is not enough for more rows.
         """
-        self._require_here(ids)
+        self.check(ids)
         places = self._rows.find(ids)
         counted = np.ones(len(ids), np.uint32)
         admitted = missing = places < 0
@@ -196,7 +196,7 @@ class HashTable:
             ValueError: An id is another server's.
             MemoryError: There is not enough for more rows.
         """
-        self._require_here(ids)
+        self.check(ids)
         missing = int(np.count_nonzero(self._rows.find(ids) < 0))
         require_room(self.spec, len(self) + missing, self._rows.nbytes_with(missing), self._memory)
         self._candidates.discard(ids)
@@ -206,7 +206,7 @@ class HashTable:
 
     def assign_candidates(self, ids: Ids, notes: Array) -> None:
         """Let ids without rows have occurred; the arguments are those of `assign`."""
-        self._require_here(ids)
+        self.check(ids)
         self._candidates.put(ids, [notes])
 
     def clear(self) -> None:
@@ -232,7 +232,8 @@ class HashTable:
             self._rows.store.add(column, slot.initial)
         self.spec = spec
 
-    def _require_here(self, ids: Ids) -> None:
+    def check(self, ids: Ids) -> None:
+        """Raise ValueError if an id is another server's."""
         here = self._are_here(ids)
         if not here.all():
             wrong = ids[~here][0]
