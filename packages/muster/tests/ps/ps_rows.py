@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import Caller
@@ -45,6 +46,15 @@ class AddingDevice:
             raise ValueError("its update of rows is none")
         return self.add_rows
 
+    def make(self, function, spec, first):
+        """Rows of their own numbers, three at a time."""
+        if function != b"numbers":
+            raise ValueError("it is no function")
+        numbers = np.arange(first, first + spec.shape[0], dtype=spec.dtype)
+        for start in range(0, spec.shape[0], 3):
+            rows = numbers[start : start + 3].reshape(-1, *[1] * (len(spec.shape) - 1))
+            yield np.broadcast_to(rows, (len(rows), *spec.shape[1:]))
+
     def add_rows(self, rows, pushed, others):
         """Add to rows what is pushed for them; count in the other columns."""
         return [rows[0] + pushed[0], *(each + 1 for each in rows[1:])]
@@ -73,8 +83,15 @@ def filled(specs, value):
 
 
 def everything(plan, value):
-    columns = [np.full(spec.size, value, spec.dtype) for spec in plan.columns]
-    return filled(plan.pulled, value) + filled(plan.kept, value) + columns
+    """What is pulled and kept."""
+    return filled(plan.pulled, value) + filled(plan.kept, value)
+
+
+def first_values(plan, value, origin="first"):
+    """The requests that give all first values, with their arrays."""
+    for spec in plan.columns:
+        yield messages.Fill(name=spec.name, start=0), [np.full(spec.size, value, spec.dtype)]
+    yield messages.Initialize(origin=origin), everything(plan, value)
 
 
 def as_buffer(plan):

@@ -230,18 +230,15 @@ def test_a_push_of_other_sizes_or_dtypes_is_refused_before_anything_changes(arra
     assert push(server, WORKER, 1, ticket=0) == messages.Values(version=2, step=1)
 
 
-def test_reading_and_writing_everything():
+def test_reading_everything():
     server = offered()
     assert "no values yet" in refusal(ask(server, CHIEF, messages.Read()))
     assert "no values yet" in refusal(push(server, WORKER, 1))
-    ask(server, CHIEF, messages.Write(step=7), everything(PLAN, 4.0))
+    ask(server, CHIEF, messages.Initialize(step=7), everything(PLAN, 4.0))
     push(server, WORKER, 1)
     (reply,) = server.handle(WORKER, messages.Read(), [], 0.0)
     assert reply.message == messages.Values(version=2, step=7)
     assert [array[0] for array in reply.arrays] == [5.0, 5.0]
-    ask(server, CHIEF, messages.Write(step=2), everything(PLAN, 1.0))
-    assert ask(server, WORKER, messages.Take()) == messages.Ticket(number=2)
-    assert "not the chief" in refusal(ask(server, WORKER, messages.Write(step=2), everything(PLAN, 0.0)))
 
 
 def test_the_last_ticket_is_waited_for_until_its_step_is_made():
@@ -464,10 +461,9 @@ def test_a_worker_that_waits_for_this_server_is_not_named(caplog):
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize("request_type", [messages.Initialize, messages.Write])
 @pytest.mark.parametrize("step", [-1, 2**64 - 1])
-def test_a_global_step_must_be_one_to_count_on_from(request_type, step):
-    frame = encode(request_type(step=step), ())[0]
+def test_a_global_step_must_be_one_to_count_on_from(step):
+    frame = encode(messages.Initialize(step=step), ())[0]
     with pytest.raises(ProtocolError, match="message.step"):
         decode_message(frame[4:], messages.Header)
 
@@ -492,7 +488,6 @@ REQUESTS = st.one_of(
         max_steps=st.none() | INTEGERS,
     ),
     st.builds(messages.Initialize, step=INTEGERS),
-    st.builds(messages.Write, step=INTEGERS),
     st.builds(messages.Take, max_steps=st.none() | INTEGERS),
     *(st.just(kind()) for kind in (messages.Offer, messages.Pull, messages.GiveBack, messages.Read)),
     *(st.just(kind()) for kind in (messages.Stats, messages.End)),

@@ -4,7 +4,18 @@ import re
 
 import numpy as np
 import pytest
-from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddingDevice, added, as_buffer, everything, filled
+from ps_rows import (
+    CHIEF,
+    OTHER,
+    VERSIONS,
+    WORKER,
+    AddingDevice,
+    added,
+    as_buffer,
+    everything,
+    filled,
+    first_values,
+)
 
 from muster.checkpoint import FileRecord
 from muster.ps import _messages as messages
@@ -64,8 +75,13 @@ def started(of, **options):
 @pytest.fixture
 def server():
     server = started(plan())
-    ask(server, CHIEF, messages.Initialize(origin="first"), everything(plan(), 1.0))
+    initialize(server, plan())
     return server
+
+
+def initialize(server, of, value=1.0):
+    for message, arrays in first_values(of, value):
+        assert ask(server, CHIEF, message, arrays).message == messages.Done()
 
 
 def look_up(server, ids, caller=WORKER):
@@ -106,8 +122,6 @@ def test_everything_has_the_columns_of_tables(server):
     before = table.copy()
     push(server, WORKER, 2, [5], 1.0)
     np.testing.assert_array_equal(table, before)  # what is sent does not change
-    ask(server, CHIEF, messages.Write(step=3), everything(plan(), 9.0))
-    assert rows(server, [7]).tolist() == [[9, 9]]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +157,7 @@ def test_what_does_not_fit_the_tables_is_refused(server):
 
 def _initialized(of, **options):
     server = started(of, **options)
-    ask(server, CHIEF, messages.Initialize(origin="first"), everything(of, 1.0))
+    initialize(server, of)
     return server
 
 
@@ -223,3 +237,85 @@ def test_a_checkpoint_has_the_rows_as_they_were(server, tmp_path):
     assert changed.needs_base
     assert [piece.ids.tolist() for piece in changed.rows] == [[0, 1], [0, 1]]
     changed.close(True)
+
+
+def test_first_rows_come_in_pieces_or_are_made_on_the_server():
+    of = plan()
+    table, slot = (each.name for each in COLUMNS)
+    server = started(of)
+    values = everything(of, 1.0)
+
+    def fill(start, rows):
+        piece = np.arange(2 * start, 2 * (start + rows), dtype=np.float32)
+        return messages.Fill(name=table, start=start), [piece]
+
+    assert "has 0 rows with values so far" in refused(server, CHIEF, messages.Initialize(), values)
+    assert "rows from 0 on of table[5:15] come first" in refused(server, CHIEF, *fill(4, 2))
+    for piece in (fill(0, 4), fill(0, 4), fill(4, 3), fill(7, 3)):  # the first one's answer was lost
+        assert ask(server, CHIEF, *piece).message == messages.Done()
+    assert "not the chief" in refused(server, WORKER, *fill(0, 4))
+    function = [np.frombuffer(b"numbers", np.uint8)]
+    assert "has 0 rows" in refused(server, CHIEF, messages.Initialize(), values)
+    ask(server, CHIEF, messages.Make(name=slot, first=5), function)
+    ask(server, CHIEF, messages.Initialize(origin="first"), values)
+    assert rows(server, [5, 6, 14]).tolist() == [[0, 1], [2, 3], [18, 19]]
+    *_, slots = ask(server, CHIEF, messages.Read()).arrays
+    assert slots.reshape(-1, 2)[:, 1].tolist() == [*range(5, 15)]
+    push(server, WORKER, 1, [6], 1.0)
+    assert "workers have changed since" in refused(server, CHIEF, *fill(0, 4))
+
+
+@pytest.mark.parametrize(
+    ("message", "arrays", "says"),
+    [
+        (messages.Fill(name="tabel", start=0), [np.zeros(2, np.float32)], "no table with an array tabel"),
+        (messages.Fill(name=COLUMNS[0].name, start=0), [np.zeros(3, np.float32)], "are others"),
+        (messages.Fill(name=COLUMNS[0].name, start=0), [np.zeros(2, np.int32)], "are others"),
+        (messages.Fill(name=COLUMNS[0].name, start=0), [], "are others"),
+        (messages.Fill(name=COLUMNS[0].name, start=9), [np.zeros(4, np.float32)], "are others"),
+        (messages.Make(name="slots", first=0), [np.zeros(1, np.uint8)], "no table with an array slots"),
+        (messages.Make(name=COLUMNS[1].name, first=0), [np.zeros(1)], "a function must come in one buffer"),
+        (messages.Make(name=COLUMNS[1].name, first=0), [np.zeros(1, np.uint8)], "it is no function"),
+    ],
+)
+def test_first_rows_that_do_not_fit_are_refused(message, arrays, says):
+    assert says in refused(started(plan()), CHIEF, message, arrays)
+
+
+def test_a_push_asks_for_the_rows_of_the_next_batch(server):
+    def pushed(sequence, ids, wanted, value=2.0):
+        ids, wanted = np.array(ids, np.int64), np.array(wanted, np.int64)
+        arrays = [*filled(plan().pushed, value), ids, np.ones(1, np.float32)]
+        arrays += [np.full(2 * len(ids), value, np.float32), np.ones(len(ids), bool), wanted]
+        message = messages.Push(sequence=sequence, counts=(len(ids),), asks=(len(wanted),))
+        return ask(server, WORKER, message, arrays)
+
+    answer = pushed(1, [6], [6, 9])
+    assert answer.arrays[-1].reshape(-1, 2).tolist() == [[3, 3], [1, 1]]  # with what this push changes
+    again = pushed(1, [6], [6, 9])
+    assert again.arrays[-1].tolist() == answer.arrays[-1].tolist()
+    assert "id 15 is of no row" in pushed(2, [6], [15]).message.text
+    assert "must be ascending" in pushed(2, [6], [9, 6]).message.text
+    assert rows(server, [6]).tolist() == [[3, 3]]  # nothing of it counted
+    assert "rows of 2 tables" in refused(server, WORKER, messages.Push(sequence=2, counts=(0,), asks=(1, 1)))
+    assert len(pushed(2, [], [5]).arrays) == 2
+
+
+def test_rows_that_a_push_asks_for_are_those_after_its_round():
+    of = plan(max_staleness=0)
+    server = _initialized(of, workers=2)
+    for caller in (CHIEF, WORKER):
+        ask(server, caller, messages.Take())
+    members = messages.Round(1, (CHIEF.task, WORKER.task))
+    wanted = np.array([7, 9], np.int64)
+
+    def pushed(caller, value):
+        arrays = [*filled(of.pushed, value), np.array([7], np.int64), np.ones(1, np.float32)]
+        arrays += [np.full(2, value, np.float32), np.ones(1, bool), wanted]
+        message = messages.Push(sequence=1, counts=(1,), asks=(2,), round=members)
+        return server.handle(caller, message, arrays, 0.0)
+
+    assert pushed(CHIEF, 2.0) == []
+    wanted[:] = 8, 10  # where another push is received
+    replies = {each.caller: each.arrays[-1].reshape(-1, 2).tolist() for each in pushed(WORKER, 4.0)}
+    assert replies == {CHIEF: [[4, 4], [1, 1]], WORKER: [[1, 1], [1, 1]]}

@@ -2,7 +2,9 @@
 
 from muster.ps._array_spec import ArraySpec as ArraySpec
 from muster.ps._client import Client as Client
+from muster.ps._client import FirstValues as FirstValues
 from muster.ps._client import Held as Held
+from muster.ps._client import MadeRows as MadeRows
 from muster.ps._client import Pulled as Pulled
 from muster.ps._endpoint import Endpoint as Endpoint
 from muster.ps._flat_layout import Array as Array

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +25,7 @@ _TAKEN = messages.Done()
 
 
 class Held(NamedTuple):
-    """The values of one server, or for it: flat buffers, and the columns of its tables.
+    """The values of one server: flat buffers, and the columns of its tables.
 
     Args:
         pulled: What workers read.
@@ -36,6 +36,40 @@ class Held(NamedTuple):
     pulled: Flat
     kept: Flat
     columns: Sequence[Array] = ()
+
+
+class MadeRows(NamedTuple):
+    """First values of a column of a table that its server makes.
+
+    Args:
+        function: Makes some rows at a time: as of `Device.make`.
+        first: The number of the column's first row in the whole table.
+    """
+
+    function: bytes
+    first: int = 0
+
+
+class FirstValues(NamedTuple):
+    """The first values for one server.
+
+    Args:
+        pulled: As of `Held`, and so is ``kept``.
+        kept: See there.
+        columns: For each column of tables what makes it, or its rows in order, some at a time: flat arrays,
+            which are asked for when they are sent.
+    """
+
+    pulled: Flat
+    kept: Flat
+    columns: Sequence[MadeRows | Iterable[Array]] = ()
+
+
+class Request(NamedTuple):
+    """A request, and the flat arrays that follow it."""
+
+    message: messages.Request
+    arrays: Sequence[Array]
 
 
 class Pulled(NamedTuple):
@@ -156,11 +190,20 @@ class Client:
             raise self._line.astray(answer)
         return self._rows.unpack_taken(arrays, request.counts)
 
-    def put(self, message: messages.Initialize | messages.Write, values: Held) -> None:
-        """Send values for everything; `receive` returns the answer."""
+    def initial(self, message: messages.Initialize, values: FirstValues) -> Iterator[Request]:
+        """Return the requests that give first values, one after the other; the message is the last one."""
+        for spec, rows in zip(self._columns, values.columns, strict=True):
+            if isinstance(rows, MadeRows):
+                function = np.frombuffer(rows.function, np.uint8)
+                yield Request(messages.Make(name=spec.name, first=rows.first), [function])
+                continue
+            start = 0
+            for piece in rows:
+                yield Request(messages.Fill(name=spec.name, start=start), [piece])
+                start += piece.size * spec.shape[0] // spec.size
         given = ((self._pulled, values.pulled), (self._kept, values.kept))
         flat = [buffers[name] for layout, buffers in given for name in layout.sizes]
-        self.send(message, [*flat, *values.columns])
+        yield Request(message, flat)
 
     def pulled(self) -> Pulled:
         """Wait for the values that answer a push or a pull."""

@@ -246,11 +246,8 @@ class Machine:
                 return self._look_up(caller, message, arrays)
             case messages.Push():
                 self._push(caller, worker, message, arrays)
-            case messages.Initialize():
-                return self._initialize(caller, worker, message, arrays)
-            case messages.Write():
-                self._require_chief(worker, "restores")
-                self._set(arrays, message.step)
+            case messages.Fill() | messages.Make() | messages.Initialize():
+                self._initialize(worker, message, arrays)
                 return Reply(caller, messages.Done())
             case messages.Read():
                 if not self.holdings.initialized:
@@ -345,8 +342,11 @@ class Machine:
             raise RefusedError(f"it is not the chief, which alone {what}")
 
     def _initialize(
-        self, caller: Caller, worker: _Worker, message: messages.Initialize, arrays: Sequence[Array]
-    ) -> Reply:
+        self,
+        worker: _Worker,
+        message: messages.First,
+        arrays: Sequence[Array],
+    ) -> None:
         self._require_chief(worker, "gives initial values")
         if self._changed:
             raise RefusedError(
@@ -354,14 +354,15 @@ class Machine:
                 "none: it was started again, and has no snapshot. Start all tasks again: training goes on "
                 "from the last checkpoint"
             )
-        self._origin, self._shared = message.origin, message.shared
-        self._set(arrays, message.step, message.open)
-        return Reply(caller, messages.Done())
-
-    def _set(self, arrays: Sequence[Array], step: int, open: Sequence[int] = ()) -> None:
-        self.holdings.set(arrays)
-        self.milestones += 1
-        self._turns.start_from(step, open, exact=self._shared is not None)
+        if isinstance(message, messages.Fill):
+            self.holdings.fill(message.name, message.start, arrays[0])
+        elif isinstance(message, messages.Make):
+            self.holdings.make(message.name, message.first, arrays[0].tobytes())
+        else:
+            self.holdings.set(arrays)
+            self._origin, self._shared = message.origin, message.shared
+            self.milestones += 1
+            self._turns.start_from(message.step, message.open, exact=self._shared is not None)
 
     def _look_up(self, caller: Caller, message: messages.LookUp, arrays: Sequence[Array]) -> Reply:
         if not self.holdings.initialized:

@@ -76,9 +76,34 @@ class SharedInput(msgspec.Struct, frozen=True, kw_only=True):
     begin: int
 
 
+class Fill(msgspec.Struct, tag="fill", frozen=True, kw_only=True):
+    """The first values of rows of a table's array, flat: from the first row on, a piece at a time, before
+    `Initialize`.
+
+    Args:
+        name: The array.
+        start: The first of these rows there.
+    """
+
+    name: str
+    start: Step
+
+
+class Make(msgspec.Struct, tag="make", frozen=True, kw_only=True):
+    """Let the server make the first values of all rows of a table's array, before `Initialize`, by a function
+    in a buffer: see `Device.make`.
+
+    Args:
+        name: The array.
+        first: The number of its first row in the whole table.
+    """
+
+    name: str
+    first: Step
+
+
 class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
-    """The first values of everything: pulled, kept, and the columns of tables; and the global step that they
-    belong to.
+    """The first values of what is pulled and kept, after those of tables' arrays, and the global step.
 
     Args:
         step: The global step.
@@ -154,13 +179,7 @@ class GiveBack(msgspec.Struct, tag="give_back", frozen=True, kw_only=True):
 
 
 class Read(msgspec.Struct, tag="read", frozen=True, kw_only=True):
-    """Ask for everything, as `Initialize` gives it, at one instant of this server."""
-
-
-class Write(msgspec.Struct, tag="write", frozen=True, kw_only=True):
-    """Overwrite everything, as `Initialize` gives it, and the global step."""
-
-    step: Step
+    """Ask for everything at one instant of this server: what is pulled, kept, and tables' arrays."""
 
 
 class End(msgspec.Struct, tag="end", frozen=True, kw_only=True):
@@ -378,7 +397,8 @@ class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True)
 
 
 # For type checkers, and as unions for msgspec.
-Request = Join | Offer | Initialize | Pull | LookUp | Push | Take | GiveBack | Read | Write | End | Stats
+First = Fill | Make | Initialize
+Request = Join | Offer | First | Pull | LookUp | Push | Take | GiveBack | Read | End | Stats
 PartRequest = SavePart | WritePart
 PartAnswer = PartTaken | PartWritten | Refused
 Answer = Joined | Values | Rows | Ticket | Done | Ended | Refused | Statistics

@@ -76,6 +76,8 @@ class PlanValues:
         self._buffers = plan.buffers()
         self._rows = plan.rows
         self._taken: tuple[Array, ...] | None = None  # what workers read as a whole, as it is now
+        self._columns = {spec.name: spec for spec in plan.columns}
+        self._filled = dict.fromkeys(self._columns, 0)  # how many rows have first values
 
     def check_sizes(self, message: messages.Request, given: Sequence[tuple[str, int]]) -> None:
         """Raise RefusedError if other buffers are to follow a request than the plan says.
@@ -90,7 +92,14 @@ class PlanValues:
                 if len(given) == 1 and given[0][0] == "uint8" and 0 <= given[0][1] <= MAX_PLAN:
                     return
                 raise RefusedError(f"a plan must come in one buffer of at most {MAX_PLAN} bytes")
-            case messages.Initialize() | messages.Write():
+            case messages.Fill():
+                return self._check_fill(message, given)
+            case messages.Make():
+                self._column(message.name)
+                if len(given) == 1 and given[0][0] == "uint8" and 0 <= given[0][1] <= MAX_PLAN:
+                    return
+                raise RefusedError(f"a function must come in one buffer of at most {MAX_PLAN} bytes")
+            case messages.Initialize():
                 wanted = [(spec.dtype, spec.size) for spec in self._all]
             case messages.LookUp():
                 self._check_counts(message.counts)
@@ -110,10 +119,43 @@ class PlanValues:
                 f"the plan has {planned}"
             )
 
+    def fill(self, name: str, start: int, rows: Array) -> None:
+        """Take the first values of some rows of a table's array: the next ones, or others again."""
+        spec = self._column(name)
+        if start > self._filled[name]:
+            raise RefusedError(f"rows from {self._filled[name]} on of {printable(name)} come first")
+        rows = rows.reshape(-1, *spec.shape[1:])
+        self._contents.values.fill(name, start, rows)
+        self._filled[name] = start + len(rows)
+
+    def make(self, name: str, first: int, function: bytes) -> None:
+        """Make the first values of all rows of a table's array.
+
+        Args:
+            name: The array.
+            first: The number of its first row in the whole table.
+            function: As of `Device.make`.
+        """
+        spec = self._column(name)
+        try:
+            start = 0
+            for rows in self._device.make(function, spec, first):
+                self._contents.values.fill(name, start, rows)
+                start += len(rows)
+        except ValueError as exc:
+            raise RefusedError(f"its rows cannot be made: {printable(str(exc))}") from exc
+        self._filled[name] = start
+
     def set(self, arrays: Sequence[Array]) -> None:
-        """Take copies of values: pulled, kept, and the columns of tables."""
-        given = zip(self._all, arrays, strict=True)
+        """Take copies of values: pulled and kept; the rows of tables have theirs."""
         self._require_plan()
+        for name, spec in self._columns.items():
+            if self._filled[name] < spec.shape[0]:
+                raise RefusedError(
+                    f"{printable(str(spec))} has {self._filled[name]} rows with values so far. Give all "
+                    "rows first"
+                )
+        given = zip(self._all, arrays, strict=True)
         self._contents.values.assign([(spec, array.reshape(spec.shape)) for spec, array in given])
         self._taken = None
         self.initialized = True
@@ -216,7 +258,22 @@ class PlanValues:
 
     @property
     def _all(self) -> tuple[ArraySpec, ...]:
-        return (*self._buffers[0], *self._buffers[1], *self.plan.columns)
+        return (*self._buffers[0], *self._buffers[1])
+
+    def _column(self, name: str) -> ArraySpec:
+        if (spec := self._columns.get(name)) is None:
+            raise RefusedError(f"the plan has no table with an array {printable(name)}")
+        return spec
+
+    def _check_fill(self, message: messages.Fill, given: Sequence[tuple[str, int]]) -> None:
+        spec = self._column(message.name)
+        row = spec.size // spec.shape[0]
+        count = given[0][1] if len(given) == 1 and given[0][0] == spec.dtype else -1
+        if count < 0 or count % row or message.start + count // row > spec.shape[0]:
+            raise RefusedError(
+                f"its rows from {message.start} on are {printable(str(list(given)))}, and those of "
+                f"{printable(str(spec))} are others"
+            )
 
     def _check_counts(self, counts: Sequence[int]) -> None:
         if len(counts) != self._rows.tables:

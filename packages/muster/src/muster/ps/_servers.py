@@ -1,11 +1,12 @@
 """All parameter servers of a job, as one worker sees them: asked at the same time, one message each."""
 
+import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from muster.ps import _messages as messages
-from muster.ps._client import Client, Held, Pulled
+from muster.ps._client import Client, FirstValues, Held, Pulled
 from muster.ps._collectives import broadcast, gather
 from muster.ps._flat_layout import Array, Flat
 
@@ -52,7 +53,7 @@ class Servers:
 
     def initialize(
         self,
-        values: Sequence[Held],
+        values: Sequence[FirstValues],
         step: int,
         shared: messages.SharedInput | None = None,
         open: Sequence[int] = (),
@@ -66,11 +67,14 @@ class Servers:
             open: As of `Initialize`.
         """
         message = messages.Initialize(step=step, origin=uuid.uuid4().hex, shared=shared, open=tuple(open))
-        self._put(message, values)
-
-    def write(self, values: Sequence[Held], step: int) -> None:
-        """Overwrite everything, as `initialize` describes it. Only the chief may."""
-        self._put(messages.Write(step=step), values)
+        requests = [client.initial(message, each) for client, each in zip(self._clients, values, strict=True)]
+        for together in itertools.zip_longest(*requests):
+            asked = [(client, each) for client, each in zip(self._clients, together, strict=True) if each]
+            gather(
+                [client for client, _ in asked],
+                lambda client, place: client.send(*asked[place][1]),  # noqa: B023  # it is called at once
+                lambda client, place: client.receive(),
+            )
 
     def pull(self) -> list[Pulled]:
         """Return the values of all servers; waits for initial ones."""
@@ -163,9 +167,6 @@ class Servers:
         """Close all connections."""
         for client in self._clients:
             client.close()
-
-    def _put(self, message: messages.Initialize | messages.Write, values: Sequence[Held]) -> None:
-        self._all(lambda client, index: client.put(message, values[index]), Client.receive)
 
     def _all(self, send: Callable[[Client, int], None], receive: Callable[[Client], _T]) -> list[_T]:
         return gather(self._clients, send, lambda client, index: receive(client))

@@ -36,7 +36,9 @@ class MemoryServers:
         self.held = [PlanValues(JaxDevice(copies=False)) for _ in self.plans]
         for plan, held, given in zip(self.plans, self.held, division.split(values), strict=True):
             held.take_plan(plan.encode())
-            held.set([*given.pulled.values(), *given.kept.values(), *given.columns])
+            for spec, pieces in zip(plan.columns, given.columns, strict=True):
+                held.fill(spec.name, 0, np.concatenate([*pieces]))
+            held.set([*given.pulled.values(), *given.kept.values()])
         return self.pull()
 
     def look_up(self, ids):

@@ -51,8 +51,9 @@ class MachineServers:
         ):
             self._ask(machine, messages.Join(plan=fingerprint(plan), starts=True))
             self._ask(machine, messages.Offer(), [np.frombuffer(plan.encode(), np.uint8)])
-            everything = [*held.pulled.values(), *held.kept.values(), *held.columns]
-            self._ask(machine, messages.Initialize(), everything)
+            for spec, pieces in zip(plan.columns, held.columns, strict=True):
+                self._ask(machine, messages.Fill(name=spec.name, start=0), [np.concatenate([*pieces])])
+            self._ask(machine, messages.Initialize(), [*held.pulled.values(), *held.kept.values()])
 
     def step(self, *batch):
         """Pull, compute and push; return the step's results."""

@@ -8,7 +8,7 @@ workers ask for those that a batch looks up first.
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,11 +35,16 @@ from muster.program.passes import (
     WorkerServerSplit,
     by_rows,
 )
-from muster.ps import ArraySpec, Held, PlanTable, Pushed
+from muster.program.variables import InitialValue
+from muster.ps import ArraySpec, FirstValues, Held, MadeRows, PlanTable, Pushed
 from muster.ps.store import StoredArray
 
 LEAST_ROWS_BYTES = 1 << 17
 """A table of fewer bytes travels as a whole: a message more in each step, for its rows, would cost more."""
+
+
+# How much of a table is sent to a server in one message.
+_SENT_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -296,13 +301,13 @@ class Division:
         """Return the shape of a variable."""
         return tuple(self._variables[path].shape)
 
-    def split(self, values: Mapping[str, Any]) -> list[Held]:
-        """Return what each server has of variables, by their paths."""
+    def split(self, values: Mapping[str, Any]) -> list[FirstValues]:
+        """Return what each server has first of variables, by their paths."""
         return [
-            Held(
+            FirstValues(
                 _on_host(share.pulled.pack_rows(values)),
                 _on_host(share.kept.pack_rows(values)),
-                [_rows_on_host(values[str(piece.key)], piece) for piece in share.columns],
+                [_first_rows(values[str(piece.key)], piece) for piece in share.columns],
             )
             for share in self.shares
         ]
@@ -347,9 +352,7 @@ class Division:
         by_rows = [pushes[number] for each in self.lookups.row_pushes.values() for number in each]
         return Pushes(flat, whole, by_rows), local, results
 
-    def pushed(
-        self, pushes: "Pushes", asked: AskedRows, following: AskedRows | None = None
-    ) -> list[Pushed]:
+    def pushed(self, pushes: "Pushes", asked: AskedRows, following: AskedRows | None = None) -> list[Pushed]:
         """Return what to push to each server, on the host.
 
         Args:
@@ -451,6 +454,14 @@ def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:
     return {dtype: np.asarray(buffer) for dtype, buffer in buffers.items()}
 
 
-def _rows_on_host(value: Any, piece: Piece) -> np.ndarray[Any, Any]:
-    """Return rows of an array, flat."""
-    return np.ascontiguousarray(np.asarray(piece.rows.of(value))).reshape(-1)
+def _first_rows(value: Any, piece: Piece) -> MadeRows | Iterator[np.ndarray[Any, Any]]:
+    """Return the rows of a table's column, flat, some at a time; or what makes them."""
+    start, stop = piece.rows.span(piece.shape)
+    if isinstance(value, InitialValue):
+        return MadeRows(value.function, start)
+    value = np.asarray(value)
+    many = max(1, _SENT_BYTES // max(1, value.nbytes // len(value)))
+    return (
+        np.ascontiguousarray(value[first : min(first + many, stop)]).reshape(-1)
+        for first in range(start, stop, many)
+    )

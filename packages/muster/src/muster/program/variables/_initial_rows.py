@@ -7,11 +7,12 @@ so that some rows need only the numbers of their places.
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 from jax.extend import core as jex
@@ -107,10 +108,32 @@ class InitialValue:
         by_rows = _by_rows(self._initializer, self.shape, dtype) if self.nbytes >= _IN_PIECES_BYTES else None
         if by_rows is None:
             return initial_value(self._initializer, self.shape, dtype)
+        return array_of_pieces(self.shape, dtype, self.pieces())
+
+    def pieces(self) -> Iterator[Array]:
+        """Return all rows in order, some at a time, in new arrays."""
+        rows = initial_rows(self._initializer, self.shape, self.dtype.name)
         many = max(1, 8 * _DRAWN // math.prod(self.shape[1:]))
-        starts = range(0, self.shape[0], many)
-        pieces = (by_rows(start, min(start + many, self.shape[0])) for start in starts)
-        return array_of_pieces(self.shape, dtype, pieces)
+        return (
+            rows(start, min(start + many, self.shape[0])) for start in range(0, self.shape[0], many)
+        )
+
+    @functools.cached_property
+    def function(self) -> bytes | None:
+        """What makes rows in another process; None if that needs the whole value.
+
+        It is a serialized ``jax.export.Exported``. It takes the numbers of elements, in the order of rows, in
+        two parts of 32 bits: uint32 of shape (n, ...), for some number n of rows; and returns these elements.
+        """
+        elements = None
+        if self.shape and callable(self._initializer):
+            elements = _elements(self._initializer, self.shape, self.dtype.name)
+        if elements is None:
+            return None
+        many = max(1, _DRAWN // max(1, math.prod(self.shape[1:])))
+        like = jax.ShapeDtypeStruct((min(many, self.shape[0]), *self.shape[1:]), "uint32")
+        jitted = jax.jit(elements, keep_unused=True)
+        return bytes(jax.export.export(jitted, platforms=("cpu",))(like, like).serialize())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.asarray(self.make(), dtype)
@@ -130,30 +153,40 @@ def _by_rows(initializer: Any, shape: tuple[int, ...], dtype: str) -> Callable[[
 
     if "shard_info" in takes or {"partition_shape", "partition_offset"} <= takes.keys():
         return asked
+    elements = _elements(initializer, shape, dtype)
+    return None if elements is None else functools.partial(_made, jax.jit(elements), shape[1:], dtype)
+
+
+def _elements(
+    initializer: Any, shape: tuple[int, ...], dtype: str
+) -> Callable[[jax.Array, jax.Array], jax.Array] | None:
+    """Return what makes elements of one of Keras' own initializers' value, by their numbers as of
+    `InitialValue.function`; None if they need all of it."""
     if type(initializer) in CONSTANTS and np.ndim(getattr(initializer, "value", 0)) == 0:
         with jax.core.eval_context():
-            number = np.asarray(initializer((1,), dtype=dtype))
-        return lambda start, stop: np.broadcast_to(number, (stop - start, *shape[1:]))
+            number = np.asarray(initializer((1,), dtype=dtype))[0]
+        return lambda high, low: jnp.full(high.shape, number)
     if only_draws(initializer) and jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
         with jax.core.eval_context():
             closed = jax.make_jaxpr(lambda: jnp.array(initializer(shape, dtype=dtype), dtype=dtype))()
         if _draws_elements(closed.jaxpr, shape):
-            return functools.partial(_drawn, closed, jax.jit(functools.partial(_computed, closed)))
+            return lambda high, low: _computed(closed, high, low)[0]
     return None
 
 
-def _drawn(closed: jex.ClosedJaxpr, draw: Callable[..., list[jax.Array]], start: int, stop: int) -> Array:
-    """Return rows of what a jaxpr draws, computed some at a time."""
-    (like,) = closed.out_avals
-    result = np.empty((stop - start, *like.shape[1:]), like.dtype)
-    row = math.prod(like.shape[1:])
-    many = max(1, _DRAWN // max(1, row))
+def _made(
+    elements: Callable[..., jax.Array], row: tuple[int, ...], dtype: str, start: int, stop: int
+) -> Array:
+    """Return rows, made some at a time."""
+    result = np.empty((stop - start, *row), dtype_named(dtype))
+    size = math.prod(row)
+    many = max(1, _DRAWN // max(1, size))
     for first in range(start, stop, many):
         last = min(first + many, stop)
-        places = np.arange(first * row, last * row, dtype=np.uint64).reshape(-1, *like.shape[1:])
+        places = np.arange(first * size, last * size, dtype=np.uint64).reshape(-1, *row)
         high, low = (places >> np.uint64(32)).astype(np.uint32), places.astype(np.uint32)
         with jax.core.eval_context():
-            result[first - start : last - start] = draw(high, low)[0]
+            result[first - start : last - start] = elements(high, low)
     return result
 
 

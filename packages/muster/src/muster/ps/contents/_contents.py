@@ -1,6 +1,6 @@
 """The arrays and functions of a store, and checks of requests for them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -53,6 +53,17 @@ class Device(Memory, Protocol):
             use: How a function uses the table.
             columns: What each row of it has.
             held: The arrays by name.
+        """
+
+    def make(self, function: bytes, spec: ArraySpec, first: int) -> Iterator[Array]:
+        """Return the first rows of an array, some at a time; raises ValueError with a clause about it.
+
+        Args:
+            function: A serialized ``jax.export.Exported`` of a function of the numbers of some elements, in
+                the order of rows: their high and their low 32 bits, uint32 of shape (n, ...). It returns
+                these elements.
+            spec: The array.
+            first: The number of its first row in the whole table.
         """
 
 

@@ -113,6 +113,10 @@ class StoredValues:
             array[ids] = rows
             self._whole[name] = self._memory.put(array)
 
+    def fill(self, name: str, start: int, rows: Array) -> None:
+        """Give some rows that follow each other, of an array by rows, other values."""
+        self._rows[name].write(slice(start, start + len(rows)), [rows])
+
     def delete(self, names: Iterable[str]) -> set[str]:
         """Forget arrays, if they are here, and return which were."""
         gone = {name for name in names if name in self.specs}

@@ -1,6 +1,7 @@
 """Values of a store on JAX's device, and exported functions that read and change them."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -60,6 +61,30 @@ class JaxDevice:
         """Return the update of rows of a table; raises ValueError with a clause about it."""
         others = [*(held[name] for name in use.reads), *use.pushed]
         return CompiledRowUpdate(use.update, columns, [column_of(each) for each in use.row_pushes], others)
+
+    def make(self, function: bytes, spec: ArraySpec, first: int) -> Iterator[Array]:
+        """Return the first rows of an array, some at a time; raises ValueError with a clause about it."""
+        exported = deserialized(function)
+        many = exported.in_avals[0].shape[0] if exported.in_avals and exported.in_avals[0].shape else 0
+        if not isinstance(many, int) or many < 1:
+            raise ValueError("its function does not make some rows at a time")
+        rows = jax.ShapeDtypeStruct((many, *spec.shape[1:]), dtype_named(spec.dtype))
+        numbers = jax.ShapeDtypeStruct(rows.shape, "uint32")
+        require_same("the function of its first rows takes", exported.in_avals, [numbers] * 2, "that array")
+        require_same("the function of its first rows returns", exported.out_avals, [rows], "that array")
+        return _made_rows(jax.jit(exported.call), rows, spec.shape[0], first)
+
+
+def _made_rows(
+    make: Callable[..., Any], like: jax.ShapeDtypeStruct, rows: int, first: int
+) -> Iterator[Array]:
+    many, row = like.shape[0], math.prod(like.shape[1:])
+    places = np.arange(many * row, dtype=np.uint64).reshape(like.shape)
+    for start in range(0, rows, many):
+        here = places + np.uint64((first + start) * row)
+        high, low = (here >> np.uint64(32)).astype(np.uint32), here.astype(np.uint32)
+        (made,) = jax.tree.leaves(make(high, low))
+        yield np.asarray(made)[: rows - start]
 
 
 class JaxFunction:
