@@ -1,5 +1,7 @@
 """A type for NumPy arrays, on the host, and JAX arrays, on devices, alike; and their dtypes."""
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -57,3 +59,38 @@ class AnyArray(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
     def __len__(self) -> int: ...
+
+
+class LazyArray(ABC):
+    """An array that is not in memory: it is made, or read, when it is needed.
+
+    Attributes:
+        shape: Its shape.
+        dtype: Its dtype.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """The number of its axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of its elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its elements in bytes, in memory."""
+        return self.size * self.dtype.itemsize
+
+    @abstractmethod
+    def pieces(self) -> Iterator[np.ndarray[Any, Any]]:
+        """Return all rows in order, some at a time, in new arrays."""
+
+    @abstractmethod
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Return all of it in memory."""

@@ -22,9 +22,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from muster._arrays import dtype_named
+from muster._arrays import LazyArray, dtype_named
 from muster._errors import DamagedCheckpointError
-from muster.checkpoint._mapped_array import MappedArray
 
 # Other types are stored as flat U8; their real type and shape stand in the manifest.
 _CODES = {
@@ -83,7 +82,7 @@ def open_regular(path: str, flags: int) -> int:
 
 def write_arrays(
     path: str,
-    arrays: Mapping[str, np.ndarray[Any, Any] | MappedArray],
+    arrays: Mapping[str, np.ndarray[Any, Any] | LazyArray],
     description: str | None = None,
 ) -> FileRecord:
     """Write arrays into a new file, and wait until it is on the disk.
@@ -345,9 +344,9 @@ def _spans(header: Any, size: int) -> list[tuple[int, int, str]]:
     return spans
 
 
-def _parts_of(array: np.ndarray[Any, Any] | MappedArray) -> Iterator[memoryview]:
+def _parts_of(array: np.ndarray[Any, Any] | LazyArray) -> Iterator[memoryview]:
     """Return the bytes of an array, in parts that need not be in memory together."""
-    if isinstance(array, MappedArray):
+    if isinstance(array, LazyArray):
         yield from map(_bytes_of, array.pieces())
     else:
         yield _bytes_of(array)

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from muster._arrays import LazyArray
 from muster._errors import CheckpointError
 from muster._paths import local_path
 from muster.checkpoint._layout import (
@@ -24,7 +25,6 @@ from muster.checkpoint._layout import (
     scan,
 )
 from muster.checkpoint._lease import Lease
-from muster.checkpoint._mapped_array import MappedArray
 from muster.checkpoint._parts import Parts
 from muster.checkpoint._write import (
     Snapshot,
@@ -170,7 +170,7 @@ class Checkpointer:
     def save(
         self,
         step: int,
-        variables: Mapping[str, np.ndarray[Any, Any] | MappedArray],
+        variables: Mapping[str, np.ndarray[Any, Any] | LazyArray],
         metadata: Mapping[str, Any],
         *,
         parts: Parts | None = None,

@@ -9,6 +9,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from muster._arrays import LazyArray
+
 Array = np.ndarray[Any, Any]
 
 LEAST_MAPPED_BYTES = 16 << 20
@@ -109,7 +111,7 @@ def close_files(values: Iterable[Any]) -> None:
             value.close()
 
 
-class MappedArray:
+class MappedArray(LazyArray):
     """An array with one axis at least that lies in files; nothing of it stays in memory.
 
     Args:
@@ -131,21 +133,6 @@ class MappedArray:
         self._stored_dtype = dtype
         self._parts = tuple(parts)
         self._starts = np.array([part.start for part in self._parts])
-
-    @property
-    def ndim(self) -> int:
-        """The number of its axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of its elements."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """The size of its elements in bytes, in memory."""
-        return self.size * self.dtype.itemsize
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from muster._arrays import LazyArray
 from muster._errors import CheckpointError
 from muster._paths import local_path
 from muster.checkpoint._arrays import FileRecord, is_numeric, open_regular, write_arrays
@@ -39,7 +40,6 @@ from muster.checkpoint._manifest import (
     sync_directory,
     write_manifest,
 )
-from muster.checkpoint._mapped_array import MappedArray
 from muster.checkpoint._parts import BegunParts, Parts, begin_parts, finish_parts
 
 _log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Snapshot:
     """
 
     step: int
-    variables: Mapping[str, np.ndarray[Any, Any] | MappedArray]
+    variables: Mapping[str, np.ndarray[Any, Any] | LazyArray]
     metadata: Mapping[str, Any]
     parts: BegunParts | None = None
     names: Sequence[str] | None = None
@@ -66,7 +66,7 @@ class Snapshot:
 
 def take_snapshot(
     step: int,
-    variables: Mapping[str, np.ndarray[Any, Any] | MappedArray],
+    variables: Mapping[str, np.ndarray[Any, Any] | LazyArray],
     metadata: Mapping[str, Any],
     names: Sequence[str] | None = None,
 ) -> Snapshot:
@@ -78,10 +78,10 @@ def take_snapshot(
     """
     if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
         raise ValueError(f"The step of a checkpoint must be an integer >= 0, not {step!r}.")
-    arrays: dict[str, np.ndarray[Any, Any] | MappedArray] = {}
+    arrays: dict[str, np.ndarray[Any, Any] | LazyArray] = {}
     for name, value in variables.items():
         _check_name(name)
-        arrays[name] = value if isinstance(value, MappedArray) else np.asarray(value)
+        arrays[name] = value if isinstance(value, LazyArray) else np.asarray(value)
         if not is_numeric(arrays[name].dtype):
             raise TypeError(
                 f"Variable {name!r} has dtype {arrays[name].dtype}; a checkpoint holds numbers and booleans."
@@ -124,7 +124,7 @@ def snapshot_with_parts(directory: str, snapshot: Snapshot, parts: Parts) -> Sna
 def write_checkpoint(
     directory: str | os.PathLike[str],
     step: int,
-    variables: Mapping[str, np.ndarray[Any, Any] | MappedArray],
+    variables: Mapping[str, np.ndarray[Any, Any] | LazyArray],
     metadata: Mapping[str, Any],
     *,
     now: float | None = None,
@@ -259,7 +259,7 @@ def _check_name(name: str) -> None:
         raise ValueError("A variable cannot be called '__metadata__': the safetensors format reserves it.")
 
 
-def _record(array: np.ndarray[Any, Any] | MappedArray, file: str, key: str) -> VariableRecord:
+def _record(array: np.ndarray[Any, Any] | LazyArray, file: str, key: str) -> VariableRecord:
     rows = array.shape[0] if array.ndim else 1
     return VariableRecord(array.shape, array.dtype.name, (Piece(file, key, 0, rows),))
 

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from muster._arrays import LazyArray
 from muster.ps import ArraySpec, FlatLayout
 
 Buffers = dict[str, Any]
@@ -101,7 +103,8 @@ class FlatArrays:
 
     def pack_rows(self, arrays: Mapping[Any, Any]) -> Buffers:
         """Return the buffers of rows of arrays, which are given whole, by path or number."""
-        return self.pack({piece.place: piece.rows.of(arrays[piece.key]) for piece in self.pieces})
+        given = {piece.key: in_memory(arrays[piece.key]) for piece in self.pieces}
+        return self.pack({piece.place: piece.rows.of(given[piece.key]) for piece in self.pieces})
 
     def unpack(self, buffers: Mapping[str, Any]) -> dict[Place, Any]:
         """Return the arrays in buffers, NumPy's without a copy."""
@@ -111,3 +114,8 @@ class FlatArrays:
     def buffers(self, kind: str) -> list[ArraySpec]:
         """Return the buffers, as functions of the plan name them."""
         return [ArraySpec(f"{kind} {dtype}", (size,), dtype) for dtype, size in self._layout.sizes.items()]
+
+
+def in_memory(array: Any) -> Any:
+    """Return an array in memory: made or read now if it was not there."""
+    return np.asarray(array) if isinstance(array, LazyArray) else array

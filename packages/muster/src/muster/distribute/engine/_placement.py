@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from muster.checkpoint import MappedArray
+from muster._arrays import LazyArray
 from muster.distribute.engine._exchange import local_copy
 from muster.distribute.engine._mesh import replicated_on
 from muster.distribute.engine._replica_values import ReplicaValues
@@ -52,12 +52,11 @@ class Placement:
         """Place initial values where variables live: the chief's on all workers.
 
         Args:
-            values: Arrays on the host, in files or on any device, global.
+            values: Arrays on the host, on any device, or not in memory yet; global.
         """
         if self._workers.size == 1:
             values = [
-                on_device(value, self.sharding) if isinstance(value, MappedArray) else value
-                for value in values
+                on_device(value, self.sharding) if isinstance(value, LazyArray) else value for value in values
             ]
         else:
             values = self._workers.broadcast([np.asarray(value) for value in values])

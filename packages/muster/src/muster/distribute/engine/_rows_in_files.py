@@ -7,12 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from muster._arrays import LazyArray
 from muster._row_ids import NO_ROW
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced
 from muster.program.passes import LookupStep, WorkerServerSplit, find_lookups, split_at_pushes
-from muster.program.variables import array_of_pieces
+from muster.program.variables import InitialValue, array_of_pieces
 
 _log = logging.getLogger(__name__)
 
@@ -142,13 +143,15 @@ def _read(state: State, paths: Collection[str]) -> State:
     return {**state, **{path: on_device(state[path], sharding) for path in paths}}
 
 
-def on_device(array: MappedArray, sharding: jax.sharding.Sharding | None) -> jax.Array:
+def on_device(array: LazyArray, sharding: jax.sharding.Sharding | None) -> jax.Array:
     """Read an array into the memory of a device; the host never has more than a piece of it.
 
     Args:
         array: The array.
         sharding: Where to put it; None for JAX's default device.
     """
+    if isinstance(array, InitialValue):
+        return jax.device_put(array.make(), sharding)
     if array.nbytes < _AT_ONCE or (sharding is not None and len(sharding.device_set) > 1):
         return jax.device_put(np.asarray(array), sharding, may_alias=False)  # type: ignore[no-any-return]
     return array_of_pieces(array.shape, array.dtype, array.pieces(), sharding)

@@ -13,7 +13,8 @@ import numpy as np
 from muster._errors import DatasetError, TraceError
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import CompiledStep, compiled
-from muster.distribute.engine._flat_arrays import Buffers, Rows
+from muster.distribute.engine._flat_arrays import Buffers, Rows, in_memory
+from muster.distribute.engine._rows_in_files import in_files, step_on_files
 from muster.distribute.engine._shards import Division
 from muster.distribute.engine._stored_tables import nbytes_of
 from muster.distribute.engine._traced import BatchGroup, Engine, Executables, Reads, State, Step, Traced
@@ -157,6 +158,9 @@ class ServedEngine(Engine):
         self._servers = servers
         self._place = place
 
+    looks_up_rows = True
+    starts_lazily = True
+
     def compile(self, traced: Traced, executables: Executables) -> Step:
         return _Training(self._servers, self._place, traced, executables).step
 
@@ -192,6 +196,8 @@ class _Training:
             lambda values, batch: traced.step(values, reads, batch), _shapes(traced), batch, self._own
         )
         if not served.updated:  # an evaluation
+            if in_files(state):
+                return step_on_files(traced, state, batch, self._executables)
             return compiled(traced.step, (state, reads, batch), self._executables)
         variables, placed = _shapes(traced, self._own), self._place(traced.variables)
         division = Division(served, variables, placed, self._servers.count, batch)
@@ -203,7 +209,8 @@ class _Training:
         """Return the state before the first step; servers get the division of the first batch."""
         if self._first is None:
             pulled = self._servers.start(division, state)
-            self._first = ServedState(division, self._servers, pulled, {path: state[path] for path in local})
+            own = {path: in_memory(state[path]) for path in local}
+            self._first = ServedState(division, self._servers, pulled, own)
         elif division.describe() != self._first.division.describe():
             raise TraceError(
                 "A batch of this shape updates the variables on parameter servers in another way than "

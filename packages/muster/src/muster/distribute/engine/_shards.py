@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import TraceError
+from muster.checkpoint import MappedArray
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._flat_arrays import Buffers, FlatArrays, Piece, Place, Rows
 from muster.distribute.engine._stored_tables import (
@@ -457,11 +458,17 @@ def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:
 def _first_rows(value: Any, piece: Piece) -> MadeRows | Iterator[np.ndarray[Any, Any]]:
     """Return the rows of a table's column, flat, some at a time; or what makes them."""
     start, stop = piece.rows.span(piece.shape)
-    if isinstance(value, InitialValue):
+    if isinstance(value, InitialValue) and value.function is not None:
         return MadeRows(value.function, start)
-    value = np.asarray(value)
-    many = max(1, _SENT_BYTES // max(1, value.nbytes // len(value)))
+    if isinstance(value, MappedArray):
+        many = max(1, _SENT_BYTES // max(1, value.nbytes // len(value)))
+        return (
+            value.rows(np.arange(first, min(first + many, stop))).reshape(-1)
+            for first in range(start, stop, many)
+        )
+    array = np.asarray(value)
+    many = max(1, _SENT_BYTES // max(1, array.nbytes // len(array)))
     return (
-        np.ascontiguousarray(value[first : min(first + many, stop)]).reshape(-1)
+        np.ascontiguousarray(array[first : min(first + many, stop)]).reshape(-1)
         for first in range(start, stop, many)
     )

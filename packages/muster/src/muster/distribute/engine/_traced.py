@@ -110,10 +110,13 @@ class Engine(ABC):
     """Compiles traced code for the devices of a strategy.
 
     Attributes:
-        looks_up_rows: Whether the state of a step, a dict, may have a `MappedArray`, which stays as it is.
+        looks_up_rows: Whether the state of a step, a dict, may have a `MappedArray` that the step does not
+            change, which stays as it is.
+        starts_lazily: Whether the first state of a step, a dict, may have a `LazyArray`.
     """
 
     looks_up_rows = False
+    starts_lazily = False
 
     @abstractmethod
     def compile(self, traced: Traced, executables: Executables) -> Step:

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 
+from muster._arrays import LazyArray
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import Executables, Reads, State, Step, Traced
@@ -62,17 +63,22 @@ def traced_program(program: Program[Any], strategy: Strategy, loss: str | None =
     return Traced(run=run, variables=program.variables, results_sharded=by_row, loss=loss)
 
 
-def start_program(strategy: Strategy, state: dict[str, Any], *, by_rows: bool = False) -> StateStore:
+def start_program(strategy: Strategy, state: dict[str, Any], *, trains: bool) -> StateStore:
     """Place the state of a program on a strategy's devices, and return its store.
 
     Args:
         strategy: The strategy.
         state: Path -> initial or restored value of each variable; all workers take the chief's values.
-        by_rows: Whether a `MappedArray` among them may stay in its files, for steps that look up its rows, if
-            the strategy's engine can do so.
+        trains: Whether steps change variables. Else, values that lie in files may stay there, for steps that
+            look up rows of them, if the strategy's engine can do so.
     """
-    by_rows = by_rows and strategy.engine.looks_up_rows and not functions_run_eagerly()
-    stays = {path: value for path, value in state.items() if by_rows and isinstance(value, MappedArray)}
+    engine = strategy.engine
+    lazy: type[LazyArray] | tuple[()] = ()
+    if trains and engine.starts_lazily:
+        lazy = LazyArray
+    elif not trains and engine.looks_up_rows and not functions_run_eagerly():
+        lazy = MappedArray
+    stays = {path: value for path, value in state.items() if isinstance(value, lazy)}
     placed = [path for path in state if path not in stays]
     values = dict(zip(placed, strategy.placement.start([state[path] for path in placed]), strict=True))
     store = ArrayStore({path: stays.get(path, values.get(path)) for path in state}, tuple(state))

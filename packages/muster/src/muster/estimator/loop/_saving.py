@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from muster._arrays import LazyArray
 from muster._errors import CheckpointError
 from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, checkpoint_path, latest_checkpoint
 from muster.cluster.roster import TaskState
@@ -91,7 +92,9 @@ class TrainingSaver:
         if isinstance(state, ServedState) and self._strategy.servers is not None:
             own, parts = state.local, ServedParts(self._strategy.servers, state.division)
         # Copies: NumPy would see the very buffers that the next step writes into.
-        arrays = {path: np.array(value) for path, value in own.items()}
+        arrays = {
+            path: value if isinstance(value, LazyArray) else np.array(value) for path, value in own.items()
+        }
         context = self._strategy.input_context
         steps = 0 if self._session is None else self._session.steps_taken
         taken = [

@@ -39,7 +39,6 @@ from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
 from muster.feature_column import FeatureColumn, HostNeeded, asking_for_host
 from muster.program.trace import Program
-from muster.program.variables import InitialValue
 
 _log = logging.getLogger(__name__)
 
@@ -165,8 +164,6 @@ class ModelSetup:
                 state.update((path, value) for path, value in chosen.items() if path in state)
         elif self.warm_start is not None:
             state.update(self.warm_start.values(program.variables))
-        later = {path: value for path, value in state.items() if isinstance(value, InitialValue)}
-        state.update((path, value.make()) for path, value in later.items())
         if checkpoint is None:
             program.static.scaffold.initialize(state)
         return program, state
@@ -255,7 +252,7 @@ class ModelSetup:
             state = {**state, GLOBAL_STEP: np.full_like(state[GLOBAL_STEP], global_step)}
         trains = program.static.mode == ModeKeys.TRAIN
         session = Session(
-            start_program(strategy, state, by_rows=not trains),
+            start_program(strategy, state, trains=trains),
             global_step=global_step,
             count_steps=_step_counter(program, global_step, strategy.servers),
             save=save,
@@ -266,7 +263,7 @@ class ModelSetup:
             run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
             look_up_step=None if strategy.servers is None else strategy.servers.look_up_step,
         )
-        if trains:  # all values are in memory now
+        if trains and not strategy.engine.starts_lazily:  # all values are in memory now
             close_files((*program.initial.values(), *state.values()))
         else:
             session.resources.callback(close_files, state.values())

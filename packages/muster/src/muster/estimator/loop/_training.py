@@ -125,7 +125,7 @@ class Training:
         if batches is None:
             return None
         session, asked, saver, hooks = self._prepare(checkpointer, checkpoint, batches, resources)
-        if checkpoint is not None:
+        if checkpoint is not None and not self.strategy.engine.starts_lazily:
             checkpoint.close()  # all of it is in memory now, and its files may be deleted
         bar.follow(session, self._last_step(session))
         log_restored(checkpoint)

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._arrays import AnyArray, dtype_named
+from muster._arrays import AnyArray, LazyArray, dtype_named
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster.checkpoint import MappedArray
 from muster.program._replicas import Replicas
@@ -47,7 +47,7 @@ class ProgramScope(VariableScope):
     ) -> None:
         super().__init__(replicas)
         self.records = state is None
-        self.initial: list[jax.Array | MappedArray | InitialValue] = []
+        self.initial: list[jax.Array | LazyArray] = []
         self._state = state
         self._known = known or {}
         self._known_local = known_local
@@ -65,7 +65,7 @@ class ProgramScope(VariableScope):
         if self._state is None:
             initial = self._initial_value(spec, initializer)
             self.initial.append(initial)
-            value = value_to_come(initial) if isinstance(initial, MappedArray | InitialValue) else initial
+            value = value_to_come(initial) if isinstance(initial, LazyArray) else initial
         else:
             value = self._value_in(self._state, spec)
         self.state_mapping[id(variable)] = value
@@ -100,7 +100,7 @@ class ProgramScope(VariableScope):
                 "step. To start from given weights, use an initializer, or warm_start_from of the Estimator."
             )
 
-    def _initial_value(self, spec: VariableSpec, initializer: Any) -> jax.Array | MappedArray | InitialValue:
+    def _initial_value(self, spec: VariableSpec, initializer: Any) -> jax.Array | LazyArray:
         known = self._known_value(spec)
         if known is not None:
             return _started(known, spec)

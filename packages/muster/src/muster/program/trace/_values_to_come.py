@@ -6,8 +6,7 @@ import jax
 import numpy as np
 from jax.extend import core as jex
 
-from muster.checkpoint import MappedArray
-from muster.program.variables._initial_rows import InitialValue
+from muster._arrays import LazyArray
 
 _value_to_come_p = jex.Primitive("muster_value_to_come")
 _value_to_come_p.def_abstract_eval(lambda *, of: jax.core.ShapedArray(of.shape, of.dtype))
@@ -15,6 +14,6 @@ _value_to_come_p.def_abstract_eval(lambda *, of: jax.core.ShapedArray(of.shape, 
 _value_to_come_p.def_impl(lambda *, of: jax.device_put(np.asarray(of)))
 
 
-def value_to_come(of: MappedArray | InitialValue) -> Any:
+def value_to_come(of: LazyArray) -> Any:
     """Return what stands for a value while code is traced; it is made only if it is needed."""
     return _value_to_come_p.bind(of=of)

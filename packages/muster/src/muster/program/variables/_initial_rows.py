@@ -18,7 +18,7 @@ import numpy as np
 from jax.extend import core as jex
 from jax.extend.core import primitives
 
-from muster._arrays import dtype_named
+from muster._arrays import LazyArray, dtype_named
 from muster.program.passes._elementwise import ELEMENTWISE
 from muster.program.passes._jaxprs import Values, is_number, type_of
 from muster.program.variables._initial_values import (
@@ -77,7 +77,7 @@ def initial_rows(initial: Any, shape: tuple[int, ...], dtype: str) -> Callable[[
     return rows
 
 
-class InitialValue:
+class InitialValue(LazyArray):
     """The initial value of a variable, which is made when it is needed: another may take its place before.
 
     Args:
@@ -90,11 +90,6 @@ class InitialValue:
         self._initializer = initializer
         self.shape = shape
         self.dtype = dtype_named(dtype)
-
-    @property
-    def nbytes(self) -> int:
-        """Its size in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def may_wait(self) -> bool:
@@ -114,9 +109,7 @@ class InitialValue:
         """Return all rows in order, some at a time, in new arrays."""
         rows = initial_rows(self._initializer, self.shape, self.dtype.name)
         many = max(1, 8 * _DRAWN // math.prod(self.shape[1:]))
-        return (
-            rows(start, min(start + many, self.shape[0])) for start in range(0, self.shape[0], many)
-        )
+        return (rows(start, min(start + many, self.shape[0])) for start in range(0, self.shape[0], many))
 
     @functools.cached_property
     def function(self) -> bytes | None:
