@@ -10,15 +10,21 @@ from muster._errors import NanLossDuringTrainingError
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import Strategy
+from muster.distribute.engine import _shards
 from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
 from muster.distribute.servers._remote_servers import plans_of
+from muster.distribute.strategies._programs import traced_program
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
+from muster.program.trace import Program
 from muster.ps import FlatLayout, Held, Pulled
 from muster.ps._plan_values import PlanValues
 from muster.ps.contents.updates import JaxDevice
 from noted_losses import Losses
+from sparse_steps import FACTORS
+from sparse_steps import IDS as IDS_OF_STEPS
+from sparse_steps import step as sparse_step
 
 
 class MemoryServers:
@@ -28,7 +34,7 @@ class MemoryServers:
     upcoming = None  # the next batch, where a test says so
 
     def __init__(self):
-        self.plans, self.pushes, self.looked_up = [], 0, 0
+        self.plans, self.pushes, self.lookups, self.looked_up = [], 0, 0, 0
 
     def start(self, division, values):
         assert not self.plans
@@ -42,6 +48,10 @@ class MemoryServers:
         return self.pull()
 
     def look_up(self, ids):
+        self.lookups += 1
+        return self._rows(ids)
+
+    def _rows(self, ids):
         rows = []
         for plan, held, asked in zip(self.plans, self.held, ids, strict=True):
             counts = tuple(map(len, asked))
@@ -55,7 +65,7 @@ class MemoryServers:
         for plan, held, push in zip(self.plans, self.held, pushed, strict=True):
             arrays = [*push.flat.values(), *plan.rows.pack_pushed(push.whole, push.rows)]
             held.apply(held.unpacked(arrays, tuple(len(ids) for ids, _ in push.rows)))
-        rows = self.look_up([push.asks for push in pushed])
+        rows = self._rows([push.asks for push in pushed])
         return [Pulled(None, *each) for each in zip(self.pull(), rows, strict=True)]
 
     def pull(self):
@@ -169,3 +179,42 @@ def test_rows_of_a_table_travel_where_the_optimizer_leaves_the_others(tmp_path, 
     assert caplog.text.count(says) == 1
     assert bool(servers.looked_up) is by_rows
     assert sum(len(plan.tables) for plan in servers.plans) == (2 if by_rows else 0)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_rows_of_the_next_batch_come_with_the_answer_to_a_push(is_known, monkeypatch):
+    monkeypatch.setattr(_shards, "LEAST_ROWS_BYTES", 1)
+    batches = [(ids, factors) for ids, factors in zip(IDS_OF_STEPS, FACTORS, strict=True)]
+    program = Program(lambda batch: sparse_step(*batch), batches[0])
+    servers = MemoryServers()
+    engine = ServedEngine(servers, place)
+    step = engine.compile(traced_program(program, Strategy(Placement(None), engine), "loss"), {})
+    whole, state, expected = jax.jit(program.step), program.initial, program.initial
+    for batch, following in zip(batches, [*batches[1:], None], strict=True):
+        servers.upcoming = following if is_known else None
+        state, results = step(state, (), batch)
+        expected, outputs = whole(expected, batch)
+        np.testing.assert_allclose(results["loss"], outputs["loss"], rtol=1e-5, atol=1e-6)
+        assert (state.ahead is None) == (servers.upcoming is None)
+        if batch is batches[1]:
+            state = state.renewed()  # what was fetched is older than these values
+            assert state.ahead is None
+    assert servers.lookups == (2 if is_known else len(batches))
+    for path, value in expected.items():
+        np.testing.assert_allclose(state[path], value, rtol=1e-4, atol=1e-6, err_msg=path)
+
+
+@pytest.mark.parametrize(
+    "wrong", [(np.array([1, 99] * 4, np.int32), FACTORS[0]), (IDS_OF_STEPS[0][:4], FACTORS[0][:4])]
+)
+def test_a_batch_that_cannot_be_looked_up_ahead_leaves_the_step_before_alone(wrong, monkeypatch):
+    monkeypatch.setattr(_shards, "LEAST_ROWS_BYTES", 1)
+    batch = IDS_OF_STEPS[0], FACTORS[0]
+    program = Program(lambda batch: sparse_step(*batch), batch)
+    servers = MemoryServers()
+    engine = ServedEngine(servers, place)
+    step = engine.compile(traced_program(program, Strategy(Placement(None), engine), "loss"), {})
+    servers.upcoming = wrong  # an id of no row, or another shape
+    state, _ = step(program.initial, (), batch)
+    assert servers.pushes == 1
+    assert state.ahead is None

@@ -10,6 +10,9 @@ from muster.estimator.loop._tickets import with_tickets
 class Ended:
     """The servers of a job that the chief has ended, and a session."""
 
+    fetches_ahead = False
+    upcoming = None
+
     def __init__(self, tickets):
         self.tickets = tickets
         self.state, self.outputs = ServedState(None, self, [], {}), {}
@@ -32,3 +35,27 @@ class Ended:
 def test_a_worker_that_has_no_step_to_make_needs_no_servers(tickets):
     job = Ended(tickets)
     assert len(list(with_tickets(iter(range(3)), job, job))) == min(tickets, 3)
+
+
+def test_the_next_batch_is_known_where_its_rows_can_be_fetched_ahead():
+    def batches():
+        yield from "abc"
+        raise ValueError("the fourth is damaged")
+
+    job = Ended(9)
+    seen, given = [], with_tickets(batches(), job, job)
+    for batch in iter(lambda: next(given), "c"):
+        seen.append((batch, job.upcoming))
+        job.fetches_ahead = True  # from the first step on
+    assert (seen, job.upcoming) == ([("a", None), ("b", "c")], None)  # what comes after is an error
+    with pytest.raises(ValueError, match="the fourth"):  # of its own step
+        next(given)
+
+
+def test_the_end_of_the_data_comes_after_the_last_batch():
+    job = Ended(9)
+    job.fetches_ahead = True
+    assert [(batch, job.upcoming) for batch in with_tickets(iter("ab"), job, job)] == [
+        ("a", "b"),
+        ("b", None),
+    ]
