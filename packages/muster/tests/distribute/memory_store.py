@@ -5,6 +5,8 @@ import numpy as np
 from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.distribute import ParameterServerStrategy
 from muster.distribute.servers._stored_variables import StoredVariables
+from muster.ps import ArraySpec
+from muster.ps.contents.updates import JaxDevice
 
 
 class MemoryStore:
@@ -51,6 +53,12 @@ class MemoryStore:
         for array in arrays:
             self.servers[array.name] = array.server
             self.values[array.key] = np.full(array.shape, np.nan, array.dtype)
+
+    def make(self, name, function, first):
+        self._note("make", [])
+        array = self.values[name]
+        spec = ArraySpec(name.name, array.shape, array.dtype.name)
+        array[...] = np.concatenate([*JaxDevice().make(function, spec, first)])
 
     def read_rows(self, name, ids):
         self._note("read_rows", [found := self.values[name][ids]])

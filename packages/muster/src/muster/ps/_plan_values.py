@@ -136,15 +136,8 @@ class PlanValues:
             first: The number of its first row in the whole table.
             function: As of `Device.make`.
         """
-        spec = self._column(name)
-        try:
-            start = 0
-            for rows in self._device.make(function, spec, first):
-                self._contents.values.fill(name, start, rows)
-                start += len(rows)
-        except ValueError as exc:
-            raise RefusedError(f"its rows cannot be made: {printable(str(exc))}") from exc
-        self._filled[name] = start
+        self._column(name)
+        self._filled[name] = self._contents.make(name, first, function)
 
     def set(self, arrays: Sequence[Array]) -> None:
         """Take copies of values: pulled and kept; the rows of tables have theirs."""

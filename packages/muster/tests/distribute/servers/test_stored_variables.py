@@ -67,6 +67,20 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(stored_arrays, "_PIECE_BYTES", 70)
 
 
+def test_servers_make_the_rows_of_large_tables(small_pieces):
+    strategy, store = with_memory(2, FixedShardsPartitioner(2))
+    with strategy.scope():
+        tables = [
+            keras.Variable(initializer, shape=(41, 2), name="embeddings")
+            for initializer in (keras.initializers.RandomNormal(seed=3), "ones")
+        ]
+    assert store.asked == ["reserve", "make"] * 4
+    assert store.largest == 0  # nothing was sent
+    expected = keras.initializers.RandomNormal(seed=3)((41, 2))
+    np.testing.assert_allclose(tables[0].value, expected, rtol=1e-6)
+    np.testing.assert_array_equal(tables[1].value, np.ones((41, 2)))
+
+
 def test_large_tables_go_in_pieces(small_pieces):
     strategy, store = with_memory(2, FixedShardsPartitioner(2))
     table, other = made(strategy, (40, 2), "embeddings"), made(strategy, (40, 2), "kernel")

@@ -62,6 +62,13 @@ class NumPyDevice:
             raise ValueError("its update is none")
         return NumPyFunction(function, held)
 
+    def make(self, function, spec, first):
+        """Rows of their own numbers."""
+        if function != b"numbers":
+            raise ValueError("it is no function")
+        numbers = np.arange(first, first + spec.shape[0], dtype=spec.dtype)
+        yield np.repeat(numbers, spec.size // len(numbers)).reshape(spec.shape)
+
     def compile_rows(self, use, columns, held):
         if use.update != b"adds rows":
             raise ValueError("its update of rows is none")

@@ -1,5 +1,7 @@
 """Tables of a store of which functions use some rows at a time."""
 
+import functools
+
 import msgspec
 import numpy as np
 import pytest
@@ -239,6 +241,20 @@ def test_tables_that_come_in_parts(worker, chief):
     ):
         refused(text, chief.change, messages.Reserve, [packed([wrong])])
     refused("it is not the coordinator", worker.change, messages.Reserve, [packed([spec])])
+
+
+def test_tables_whose_rows_are_made_here(worker, chief):
+    spec, function = ArraySpec("made", (4, 2), "float32"), [np.frombuffer(b"numbers", np.uint8)]
+    chief.change(messages.Reserve, [packed([spec])])
+
+    def make(name, first=7):
+        return functools.partial(messages.Make, name=name, first=first)
+
+    chief.change(make("made"), function)
+    assert worker.read("made")[0].tolist() == [[7, 7], [8, 8], [9, 9], [10, 10]]
+    refused("no array makes by rows", chief.change, make("makes"), function)
+    refused("it is no function", chief.change, make("made"), [np.zeros(1, np.uint8)])
+    refused("not the coordinator", worker.change, make("made"), function)
 
 
 def test_a_table_is_assigned_and_read_as_a_whole(worker, chief):

@@ -48,6 +48,9 @@ class Store(Protocol):
     def add(self, values: Mapping[StoredName, Array], /) -> None:
         """Add values to arrays."""
 
+    def make(self, name: StoredName, function: bytes, first: int, /) -> None:
+        """Let a server make all rows of an array that was reserved: see `StoreClient.make`."""
+
     def reserve(self, arrays: Sequence[StoredArray], /) -> None:
         """Create arrays whose rows are assigned next."""
 

@@ -37,6 +37,7 @@ from muster.program.variables import (
     like_value_of,
     may_be_split,
     reference_of_new,
+    rows_of_initial,
 )
 from muster.ps import PartRequests, PartSavers, SavePart, ServedVariable, Shard, place
 from muster.ps.store import StoredArray
@@ -194,11 +195,15 @@ class StoredVariables(Storage):
             self._create_hashed(variable, like, initial)
             return
         compute = initial_rows(initial, like.shape, like.dtype.name)
+        made = rows_of_initial(initial, like.shape, like.dtype.name)
         with self.store() as store:
             self._forget(store)
             placed = self._placed(variable, like)
             for rows in placed:  # one after the other: all of them may not fit this process
-                if comes_in_pieces(rows.array):
+                if made is not None and comes_in_pieces(rows.array):
+                    store.reserve([rows.array])
+                    store.make(rows.array.key, made.function, rows.start)
+                elif comes_in_pieces(rows.array):
                     store.reserve([rows.array])
                     for begin, end in pieces(rows.array):
                         new = compute(rows.start + begin, rows.start + end)

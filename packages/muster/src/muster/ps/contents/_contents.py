@@ -261,6 +261,27 @@ class Contents:
         self._require_free(specs)
         self.values.reserve(specs)
 
+    def make(self, name: str, first: int, function: bytes) -> int:
+        """Give all rows of an array that is held by rows other values, and return how many there are.
+
+        Args:
+            name: The array.
+            first: The number of its first row in the whole table.
+            function: As of `Device.make`.
+        """
+        if name not in self.values.by_rows:
+            raise RefusedError(
+                f"there is no array {printable(name)} by rows on this server. Reserve it first"
+            )
+        start = 0
+        try:
+            for rows in self._device.make(function, self.values.specs[name], first):
+                self.values.fill(name, start, rows)
+                start += len(rows)
+        except ValueError as exc:
+            raise RefusedError(f"its rows cannot be made: {printable(str(exc))}") from exc
+        return start
+
     def declare(self, arrays: Sequence[ArraySpec], by_rows: Sequence[ArraySpec]) -> None:
         """Take arrays, some of them by rows, whose values are assigned before anything else is done."""
         self.values.declare(arrays)

@@ -84,6 +84,17 @@ class StoreClient:
         given = _by_server((array.server, array.spec) for array in arrays)
         self._change({index: (messages.Reserve(), [packed(specs)]) for index, specs in given.items()})
 
+    def make(self, name: StoredName, function: bytes, first: int) -> None:
+        """Let a server make all rows of an array that was reserved.
+
+        Args:
+            name: The array.
+            function: As of `Device.make`.
+            first: The number of its first row in the whole table.
+        """
+        message = messages.Make(name=name.name, first=first)
+        self._change({name.server: (message, [np.frombuffer(function, np.uint8)])})
+
     def assign(self, values: Mapping[StoredName, Any]) -> None:
         """Give arrays other values, all of a server at one instant."""
         self._change(_given(messages.Assign, values))

@@ -151,6 +151,7 @@ class StoreMachine:
             case (
                 messages.Create()
                 | messages.Reserve()
+                | messages.Make()
                 | messages.Assign()
                 | messages.AssignRows()
                 | messages.CreateHashed()
@@ -387,6 +388,8 @@ def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array
             contents.create(unbundled(arrays), message.by_rows)
         case messages.Reserve():
             contents.reserve(unpacked(arrays, tuple[ArraySpec, ...]))
+        case messages.Make():
+            contents.make(message.name, message.first, only(arrays, 1)[0].tobytes())
         case messages.Assign():
             contents.values.assign(unbundled(arrays))
         case messages.AssignRows():

@@ -74,6 +74,20 @@ class AssignRows(msgspec.Struct, tag="assign rows", frozen=True, kw_only=True):
     sequence: Number = 0
 
 
+class Make(msgspec.Struct, tag="make", frozen=True, kw_only=True):
+    """Make all rows of an array that was reserved, by a function in a buffer: see `Device.make`.
+
+    Args:
+        name: The name of the array.
+        first: The number of its first row in the whole table.
+        sequence: As of `Create`.
+    """
+
+    name: str
+    first: Number
+    sequence: Number = 0
+
+
 class Add(msgspec.Struct, tag="add", frozen=True, kw_only=True):
     """Add to arrays, in a bundle; ``sequence`` as of `Create`."""
 
@@ -254,7 +268,7 @@ class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=Tru
 
 
 # For type checkers, and as unions for msgspec.
-Change = Create | Reserve | Assign | AssignRows | Add | CreateHashed | AssignHashed | Delete | Register
+Change = Create | Reserve | Make | Assign | AssignRows | Add | CreateHashed | AssignHashed | Delete | Register
 Request = Join | Change | Read | ReadRows | ReadHashed | Describe | Pull | Apply | Stats | End
 Answer = Joined | Described | Values | Done | Ended | Refused | StoreStatistics
 
