@@ -11,13 +11,16 @@ import uuid
 from ps_rows import VERSIONS, AddingDevice
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
+from muster.ps import _messages as messages
 from muster.ps._client import Client
 from muster.ps._endpoint import Endpoint
+from muster.ps._keeper import Keeper
 from muster.ps._machine import Machine
 from muster.ps._messages import PURPOSE
 from muster.ps._recovery import no_snapshot
 from muster.ps._servers import Servers
 from muster.ps._service import Service
+from muster.ps._snapshots import Saved
 
 SECS = 60.0
 
@@ -66,26 +69,31 @@ def accepting(handler, credentials=NO_CREDENTIALS, port=0):
             acceptor.close()
 
 
+def kept(folder, updates=None):
+    """What keeps a server in a folder."""
+    return Keeper(folder, Saved, messages.Change, None, updates)
+
+
 @contextlib.contextmanager
 def served(
     device=None,
     versions=VERSIONS,
     credentials=NO_CREDENTIALS,
     port=0,
-    saver=None,
+    keeper=None,
     report=None,
     job="",
 ):
-    find = saver.find if saver else no_snapshot
     machine = Machine(
         device or AddingDevice(),
         name="ps 0",
         run=uuid.uuid4().hex,
         keeps_step=True,
         versions=versions,
-        find=find,
+        find=keeper.find if keeper else no_snapshot,
+        record=keeper.record if keeper else None,
     )
-    desk = Endpoint(machine, saver, report and (lambda: report(machine.statistics(time.monotonic()))))
+    desk = Endpoint(machine, keeper, report and (lambda: report(machine.statistics(time.monotonic()))))
     service = Service("ps 0", [desk])
     service.start(job)
     try:

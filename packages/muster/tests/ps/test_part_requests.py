@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from ps_job import SECS, accepting, served, worker
+from ps_job import SECS, accepting, kept, served, worker
 from ps_rows import added, filled
 
 from muster._errors import CheckpointError
@@ -21,10 +21,7 @@ from muster.ps import (
     PartRequests,
     PartWriter,
     Pushed,
-    Saved,
     SavePart,
-    Saver,
-    Snapshots,
     _shard_snapshot,
     fingerprint,
 )
@@ -188,13 +185,10 @@ def test_a_server_without_values_is_refused_and_one_that_is_gone_named(tmp_path)
 def test_a_server_that_was_killed_saves_what_it_has_from_its_snapshot(tmp_path):
     (tmp_path / TOKEN).touch()
 
-    def saver():
-        return Saver(Snapshots(tmp_path / "snapshot", Saved), secs=None, updates=None)
-
-    with served(saver=saver()) as server, worker(server, PLAN, "chief 0") as servers:
+    with served(keeper=kept(tmp_path / "snapshot")) as server, worker(server, PLAN, "chief 0") as servers:
         servers.initialize([initial()], 0)
         origin = servers.pull()[0].answer.origin
-    with served(saver=saver()) as again, writer_of(again) as address:
+    with served(keeper=kept(tmp_path / "snapshot")) as again, writer_of(again) as address:
         serving = Serving(None, address, tmp_path)
         requests = PartRequests([serving.request(origin=origin)])
         assert requests.begin() == [True]

@@ -20,9 +20,11 @@ from ps_rows import (
 from muster.checkpoint import FileRecord
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
+from muster.ps._keeper import Keeper
 from muster.ps._machine import Machine
 from muster.ps._plan import Plan, PlanTable, fingerprint
 from muster.ps._recovery import Found
+from muster.ps._snapshots import Saved
 from muster.ps.contents import TableUse
 
 FILE = "variables-01234567-ps-0.safetensors"
@@ -319,3 +321,60 @@ def test_rows_that_a_push_asks_for_are_those_after_its_round():
     wanted[:] = 8, 10  # where another push is received
     replies = {each.caller: each.arrays[-1].reshape(-1, 2).tolist() for each in pushed(WORKER, 4.0)}
     assert replies == {CHIEF: [[4, 4], [1, 1]], WORKER: [[1, 1], [1, 1]]}
+
+
+@pytest.fixture
+def keeper(tmp_path):
+    def kept():
+        return Keeper(tmp_path / "ps-0", Saved, messages.Change, None, None)
+
+    return kept
+
+
+@pytest.mark.parametrize("given", range(5))
+def test_a_server_that_was_killed_has_the_first_values_that_it_was_given(keeper, given):
+    """It is killed before, between or after the requests that give first values, and then has no snapshot."""
+    of = plan()
+    table, slot = (each.name for each in COLUMNS)
+    function = [np.frombuffer(b"numbers", np.uint8)]
+    requests = [
+        (messages.Fill(name=table, start=0, origin="first"), [np.full(8, 2.0, np.float32)]),
+        (messages.Fill(name=table, start=4, origin="first"), [np.full(12, 3.0, np.float32)]),
+        (messages.Make(name=slot, first=5, origin="first"), function),
+        (messages.Initialize(step=7, origin="first"), everything(of, 1.0)),
+    ]
+    before = keeper()
+    server = started(of, find=before.find, record=before.record)
+    for request in requests[:given]:
+        assert ask(server, CHIEF, *request).message == messages.Done()
+    again = started(of, run="2", find=(kept := keeper()).find, record=kept.record)
+    seen = messages.Seen(origin="first", run="1")  # what the chief knows that gives them
+    join = messages.Join(plan=fingerprint(of), versions=VERSIONS, starts=True, seen=seen)
+    assert ask(again, CHIEF, join).message.initialized is (given == 4)
+    for request in requests[given:]:
+        assert ask(again, CHIEF, *request).message == messages.Done()
+    assert rows(again, [5, 8, 9, 14]).tolist() == [[2, 2], [2, 2], [3, 3], [3, 3]]
+    answer = ask(again, WORKER, messages.Read())
+    assert (answer.message.step, answer.message.origin) == (7, "first")
+    assert answer.arrays[-1].reshape(-1, 2)[:, 0].tolist() == [*range(5, 15)]
+    push(again, WORKER, 1, [6], 2.0)
+    kept.look(again)
+    kept.wait()
+    third = started(of, run="3", find=(last := keeper()).find, record=last.record)
+    ask(third, CHIEF, join)
+    assert rows(third, [5, 6]).tolist() == [[2, 2], [2, 2]]  # no snapshot is due
+
+
+def test_a_snapshot_takes_the_place_of_the_first_values(keeper, tmp_path):
+    of, kept = plan(), Keeper(tmp_path / "ps-0", Saved, messages.Change, None, 1)
+    server = started(of, find=kept.find, record=kept.record)
+    initialize(server, of)
+    push(server, WORKER, 1, [6], 2.0)
+    kept.look(server)
+    kept.wait()
+    again = started(of, run="2", find=keeper().find)
+    seen = messages.Seen(origin="first", run="1", version=2, sequence=1)
+    ask(again, WORKER, messages.Join(plan=fingerprint(of), versions=VERSIONS, seen=seen))
+    assert rows(again, [5, 6]).tolist() == [[1, 1], [3, 3]]
+    assert keeper().find("first").changes == []
+    assert keeper().find("another") is None

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from ps_job import SECS, Served, accepting, served, worker
+from ps_job import SECS, Served, accepting, kept, served, worker
 from ps_rows import AddingDevice, AddingFunction, added, as_buffer, filled
 
 from certificates import Authority
@@ -28,9 +28,7 @@ from muster.ps._client import Held
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import PURPOSE
 from muster.ps._plan import Plan
-from muster.ps._saver import Saver
 from muster.ps._servers import Pushed, Servers
-from muster.ps._snapshots import Saved, Snapshots
 from muster.ps._wire import encode
 
 PLAN = added(1000)
@@ -479,12 +477,9 @@ def test_an_update_that_fails_ends_the_server_with_its_error(caplog):
 
 
 def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
-    def saver():
-        return Saver(Snapshots(tmp_path, Saved), secs=None, updates=3)
-
     made = []
     with (
-        served(saver=saver()) as server,
+        served(keeper=kept(tmp_path, 3)) as server,
         worker(server, PLAN, "chief 0", dialed=fragile(server, "chief 0", made)) as chief,
         worker(server, PLAN, dialed=fragile(server, "worker 0", made)) as one,
     ):
@@ -495,9 +490,9 @@ def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
             (answer,) = one.push_and_pull(pushed(1.0), ticket=5 + turn, wants=True)
             assert first([answer]) == 2.0 + turn
             if turn == 2:
-                wait_for(lambda: Snapshots(tmp_path, Saved).read(origin)[0].version == 4)
+                wait_for(lambda: (found := kept(tmp_path).find(origin)) and found.saved.version == 4)
         server.service.close()
-        with served(saver=saver()) as again:
+        with served(keeper=kept(tmp_path, 3)) as again:
             server.address = again.address
             (answer,) = one.push_and_pull(pushed(1.0), ticket=10, wants=True)
             assert first([answer]) == 5.0
@@ -512,27 +507,25 @@ def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
 def test_a_disk_that_is_full_while_a_snapshot_is_written(tmp_path, caplog):
     folder = tmp_path / "folder"
     folder.write_text("")  # it cannot be made there
-    saver = Saver(Snapshots(folder, Saved), secs=None, updates=1)
     with (
         caplog.at_level(logging.INFO),
-        served(saver=saver) as server,
+        served(keeper=kept(folder, 1)) as server,
         worker(server, PLAN, "chief 0") as chief,
     ):
         chief.initialize(initial(1.0), step=0)
-        assert "A snapshot of this server cannot be written" in caplog.text
+        assert "A change of this server's variables cannot be written" in caplog.text
+        chief.push_and_pull(pushed(1.0))
+        wait_for(lambda: "A snapshot of this server cannot be written" in caplog.text)
         folder.unlink()
         chief.push_and_pull(pushed(1.0))
         wait_for(lambda: "can be written again" in caplog.text)
-        assert first(chief.push_and_pull(pushed(1.0))) == 3.0
+        assert first(chief.push_and_pull(pushed(1.0))) == 4.0
 
 
 def test_a_server_that_was_killed_learns_from_others_what_to_restore(tmp_path):
     """A worker that knows nothing yet joins one server that goes on, and one that was started again."""
 
-    def saver(name):
-        return Saver(Snapshots(tmp_path / name, Saved), secs=None, updates=1)
-
-    with served(saver=saver("0")) as zero, served(saver=saver("1")) as one:
+    with served(keeper=kept(tmp_path / "0", 1)) as zero, served(keeper=kept(tmp_path / "1", 1)) as one:
         with contextlib.closing(
             Servers([zero.client(PLAN, "chief 0"), one.client(PLAN, "chief 0")])
         ) as chief:
@@ -540,7 +533,7 @@ def test_a_server_that_was_killed_learns_from_others_what_to_restore(tmp_path):
             chief.initialize(initial(1.0) * 2, step=0)
             chief.push_and_pull(pushed(1.0) * 2)
         one.service.close()
-        with served(saver=saver("1")) as again:
+        with served(keeper=kept(tmp_path / "1", 1)) as again:
             clients = [zero.client(PLAN, "chief 0", run="2"), again.client(PLAN, "chief 0", run="2")]
             with contextlib.closing(Servers(clients)) as chief:
                 assert all(each.initialized for each in chief.join())

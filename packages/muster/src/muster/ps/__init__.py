@@ -10,10 +10,12 @@ from muster.ps._endpoint import Endpoint as Endpoint
 from muster.ps._flat_layout import Array as Array
 from muster.ps._flat_layout import FlatLayout as FlatLayout
 from muster.ps._flat_layout import allocate as allocate
+from muster.ps._keeper import Keeper as Keeper
 from muster.ps._machine import Machine as Machine
 from muster.ps._memory import memory_bytes as memory_bytes
 from muster.ps._messages import PURPOSE as PURPOSE
 from muster.ps._messages import SAVE_PURPOSE as SAVE_PURPOSE
+from muster.ps._messages import Change as Change
 from muster.ps._messages import Round as Round
 from muster.ps._messages import SavePart as SavePart
 from muster.ps._messages import SharedInput as SharedInput
@@ -36,13 +38,11 @@ from muster.ps._plan import fingerprint as fingerprint
 from muster.ps._plan_values import PlanValues as PlanValues
 from muster.ps._recovery import no_snapshot as no_snapshot
 from muster.ps._retrying_connection import Dial as Dial
-from muster.ps._saver import Saver as Saver
 from muster.ps._servers import Pushed as Pushed
 from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
 from muster.ps._shard_snapshot import ShardSnapshot as ShardSnapshot
 from muster.ps._snapshots import Saved as Saved
-from muster.ps._snapshots import Snapshots as Snapshots
 from muster.ps._tickets import OPEN_TICKETS as OPEN_TICKETS
 from muster.ps._tickets import open_tickets as open_tickets
 from muster.ps._tickets import tickets_in as tickets_in

@@ -192,14 +192,16 @@ class Client:
 
     def initial(self, message: messages.Initialize, values: FirstValues) -> Iterator[Request]:
         """Return the requests that give first values, one after the other; the message is the last one."""
+        self._note(origin=message.origin)  # of which a server that is killed meanwhile keeps what it has
         for spec, rows in zip(self._columns, values.columns, strict=True):
             if isinstance(rows, MadeRows):
                 function = np.frombuffer(rows.function, np.uint8)
-                yield Request(messages.Make(name=spec.name, first=rows.first), [function])
+                make = messages.Make(name=spec.name, first=rows.first, origin=message.origin)
+                yield Request(make, [function])
                 continue
             start = 0
             for piece in rows:
-                yield Request(messages.Fill(name=spec.name, start=start), [piece])
+                yield Request(messages.Fill(name=spec.name, start=start, origin=message.origin), [piece])
                 start += piece.size * spec.shape[0] // spec.size
         given = ((self._pulled, values.pulled), (self._kept, values.kept))
         flat = [buffers[name] for layout, buffers in given for name in layout.sizes]

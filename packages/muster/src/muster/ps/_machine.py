@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeGuard
 
 import msgspec
+import numpy as np
 
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, sizes_of
+from muster.ps._journal import Record, Recorded
 from muster.ps._messages import Caller
 from muster.ps._plan_values import PlanValues
-from muster.ps._recovery import Find, Found, Recovery, no_snapshot
+from muster.ps._recovery import Find, Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Saved, Taken
@@ -51,13 +53,14 @@ class Machine:
         run: The random id of this process.
         keeps_step: Whether this server keeps the global step and gives tickets: one of a job does.
         versions: The versions of software that workers must have, too.
-        find: Finds the snapshots that it takes up again if it was killed.
+        find: Finds what it takes up again if it was killed.
+        record: Called with the plan and the first values, when they come, before they are answered.
         workers: How many workers the job has: the first round waits for them.
 
     Attributes:
         ended: Whether the chief has ended the job.
         holdings: What it holds.
-        milestones: How often something happened that a snapshot must not miss: new values, the last step.
+        milestones: How often something happened that a snapshot must not miss: the last step.
     """
 
     header: ClassVar[type[Any]] = messages.Header
@@ -73,7 +76,8 @@ class Machine:
         run: str,
         keeps_step: bool,
         versions: Mapping[str, str],
-        find: Find = no_snapshot,
+        find: Find[Saved] = no_snapshot,
+        record: Record | None = None,
         workers: int = 1,
     ) -> None:
         self.ended = False
@@ -83,7 +87,10 @@ class Machine:
         self._run = run
         self._origin = ""  # the random id of the first values
         self._changed = False  # whether pushes have changed them
-        self._recovery: Recovery[Found[Saved]] = Recovery(name, run, find)
+        self._recovery: Recovery[Saved] = Recovery(name, run, find)
+        self._record = record
+        self._changes = 0  # how many changes were recorded
+        self._given = 0  # the version of the first values
         self._last_step = -1
         self._shared: messages.SharedInput | None = None
         self._versions = versions
@@ -141,9 +148,9 @@ class Machine:
         self.holdings.check_sizes(message, given)
 
     @property
-    def version(self) -> int:
-        """The number of changes of the values."""
-        return self.holdings.version
+    def updates(self) -> int:
+        """The number of changes of the values, but for first values, which are recorded."""
+        return self.holdings.version - self._given
 
     @property
     def has_tables(self) -> bool:
@@ -273,6 +280,7 @@ class Machine:
             plan=self.holdings.plan.encode(),
             version=self.holdings.version,
             step=self._turns.step,
+            changes=self._changes - 1,
             open=self._turns.open,
             shared=self._shared,
             at=at,
@@ -300,12 +308,17 @@ class Machine:
 
     def _restore(self, seen: messages.Seen, now: float) -> None:
         """Take up the snapshot of what a worker has seen, if there is one and this server has no values."""
-        if not self.holdings.initialized and (found := self._recovery.find(seen, now)) is not None:
+        if not self._origin and (found := self._recovery.find(seen, now)) is not None:
             saved = found.saved
-            self.holdings.restore(saved.plan, found.arrays, found.pieces, saved.version)
-            self._origin, self._changed = saved.origin, True
-            self._shared = saved.shared
-            self._turns.start_from(saved.step, saved.open, exact=saved.shared is not None)
+            if saved.plan:
+                self.holdings.restore(saved.plan, found.arrays, found.pieces, saved.version)
+                self._shared, self._changed = saved.shared, True
+                self._turns.start_from(saved.step, saved.open, exact=saved.shared is not None)
+            for change, arrays in found.changes:
+                if change.message is not None:
+                    self._give(change.message, arrays)
+            self._origin = saved.origin
+            self._changes = 1 + (found.changes[-1][0].number if found.changes else saved.changes)
             # Other servers take rounds for later ones than all that have begun before, also after this
             # snapshot: the time in milliseconds has run faster than rounds.
             self._turns.rounds.begin_after(int(1000 * (saved.at + found.age_secs)))
@@ -322,7 +335,7 @@ class Machine:
             sequence=self._workers[caller.task].sequence,
             version=self.holdings.version,
             run=self._run,
-            origin=self._origin,
+            origin=self._origin if self.holdings.initialized else "",
         )
 
     def _worker(self, caller: Caller) -> _Worker:
@@ -347,22 +360,38 @@ class Machine:
         message: messages.First,
         arrays: Sequence[Array],
     ) -> None:
-        self._require_chief(worker, "gives initial values")
+        self._require_chief(worker, "gives first values")
         if self._changed:
             raise RefusedError(
                 "this server has values that workers have changed since, and another server of the job has "
                 "none: it was started again, and has no snapshot. Start all tasks again: training goes on "
                 "from the last checkpoint"
             )
-        if isinstance(message, messages.Fill):
-            self.holdings.fill(message.name, message.start, arrays[0])
-        elif isinstance(message, messages.Make):
-            self.holdings.make(message.name, message.first, arrays[0].tobytes())
-        else:
-            self.holdings.set(arrays)
-            self._origin, self._shared = message.origin, message.shared
-            self.milestones += 1
-            self._turns.start_from(message.step, message.open, exact=self._shared is not None)
+        if message.origin != self._origin or not self._changes:
+            self._origin, self._changes = message.origin, 0
+            self._note(None)
+            self._note(messages.Offer(), [np.frombuffer(self.holdings.plan.encode(), np.uint8)])
+        self._give(message, arrays)
+        self._note(message, arrays)
+
+    def _give(self, message: messages.Change, arrays: Sequence[Array]) -> None:
+        match message:
+            case messages.Offer():
+                self.holdings.take_plan(arrays[0].tobytes())
+            case messages.Fill():
+                self.holdings.fill(message.name, message.start, arrays[0])
+            case messages.Make():
+                self.holdings.make(message.name, message.first, arrays[0].tobytes())
+            case messages.Initialize():
+                self.holdings.set(arrays)
+                self._given = self.holdings.version
+                self._shared = message.shared
+                self._turns.start_from(message.step, message.open, exact=self._shared is not None)
+
+    def _note(self, message: messages.Change | None, arrays: Sequence[Array] = ()) -> None:
+        if self._record is not None:
+            self._record(Recorded(self._changes, self._origin, message=message), arrays)
+        self._changes += 1
 
     def _look_up(self, caller: Caller, message: messages.LookUp, arrays: Sequence[Array]) -> Reply:
         if not self.holdings.initialized:

@@ -83,10 +83,12 @@ class Fill(msgspec.Struct, tag="fill", frozen=True, kw_only=True):
     Args:
         name: The array.
         start: The first of these rows there.
+        origin: As of `Initialize`.
     """
 
     name: str
     start: Step
+    origin: str = ""
 
 
 class Make(msgspec.Struct, tag="make", frozen=True, kw_only=True):
@@ -96,10 +98,12 @@ class Make(msgspec.Struct, tag="make", frozen=True, kw_only=True):
     Args:
         name: The array.
         first: The number of its first row in the whole table.
+        origin: As of `Initialize`.
     """
 
     name: str
     first: Step
+    origin: str = ""
 
 
 class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
@@ -398,6 +402,7 @@ class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True)
 
 # For type checkers, and as unions for msgspec.
 First = Fill | Make | Initialize
+Change = Offer | First  # what a server that was killed goes on from
 Request = Join | Offer | First | Pull | LookUp | Push | Take | GiveBack | Read | End | Stats
 PartRequest = SavePart | WritePart
 PartAnswer = PartTaken | PartWritten | Refused

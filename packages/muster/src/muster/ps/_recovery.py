@@ -1,13 +1,14 @@
 """Restore a restarted server from its newest snapshot, and count the lost updates."""
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from muster.ps._flat_layout import Array
+from muster.ps._journal import Recorded
 from muster.ps._messages import Seen
 from muster.ps._row_snapshots import Piece
-from muster.ps._snapshots import Saved
+from muster.ps._snapshots import Savable
 
 _log = logging.getLogger(__name__)
 
@@ -15,37 +16,18 @@ _Saved = TypeVar("_Saved")
 
 
 class Found(NamedTuple, Generic[_Saved]):
-    """A snapshot, its arrays, how old it is in seconds, and its rows, which can be read once."""
+    """A snapshot, its arrays, how old it is in seconds, its rows, which can be read once, and the changes
+    since then, with their arrays."""
 
     saved: _Saved
     arrays: list[Array]
     age_secs: float
     pieces: Iterable[Piece] = ()
+    changes: Sequence[tuple[Recorded[Any], Sequence[Array]]] = ()
 
 
-class Origin(Protocol):
-    """The base of a snapshot: the random id of the values that it continues, and their number of changes."""
-
-    @property
-    def origin(self) -> str: ...
-
-    @property
-    def version(self) -> int: ...
-
-
-class Restorable(Protocol):
-    """A snapshot of any kind, and how old it is in seconds."""
-
-    @property
-    def saved(self) -> Origin: ...
-
-    @property
-    def age_secs(self) -> float: ...
-
-
-_Found = TypeVar("_Found", bound=Restorable)
-
-Find = Callable[[str], Found[Saved] | None]
+_S = TypeVar("_S", bound=Savable)
+Find = Callable[[str], Found[_S] | None]
 """Returns the newest snapshot of the values of an origin; None if there is none."""
 
 
@@ -53,7 +35,7 @@ def no_snapshot(origin: str) -> None:
     """Find no snapshot, since none are written."""
 
 
-class Recovery(Generic[_Found]):
+class Recovery(Generic[_S]):
     """Finds what to restore, and counts what is lost.
 
     Lost are those changes that workers have seen and that came after the snapshot.
@@ -68,16 +50,16 @@ class Recovery(Generic[_Found]):
         lost_secs: How long training had gone on after the snapshot, in seconds.
     """
 
-    def __init__(self, name: str, run: str, find: Callable[[str], _Found | None]) -> None:
+    def __init__(self, name: str, run: str, find: Find[_S]) -> None:
         self.lost_updates = 0
         self.lost_secs = 0.0
         self._name = name
         self._run = run
         self._find = find
-        self._saved: Origin | None = None
+        self._saved: _S | None = None
         self._taken_at = 0.0  # by the clock of `now`
 
-    def find(self, seen: Seen, now: float) -> _Found | None:
+    def find(self, seen: Seen, now: float) -> Found[_S] | None:
         """Return the snapshot of the values that a worker knows of, if there is one.
 
         Args:

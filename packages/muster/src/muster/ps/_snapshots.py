@@ -46,6 +46,10 @@ class Savable(Protocol):
     def at(self) -> float:
         """The time of the snapshot, in seconds since the epoch."""
 
+    @property
+    def changes(self) -> int:
+        """The number of recorded changes that it contains."""
+
 
 _S = TypeVar("_S", bound=Savable)
 
@@ -59,6 +63,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
         version: How many times the values were changed.
         step: The global step; on servers that do not keep it, how many steps came with tickets.
         at: When it was taken, in seconds since the epoch.
+        changes: How many recorded changes they contain.
         pushes: The last push of each worker that the values contain, by its number.
         open: The tickets of steps that were not made, among those that were given out.
         shared: The pass over the data, if workers share one.
@@ -67,9 +72,10 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     plan: bytes
     version: int
-    step: int
     at: float
-    pushes: tuple[tuple[Caller, int], ...]
+    step: int = 0
+    changes: int = 0
+    pushes: tuple[tuple[Caller, int], ...] = ()
     open: tuple[int, ...] = ()
     shared: SharedInput | None = None
 

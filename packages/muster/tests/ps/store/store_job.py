@@ -12,7 +12,8 @@ from store_values import VERSIONS, NumPyDevice, made
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
 from muster.ps import Endpoint, Service, no_snapshot
-from muster.ps.store import PURPOSE, Keeper, StoreClient, StoreMachine
+from muster.ps._keeper import Keeper
+from muster.ps.store import PURPOSE, Change, SavedStore, StoreClient, StoreMachine
 
 SECS = 60.0
 
@@ -86,9 +87,14 @@ def wait_for(condition):
         threading.Event().wait(0.005)
 
 
+def keeper_in(folder, updates=None):
+    """What keeps a store in a folder."""
+    return Keeper(folder, SavedStore, Change, None, updates)
+
+
 def kept(folder, updates=None):
     """A machine that goes on from what is in a folder, and what keeps it there."""
-    keeper = Keeper(folder, None, updates)
+    keeper = keeper_in(folder, updates)
     return made(find=keeper.find, record=keeper.record), keeper
 
 

@@ -5,16 +5,15 @@ import logging
 import msgspec
 import numpy as np
 import pytest
-from store_job import client, kept, saved, serving, wait_for
+from store_job import client, keeper_in, kept, saved, serving, wait_for
 from store_values import ADD, CHIEF, COUNT, TRAIN, WORKER, A, B, Talk, full
 
 from muster.ps._array_spec import ArraySpec
+from muster.ps._journal import Journal, Recorded
 from muster.ps._messages import Caller
-from muster.ps.store import Keeper, StoredArray, StoredName
+from muster.ps.store import Change, StoredArray, StoredName
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import packed
-from muster.ps.store._journal import Journal
-from muster.ps.store._saved import Recorded
 
 
 @pytest.fixture
@@ -225,23 +224,23 @@ def test_the_end_of_a_job_removes_what_was_kept(folder):
 
 
 def test_arrays_of_any_size_in_a_journal(folder):
-    journal = Journal(folder)
+    journal = Journal(folder, Change)
     given = [np.arange(5, dtype=np.int16), np.zeros(0, np.float32), np.full(3, 2, np.dtype("bool"))]
     message = messages.Delete(sequence=1)
     journal.write(Recorded(0, "origin"), [])
     journal.write(Recorded(1, "origin", "client", message), given)
-    (_, none), (change, arrays) = Journal(folder).read("origin")
+    (_, none), (change, arrays) = Journal(folder, Change).read("origin")
     assert (none, change.message) == ([], message)
     for array, wanted in zip(arrays, given, strict=True):
         np.testing.assert_array_equal(array, wanted)
-    assert Journal(folder).read("another") == []
+    assert Journal(folder, Change).read("another") == []
 
 
 def test_clients_go_on_with_a_server_that_was_killed(folder, caplog):
     arrays = [StoredArray(spec.name, 0, spec.shape, spec.dtype) for spec in (A, B, COUNT)]
     push = [[full(ADD.pushed[0], 1.0)]]
     with (
-        serving(keeper=Keeper(folder, None, 3)) as server,
+        serving(keeper=keeper_in(folder, 3)) as server,
         client(server) as chief,
         client(server, task="worker 0") as worker,
     ):
@@ -250,11 +249,9 @@ def test_clients_go_on_with_a_server_that_was_killed(folder, caplog):
         for closure in range(5):
             worker.apply("add", closure, closure, push)
             if closure == 2:
-                wait_for(
-                    lambda: (found := Keeper(folder, None, 3).find("origin")) and found.saved.version == 3
-                )
+                wait_for(lambda: (found := keeper_in(folder, 3).find("origin")) and found.saved.version == 3)
         server.service.close()
-        with serving(keeper=Keeper(folder, None, 3)) as again:
+        with serving(keeper=keeper_in(folder, 3)) as again:
             server.address = again.address
             taken = worker.apply("add", 5, 5, push)
             assert float(taken[0][0].max()) == 4.0

@@ -11,20 +11,21 @@ from muster.net import Handler
 from muster.ps import (
     PURPOSE,
     SAVE_PURPOSE,
+    Change,
     Endpoint,
+    Keeper,
     Machine,
     PartWriter,
     Saved,
-    Saver,
     Service,
-    Snapshots,
     Statistics,
     no_snapshot,
 )
 from muster.ps.contents.updates import JaxDevice, versions
 from muster.ps.store import PURPOSE as STORE_PURPOSE
 from muster.ps.store import SAVE_PURPOSE as STORE_SAVE_PURPOSE
-from muster.ps.store import Keeper, StoreMachine, StoreStatistics
+from muster.ps.store import Change as StoreChange
+from muster.ps.store import SavedStore, StoreMachine, StoreStatistics
 
 # How long to wait for the next coordinator when one is gone, with its workers, in seconds.
 _NEXT_SECS = 600.0
@@ -72,17 +73,20 @@ def build_server(
         report_store: Called likewise for variables of a coordinator.
     """
     run = uuid.uuid4().hex
-    saver = keeper = None
+    of_plan: Keeper[Saved] | None = None
+    of_store: Keeper[SavedStore] | None = None
     if keeping is not None:
-        saver = Saver(Snapshots(keeping.folder, Saved), keeping.secs, keeping.updates)
-        keeper = Keeper(os.path.join(keeping.folder, "store"), keeping.secs, keeping.updates)
+        folder, *often = keeping
+        of_plan = Keeper(folder, Saved, Change, *often)
+        of_store = Keeper(os.path.join(folder, "store"), SavedStore, StoreChange, *often)
     machine = Machine(
         JaxDevice(copies=False),
         name=name,
         run=run,
         keeps_step=keeps_step,
         versions=versions(),
-        find=no_snapshot if saver is None else saver.find,
+        find=no_snapshot if of_plan is None else of_plan.find,
+        record=None if of_plan is None else of_plan.record,
         workers=workers,
     )
     store = StoreMachine(
@@ -90,11 +94,11 @@ def build_server(
         name=name,
         run=run,
         versions=versions(),
-        find=no_snapshot if keeper is None else keeper.find,
-        record=None if keeper is None else keeper.record,
+        find=no_snapshot if of_store is None else of_store.find,
+        record=None if of_store is None else of_store.record,
     )
-    plans = Endpoint(machine, saver, lambda: report(machine.statistics(time.monotonic())))
-    variables = Endpoint(store, keeper, lambda: report_store(store.statistics()), _NEXT_SECS)
+    plans = Endpoint(machine, of_plan, lambda: report(machine.statistics(time.monotonic())))
+    variables = Endpoint(store, of_store, lambda: report_store(store.statistics()), _NEXT_SECS)
     service = Service(name, [plans, variables])
     saves = PartWriter(
         service,

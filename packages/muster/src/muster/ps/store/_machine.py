@@ -1,7 +1,7 @@
 """The store of a parameter server as a machine: requests in, answers out, without sockets or clocks."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -9,8 +9,9 @@ import msgspec
 from muster._text import printable
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array, sizes_of
+from muster.ps._journal import Record, Recorded
 from muster.ps._messages import Caller, Done, End, Ended, Refused, SavePart, Seen, Stats, name_of
-from muster.ps._recovery import Recovery, no_snapshot
+from muster.ps._recovery import Find, Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Taken
@@ -27,7 +28,7 @@ from muster.ps.store._bundles import (
     unbundled_columns,
     unpacked,
 )
-from muster.ps.store._saved import FindStore, FoundStore, Recorded, SavedStore
+from muster.ps.store._saved import SavedStore
 
 _log = logging.getLogger(__name__)
 
@@ -114,8 +115,8 @@ class StoreMachine:
         name: str,
         run: str,
         versions: Mapping[str, str],
-        find: FindStore = no_snapshot,
-        record: Callable[[Recorded, Sequence[Array]], None] | None = None,
+        find: Find[SavedStore] = no_snapshot,
+        record: Record | None = None,
     ) -> None:
         self.ended = False
         self.name = name
@@ -124,7 +125,7 @@ class StoreMachine:
         self._device = device
         self._run = run
         self._versions = versions
-        self._recovery: Recovery[FoundStore] = Recovery(name, run, find)
+        self._recovery: Recovery[SavedStore] = Recovery(name, run, find)
         self._record = record
         self._origin = ""
         self._contents = Contents(device)
@@ -135,6 +136,11 @@ class StoreMachine:
         self._counts = dict.fromkeys(
             ("applies", "pulls", "repeated", "refused", "received_bytes", "sent_bytes"), 0
         )
+
+    @property
+    def updates(self) -> int:
+        """The number of pushes that have changed the values."""
+        return self.version
 
     def check_sizes(self, message: messages.Request, sizes: Sequence[tuple[str, int]]) -> None:
         """Raise RefusedError if other buffers are to follow a request than fit it.
@@ -320,7 +326,7 @@ class StoreMachine:
             self._counts["applies"] += 1
         return messages.Values(version=self.version, repeated=repeated), values
 
-    def _note(self, change: Recorded, arrays: Sequence[Array] = ()) -> None:
+    def _note(self, change: Recorded[messages.Change], arrays: Sequence[Array] = ()) -> None:
         if self._record is not None:
             self._record(change, arrays)
 

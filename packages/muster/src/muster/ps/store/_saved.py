@@ -1,13 +1,6 @@
-"""The saved state from which a restarted server restores its store: a snapshot and later changes."""
-
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+"""The saved state from which a restarted server restores its store."""
 
 import msgspec
-
-from muster.ps._flat_layout import Array
-from muster.ps._row_snapshots import Piece
-from muster.ps.store import _messages as messages
 
 
 class SavedStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,36 +27,3 @@ class SavedStore(msgspec.Struct, frozen=True, kw_only=True):
     sequences: dict[str, int] = {}
     changes: int = 0
     clocks: dict[str, int] = {}
-
-
-class Recorded(msgspec.Struct, frozen=True):
-    """A change that a coordinator has made.
-
-    Args:
-        number: Its number among those of its store, from 1; 0 for the beginning of one.
-        origin: The random id of the coordinator's program.
-        client: The id of the client that has asked for it.
-        message: What was asked; None for the beginning.
-        at: When it was written, in seconds since the epoch.
-    """
-
-    number: int
-    origin: str
-    client: str = ""
-    message: messages.Change | None = None
-    at: float = 0.0
-
-
-class FoundStore(NamedTuple):
-    """A snapshot, its arrays, how old it is in seconds, its rows, which can be read once, and the changes
-    since then, with their arrays."""
-
-    saved: SavedStore
-    arrays: list[Array]
-    age_secs: float
-    pieces: Iterable[Piece]
-    changes: list[tuple[Recorded, list[Array]]]
-
-
-FindStore = Callable[[str], FoundStore | None]
-"""Returns the newest snapshot of a store by its origin; None if there is none."""
