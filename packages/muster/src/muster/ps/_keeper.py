@@ -21,10 +21,9 @@ _log = logging.getLogger(__name__)
 _SHARE = 0.1
 
 _S = TypeVar("_S", bound=Savable)
-_Kept = TypeVar("_Kept", bound=Savable, covariant=True)
 
 
-class Snapshotted(Protocol[_Kept]):
+class Snapshotted(Protocol[_S]):
     """A machine whose values are saved."""
 
     @property
@@ -35,7 +34,7 @@ class Snapshotted(Protocol[_Kept]):
     def updates(self) -> int:
         """The number of changes of the values so far, but for those that are recorded."""
 
-    def snapshot(self, at: float) -> Taken[_Kept]:
+    def snapshot(self, at: float) -> Taken[_S]:
         """Return all that it needs to go on from here, as of a time in seconds since the epoch."""
 
 
@@ -86,7 +85,8 @@ class Keeper(Generic[_S]):
             if not changes:
                 return None
             at = changes[0][0].at
-            found = Found(self._kind(origin=origin, plan=b"", version=0, at=at), [], _age(at))
+            kind: Any = self._kind
+            found = Found(kind(origin=origin, plan=b"", version=0, at=at), [], _age(at))
         else:
             begin = found.saved.changes + 1
         since = [each for each in changes if each[0].number >= begin]

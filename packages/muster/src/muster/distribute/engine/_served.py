@@ -305,7 +305,7 @@ class _RowRequests:
 def _alike(one: Any, other: Any) -> bool:
     """Return whether two batches have the same structure, shapes and dtypes."""
     (ones, structure), (others, theirs) = jax.tree.flatten(one), jax.tree.flatten(other)
-    return structure == theirs and all(
+    return bool(structure == theirs) and all(
         (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in zip(ones, others, strict=True)
     )
 

@@ -76,7 +76,7 @@ def build_server(
     of_plan: Keeper[Saved] | None = None
     of_store: Keeper[SavedStore] | None = None
     if keeping is not None:
-        folder, *often = keeping
+        folder, often = keeping.folder, (keeping.secs, keeping.updates)
         of_plan = Keeper(folder, Saved, Change, *often)
         of_store = Keeper(os.path.join(folder, "store"), SavedStore, StoreChange, *often)
     machine = Machine(
