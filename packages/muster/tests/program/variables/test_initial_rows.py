@@ -6,6 +6,8 @@ import pytest
 
 from muster._keras import keras
 from muster.program.variables import InitialValue, _initial_rows, initial_rows
+from muster.ps import ArraySpec
+from muster.ps.contents.updates import JaxDevice
 
 SHAPE = (10, 3)
 MIB = 1 << 20
@@ -143,3 +145,27 @@ def test_what_may_be_another_value_later_is_made_at_once(monkeypatch):
     monkeypatch.setattr(_initial_rows, "_LEAST_LATER_BYTES", 0)
     for name in ("function", "array"):
         assert not InitialValue(WHOLE[name], SHAPE, "float32").may_wait
+
+
+@pytest.mark.samples("uniform-float32", "constant-bfloat16")
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*((name, "float32") for name in DRAWN), ("constant", "bfloat16")]
+)
+def test_another_process_makes_the_same_rows(name, dtype, monkeypatch):
+    monkeypatch.setattr(_initial_rows, "_DRAWN", 10)  # three rows at a time
+    value = InitialValue(DRAWN[name], SHAPE, dtype)
+    whole = np.asarray(DRAWN[name](SHAPE, dtype=dtype)).astype("float32")
+    for first in (0, 4):  # of all rows, or of those of one server
+        spec = ArraySpec("table", (SHAPE[0] - first, *SHAPE[1:]), dtype)
+        made = np.concatenate([*JaxDevice().make(value.function, spec, first)])
+        assert made.dtype == dtype
+        np.testing.assert_allclose(made.astype("float32"), whole[first:], rtol=TOLERANCES[dtype])
+    with pytest.raises(ValueError, match="takes other arrays than that array has"):
+        JaxDevice().make(value.function, ArraySpec("table", (5, 2, 7), dtype), 0)
+    pieces = np.concatenate([*value.pieces()]).astype("float32")
+    np.testing.assert_allclose(pieces, whole, rtol=TOLERANCES[dtype])
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_an_initial_value_that_needs_all_rows_has_no_function(name):
+    assert InitialValue(WHOLE[name], SHAPE, "float32").function is None

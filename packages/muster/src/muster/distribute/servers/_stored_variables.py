@@ -32,12 +32,12 @@ from muster.distribute.servers._stored_arrays import (
 )
 from muster.program.variables import (
     ByIdentity,
+    InitialValue,
     Storage,
     initial_rows,
     like_value_of,
     may_be_split,
     reference_of_new,
-    rows_of_initial,
 )
 from muster.ps import PartRequests, PartSavers, SavePart, ServedVariable, Shard, place
 from muster.ps.store import StoredArray
@@ -195,14 +195,14 @@ class StoredVariables(Storage):
             self._create_hashed(variable, like, initial)
             return
         compute = initial_rows(initial, like.shape, like.dtype.name)
-        made = rows_of_initial(initial, like.shape, like.dtype.name)
+        value = InitialValue(initial, like.shape, like.dtype.name)
         with self.store() as store:
             self._forget(store)
             placed = self._placed(variable, like)
             for rows in placed:  # one after the other: all of them may not fit this process
-                if made is not None and comes_in_pieces(rows.array):
+                if comes_in_pieces(rows.array) and value.function is not None:
                     store.reserve([rows.array])
-                    store.make(rows.array.key, made.function, rows.start)
+                    store.make(rows.array.key, value.function, rows.start)
                 elif comes_in_pieces(rows.array):
                     store.reserve([rows.array])
                     for begin, end in pieces(rows.array):
