@@ -27,6 +27,7 @@ class Frontend:
         input: Takes what calls an input_fn, and whether it is for training; returns the input.
         before_reading: Takes what an input_fn returned and the hooks of the run, before the first batch is
             read.
+        before_canned: Takes a canned Estimator that a program makes, before it is one.
         folders: The front end's own folders, as absolute paths: an error that names a line of the user's
             looks outside of them.
 
@@ -43,6 +44,7 @@ class Frontend:
     source: Callable[[Any, bool], Any] | None = None
     input: Callable[[Callable[[], Any], bool], Any] | None = None
     before_reading: Callable[[Any, Any], None] | None = None
+    before_canned: Callable[[Any], None] | None = None
     folders: tuple[str, ...] = ()
 
     def shown_part(self, value: Any) -> Any:

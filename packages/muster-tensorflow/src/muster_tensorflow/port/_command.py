@@ -6,12 +6,15 @@ import os
 import sys
 import tempfile
 import tokenize
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muster.extend import printable
 
 if TYPE_CHECKING:
     from muster_tensorflow.port._program import Program
+    from muster_tensorflow.port._versions import Version
 
 
 def add_port_command(commands: Any) -> None:
@@ -33,13 +36,61 @@ def add_port_command(commands: Any) -> None:
     port.set_defaults(handler=_port)
 
 
+@dataclass(frozen=True)
+class _File:
+    """A program that was read.
+
+    Attributes:
+        name: Its path, as it was given.
+        data: What is in the file.
+        source: The same as text.
+        encoding: The encoding of the text.
+        program: The names of TensorFlow in it.
+    """
+
+    name: str
+    data: bytes
+    source: str
+    encoding: str
+    program: "Program"
+
+
 def _port(args: argparse.Namespace) -> int:
-    return max(_port_file(path, args.write) for path in args.files)
-
-
-def _port_file(path: str, write: bool) -> int:
     # Imported late: this imports JAX and Keras, to look names up where programs will.
-    from muster_tensorflow.port._lookup import OTHERS, is_for_tensorflow_1, is_namespace
+    from muster_tensorflow.port._versions import choose_versions
+
+    files: dict[Path, _File] = {}
+    failed = 0
+    for name in args.files:
+        try:
+            files[Path(os.path.abspath(name))] = _read(name)
+        except ValueError as exc:
+            failed = _complain(str(exc))
+
+    def shown(path: Path) -> str:
+        return printable(files[path].name if path in files else str(path))
+
+    programs = {path: file.program for path, file in files.items() if _imports_any(file.program)}
+    versions = choose_versions(programs, _other_program, shown)
+    for told in dict.fromkeys(each.told for each in versions.values()):
+        if told:
+            print(told)
+    codes = []
+    for path, file in files.items():
+        if path in versions:
+            codes.append(_port_file(file, versions[path], args.write))
+        else:
+            print(f"{shown(path)} imports neither TensorFlow nor Keras.")
+    return max([failed, *codes])
+
+
+def _read(path: str) -> _File:
+    """Read a program.
+
+    Raises:
+        ValueError: It cannot be read, or is no program; the message is for the user.
+    """
+    from muster_tensorflow.port._lookup import OTHERS, is_namespace
     from muster_tensorflow.port._program import read_program
 
     shown = printable(path)
@@ -48,33 +99,45 @@ def _port_file(path: str, write: bool) -> int:
             data = file.read()
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         source = data.decode(encoding)
-        program = read_program(source, is_namespace, set(OTHERS))
+        return _File(path, data, source, encoding, read_program(source, is_namespace, set(OTHERS)))
     except OSError as exc:
-        return _complain(f"{shown} cannot be read: {exc.strerror}.")
+        raise ValueError(f"{shown} cannot be read: {exc.strerror}.") from exc
     except (SyntaxError, ValueError, LookupError) as exc:
         line = getattr(exc, "lineno", None)
         place = shown if line is None else f"{shown}:{line}"
-        return _complain(f"{place} is not a program for Python 3: {getattr(exc, 'msg', exc)}.")
-    if not program.imports and not program.others:
-        print(f"{shown} imports neither TensorFlow nor Keras.")
-        return 0
-    one = is_for_tensorflow_1(program.uses)
-    missing = _report(shown, program, one)
+        raise ValueError(f"{place} is not a program for Python 3: {getattr(exc, 'msg', exc)}.") from exc
+
+
+def _other_program(path: Path) -> "Program | None":
+    """Return what is in a file that was not named, which only tells what the others are for."""
+    try:
+        return _read(str(path)).program
+    except ValueError:
+        return None
+
+
+def _imports_any(program: "Program") -> bool:
+    return bool(program.imports or program.others)
+
+
+def _port_file(file: _File, version: "Version", write: bool) -> int:
+    missing = _report(file, version)
     if write:
-        failed = _write(path, data, source, encoding, program, one)
+        failed = _write(file, version.one)
         if failed:
             return failed
     return 1 if missing else 0
 
 
-def _report(shown: str, program: "Program", one: bool) -> int:
+def _report(file: _File, version: "Version") -> int:
     """Print what becomes of the names of a program, and return how many places use missing ones."""
     from muster_tensorflow.port._lookup import OTHERS, look_up
 
+    shown, program = printable(file.name), file.program
     lines: list[tuple[int, str]] = []
     missing, told = 0, set()
     for use in program.uses:
-        line, name, answer = use.line, use.path, look_up(use, one)
+        line, name, answer = use.line, use.path, look_up(use, version.one)
         if answer.instead is not None:
             missing += 1
             lines.append((line, f"{name} is missing. {answer.instead}"))
@@ -87,33 +150,34 @@ def _report(shown: str, program: "Program", one: bool) -> int:
     for line, text in sorted(lines):
         print(f"{shown}:{line}: {text}")
     names = {use.path for use in program.uses}
-    module = "muster_tensorflow.compat.v1" if one else "muster_tensorflow"
+    module = "muster_tensorflow.compat.v1" if version.one else "muster_tensorflow"
+    like = f", as {version.like} is" if version.like else ""
     print(
-        f"{shown}: names: {len(names)}, of TensorFlow {1 if one else 2} ({module}); uses of missing ones: "
-        f"{missing}; differences: {len(told)}."
+        f"{shown}: names: {len(names)}, of TensorFlow {1 if version.one else 2} ({module}){like}; uses of "
+        f"missing ones: {missing}; differences: {len(told)}."
     )
     return missing
 
 
-def _write(path: str, data: bytes, source: str, encoding: str, program: "Program", one: bool) -> int:
+def _write(file: _File, one: bool) -> int:
     """Change the imports of a file, and return 0, or 2 if the file could not be changed."""
     from muster_tensorflow.port._rewrite import rewrite_imports
 
-    shown = printable(path)
-    changed, stayed = rewrite_imports(source, program.imports, one)
+    path, shown = file.name, printable(file.name)
+    changed, stayed = rewrite_imports(file.source, file.program.imports, one)
     for line in stayed:
         print(f"{shown}:{line}: the import stays as it is, since muster has no such module.")
-    if changed == source:
+    if changed == file.source:
         print(f"{shown}: no import is changed.")
         return 0
     backup = f"{path}.bak"
     try:
-        with open(backup, "xb") as file:
-            file.write(data)
+        with open(backup, "xb") as original:
+            original.write(file.data)
         # In one step, so that no reader sees half a program.
         folder = os.path.dirname(os.path.abspath(path))
         with tempfile.NamedTemporaryFile("wb", dir=folder, delete=False) as new:
-            new.write(changed.encode(encoding))
+            new.write(changed.encode(file.encoding))
         os.chmod(new.name, os.stat(path).st_mode)
         os.replace(new.name, path)
     except FileExistsError:

@@ -1,6 +1,7 @@
 """Look up a name of TensorFlow: its equivalent in muster or a replacement, and the differences."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -115,17 +116,19 @@ def is_namespace(path: str) -> bool:
     return any(module_of(path, one) is not None for one in (False, True))
 
 
-def is_for_tensorflow_1(uses: list[Use]) -> bool:
-    """Return whether a program that imports ``tensorflow`` is for TensorFlow 1.
+def says_which(uses: Iterable[Use]) -> bool | None:
+    """Return whether programs that import ``tensorflow`` are for TensorFlow 1; None if no name says so.
 
-    It is if more of its names are there, or as many, and it uses names of ``tf.train`` or of other modules
-    that TensorFlow 2 does not have.
+    They are if more of their names are there, or as many, and they use names of ``tf.train`` or of other
+    modules that TensorFlow 2 does not have.
     """
     names = {use for use in uses if use.path.startswith("tf.")}
     lacking = [sum(look_up(use, one).instead is not None for use in names) for one in (False, True)]
+    if lacking[0] != lacking[1]:
+        return lacking[1] < lacking[0]
     trains = {use.path.split(".")[2] for use in names if use.path.startswith("tf.train.")}
     older = bool(trains - _TRAIN_2) or any(use.path.startswith(_MODULES_OF_1) for use in names)
-    return lacking[1] < lacking[0] or (lacking[0] == lacking[1] and older)
+    return True if older else None
 
 
 def _of(path: str, one: bool) -> str:

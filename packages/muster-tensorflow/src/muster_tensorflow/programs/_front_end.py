@@ -9,6 +9,7 @@ from muster_tensorflow.library.ops._eager_values import (
 )
 from muster_tensorflow.library.ops._fed_arrays import source_of
 from muster_tensorflow.library.ops._one_shot import called_for_input
+from muster_tensorflow.programs.v1.estimator._other_version import warn_of_other_version
 from muster_tensorflow.programs.v1.input._feeding import let_hooks_feed
 from muster_tensorflow.programs.v2._function import UNCOMPILED_AFTER, with_branches
 
@@ -30,6 +31,7 @@ def install_front_end(*folders: str) -> None:
             source=source_of,
             input=called_for_input,
             before_reading=let_hooks_feed,
+            before_canned=warn_of_other_version,
             folders=folders,
         )
     )

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import jax
 import numpy as np
 
+from muster._frontend import frontend
 from muster._keras import keras
 from muster.data import RaggedTensor, SparseTensor
 from muster.estimator._estimator import Estimator
@@ -81,6 +82,9 @@ class CannedEstimator(Estimator):
         config: RunConfig | None,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ) -> None:
+        notice = frontend().before_canned
+        if notice is not None:
+            notice(self)
         super().__init__(_model_fn(head, parts), model_dir, config, warm_start_from=warm_start_from)
 
         columns = tuple(column for part in parts for column in part.logits.columns)
