@@ -23,6 +23,7 @@ from muster.estimator import (
     EvalSpec,
     LoggingTensorHook,
     ModeKeys,
+    RunConfig,
     SessionRunHook,
     StopAtStepHook,
     TrainSpec,
@@ -382,6 +383,37 @@ def test_a_checkpoint_of_another_model(tmp_path):
     assert "differs in shape in: w float32[3, 1] (the checkpoint has [2, 1])" in message
     assert "does not have its: b, " in message
     assert os.listdir(tmp_path) == before
+
+
+def test_generators_that_the_checkpoint_lacks_start_afresh(tmp_path):
+    """Such as the noise of predictions alone, dropout in evaluation, and a layer that came later."""
+
+    def noisy(features, labels, mode, params):
+        spec = model_fn(features, labels, mode)
+        if mode not in params["modes"]:
+            return spec
+        generator = keras.random.SeedGenerator(1)
+        noise = keras.random.normal(keras.ops.shape(features)[:1], seed=generator)
+        if mode == ModeKeys.PREDICT:
+            return spec._replace(predictions={**spec.predictions, "noise": noise})
+        error = keras.metrics.Mean(name="noise")
+        error.update_state(noise)
+        return spec._replace(eval_metric_ops={**(spec.eval_metric_ops or {}), "noise": error})
+
+    def run(*modes):
+        return Estimator(noisy, str(tmp_path), RunConfig(tf_random_seed=3), params={"modes": modes})
+
+    run().train(train_input, steps=1)
+    later = run(ModeKeys.EVAL, ModeKeys.PREDICT)
+    first = later.evaluate(dataset, steps=2)
+    assert later.evaluate(dataset, steps=2) == first
+    assert first["noise"] != 0
+    noise = [each["noise"] for each in later.predict(lambda: Dataset.from_tensor_slices(FEATURES).batch(10))]
+    assert len(set(map(float, noise))) == len(FEATURES)
+    all_modes = run(*ModeKeys)
+    all_modes.train(train_input, steps=1)
+    assert all_modes.evaluate(dataset, steps=2)["global_step"] == 2
+    all_modes.train(train_input, steps=1)
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):

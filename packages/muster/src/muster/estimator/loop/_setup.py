@@ -39,6 +39,7 @@ from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
 from muster.feature_column import FeatureColumn, HostNeeded, asking_for_host
 from muster.program.trace import Program
+from muster.program.variables import VariableKind
 
 _log = logging.getLogger(__name__)
 
@@ -144,7 +145,8 @@ class ModelSetup:
             The program, and its state before the first step: variable path -> array of global shape.
 
         Raises:
-            CheckpointMismatchError: The checkpoint lacks a variable of the model, or has another shape.
+            CheckpointMismatchError: The checkpoint lacks a variable of the model, other than the state of a
+                generator, or has another shape.
             CheckpointError: The checkpoint to warm-start from cannot be read.
             ValueError: The `ModelSetup` gives a variable a value of another shape.
         """
@@ -320,7 +322,9 @@ def _step_counter(
 def _require_match(program: Program[EstimatorSpec], checkpoint: Checkpoint) -> None:
     stored, mode = checkpoint.variables, program.static.mode
     wanted = {v.path: v for v in program.variables if mode == ModeKeys.TRAIN or not v.local}
-    missing = [str(v) for path, v in wanted.items() if path not in stored and not v.local]
+    # A generator may be of one mode alone, such as the noise of a prediction: it starts afresh.
+    fresh = {path for path, v in wanted.items() if v.local or v.kind is VariableKind.SEED}
+    missing = [str(v) for path, v in wanted.items() if path not in stored and path not in fresh]
     reshaped = [
         f"{v} (the checkpoint has {list(stored[path].shape)})"
         for path, v in wanted.items()

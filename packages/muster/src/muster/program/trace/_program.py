@@ -17,6 +17,7 @@ from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._eager import Changes, EagerRun
 from muster.program.trace._outputs import Output
 from muster.program.trace._program_scope import ProgramScope
+from muster.program.variables._origins import VariableKind
 
 Outputs = dict[str, Any]
 Static = TypeVar("Static")
@@ -34,8 +35,8 @@ class Program(Generic[Static]):
         args: Arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
         known: Path -> value to start from instead of an initializer, where the shapes agree.
         known_local: Whether `known` counts for metrics' variables, too.
-        local_updates_only: Whether the step changes only metrics' variables, whatever the function does to
-            others: for evaluation.
+        local_updates_only: Whether the step changes only metrics' variables and the states of generators,
+            whatever the function does to others: for evaluation and predictions.
         seed: Makes initial values the same at every run; None draws new ones.
 
     Attributes:
@@ -176,7 +177,8 @@ class Program(Generic[Static]):
                 "It must build the same variables at every call."
             )
         if self._local_updates_only:
-            after |= {v.path: before[v.path] for v in self.variables if not v.local}
+            kept = [v.path for v in self.variables if not v.local and v.kind is not VariableKind.SEED]
+            after |= {path: before[path] for path in kept}
         return after, {**scope.outputs.values(scope.replicas), **outputs}
 
 
