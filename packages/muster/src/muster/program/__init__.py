@@ -1,6 +1,8 @@
 """Trace user code, with the Keras variables that it uses, into a pure step over state."""
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
+from muster.data import StandIn as StandIn
+from muster.data import StandInSource as StandInSource
 from muster.program._indexed_slices import IndexedSlices as IndexedSlices
 from muster.program._indexed_slices import dense_gradient as dense_gradient
 from muster.program._labels import check_ids as check_ids
@@ -48,8 +50,6 @@ from muster.program.trace._outputs import summary_scalar as summary_scalar
 from muster.program.trace._outputs import summary_text as summary_text
 from muster.program.trace._outputs import synchronize_metrics as synchronize_metrics
 from muster.program.trace._sparse_rows import SparseRows as SparseRows
-from muster.program.trace._stand_in import StandIn as StandIn
-from muster.program.trace._stand_in import StandInSource as StandInSource
 from muster.program.trace._updates import held_updates as held_updates
 from muster.program.trace._updates import left_out as left_out
 from muster.program.trace._updates import run_held_updates as run_held_updates

@@ -21,6 +21,7 @@ from muster.data import (
     Placeholder,
     decode_csv,
     in_dataset_function,
+    is_computing_rows,
     parse_example,
 )
 from muster.distribute import PerReplica
@@ -311,6 +312,8 @@ def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(operation)
     def call(*args: Any, **options: Any) -> Any:
+        if operation.__module__ == _DRAWING and is_computing_rows():
+            raise TypeError("Each element has random numbers of its own.")
         given = (*args, *options.values())
         if any(isinstance(value, StandIn) and not isinstance(value, left) for value in given):
             return compute_for_next(call, args, options)

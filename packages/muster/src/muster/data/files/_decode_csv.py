@@ -1,7 +1,7 @@
 """``tf.io.decode_csv``: values of lines that are in CSV format."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -11,6 +11,8 @@ from muster._errors import DatasetError
 from muster.data.files._csv import CsvColumn, CsvFormat
 from muster.data.files._csv_fields import CsvField, csv_placeholders
 from muster.data.files._placeholder import Placeholder
+from muster.data.pipeline._rows import by_rows, of_each
+from muster.data.pipeline._stand_in import StandIn
 
 _TEXT = np.dtype(str)
 
@@ -46,6 +48,10 @@ def decode_csv(
 
     Source: tensorflow/python/ops/parsing_ops.py, ``decode_csv_v2``.
     """
+    if isinstance(records, StandIn):
+        named = (record_defaults, field_delim, use_quote_delim, na_value, select_cols)
+        found: list[Any] = records.source.compute(decode_csv, (records, *named), {})
+        return found
     columns = [CsvColumn.of(default) for default in record_defaults]
     if select_cols is not None and len(select_cols) != len(columns):
         raise ValueError(
@@ -57,28 +63,40 @@ def decode_csv(
     places = range(len(columns)) if select_cols is None else list(select_cols)
     alone = isinstance(records, str | bytes)
     lines = np.asarray(records, object)
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE
-    rows = []
-    for number, line in enumerate(lines.ravel().tolist()):
-        text = line.decode() if isinstance(line, bytes) else str(line)
-        row = next(csv.reader([text], delimiter=field_delim, quoting=quoting), [])
-        fits = len(row) == len(columns) if select_cols is None else len(row) > max(places, default=-1)
-        if not fits:
-            wanted = len(columns) if select_cols is None else max(places) + 1
+    texts = [line.decode() if isinstance(line, bytes) else str(line) for line in lines.ravel().tolist()]
+    fields_of = _splitter(texts, form)
+    fields: list[str] = []  # in one list, as in `Rows`
+    wanted = len(columns) if select_cols is None else max(places, default=-1) + 1
+    for number, text in enumerate(texts):
+        row = fields_of(text)
+        if len(row) < wanted or (len(row) > wanted and select_cols is None):
             raise DatasetError(f"Expect {wanted} fields but have {len(row)} in record {number}: {text!r}.")
-        rows.append(row)
-    found = []
+        fields += row[:wanted]
+    read = []
     for place, column in zip(places, columns, strict=True):
         try:
-            values = column.read([row[place] for row in rows], form.na_value)
+            values = column.read(fields[place::wanted], form.na_value)
         except (ValueError, OverflowError) as exc:
             raise DatasetError(f"Field {place} cannot be read as {column.dtype}: {exc}.") from exc
         array = np.asarray(values)
         if alone:
-            found.append(str(array[0]) if array.dtype.kind == "U" else array[0])
+            read.append(str(array[0]) if array.dtype.kind == "U" else array[0])
         else:
-            found.append(array.reshape(lines.shape))
-    return found
+            read.append(array.reshape(lines.shape))
+    return read
+
+
+by_rows(of_each, decode_csv)
+
+
+def _splitter(lines: Sequence[str], form: CsvFormat) -> Callable[[str], list[str]]:
+    """Return what takes the fields of each of some lines: Python's reader where there are quotes."""
+    delimiter = form.field_delim
+    special = ("\r", "\n", '"') if form.use_quote_delim else ("\r", "\n")
+    if not any(mark in line for mark in special for line in lines):
+        return lambda line: line.split(delimiter) if line else []
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if form.use_quote_delim else csv.QUOTE_NONE
+    return lambda line: next(csv.reader([line], delimiter=delimiter, quoting=quoting), [])
 
 
 def read_csv_fields(lines: Any, wanted: Mapping[str, CsvField]) -> dict[str, np.ndarray[Any, Any]]:

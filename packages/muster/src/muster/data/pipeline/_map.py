@@ -3,7 +3,8 @@
 A function is traced on the shapes of one element, and vectorised over stacked elements with `jax.vmap`, so
 that it keeps its per-element meaning. It runs in Python, one element at a time, if
 
-- an element holds text or Python objects,
+- an element holds text or Python objects: then it is called once for many, where that gives the same
+  (`RowsFunction`),
 - tracing raises (NumPy functions, Python control flow on values, methods that tracers lack),
 - tracing would freeze its effects: it uses random numbers of Python or NumPy, changes a Keras variable, or
   gives another program when traced again.
@@ -30,6 +31,7 @@ from muster._frontend import frontend
 from muster._integers import first_out_of_range
 from muster.data.pipeline._handles import Loaded, Stacked, unstacked
 from muster.data.pipeline._names_now import users_function
+from muster.data.pipeline._rows_function import RowsFunction
 from muster.data.pipeline._spec import TensorSpec, as_element, common_spec, stack
 from muster.data.pipeline._structure import flatten, flatten_as, form, map_leaves, rebuild
 
@@ -153,6 +155,7 @@ class MapFunction:
         self._traces: dict[Any, Trace] = {}
         self._traced_count = 0
         self._in_python = False
+        self._rows = RowsFunction(self._result, self._name)
         self._lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -161,6 +164,9 @@ class MapFunction:
 
     def apply(self, loaded: Loaded) -> Loaded:
         """Apply the function to the elements."""
+        computed = self._rows.apply(loaded, lambda elements: [self._call(each) for each in elements])
+        if computed is not None:
+            return computed
         if isinstance(loaded, Stacked):
             leaves = flatten(loaded.columns)
             trace = self._trace(loaded.columns, [TensorSpec(a.shape[1:], a.dtype) for a in leaves])
@@ -200,10 +206,13 @@ class MapFunction:
         return self._call(element) if trace is None else trace.one(leaves)
 
     def _call(self, element: Any) -> Any:
+        return as_element(self._result(element))
+
+    def _result(self, element: Any) -> Any:
         result = _parts(spread(self._function, element))
         if result is None:
             raise DatasetError(f"The function of {self._name} returned None. Does it lack a `return`?")
-        return as_element(result)
+        return result
 
     def _trace(self, template: Any, specs: list[TensorSpec] | None) -> Trace | None:
         """Return the trace for elements like these, or None to call the function in Python."""

@@ -15,13 +15,14 @@ from muster._errors import DatasetError
 from muster.data import (
     RaggedTensor,
     SparseTensor,
+    StandIn,
+    StandInSource,
     flatten,
     rebuild,
     replaced,
     spec_of,
     spread,
 )
-from muster.program.trace._stand_in import StandIn, StandInSource
 
 
 @dataclass(frozen=True)

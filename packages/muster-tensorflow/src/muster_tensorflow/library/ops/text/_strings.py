@@ -26,9 +26,18 @@ def _each(function: Callable[[str], Any], texts: Any) -> Any:
     if isinstance(texts, RaggedTensor):
         return texts.with_flat_values(np.asarray(_each(function, texts.plain_values)))
     array = np.asarray(texts)
-    results = [function(_decoded(text)) for text in array.ravel().tolist()]
-    has_bytes = any(isinstance(each, bytes) for each in results)
+    plain = array.ravel().tolist()
+    results = list(map(function, plain if _are_all(str, plain) else map(_decoded, plain)))
+    has_bytes = not _are_all((str, int, float, np.generic), results) and any(
+        isinstance(each, bytes) for each in results
+    )
     return np.array(results, object if has_bytes else None).reshape(array.shape)
+
+
+def _are_all(kind: type | tuple[type, ...], values: list[Any]) -> bool:
+    """Return whether values are of a type, other than bytes: there are few types of many values."""
+    kinds = set(map(type, values))
+    return all(issubclass(each, kind) and not issubclass(each, bytes) for each in kinds)
 
 
 def _decoded(text: str | bytes) -> str:

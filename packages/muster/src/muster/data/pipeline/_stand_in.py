@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from muster.data import TensorSpec
+from muster.data.pipeline._spec import TensorSpec
 
 
 class StandInSource(ABC):

@@ -1,0 +1,213 @@
+"""How operations compute with the text of many elements of a dataset at a time: see `muster.data.by_rows`."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from muster.data import (
+    FixedLenFeature,
+    NoRowsError,
+    RowsValue,
+    SparseTensor,
+    StandIn,
+    UnlikeRowsError,
+    by_rows,
+    compares_text,
+    of_each,
+    of_same_places,
+    parse_example,
+    parse_single_example,
+    replaced,
+    uniform_rows,
+)
+from muster_tensorflow.library.ops import _operation
+from muster_tensorflow.library.ops.arrays import _shape
+from muster_tensorflow.library.ops.math import _math
+from muster_tensorflow.library.ops.text import _strings
+from muster_tensorflow.programs.v1 import _text
+from muster_tensorflow.programs.v1.operations import _old_arguments
+from muster_tensorflow.programs.v2.data._mutable_tables import MutableHashTable
+from muster_tensorflow.programs.v2.data._tables import StaticHashTable
+
+_EACH = (
+    *(_strings.strip, _strings.lower, _strings.upper, _strings.length, _strings.substr, _strings.to_number),
+    *(_strings.as_string, _strings.regex_replace, _strings.regex_full_match, _strings.to_hash_bucket),
+    *(_strings.to_hash_bucket_fast, _strings.to_hash_bucket_strong, _math.cast, _math.logical_not),
+    *(_old_arguments.decode_csv, _old_arguments.to_float, _old_arguments.to_int32, _old_arguments.to_int64),
+    *(_old_arguments.substr, StaticHashTable.lookup),
+)
+_EQUALITY = (_math.equal, _math.not_equal)
+_SAME_PLACES = (
+    *(_math.add, _math.subtract, _math.multiply, _math.divide, _math.floordiv, _math.floormod),
+    *(_math.greater, _math.greater_equal, _math.less, _math.less_equal, _math.maximum, _math.minimum),
+    *(_math.logical_and, _math.logical_or, _math.logical_xor, _operation.arithmetic, *_EQUALITY),
+)
+
+
+def install_row_rules() -> None:
+    """Let operations on text, and those that follow them, compute many elements at a time."""
+    by_rows(of_each, *_EACH)
+    by_rows(of_same_places, *_SAME_PLACES)
+    compares_text(*_EQUALITY)
+    by_rows(_item, _operation.item)
+    by_rows(_reshaped, _shape.reshape)
+    by_rows(_along_axis, _shape.expand_dims, _shape.squeeze, _shape.split, _shape.stack, _shape.concat)
+    by_rows(_parts, _strings.split)
+    by_rows(_sparse_parts, _text.string_split)
+    by_rows(_parsed, parse_single_example)
+    by_rows(_refused, MutableHashTable.insert, MutableHashTable.lookup, MutableHashTable.remove)
+
+
+def _arguments(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return all arguments by name, also those that are not given."""
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def _is_known(value: Any) -> bool:
+    """Return whether a value is the same for all elements."""
+    found: list[Any] = []
+    replaced(value, StandIn, found.append)
+    return not found
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    """Return rows of arrays: those of single texts and numbers are no arrays."""
+    if not isinstance(value, RowsValue) or (rows := uniform_rows(value)).ndim < 2:
+        raise NoRowsError
+    return rows
+
+
+def _item(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    values, key = args
+    keys = key if isinstance(key, tuple) else (key,)
+    if not all(each is None or each is Ellipsis or isinstance(each, int | slice) for each in keys):
+        raise NoRowsError
+    if any(isinstance(each, slice) and not _is_known([each.start, each.stop, each.step]) for each in keys):
+        raise NoRowsError
+    return _array(values)[(slice(None), *keys)]
+
+
+def _reshaped(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    named = _arguments(function, args, kwargs)
+    if not isinstance(named["tensor"], RowsValue):
+        raise NoRowsError
+    rows, shape = uniform_rows(named["tensor"]), named["shape"]
+    if isinstance(shape, RowsValue):
+        shapes = [tuple(each) for each in uniform_rows(shape).tolist()]
+        _require_alike(shapes)
+        shape = shapes[0]
+    elif not _is_known(shape):
+        raise NoRowsError
+    sizes = [-1 if size is None else int(size) for size in np.ravel(np.asarray(shape, object))]
+    if -1 in sizes and not rows.size:
+        raise NoRowsError
+    return rows.reshape(len(rows), *sizes)
+
+
+def _along_axis(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Compute an operation whose axes count from that after the axis of elements."""
+    named = _arguments(function, args, kwargs)
+    first, axis = next(iter(named)), named["axis"]
+    if not isinstance(axis, int) or not _is_known({k: v for k, v in named.items() if k != first}):
+        raise NoRowsError
+    of = named[first]
+    if isinstance(of, list | tuple):
+        if not all(isinstance(each, RowsValue) for each in of):
+            raise NoRowsError
+        named[first] = [uniform_rows(each) for each in of]
+        if len({each.dtype == object for each in named[first]}) > 1:
+            raise NoRowsError
+    elif isinstance(of, RowsValue):
+        named[first] = uniform_rows(of)
+    else:
+        raise NoRowsError
+    named["axis"] = axis if axis < 0 else axis + 1
+    return function(**named)
+
+
+def _parts(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    named = _arguments(function, args, kwargs)
+    value = named["input"]
+    if not isinstance(value, RowsValue) or uniform_rows(value).ndim > 1 or not _is_known(named["sep"]):
+        raise NoRowsError
+    parts: list[str] = []
+    counts = []
+    for text in value.rows:
+        found = function(text, named["sep"], named["maxsplit"]).tolist()
+        counts.append(len(found))
+        parts += found
+    _require_alike(counts)
+    return np.array(parts, object).reshape(len(counts), counts[0])
+
+
+def _sparse_parts(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Split texts into the values of sparse tensors, which elements have at the same places."""
+    named = _arguments(function, args, kwargs)
+    ends, source = named["sep"], named["source"]
+    ends = named["delimiter"] if ends is None else ends
+    ends = " " if ends is None else ends
+    if isinstance(source, list | tuple) and len(source) == 1 and isinstance(source[0], RowsValue):
+        texts = uniform_rows(source[0])
+        texts = texts.reshape(len(texts), 1) if texts.ndim == 1 else None
+    else:
+        texts = _array(source)
+        texts = texts if texts.ndim == 2 else None
+    if texts is None or not isinstance(ends, str) or not ends or named["result_type"] != "SparseTensor":
+        raise NoRowsError
+    split, skip = _splitter(ends), bool(named["skip_empty"])
+    size, width = texts.shape
+    parts: list[str] = []  # in one list: the garbage collector would look at each again and again
+    sizes = []
+    for text in texts.ravel().tolist():
+        found = split(text if isinstance(text, str) else text.decode())
+        if skip and "" in found:
+            found = [part for part in found if part]
+        sizes.append(len(found))
+        parts += found
+    counts = np.array(sizes, np.int64).reshape(size, width)
+    if (counts != counts[0]).any():
+        _require_alike(list(map(tuple, counts.tolist())))
+    places = [(row, place) for row, count in enumerate(counts[0].tolist()) for place in range(count)]
+    indices = np.array(places, np.int64).reshape(-1, 2)
+    values = np.array(parts, object).reshape(size, len(places))
+    shape = np.array([width, counts[0].max(initial=0)], np.int64)
+    return SparseTensor.of_checked(
+        np.broadcast_to(indices, (size, *indices.shape)), values, np.broadcast_to(shape, (size, 2))
+    )
+
+
+def _splitter(ends: str) -> Callable[[str], list[str]]:
+    """Return what splits text at each of some characters."""
+    if len(ends) == 1:
+        return lambda text: text.split(ends)
+    return re.compile(f"[{re.escape(ends)}]").split
+
+
+def _parsed(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    named = _arguments(function, args, kwargs)
+    features, serialized = named["features"], named["serialized"]
+    if not all(isinstance(feature, FixedLenFeature) for feature in features.values()):
+        raise NoRowsError  # whose rows have other lengths, or which are padded
+    if not isinstance(serialized, RowsValue) or named["example_names"] is not None:
+        raise NoRowsError
+    return parse_example(uniform_rows(serialized), features)
+
+
+def _refused(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    raise TypeError("A table that changes is read and written for one element after the other.")
+
+
+def _require_alike(keys: list[Any]) -> None:
+    """Raise an error that groups elements, unless their keys are equal.
+
+    Raises:
+        UnlikeRowsError: They are not.
+    """
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    if len(numbers) > 1:
+        raise UnlikeRowsError([numbers[key] for key in keys])
