@@ -1,7 +1,9 @@
 """Measure how many rows a second a CSV file and the host's part of feature columns give, beside TensorFlow's.
 
 The columns are like those of the Adult data: vocabularies, hash buckets, crosses. Both make the same ids,
-which is checked. ``make bench-peers`` installs TensorFlow; without it, muster is measured alone.
+which is checked. Then they read lines of text by ``map``: CSV by ``decode_csv``, and libsvm by
+``string_split`` and ``string_to_number``. ``make bench-peers`` installs TensorFlow; without it, muster is
+measured alone.
 """
 
 import argparse
@@ -15,14 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases.adult import write_rows
+from bench.cases.lines import write_lines
 from bench.peers import ROOT, python_of
 
 from bench import _results
 
 
-def turn(library: str, path: Path, seconds: float, cores: int) -> dict[str, Any]:
+def turn(library: str, peer: str, *arguments: Any) -> dict[str, Any]:
     """Let a library read for some seconds, in a process of its own."""
-    command = [python_of(library), "-m", "bench._peers.columns", library, path, str(seconds), str(cores)]
+    command = [python_of(library), "-m", f"bench._peers.{peer}", library, *arguments]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(
         list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
@@ -41,23 +44,35 @@ def main() -> dict[str, Any]:
     options = parser.parse_args()
     libraries = [library for library in ("muster", "tensorflow") if python_of(library)]
     figures: dict[str, Any] = {}
+
+    def measure(name: str, where: str, peer: str, *arguments: Any) -> dict[str, list[int]]:
+        turns: dict[str, list[Any]] = {library: [] for library in libraries}
+        for _ in range(options.turns):
+            for library in libraries:
+                turns[library].append(turn(library, peer, *arguments))
+        sums = {library: done[0]["sums"] for library, done in turns.items()}
+        if len(set(map(tuple, sums.values()))) > 1:
+            sys.exit(f"The libraries read {name} otherwise: {sums}")
+        speeds = {
+            library: [round(each["rows_per_second"]) for each in done] for library, done in turns.items()
+        }
+        for library, rows in speeds.items():
+            print(f"{name:8} {where:10} {library:12} {statistics.median(rows):>9,.0f} rows a second  {rows}")
+        return speeds
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
         write_rows(path)
-        for cores, where in ((1, "one core"), (0, "all cores")):
-            turns: dict[str, list[Any]] = {library: [] for library in libraries}
-            for _ in range(options.turns):
-                for library in libraries:
-                    turns[library].append(turn(library, path, options.seconds, cores))
-            sums = {library: done[0]["sums"] for library, done in turns.items()}
-            if len(set(map(tuple, sums.values()))) > 1:
-                sys.exit(f"The libraries make other ids: {sums}")
-            speeds = {
-                library: [round(each["rows_per_second"]) for each in done] for library, done in turns.items()
-            }
-            for library, rows in speeds.items():
-                print(f"{where:10} {library:12} {statistics.median(rows):>9,.0f} rows a second  {rows}")
+        places = ((1, "one core"), (0, "all cores"))
+        for cores, where in places:
+            speeds = measure("columns", where, "columns", path, options.seconds, cores)
             figures[where] = {"rows_per_second": speeds}
+        for kind in ("csv", "libsvm"):
+            path = Path(folder) / f"lines.{kind}"
+            write_lines(kind, path)
+            for cores, where in places:
+                speeds = measure(kind, where, "lines", kind, path, options.seconds, cores)
+                figures[where][f"{kind}_lines_per_second"] = speeds
     _results.write("columns", figures)
     return figures
 

@@ -267,6 +267,7 @@ from muster_tensorflow.programs.v1._step import group as group
 from muster_tensorflow.programs.v1._step import name_scope as name_scope
 from muster_tensorflow.programs.v1._step import no_op as no_op
 from muster_tensorflow.programs.v1.logging import get_logger as get_logger
+from muster_tensorflow.programs.v1.logging import hear_muster as _hear_muster
 from muster_tensorflow.programs.v1.variables._initializers import constant_initializer as constant_initializer
 from muster_tensorflow.programs.v1.variables._initializers import ones_initializer as ones_initializer
 from muster_tensorflow.programs.v1.variables._initializers import zeros_initializer as zeros_initializer
@@ -301,6 +302,7 @@ _report_missing()
 _apply_patches()
 _show_results(*(_module for _, _module in _modules_of_names()))
 _install_front_end(*__path__)
+_hear_muster()
 _importable_as(f"{__name__}.keras", _keras)
 _provide_private_modules(_sys.modules[__name__])
 _importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])

@@ -1,6 +1,7 @@
 """``tf.compat.v1.logging``."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +26,28 @@ def test_set_verbosity_lets_the_log_be_seen(capsys: pytest.CaptureFixture[str]) 
     finally:
         logger.setLevel(level)
         logger.handlers[:], logger.propagate = handlers, propagate
+
+
+def test_the_logger_of_tensorflow_hears_what_muster_says(tmp_path: Path) -> None:
+    """Programs of Estimators write their log into a file in this way."""
+    logger, path = logging.getLogger("tensorflow"), tmp_path / "main.log"
+    assert tf.get_logger() is logger
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    level = logger.level
+    logger.addHandler(handler)
+    try:
+        for level_of_program in (logging.INFO, logging.ERROR):
+            logger.setLevel(level_of_program)
+            for name in ("muster.estimator.loop", "muster_tensorflow.programs.v1"):
+                logging.getLogger(name).info("%s says", name)
+            tf.logging.info("the program says")
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+        handler.close()
+    assert path.read_text().splitlines() == [
+        "INFO muster.estimator.loop says",
+        "INFO muster_tensorflow.programs.v1 says",
+        "INFO the program says",
+    ]

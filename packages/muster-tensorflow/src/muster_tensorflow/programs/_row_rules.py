@@ -21,6 +21,7 @@ from muster.data import (
     parse_example,
     parse_single_example,
     replaced,
+    text_rows,
     uniform_rows,
 )
 from muster_tensorflow.library.ops import _operation
@@ -142,7 +143,7 @@ def _parts(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         counts.append(len(found))
         parts += found
     _require_alike(counts)
-    return np.array(parts, object).reshape(len(counts), counts[0])
+    return text_rows(parts).reshape(len(counts), counts[0])
 
 
 def _sparse_parts(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -159,33 +160,39 @@ def _sparse_parts(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         texts = texts if texts.ndim == 2 else None
     if texts is None or not isinstance(ends, str) or not ends or named["result_type"] != "SparseTensor":
         raise NoRowsError
-    split, skip = _splitter(ends), bool(named["skip_empty"])
     size, width = texts.shape
-    parts: list[str] = []  # in one list: the garbage collector would look at each again and again
-    sizes = []
-    for text in texts.ravel().tolist():
-        found = split(text if isinstance(text, str) else text.decode())
-        if skip and "" in found:
-            found = [part for part in found if part]
-        sizes.append(len(found))
-        parts += found
+    plain = texts.ravel().tolist()
+    if plain and isinstance(plain[0], bytes):
+        plain = [text.decode() for text in plain]
+    parts, sizes = _split_all(plain, ends, bool(named["skip_empty"]))
     counts = np.array(sizes, np.int64).reshape(size, width)
     if (counts != counts[0]).any():
         _require_alike(list(map(tuple, counts.tolist())))
     places = [(row, place) for row, count in enumerate(counts[0].tolist()) for place in range(count)]
     indices = np.array(places, np.int64).reshape(-1, 2)
-    values = np.array(parts, object).reshape(size, len(places))
+    values = text_rows(parts).reshape(size, len(places))
     shape = np.array([width, counts[0].max(initial=0)], np.int64)
     return SparseTensor.of_checked(
         np.broadcast_to(indices, (size, *indices.shape)), values, np.broadcast_to(shape, (size, 2))
     )
 
 
-def _splitter(ends: str) -> Callable[[str], list[str]]:
-    """Return what splits text at each of some characters."""
+def _split_all(texts: list[str], ends: str, skip_empty: bool) -> tuple[list[str], list[int]]:
+    """Split texts at each of some characters; return the parts of all, and how many each text has.
+
+    The parts are in one list: Python's garbage collector would look at a list for each again and again.
+    """
     if len(ends) == 1:
-        return lambda text: text.split(ends)
-    return re.compile(f"[{re.escape(ends)}]").split
+        parts = ends.join(texts).split(ends) if texts else []
+        if not skip_empty or "" not in parts:
+            return parts, [text.count(ends) + 1 for text in texts]
+    split = re.compile(f"[{re.escape(ends)}]").split
+    parts, sizes = [], []
+    for text in texts:
+        found = [part for part in split(text) if part or not skip_empty]
+        sizes.append(len(found))
+        parts += found
+    return parts, sizes
 
 
 def _parsed(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

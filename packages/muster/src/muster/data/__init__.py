@@ -78,6 +78,7 @@ from muster.data.pipeline._rows import compares_text as compares_text
 from muster.data.pipeline._rows import is_computing_rows as is_computing_rows
 from muster.data.pipeline._rows import of_each as of_each
 from muster.data.pipeline._rows import of_same_places as of_same_places
+from muster.data.pipeline._rows import text_rows as text_rows
 from muster.data.pipeline._rows import uniform_rows as uniform_rows
 from muster.data.pipeline._sparse_tensor import SparseTensor as SparseTensor
 from muster.data.pipeline._spec import RaggedTensorSpec as RaggedTensorSpec

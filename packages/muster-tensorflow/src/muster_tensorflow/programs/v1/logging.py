@@ -1,12 +1,18 @@
-"""``tf.compat.v1.logging``: log with muster's logger."""
+"""``tf.compat.v1.logging``: the logger ``tensorflow``, which hears all that muster says."""
 
 import logging
 from collections import Counter
 
-LOGGER = _log = logging.getLogger("muster")
-"""The parent of all of muster's loggers."""
+LOGGER = _log = logging.getLogger("tensorflow")
+"""TensorFlow's logger. `hear_muster` makes it the parent of muster's."""
 
 _counts: Counter[str] = Counter()
+
+
+def hear_muster() -> None:
+    """Let handlers and the level that programs give to TensorFlow's logger count for what muster logs."""
+    for name in ("muster", "muster_tensorflow"):
+        logging.getLogger(name).parent = LOGGER
 
 
 def get_logger() -> logging.Logger:

@@ -25,6 +25,10 @@ Rows = np.ndarray[Any, Any] | list[Any]
 """The values of elements: an array with a row for each, text as objects; or a list of values that differ."""
 
 
+class _TextRows(np.ndarray[Any, Any]):
+    """An array of objects that are known to be text: to look at each again takes as long as to split it."""
+
+
 class NoRowsError(Exception):
     """A rule does not know how to compute with these arguments."""
 
@@ -229,12 +233,19 @@ def as_rows(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     Raises:
         NoRowsError: It has other objects, or text and bytes.
     """
+    if isinstance(array, _TextRows):
+        return array
     plain = np.asarray(array)
     if plain.dtype.kind == "U":
-        return plain.astype(object)
+        return plain.astype(object).view(_TextRows)
     if plain.dtype.kind in "SV" or (plain.dtype == object and not _is_text(plain.ravel().tolist())):
         raise NoRowsError
     return plain
+
+
+def text_rows(texts: list[str]) -> np.ndarray[Any, Any]:
+    """Return texts as an array of rows."""
+    return np.array(texts, object).view(_TextRows)
 
 
 def rows_of(values: list[Any]) -> Rows:
