@@ -89,3 +89,57 @@ def test_that_a_model_of_its_ends_computes_what_its_layers_do():
 def test_that_a_model_which_is_not_built_has_no_ends():
     with pytest.raises(AttributeError, match="has never been called"):
         _ = tf.keras.Sequential([tf.keras.layers.Dense(2)]).output
+
+
+ROWS = np.arange(12, dtype="float32").reshape(4, 3)
+
+
+@pytest.mark.parametrize(
+    ("layers", "names"),
+    [
+        ([tf.keras.layers.Dense(1, name="first", input_shape=(3,))], ["first_input", "input_layer"]),
+        ([tf.keras.Input((3,)), tf.keras.layers.Dense(1, name="first")], ["input_1", "first_input"]),
+        ([tf.keras.Input((3,), name="rows"), tf.keras.layers.Dense(1)], ["rows"]),
+    ],
+)
+def test_that_an_input_may_have_its_name(layers, names):
+    model = tf.keras.Sequential(layers)
+    model.compile("sgd", "mse")
+    expected = np.asarray(model(ROWS))
+    for name in {*names, *model.input_names}:
+        named = {name: ROWS}
+        np.testing.assert_array_equal(model(named), expected)
+        np.testing.assert_allclose(model.predict(named, verbose=0), expected, rtol=1e-6)
+        data = tf.data.Dataset.from_tensor_slices((named, expected)).batch(2)
+        assert model.evaluate(data, verbose=0) == pytest.approx(0, abs=1e-9)
+    assert len(model.fit(data, verbose=0).history["loss"]) == 1
+    with pytest.raises(ValueError, match=f"has the keys 'other'. Name it {model.layers[0].name}_input, or"):
+        model({"other": ROWS})
+
+
+def test_that_a_model_which_begins_with_one_of_a_dictionary_takes_it_whole():
+    inputs = {"a": tf.keras.Input((3,), name="a"), "b": tf.keras.Input((3,), name="b")}
+    first = tf.keras.Model(inputs, inputs["a"] + inputs["b"])
+    model = tf.keras.Sequential([first, tf.keras.layers.ReLU()])
+    np.testing.assert_array_equal(model({"a": ROWS, "b": ROWS}), 2 * ROWS)
+
+
+def test_that_a_receiver_of_an_export_may_have_the_name(tmp_path):
+    def model_fn(features, labels, mode):
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, name="first", input_shape=(3,))])
+        found = model(features)
+        if mode == "infer":
+            return tf.estimator.EstimatorSpec(mode, predictions={"found": found})
+        loss = tf.reduce_mean((found - labels) ** 2)
+        train_op = tf.compat.v1.train.AdamOptimizer().minimize(loss, tf.compat.v1.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path / "model"))
+    data = tf.data.Dataset.from_tensor_slices(({"first_input": ROWS}, ROWS[:, :1])).batch(2)
+    estimator.train(lambda: data)
+    receiver = tf.estimator.export.build_raw_serving_input_receiver_fn({"first_input": ROWS[:1]})
+    folder = estimator.export_saved_model(str(tmp_path / "exports"), receiver).decode()
+    served = tf.saved_model.load(folder).signatures["serving_default"](first_input=tf.constant(ROWS))
+    predicted = estimator.predict(lambda: data, yield_single_examples=False)
+    found = np.concatenate([each["found"] for each in predicted])
+    np.testing.assert_allclose(served["found"], found, rtol=1e-5)

@@ -42,6 +42,7 @@ from muster.distribute.strategies import strategy_of as strategy_of
 from muster.estimator.canned import AtModelsRate as AtModelsRate
 from muster.estimator.canned import LinearColumns as LinearColumns
 from muster.estimator.canned import OptimizerLike as OptimizerLike
+from muster.estimator.keras_models import input_keys as input_keys
 from muster.estimator.loop import session_of_loop as session_of_loop
 from muster.estimator.roles import ContinuousEvalListener as ContinuousEvalListener
 from muster.estimator.roles import EvalResult as EvalResult

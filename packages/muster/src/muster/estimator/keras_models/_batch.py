@@ -1,10 +1,12 @@
 """Convert a batch of an input_fn to the inputs, labels and weights of a Keras model."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from muster._keras import keras
 
+_UNNAMED = re.compile(r"(keras_tensor|input_layer|input)(_\d+)?")  # in Keras 2 and 3
 _FEATURES, _SAMPLE_WEIGHTS = "features", "sample_weights"
 
 
@@ -78,7 +80,7 @@ def _inputs(model: Any, features: Any) -> Any:
         return features
     names = [each.name for each in taken]
     if isinstance(model, keras.Sequential) and isinstance(features, Mapping):
-        names = [_name_of_keras_2(model)] if _name_of_keras_2(model) in features else names
+        names = input_keys(model, features)[:1] or names
     if isinstance(features, Mapping):
         flat = _by_name("features", features, "input", names)
     else:
@@ -91,9 +93,15 @@ def _inputs(model: Any, features: Any) -> Any:
     return flat[0] if isinstance(model, keras.Sequential) else keras.tree.pack_sequence_as(model.input, flat)
 
 
-def _name_of_keras_2(model: Any) -> str:
-    """Return what Keras 2 calls the input of a Sequential model, such as ``dense_input``."""
-    return f"{model.layers[0].name}_input"
+def input_keys(model: Any, given: Iterable[str]) -> list[str]:
+    """Return those of some keys that are names of a Sequential model's input.
+
+    These are its own, and those of Keras 2: ``dense_input`` by the first layer, or, of an input without a
+    name, ``input_1``, whatever the number.
+    """
+    own = model.inputs[0].name
+    names, unnamed = {own, f"{model.layers[0].name}_input"}, _UNNAMED.fullmatch(own)
+    return [key for key in given if key in names or (unnamed and _UNNAMED.fullmatch(str(key)))]
 
 
 def _by_output(model: Any, what: str, values: Any) -> Any:

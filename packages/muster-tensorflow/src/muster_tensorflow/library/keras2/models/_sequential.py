@@ -4,6 +4,8 @@
 model. In Keras 3 the first call decides: other shapes are refused, and so is what follows it in a model that
 it begins. Here shapes that are not those of the first call go through the layers, one after the other.
 
+An input may be in a dictionary by its name, also by that of Keras 2, such as ``conv2d_input``.
+
 ``model.input`` and ``model.output``, of which feature extractors are made, are there once the model is built,
 not only after another model has called it.
 
@@ -11,10 +13,12 @@ Source: keras/src/engine/sequential.py of Keras 2.15, ``_build_graph_network_for
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster import keras
+from muster.extend import input_keys
+from muster_tensorflow.library.keras2.models._text_models import is_part
 from muster_tensorflow.patches import change, wrap
 
 _OPEN = "_shape_is_that_of_a_call"
@@ -50,6 +54,7 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def call(self: Any, inputs: Any, training: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+        inputs, mask = _chosen(self, inputs), _chosen(self, mask)
         if not _is_other_shape(self, getattr(inputs, "shape", None)):
             return original(self, inputs, training=training, mask=mask, **kwargs)
         for layer in self.layers:
@@ -59,6 +64,33 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _chosen(model: Any, inputs: Any) -> Any:
+    """Return a model's input, which may be in a dictionary by its name.
+
+    Raises:
+        ValueError: The dictionary does not have it.
+
+    Source: ``Functional._flatten_to_reference_inputs`` (keras/src/engine/functional.py) of Keras 2.15.
+    """
+    if not isinstance(inputs, Mapping) or not model._functional or not _takes_one(model):
+        return inputs
+    if any(is_part(key) for key in inputs):
+        return inputs  # what the host has computed of text
+    keys = input_keys(model, inputs)
+    if not keys:
+        raise ValueError(
+            f"The input of the model {model.name!r} is missing: the dictionary has the keys "
+            f"{', '.join(map(repr, inputs)) or 'none'}. Name it {model.layers[0].name}_input, or "
+            f"{model.input_names[0]}."
+        )
+    return inputs[keys[0]]
+
+
+def _takes_one(model: Any) -> bool:
+    """Return whether a model takes one array: one that begins with a model may take a dictionary."""
+    return not isinstance(model._functional._inputs_struct, list | tuple | dict)
+
+
 def _specifying(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``compute_output_spec``."""
 
@@ -66,6 +98,7 @@ def _specifying(original: Callable[..., Any]) -> Callable[..., Any]:
     def compute_output_spec(
         self: Any, inputs: Any, training: Any = None, mask: Any = None, **kwargs: Any
     ) -> Any:
+        inputs, mask = _chosen(self, inputs), _chosen(self, mask)
         if not _is_other_shape(self, getattr(inputs, "shape", None)):
             return original(self, inputs, training=training, mask=mask, **kwargs)
         for layer in self.layers:

@@ -382,6 +382,11 @@ def _is_symbolic_text(inputs: Any) -> bool:
     )
 
 
+def is_part(key: Any) -> bool:
+    """Return whether a key of a dictionary of inputs is of what the host computes of a text."""
+    return isinstance(key, str) and key.startswith(_PART)
+
+
 def _ordered(inputs: Any, model: Any) -> list[Any]:
     if isinstance(inputs, dict) and not isinstance(model._inputs_struct, dict):
         return [inputs[each.name] for each in model.inputs]
