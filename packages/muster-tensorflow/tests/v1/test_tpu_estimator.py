@@ -98,3 +98,16 @@ def test_without_tpus_it_says_what_to_write(tmp_path: Path) -> None:
 def test_params_have_no_batch_size(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="reserved keys"):
         tf.contrib.tpu.TPUEstimator(model_fn, params={"batch_size": 3}, use_tpu=False)
+
+
+@pytest.mark.parametrize("name", ["", "local"])
+def test_without_tpus_a_resolver_has_an_empty_cluster(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("TPU_NAME", "TPU_WORKER_HOSTNAMES"):
+        monkeypatch.delenv(variable, raising=False)
+    of_contrib = tf.contrib.cluster_resolver.TPUClusterResolver(name, zone=None, project=None)
+    of_version_1 = tf.distribute.cluster_resolver.TPUClusterResolver(name)
+    for resolver in (of_contrib, of_version_1):
+        assert (resolver.cluster_spec().as_dict(), resolver.master()) == ({}, "")
+        assert tf.contrib.tpu.RunConfig(cluster=resolver).cluster is resolver
+    with pytest.raises(ValueError, match="There is no TPU here"):  # by which programs look for one
+        tf2.distribute.cluster_resolver.TPUClusterResolver("")

@@ -6,5 +6,5 @@ from muster.cluster import KubernetesClusterResolver as KubernetesClusterResolve
 from muster.cluster import SimpleClusterResolver as SimpleClusterResolver
 from muster.cluster import SlurmClusterResolver as SlurmClusterResolver
 from muster.cluster import TFConfigClusterResolver as TFConfigClusterResolver
-from muster.cluster import TPUClusterResolver as TPUClusterResolver
 from muster.cluster import UnionResolver as UnionClusterResolver
+from muster_tensorflow.programs.v1.tpu import TPUClusterResolver as TPUClusterResolver

@@ -111,3 +111,11 @@ def test_metadata_without_what_is_needed_are_named(metadata: dict[str, str]) -> 
     metadata["worker-network-endpoints"] = "10.0.0.5"
     with pytest.raises(ValueError, match="no addresses in `worker-network-endpoints`: '10.0.0.5'"):
         TPUClusterResolver()
+
+
+def test_without_a_tpu_local_is_an_empty_cluster(machine: pytest.MonkeyPatch) -> None:
+    resolver = TPUClusterResolver("local")
+    assert (resolver.cluster_spec(), resolver.master()) == (ClusterSpec({}), "")
+    assert (resolver.task_type, resolver.task_id) == ("worker", 0)
+    with pytest.raises(ClusterEnvironmentError, match="There is no TPU here"):
+        TPUClusterResolver("")

@@ -12,12 +12,29 @@ from typing import Any, TypeVar
 
 import jax
 
-from muster import ClusterError
+from muster import ClusterError, cluster
 from muster.distribute import TPUStrategy, get_replica_context
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
 
 Made = TypeVar("Made")
 _BATCH_SIZE = "batch_size"
+
+
+class TPUClusterResolver(cluster.TPUClusterResolver):
+    """A resolver whose empty name is ``"local"``: programs with ``use_tpu=False`` give it.
+
+    Args:
+        tpu: The name of the TPU. On a machine without one, ``""`` and ``"local"`` are an empty cluster.
+        *args: As for `muster.cluster.TPUClusterResolver`.
+        **kwargs: Likewise.
+
+    Source: tensorflow/contrib/cluster_resolver/python/training/tpu_cluster_resolver.py of TensorFlow 1.13,
+    ``TPUClusterResolver``. In TensorFlow 2 an empty name is refused, by which programs look for a TPU.
+    """
+
+    def __init__(self, tpu: str | bytes | None = None, *args: Any, **kwargs: Any) -> None:
+        name = tpu.decode() if isinstance(tpu, bytes) else tpu
+        super().__init__("local" if name == "" else name, *args, **kwargs)
 
 
 class InputPipelineConfig(enum.IntEnum):

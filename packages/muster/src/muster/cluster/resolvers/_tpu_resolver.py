@@ -27,7 +27,8 @@ class TPUClusterResolver(TaskResolver):
     TPUs that are reached over the network: they are accepted without effect.
 
     Args:
-        tpu: The name of the TPU. Empty, ``"local"`` or None: the one that this host belongs to.
+        tpu: The name of the TPU. Empty, ``"local"`` or None: the one that this host belongs to. On a machine
+            without a TPU ``"local"`` is an empty cluster, whose master is empty text, as in TensorFlow.
         zone: Unused.
         project: Unused.
         job_name: The type of the tasks.
@@ -65,13 +66,24 @@ class TPUClusterResolver(TaskResolver):
         name = os.environ.get("TPU_NAME", tpu)
         if tpu and tpu not in ("local", name):
             raise ClusterEnvironmentError(f"This is a host of the TPU {name!r}, and not of {tpu!r}.")
-        hosts, number = _from_environ(os.environ) or _from_metadata(os.environ)
+        try:
+            hosts, number = _from_environ(os.environ) or _from_metadata(os.environ)
+        except ClusterEnvironmentError:
+            if tpu != "local":
+                raise
+            super().__init__(ClusterSpec({}), job_name, 0, "grpc")
+            return
         if number not in range(len(hosts)):
             raise ClusterError(
                 f"This is host {number} of a TPU that has {len(hosts)}: {hosts}. Count from 0."
             )
         cluster = ClusterSpec({job_name: [f"{host}:{port}" for host in hosts]})
         super().__init__(cluster, job_name, number, "grpc")
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        return super().master(task_type, task_id, rpc_layer) if self.cluster_spec().jobs else ""
 
     @classmethod
     def connect(

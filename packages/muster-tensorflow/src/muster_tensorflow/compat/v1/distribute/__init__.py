@@ -3,6 +3,7 @@
 from typing import Any
 
 from muster_tensorflow import distribute as _distribute
+from muster_tensorflow.compat.v1.distribute import cluster_resolver as cluster_resolver
 from muster_tensorflow.compat.v1.distribute import experimental as experimental
 from muster_tensorflow.names._names import missing as _missing
 
