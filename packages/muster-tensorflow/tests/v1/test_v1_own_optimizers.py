@@ -1,12 +1,13 @@
 """Optimizers that programs derive from ``tf.train.Optimizer`` and its kin."""
 
-import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from v1_steps import outputs_of
 
 import muster_tensorflow.compat.v1 as tf
+from muster_tensorflow.programs.v1.training import _sync_replicas
 
 
 class WithDecay(tf.train.Optimizer):
@@ -162,14 +163,22 @@ def test_replicas_are_in_step(tmp_path, caplog):
     assert "all replicas, here 1, and not of 4" in caplog.text
 
 
-def test_replicas_of_parameter_servers_are_not_in_step(tmp_path, monkeypatch):
-    cluster = {"chief": ["localhost:1"], "ps": ["localhost:2"]}
-    config = {"cluster": cluster, "task": {"type": "chief", "index": 0}}
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(ValueError, match="workers of parameter servers apply"):
-        outputs_of(
-            lambda x: {"op": in_step().minimize(x * tf.get_variable("w", []), tf.train.get_global_step())}
-        )
+def test_beside_parameter_servers_workers_are_in_step_if_they_are_to_be(monkeypatch):
+    def trains(max_staleness):
+        servers = SimpleNamespace(max_staleness=max_staleness)
+        strategy = SimpleNamespace(servers=servers)
+        monkeypatch.setattr(_sync_replicas, "get_strategy", lambda: strategy)
+
+        def step(x):
+            in_step().minimize(x * tf.get_variable("w", []), tf.train.get_global_step())
+            return {"x": x}
+
+        return outputs_of(step)
+
+    for max_staleness in (None, 1):
+        with pytest.raises(ValueError, match=f"is {max_staleness}. Set RunConfig.max_staleness=0."):
+            trains(max_staleness)
+    assert trains(0)
     with pytest.raises(ValueError, match="Global step is required"):
         in_step().apply_gradients([])
 

@@ -3,6 +3,7 @@
 import errno
 import gc
 import inspect
+import json
 import logging
 import os
 
@@ -362,6 +363,14 @@ def test_a_model_dir_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(muster.CheckpointError, match="cannot be written"):
         estimator(tmp_path / "file" / "dir").train(train_input, steps=1)
+
+
+def test_training_beside_parameter_servers_is_that_of_train_and_evaluate(tmp_path, monkeypatch):
+    cluster = {job: [f"localhost:{port}"] for port, job in enumerate(("chief", "worker", "ps"), 1)}
+    task = {"type": "chief", "index": 0}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
+    with pytest.raises(muster.ClusterError, match=r"servers of the .* Call train_and_evaluate\(est"):
+        estimator(tmp_path).train(train_input, steps=1)
 
 
 def test_a_checkpoint_of_another_model(tmp_path):

@@ -416,6 +416,13 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
     workers = strategy.input_context.num_input_pipelines
     if workers != config.num_worker_replicas and strategy.servers is None:
         task = Task(config.task_type, config.task_id)
+        if TaskType.PS in config.cluster_spec.jobs:
+            raise ClusterError(
+                f"{task} cannot train by Estimator.train, which knows nothing of the parameter servers of "
+                f"the cluster and of its {config.num_worker_replicas} training tasks. Call train_and_evaluate("
+                "estimator, TrainSpec(input_fn, max_steps), EvalSpec(eval_input_fn)) in every task, or unset "
+                "TF_CONFIG to train in one process."
+            )
         raise ClusterError(
             f"{task} cannot train: the cluster has {config.num_worker_replicas} training tasks, and "
             f"{strategy} trains with {workers}. Give every task "

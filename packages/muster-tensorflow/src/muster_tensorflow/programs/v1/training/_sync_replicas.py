@@ -7,7 +7,6 @@ from typing import Any
 import jax
 
 from muster import keras
-from muster.cluster import TaskType, TFConfigClusterResolver
 from muster.distribute import get_strategy
 from muster.estimator import SessionRunHook
 from muster_tensorflow.programs.v1.training._own_optimizers import Optimizer
@@ -17,6 +16,8 @@ _log = logging.getLogger(__name__)
 
 class SyncReplicasOptimizer(Optimizer):
     """Takes the steps of another optimizer, on gradients of all replicas of the strategy.
+
+    Beside parameter servers, workers train in step where ``RunConfig(max_staleness=0)`` says so.
 
     Args:
         opt: The other optimizer.
@@ -55,17 +56,16 @@ class SyncReplicasOptimizer(Optimizer):
         """Take one step against gradients, as the other optimizer does.
 
         Raises:
-            ValueError: There is no ``global_step``, or there are parameter servers, whose workers do not wait
-                for each other.
+            ValueError: There is no ``global_step``, or there are parameter servers whose workers do not train
+                in step.
         """
         if global_step is None:
             raise ValueError("Global step is required to check staleness")
-        if TaskType.PS in TFConfigClusterResolver().cluster_spec().jobs:
-            raise ValueError(
-                "SyncReplicasOptimizer: workers of parameter servers apply gradients one after another. "
-                "Leave it out, or train with tf.distribute.MultiWorkerMirroredStrategy and no servers."
-            )
-        count = get_strategy().num_replicas_in_sync
+        strategy = get_strategy()
+        if strategy.servers is not None:
+            self._require_steps_together(strategy.servers.max_staleness)
+            return self._within.apply_gradients(grads_and_vars, global_step=global_step, name=name)
+        count = strategy.num_replicas_in_sync
         if self._replicas_to_aggregate != count:
             _log.warning(
                 "SyncReplicasOptimizer aggregates the gradients of all replicas, here %d, and not of %d.",
@@ -73,6 +73,14 @@ class SyncReplicasOptimizer(Optimizer):
                 self._replicas_to_aggregate,
             )
         return self._within.apply_gradients(grads_and_vars, global_step=global_step, name=name)
+
+    def _require_steps_together(self, max_staleness: int | None) -> None:
+        if max_staleness != 0:
+            raise ValueError(
+                "SyncReplicasOptimizer: workers beside parameter servers apply gradients one after another, "
+                f"and max_staleness is {max_staleness}. Set RunConfig(max_staleness=0): then they train in "
+                "step, on the mean of their gradients. Or leave the optimizer out."
+            )
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
         """Return a hook that does nothing: there are no tokens."""
