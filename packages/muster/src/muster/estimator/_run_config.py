@@ -419,9 +419,9 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
         if TaskType.PS in config.cluster_spec.jobs:
             raise ClusterError(
                 f"{task} cannot train by Estimator.train, which knows nothing of the parameter servers of "
-                f"the cluster and of its {config.num_worker_replicas} training tasks. Call train_and_evaluate("
-                "estimator, TrainSpec(input_fn, max_steps), EvalSpec(eval_input_fn)) in every task, or unset "
-                "TF_CONFIG to train in one process."
+                f"the cluster and of its {config.num_worker_replicas} training tasks. Call "
+                "train_and_evaluate(estimator, TrainSpec(input_fn, max_steps), EvalSpec(eval_input_fn)) in "
+                "every task, or unset TF_CONFIG to train in one process."
             )
         raise ClusterError(
             f"{task} cannot train: the cluster has {config.num_worker_replicas} training tasks, and "
