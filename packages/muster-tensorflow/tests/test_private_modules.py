@@ -402,3 +402,67 @@ def test_hooks_of_tensorflow_ask_private_modules_for_tensors_and_the_step() -> N
 def test_checkpoints_are_read_by_the_private_reader() -> None:
     module = importlib.import_module("muster_tensorflow.python.pywrap_tensorflow")
     assert module.NewCheckpointReader is v1.train.NewCheckpointReader
+
+
+def imported(module: str) -> Any:
+    return importlib.import_module(f"muster_tensorflow.{module}")
+
+
+def test_sizes_of_layers_and_shapes_are_those_of_tensorflow() -> None:
+    utils = imported("python.layers.utils")
+    assert [utils.conv_output_length(10, 3, each, 2) for each in ("valid", "same")] == [4, 5]
+    assert [utils.deconv_output_length(4, 5, each, 2) for each in ("same", "valid", "full")] == [8, 11, 3]
+    assert utils.convert_data_format("channels_first", 4) == "NCHW"
+    with pytest.raises(ValueError, match="one of channels_last, channels_first"):
+        utils.convert_data_format("last", 4)
+    cells = imported("python.ops.rnn_cell_impl")
+    for prefix, suffix, sizes in ((3, [4], [3, 4]), (3, 5, [3, 5]), ([2, 3], 4, [2, 3, 4])):
+        found = cells._concat(prefix, suffix)
+        assert (found.tolist(), found.dtype) == (sizes, np.int32)
+    assert cells._concat(tf.constant(3), 5).tolist() == [3, 5]
+    assert cells._concat(tf.TensorShape([None]), 4, static=True) == [None, 4]
+    assert cells._concat(None, 4, static=True) is None
+    with pytest.raises(ValueError, match="prefix or suffix of None: None and 4"):
+        cells._concat(None, 4)
+    assert cells._like_rnncell(v1.nn.rnn_cell.GRUCell(2))
+    assert not cells._like_rnncell(tf.keras.layers.Dense(2))
+    shapes = imported("python.framework.tensor_shape")
+    assert shapes.unknown_shape() is None
+    assert shapes.unknown_shape(2) == shapes.unknown_shape(ndims=2) == (None, None)
+
+
+def test_sequence_columns_are_told_apart() -> None:
+    columns = imported("python.feature_column.feature_column_lib")
+    numbers = tf.feature_column.sequence_numeric_column("a")
+    ids = tf.feature_column.sequence_categorical_column_with_identity("b", 3)
+    embedded = tf.feature_column.embedding_column(ids, 2)
+    kinds = columns.SequenceNumericColumn, columns.SequenceCategoricalColumn, columns.SequenceDenseColumn
+    found = [[isinstance(each, kind) for kind in kinds] for each in (numbers, ids, embedded)]
+    assert found == [[True, False, True], [False, True, False], [False, False, True]]
+    assert columns.is_feature_column_v2([numbers, ids])
+    assert not columns.is_feature_column_v2([numbers, "a"])
+
+
+def test_helpers_of_packages_and_of_runs() -> None:
+    remove = imported("python.util.all_util").remove_undocumented
+    remove(__name__, ["something"])
+    assert callable(imported)
+    for path in ("contrib.learn.python.learn.run_config", "contrib.learn.python.learn.estimators.run_config"):
+        assert imported(path).RunConfig is tf.estimator.RunConfig
+    assert imported(path).TaskType.PS == "ps"
+    assert imported("datasets").__version__.startswith("4.")
+
+
+def test_an_input_layer_tells_the_values_of_its_columns() -> None:
+    column = v1.feature_column.numeric_column
+    a, b = column("a"), column("b", shape=(2,))
+    features = {"a": np.float32([[1], [2]]), "b": np.float32([[3, 4], [5, 6]])}
+    outputs: dict[Any, Any] = {}
+    whole = v1.feature_column.input_layer(features, [b, a], cols_to_output_tensors=outputs)
+    assert np.asarray(whole).tolist() == [[1, 3, 4], [2, 5, 6]]
+    assert {each: np.asarray(values).tolist() for each, values in outputs.items()} == {
+        a: [[1], [2]],
+        b: [[3, 4], [5, 6]],
+    }
+    with pytest.raises(ValueError, match="find variables by their names"):
+        v1.feature_column.input_layer(features, [a], cols_to_vars={})

@@ -17,6 +17,7 @@ from muster_tensorflow.library._text_encoders import ByteTextEncoder, TextEncode
 from muster_tensorflow.library.ops._eager_values import shown_result
 from muster_tensorflow.names._names import missing
 
+__version__ = "4.9.0"  # whose names these are
 _DIGITS = tuple(map(str, range(10)))
 _CLASSES = {
     "mnist": _DIGITS,

@@ -54,6 +54,28 @@ def svm(line):
     return {"ids": ids, "values": tf.squeeze(tf1.string_to_number(values), 1)}, tf.expand_dims(labels, 0)
 
 
+def example(number):
+    features = {
+        "x": tf.train.Feature(float_list=tf.train.FloatList(value=[number, number / 2])),
+        "name": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"w%d" % (number % 3)])),
+        "ids": tf.train.Feature(int64_list=tf.train.Int64List(value=range(number % 4))),
+    }
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+
+RECORDS = [example(number) for number in range(40)]
+
+
+def parsed(record):
+    dense = {"x": tf.io.FixedLenFeature([2], tf.float32), "name": tf.io.FixedLenFeature([], tf.string)}
+    found = tf.io.parse_single_example(record, dense)
+    return {"x": found["x"] * 2, "name": found["name"], "id": tf.cast(found["x"], tf.int32)[0]}
+
+
+def parsed_ids(record):
+    return tf.io.parse_single_example(record, {"ids": tf.io.VarLenFeature(tf.int64)})
+
+
 def words(line):
     return tf.strings.split(line, " ")[-1], tf.strings.join([line, "!"]), tf.strings.substr(line, 0, 1)
 
@@ -77,7 +99,10 @@ def leaves(value):
 
 @pytest.mark.parametrize(
     ("lines", "function"),
-    [(LINES, csv), (LINES, csv_of_version_1), (SVM, svm), (SVM, words), (UNEVEN, svm), (UNEVEN, words)],
+    [
+        *((LINES, csv), (LINES, csv_of_version_1), (SVM, svm), (SVM, words), (UNEVEN, svm), (UNEVEN, words)),
+        *((RECORDS, parsed), (RECORDS, parsed_ids)),
+    ],
 )
 def test_results_are_those_of_each_element(lines, function, monkeypatch):
     wanted, _ = loaded(lines, function, False, monkeypatch)

@@ -7,9 +7,10 @@ from types import ModuleType
 from typing import Any
 
 from muster import distribute, feature_column, keras
+from muster_tensorflow.library.ops.arrays._shape import get_static_value
 from muster_tensorflow.library.ops.random._numpy_random import enable_numpy_behavior
 from muster_tensorflow.names._names import PACKAGE, importable_as, missing, passed_on
-from muster_tensorflow.programs.v1 import _device_setters, _step
+from muster_tensorflow.programs.v1 import _device_setters, _private_functions, _step
 from muster_tensorflow.programs.v1 import gfile as v1_files
 from muster_tensorflow.programs.v1._metrics_at import streaming_confusion_matrix
 from muster_tensorflow.programs.v1._private_sources import OF_CONTRIB, OF_KERAS, OF_MESSAGES, OF_PYTHON
@@ -35,6 +36,13 @@ _COLUMNS = (
     feature_column.VocabularyListCategoricalColumn,
     feature_column.WeightedCategoricalColumn,
 )
+_COLUMNS_2 = {
+    **{each.__name__: each for each in _COLUMNS},
+    "SequenceCategoricalColumn": feature_column.SequenceCategoricalColumn,
+    "SequenceDenseColumn": feature_column.SequenceDenseColumn,
+    "SequenceNumericColumn": feature_column.SequenceNumericColumn,
+    "is_feature_column_v2": _private_functions.is_feature_column_v2,
+}
 _INITIALIZERS = {
     "Constant": _initializers.constant_initializer,
     "GlorotNormal": _initializers.glorot_normal_initializer,
@@ -94,8 +102,26 @@ _OWN: dict[str, dict[str, Any]] = {
     "estimator.canned.prediction_keys": {"PredictionKeys": _private.PredictionKeys},
     "estimator.estimator": {"_load_global_step_from_checkpoint_dir": _private.load_global_step},
     "estimator.util": {"fn_args": _private.fn_args},
+    "contrib.learn.python.learn.estimators.run_config": {
+        "Environment": _private_functions.ENVIRONMENTS,
+        "TaskType": _private_functions.TASK_TYPES,
+    },
     "feature_column.feature_column": {f"_{each.__name__}": each for each in _COLUMNS},
-    "feature_column.feature_column_v2": {each.__name__: each for each in _COLUMNS},
+    "feature_column.feature_column_lib": _COLUMNS_2,
+    "feature_column.feature_column_v2": _COLUMNS_2,
+    "feature_column.sequence_feature_column": _COLUMNS_2,
+    "framework.tensor_shape": {"unknown_shape": _private_functions.unknown_shape},
+    "layers.utils": {
+        "constant_value": get_static_value,
+        "conv_input_length": _conv_utils.conv_input_length,
+        "conv_output_length": _conv_utils.conv_output_length,
+        "convert_data_format": _private_functions.convert_data_format,
+        "deconv_output_length": _private_functions.layers_deconv_output_length,
+        "normalize_data_format": _conv_utils.normalize_data_format,
+        "normalize_padding": _conv_utils.normalize_padding,
+        "normalize_tuple": _conv_utils.normalize_tuple,
+        "smart_cond": cond,
+    },
     "lib.io.file_io": {
         "FileIO": files.GFile,
         "copy": files.copy,
@@ -146,9 +172,14 @@ _OWN: dict[str, dict[str, Any]] = {
         "_get_or_create_global_step_read": _step.get_or_create_global_step,
     },
     "training.device_setter": {"_RoundRobinStrategy": _device_setters.RoundRobinStrategy},
+    "ops.rnn_cell_impl": {
+        "_concat": _private_functions.concat_shape,
+        "_like_rnncell": _private_functions.is_like_rnn_cell,
+    },
     "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},
     "framework.smart_cond": {"smart_cond": cond},
+    "util.all_util": {"remove_undocumented": _private_functions.remove_undocumented},
     "util.function_utils": {"fn_args": _private.fn_args},
     "util.nest": {"is_sequence": is_nested},
     "util.tf_export": {"keras_export": _exported, "tf_export": _exported},
@@ -183,7 +214,7 @@ def provide_private_modules(tf: ModuleType) -> None:
     Args:
         tf: The package, whose public modules are loaded.
     """
-    of_python = [path for path in (*OF_PYTHON, *_OWN) if not path.startswith(("keras.", "core."))]
+    of_python = [path for path in (*OF_PYTHON, *_OWN) if not path.startswith(("keras.", "core.", "contrib."))]
     sources = {f"python.{path}": OF_PYTHON.get(path, ()) for path in of_python}
     sources |= OF_CONTRIB | OF_MESSAGES
     around = {path.rsplit(".", count)[0] for path in sources for count in range(1, path.count(".") + 1)}

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from muster.feature_column import FeatureColumn, shared_embeddings
 from muster.feature_column import categorical_column_with_vocabulary_file as _of_file
 from muster.feature_column import input_layer as _input_layer
 from muster.feature_column import linear_model as _linear_model
-from muster.feature_column import shared_embeddings
 from muster_tensorflow.library.ops._parameters import takes
 
 categorical_column_with_vocabulary_file = takes(
@@ -58,7 +58,7 @@ def input_layer(
     weight_collections: object = None,
     trainable: bool = True,
     cols_to_vars: None = None,
-    cols_to_output_tensors: None = None,
+    cols_to_output_tensors: dict[Any, Any] | None = None,
 ) -> Any:
     """Return the values of columns, as `muster.feature_column.input_layer` does.
 
@@ -68,10 +68,17 @@ def input_layer(
         weight_collections: Unused.
         trainable: Whether embeddings are trained.
         cols_to_vars: None: variables are found by their names.
-        cols_to_output_tensors: None: call this for each column.
+        cols_to_output_tensors: Gets the values of each column, by the column.
     """
-    _require_defaults("input_layer", cols_to_vars, cols_to_output_tensors)
-    return _input_layer(features, feature_columns, weight_collections, trainable)
+    _require_defaults("input_layer", cols_to_vars)
+    columns = [feature_columns] if isinstance(feature_columns, FeatureColumn) else [*feature_columns]
+    values = _input_layer(features, columns, weight_collections, trainable)
+    if cols_to_output_tensors is not None:
+        start = 0
+        for column in sorted(columns, key=lambda column: column.name):  # as they are concatenated
+            cols_to_output_tensors[column] = values[:, start : start + column.num_elements]
+            start += column.num_elements
+    return values
 
 
 def linear_model(
@@ -102,7 +109,4 @@ def linear_model(
 
 def _require_defaults(function: str, *given: object) -> None:
     if any(each is not None for each in given):
-        raise ValueError(
-            f"{function} fills no dicts of variables or outputs: find variables by their names, and "
-            "call it for each column whose output you need."
-        )
+        raise ValueError(f"{function} fills no dicts of variables: find variables by their names.")
