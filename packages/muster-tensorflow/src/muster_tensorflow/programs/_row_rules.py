@@ -10,10 +10,12 @@ import numpy as np
 from muster.data import (
     FixedLenFeature,
     NoRowsError,
+    OwnRows,
     RowsValue,
     SparseTensor,
     StandIn,
     UnlikeRowsError,
+    VarLenFeature,
     by_rows,
     compares_text,
     of_each,
@@ -153,12 +155,11 @@ def _sparse_parts(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     ends = named["delimiter"] if ends is None else ends
     ends = " " if ends is None else ends
     if isinstance(source, list | tuple) and len(source) == 1 and isinstance(source[0], RowsValue):
-        texts = uniform_rows(source[0])
-        texts = texts.reshape(len(texts), 1) if texts.ndim == 1 else None
+        single = uniform_rows(source[0])
+        texts = single.reshape(len(single), -1) if single.ndim == 1 else single
     else:
         texts = _array(source)
-        texts = texts if texts.ndim == 2 else None
-    if texts is None or not isinstance(ends, str) or not ends or named["result_type"] != "SparseTensor":
+    if texts.ndim != 2 or not isinstance(ends, str) or not ends or named["result_type"] != "SparseTensor":
         raise NoRowsError
     size, width = texts.shape
     plain = texts.ravel().tolist()
@@ -198,11 +199,20 @@ def _split_all(texts: list[str], ends: str, skip_empty: bool) -> tuple[list[str]
 def _parsed(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     named = _arguments(function, args, kwargs)
     features, serialized = named["features"], named["serialized"]
-    if not all(isinstance(feature, FixedLenFeature) for feature in features.values()):
-        raise NoRowsError  # whose rows have other lengths, or which are padded
+    if not all(isinstance(feature, FixedLenFeature | VarLenFeature) for feature in features.values()):
+        raise NoRowsError  # which are padded to the longest of a batch
     if not isinstance(serialized, RowsValue) or named["example_names"] is not None:
         raise NoRowsError
-    return parse_example(uniform_rows(serialized), features)
+    found = parse_example(uniform_rows(serialized), features)
+    return {key: _own_rows(each) if isinstance(each, SparseTensor) else each for key, each in found.items()}
+
+
+def _own_rows(values: SparseTensor) -> OwnRows:
+    """Return sparse tensors of the values of each row, without room for others."""
+    rows = [each.plain_values for each in values.rows()]
+    return OwnRows(
+        [SparseTensor.of_checked(np.arange(len(row))[:, None], row, np.array([len(row)])) for row in rows]
+    )
 
 
 def _refused(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -71,6 +71,7 @@ from muster.data.pipeline._names_now import with_names_of_calls as with_names_of
 from muster.data.pipeline._prefetch import AUTOTUNE as AUTOTUNE
 from muster.data.pipeline._ragged_tensor import RaggedTensor as RaggedTensor
 from muster.data.pipeline._rows import NoRowsError as NoRowsError
+from muster.data.pipeline._rows import OwnRows as OwnRows
 from muster.data.pipeline._rows import RowsValue as RowsValue
 from muster.data.pipeline._rows import UnlikeRowsError as UnlikeRowsError
 from muster.data.pipeline._rows import by_rows as by_rows

@@ -42,7 +42,7 @@ def concat_shape(prefix: Any, suffix: Any, static: bool = False) -> Any:
 
 
 def _sizes(shape: Any) -> list[Any]:
-    sizes = list(shape) if isinstance(shape, Iterable) and np.ndim(shape) else [shape]
+    sizes = list(shape) if isinstance(shape, list | tuple) or np.ndim(shape) else [shape]
     return [size if size is None else int(size) if hasattr(size, "__index__") else size for size in sizes]
 
 

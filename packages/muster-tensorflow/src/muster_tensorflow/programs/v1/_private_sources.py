@@ -199,7 +199,8 @@ OF_CONTRIB = _by_module(
         "contrib.learn.python": {"contrib.learn": "learn"},
         "contrib.learn.python.learn": {
             "contrib.learn": "experiment metric_spec run_config estimators.dnn "
-            "estimators.dnn_linear_combined estimators.estimator estimators.linear estimators.model_fn estimators.run_config",
+            "estimators.dnn_linear_combined estimators.estimator estimators.linear estimators.model_fn "
+            "estimators.run_config",
             "contrib.learn.datasets": "datasets",
             "contrib.learn.datasets.base": "datasets.base",
             "contrib.learn.datasets.mnist": "datasets.mnist",

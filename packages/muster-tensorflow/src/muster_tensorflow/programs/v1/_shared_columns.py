@@ -71,7 +71,8 @@ def input_layer(
         cols_to_output_tensors: Gets the values of each column, by the column.
     """
     _require_defaults("input_layer", cols_to_vars)
-    columns = [feature_columns] if isinstance(feature_columns, FeatureColumn) else [*feature_columns]
+    alone = isinstance(feature_columns, FeatureColumn)
+    columns: list[Any] = [feature_columns] if alone else [*feature_columns]
     values = _input_layer(features, columns, weight_collections, trainable)
     if cols_to_output_tensors is not None:
         start = 0

@@ -175,6 +175,7 @@ class RaggedFeature:
         return FixedLenSequenceFeature((), self.dtype, allow_missing=True)
 
 
+_FEW_VALUES = 8  # of a feature: more are converted by NumPy
 _Dense = FixedLenFeature | FixedLenSequenceFeature
 OneFeature = _Dense | VarLenFeature | RaggedFeature
 Spec = OneFeature | SparseFeature
@@ -243,12 +244,14 @@ def parse_example(
     if example_names is not None:
         names = [f" of {name}" for name in example_names]
     examples = [read_example(row) for row in rows]
-    return {
-        key: _sparse_feature(key, spec, examples, names)
-        if isinstance(spec, SparseFeature)
-        else parse_rows(key, spec, [example.get(_name_of(key, spec)) for example in examples], names)
-        for key, spec in features.items()
-    }
+    found: dict[str, Any] = {}
+    for key, spec in features.items():
+        if isinstance(spec, SparseFeature):
+            found[key] = _sparse_feature(key, spec, examples, names)
+        else:
+            name = _name_of(key, spec)
+            found[key] = parse_rows(key, spec, [example.get(name) for example in examples], names)
+    return found
 
 
 def _placeholder(examples: Placeholder, key: str, spec: Spec) -> Placeholder:
@@ -305,14 +308,32 @@ def parse_rows(key: str, spec: OneFeature, found: list[Any], places: list[str]) 
     if isinstance(spec, RaggedFeature):
         lists = [_values(key, spec.items, *each) for each in zip(found, places, strict=True)]
         return RaggedTensor.from_row_lengths(_joined(spec.items, lists), list(map(len, lists)))
-    rows = [_values(key, spec, feature, place) for feature, place in zip(found, places, strict=True)]
     shape: Any = spec.shape
+    if isinstance(spec, FixedLenFeature) and (flat := _as_wanted(spec, found)) is not None:
+        return _joined(spec, [flat]).reshape(len(found), *shape)
+    rows = [_values(key, spec, feature, place) for feature, place in zip(found, places, strict=True)]
     if isinstance(spec, FixedLenFeature):
         return _joined(spec, rows).reshape(len(rows), *shape)
     longest = max((len(row) for row in rows), default=0)
     blank = _padding(spec)
     rows = [[*row, *[blank] * (longest - len(row))] if len(row) < longest else row for row in rows]
     return _joined(spec, rows).reshape(len(rows), longest // max(1, spec.size), *shape)
+
+
+def _as_wanted(spec: FixedLenFeature, found: list[Any]) -> list[Any] | None:
+    """Return the values of all examples in one list; None if one lacks them, or has others."""
+    name, size = f"{spec.kind}_list", spec.size
+    if not 0 < size <= _FEW_VALUES:
+        return None
+    flat: list[Any] = []
+    for feature in found:
+        if feature is None:
+            return None
+        values = getattr(feature, name).value  # empty if the feature is of another kind
+        if len(values) != size:
+            return None
+        flat += values
+    return flat
 
 
 def _sparse(spec: VarLenFeature, rows: list[Any]) -> SparseTensor:

@@ -45,6 +45,17 @@ class UnlikeRowsError(Exception):
         self.keys = keys
 
 
+class OwnRows:
+    """Values of elements that differ in shape, as a rule returns them.
+
+    Args:
+        values: One for each element.
+    """
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+
 class RowsValue(StandIn):
     """A value of each of many elements.
 
@@ -140,8 +151,10 @@ class ElementRows(StandInSource):
             parts = map(self._standing_for, result)
             return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
         if isinstance(result, SparseTensor):
-            parts = result.plain_indices, result.plain_values, result.dense_shape
-            return SparseTensor.of_checked(*map(self._standing_for, parts))
+            of_sparse = result.plain_indices, result.plain_values, result.dense_shape
+            return SparseTensor.of_checked(*map(self._standing_for, of_sparse))
+        if isinstance(result, OwnRows):
+            return RowsValue(self, result.values)
         if not isinstance(result, np.ndarray) or result.shape[:1] != (self.size,):
             raise NoRowsError
         return RowsValue(self, as_rows(result))

@@ -19,6 +19,7 @@ from muster.data.pipeline._rows import (
     as_plain,
     rows_of,
 )
+from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import as_element, as_leaf
 from muster.data.pipeline._structure import flatten, flatten_as, rebuild
 
@@ -132,8 +133,9 @@ class RowsFunction:
         made = [_made(leaf, count) for leaf in flatten(result)]
         if not any(isinstance(leaf, RowsValue) for leaf in flatten(result)):
             raise NoRowsError("it reads nothing of an element")
-        if all(isinstance(rows, np.ndarray) for rows in made):
-            return Stacked(rebuild(result, [as_plain(rows) for rows in made]), count)
+        arrays = [rows for rows in made if isinstance(rows, np.ndarray)]
+        if len(arrays) == len(made):
+            return Stacked(rebuild(result, map(as_plain, arrays)), count)
         rows = [each if isinstance(each, list) else list(as_plain(each)) for each in made]
         return [as_element(rebuild(result, values)) for values in zip(*rows, strict=True)]
 
@@ -188,6 +190,9 @@ def _same_elements(one: list[Any], other: list[Any]) -> bool:
 
 
 def _same_leaf(one: Any, other: Any) -> bool:
+    if isinstance(one, SparseTensor) and isinstance(other, SparseTensor):
+        parts = [(each.plain_indices, each.plain_values, each.shape) for each in (one, other)]
+        return all(_same_leaf(np.asarray(a), np.asarray(b)) for a, b in zip(*parts, strict=True))
     if isinstance(one, str | bytes):
         return isinstance(other, type(one) if type(one) in (str, bytes) else str) and one == other
     if not isinstance(one, np.ndarray | np.generic) or not isinstance(other, np.ndarray | np.generic):
