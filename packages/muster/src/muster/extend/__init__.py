@@ -76,6 +76,7 @@ from muster.program.variables import VariableSpec as VariableSpec
 from muster.program.variables import active_scope as active_scope
 from muster.program.variables import assign_chosen as assign_chosen
 from muster.program.variables import branch as branch
+from muster.program.variables import created_as_local as created_as_local
 from muster.program.variables import current_scope as current_scope
 from muster.program.variables import is_per_replica as is_per_replica
 from muster.program.variables import kept_whole as kept_whole

@@ -49,6 +49,7 @@ from muster.program.trace._outputs import summary_image as summary_image
 from muster.program.trace._outputs import summary_scalar as summary_scalar
 from muster.program.trace._outputs import summary_text as summary_text
 from muster.program.trace._outputs import synchronize_metrics as synchronize_metrics
+from muster.program.trace._outputs import value_after_updates as value_after_updates
 from muster.program.trace._sparse_rows import SparseRows as SparseRows
 from muster.program.trace._updates import held_updates as held_updates
 from muster.program.trace._updates import left_out as left_out

@@ -39,6 +39,7 @@ from muster.optimizers import Optimizer as LegacyOptimizer
 from muster.program import TrainOp
 from muster_tensorflow.library.ops._arrays import as_array
 from muster_tensorflow.library.ops._dtype_names import DTYPE_ATTRIBUTES
+from muster_tensorflow.library.ops._method_calls import called_or_read
 from muster_tensorflow.library.ops._value_names import name_of
 from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
 from muster_tensorflow.library.ops.arrays._tensor_shape import TensorShape
@@ -280,6 +281,7 @@ def patch_variables() -> None:
     change(variable, "set_shape", set_shape)
     change(variable, "ref", ref)
     change(variable, "read_value", _read_value)
+    wrap(variable, "value", called_or_read)
     for name, parameter in (("assign", "value"), ("assign_add", "delta"), ("assign_sub", "delta")):
         change(variable, name, _with_old_arguments(getattr(variable, name), parameter))
     change(variable, "__hash__", object.__hash__)  # programs of TensorFlow 1 have dicts of variables

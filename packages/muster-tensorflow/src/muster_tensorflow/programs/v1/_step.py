@@ -99,8 +99,13 @@ def model_variables(scope: str | None = None) -> list[keras.Variable]:
 def get_local_variable(
     name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, **options: Any
 ) -> keras.Variable:
-    """Return a variable that is not trained, as `get_variable` does; it is saved, too."""
-    return get_variable(name, shape, dtype, initializer, **{**options, "trainable": False})
+    """Return a variable as `get_variable` does that begins anew in each session and is in no checkpoint.
+
+    Source: tensorflow/python/ops/variable_scope.py, ``get_local_variable``.
+    """
+    collections = [GraphKeys.LOCAL_VARIABLES, *(options.pop("collections", None) or ())]
+    options = {**options, "trainable": False, "collections": collections}
+    return get_variable(name, shape, dtype, initializer, **options)
 
 
 def global_variables(scope: str | None = None) -> list[keras.Variable]:
@@ -203,7 +208,7 @@ def control_dependencies(control_inputs: object) -> contextlib.AbstractContextMa
 
 
 def local_variables(scope: str | None = None) -> list[keras.Variable]:
-    """Return the variables of metrics that the model_fn has created so far."""
+    """Return the variables that the model_fn has created so far of metrics, and its own local ones."""
     pairs = _pairs("local_variables")
     return with_names(_in_scope([variable for spec, variable in pairs if spec.local], scope))
 

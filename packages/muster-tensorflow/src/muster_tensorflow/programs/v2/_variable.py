@@ -12,6 +12,7 @@ from muster import keras
 from muster.distribute import CentralStorageStrategy, IndexedSlices, ShardedVariable, get_strategy
 from muster.extend import (
     StoredVariables,
+    created_as_local,
     current_scope,
     is_per_replica,
     kept_whole,
@@ -86,6 +87,19 @@ def scopes_of(name: str | None) -> Iterator[str | None]:
         yield own
 
 
+def created_in(collections: Any) -> contextlib.AbstractContextManager[None]:
+    """Let the variables that are created in a ``with`` block be local if their collections say so.
+
+    Those are local that are in TensorFlow 1's collections of local variables or of metrics', and not in that
+    of global variables, which checkpoints hold.
+
+    Source: tensorflow/python/ops/variables.py, ``local_variables`` and ``global_variables``.
+    """
+    names = {collections} if isinstance(collections, str) else set(collections or ())
+    is_local = names & {"local_variables", "metric_variables"} and "variables" not in names
+    return created_as_local() if is_local else contextlib.nullcontext()
+
+
 class _Sharding(type):
     """Makes a `ShardedVariable` of what a strategy's partitioner divides, as TensorFlow's metaclass does."""
 
@@ -127,7 +141,8 @@ class _Sharding(type):
                         for part, (start, stop) in enumerate(shards)
                     ]
                 return ShardedVariable(variables, name=own)
-        return super().__call__(initial_value, trainable, name, dtype, **options)
+        with created_in(collections):
+            return super().__call__(initial_value, trainable, name, dtype, **options)
 
 
 class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # keras is untyped
@@ -150,6 +165,7 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
         synchronization: When the values of replicas are combined.
         aggregation: How they are combined.
         shape: Unused, as what else TensorFlow's takes is: it is that of the value.
+        collections: Of TensorFlow 1. One that is local by them begins anew in each session of an Estimator.
 
     Raises:
         ValueError: The value is too large for int32.

@@ -28,8 +28,8 @@ Place = Callable[[Sequence[VariableSpec]], Mapping[str, Sequence[Rows]]]
 """Chooses the rows that each server has of the variables that workers train, by path."""
 
 
-# What each worker has of its own: which numbers it draws, and what it measures.
-_OF_WORKERS = (VariableKind.SEED, VariableKind.METRIC)
+# What each worker has of its own: which numbers it draws, and what it measures or counts.
+_OF_WORKERS = (VariableKind.SEED, VariableKind.METRIC, VariableKind.LOCAL)
 
 
 class Servers(Protocol):

@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class TrainingSaver:
         strategy: Says which worker this is, and how many replicas take a batch in each step. Its other
             workers, which wait, are told that this one saves.
         writer: Records checkpoints among the summaries.
+        left_out: The paths of variables that are in no checkpoint.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class TrainingSaver:
         positions: Sequence[Mapping[str, Any]],
         strategy: Strategy,
         writer: EventFileWriter,
+        left_out: Container[str] = (),
     ) -> None:
         self._checkpointers = {os.path.realpath(checkpointer.directory): checkpointer}
         self._open_checkpointer = open_checkpointer
@@ -60,6 +62,7 @@ class TrainingSaver:
         self._saving: dict[str, int] = {}  # the last step by directory
         self._taken: deque[tuple[int, int]] = deque()
         self._writer = writer
+        self._left_out = left_out
 
     def count(self, batches: Iterator[Any], session: Session) -> Iterator[Any]:
         """Yield the batches of the steps, and count how many batches of the input each step takes.
@@ -93,7 +96,9 @@ class TrainingSaver:
             own, parts = state.local, ServedParts(self._strategy.servers, state.division)
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {
-            path: value if isinstance(value, LazyArray) else np.array(value) for path, value in own.items()
+            path: value if isinstance(value, LazyArray) else np.array(value)
+            for path, value in own.items()
+            if path not in self._left_out
         }
         context = self._strategy.input_context
         steps = 0 if self._session is None else self._session.steps_taken

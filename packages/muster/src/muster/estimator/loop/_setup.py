@@ -321,7 +321,7 @@ def _step_counter(
 
 def _require_match(program: Program[EstimatorSpec], checkpoint: Checkpoint) -> None:
     stored, mode = checkpoint.variables, program.static.mode
-    wanted = {v.path: v for v in program.variables if mode == ModeKeys.TRAIN or not v.local}
+    wanted = {v.path: v for v in program.variables if v.saved and (mode == ModeKeys.TRAIN or not v.local)}
     # A generator may be of one mode alone, such as the noise of a prediction: it starts afresh.
     fresh = {path for path, v in wanted.items() if v.local or v.kind is VariableKind.SEED}
     missing = [str(v) for path, v in wanted.items() if path not in stored and path not in fresh]

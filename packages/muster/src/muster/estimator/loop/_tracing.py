@@ -25,9 +25,11 @@ from muster.program import (
     get_or_create_global_step,
     offer_output,
     replica_weight,
+    run_updates,
     synchronize_metrics,
+    value_after_updates,
 )
-from muster.program.trace import Program, reserve_outputs, steps_held_back
+from muster.program.trace import Program, functions_run_eagerly, reserve_outputs, steps_held_back
 
 _log = logging.getLogger(__name__)
 
@@ -101,6 +103,7 @@ def trace_model_fn(
             case ModeKeys.EVAL:
                 mean = keras.metrics.Mean(name="mean_loss_of_batches", dtype="float32")
                 mean.update_state(spec.loss, sample_weight=replica_weight())
+                run_updates(each[1] for each in spec.eval_metric_ops.values() if isinstance(each, tuple))
                 synchronize_metrics()
                 summaries = summaries_among(spec.eval_metric_ops)
                 given = spec.eval_metric_ops.items()
@@ -178,16 +181,28 @@ def summaries_among(metrics: Mapping[str, Any]) -> dict[str, Output]:
 
 
 def metric_value(metric: Any) -> Any:
-    """Return the value of a Keras metric, or of a pair (value, update), with this batch counted.
+    """Return the value of a Keras metric, or of a pair (value, update), after all updates of the step.
 
-    Of a pair it is the update, unless that is no array: ``value`` may have been computed before it. A value
-    may be a structure of metrics and arrays.
+    As in TensorFlow the value of a pair is computed then, from what variables hold; it may be a structure of
+    metrics, variables and arrays. Where the step runs untraced, an update that is an array stands for a value
+    that has been computed before it.
+
+    Source: ``_evaluate_once`` (tensorflow/python/training/evaluation.py), which runs values last.
     """
     value, update = metric if isinstance(metric, tuple) else (metric, None)
-    if isinstance(update, jax.Array) and not isinstance(value, keras.metrics.Metric):
+    if functions_run_eagerly() and isinstance(update, jax.Array) and isinstance(value, jax.Array):
         return update
+
+    def after(each: Any) -> Any:
+        match each:
+            case keras.metrics.Metric():
+                return each.result()
+            case keras.Variable():
+                return each.value
+            case jax.Array():
+                return value_after_updates(each)
+        return each
+
     return jax.tree.map(
-        lambda each: each.result() if isinstance(each, keras.metrics.Metric) else each,
-        value,
-        is_leaf=lambda each: isinstance(each, keras.metrics.Metric),
+        after, value, is_leaf=lambda each: isinstance(each, keras.metrics.Metric | keras.Variable)
     )

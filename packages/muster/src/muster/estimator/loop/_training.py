@@ -222,7 +222,10 @@ class Training:
             def elsewhere(directory: str) -> Checkpointer:
                 return retaining(resources.enter_context(_checkpointer(config, directory)))
 
-            saver = TrainingSaver(retaining(checkpointer), elsewhere, batches, positions, strategy, writer)
+            left_out = {each.path for each in program.variables if not each.saved}
+            saver = TrainingSaver(
+                retaining(checkpointer), elsewhere, batches, positions, strategy, writer, left_out
+            )
         session, asked = self.setup.start(program, state, checkpoint, strategy, saver)
         session.stands_still = not program.updates(GLOBAL_STEP)
         return session, asked, saver, self._all_hooks(program, writer)

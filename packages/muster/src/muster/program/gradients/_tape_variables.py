@@ -15,7 +15,7 @@ from muster.program.variables.keras_internals import current_value, set_values
 
 
 def _watched(original: Any) -> property:
-    """Wrap ``Variable.value``: the open tapes hear of it."""
+    """Wrap ``Variable.value``, a property of any class: the open tapes hear of it."""
     get: Callable[[Any], Any] = original.fget
 
     def value(self: Any) -> Any:
@@ -37,7 +37,7 @@ def _watched(original: Any) -> property:
                 set_values([self], [noted])
         return get(self)
 
-    return property(value, doc=original.__doc__)
+    return type(original)(value, doc=original.__doc__)  # type: ignore[no-any-return]
 
 
 def _note(variable: Any, array: jax.Array, records: Any) -> jax.Array:

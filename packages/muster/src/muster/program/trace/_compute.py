@@ -13,6 +13,7 @@ from muster.program.passes._assigned import without_assigned
 from muster.program.passes._gradient_markers import has_gradient_markers
 from muster.program.passes._jaxprs import contains, needed_equations
 from muster.program.passes._loops import with_wide_products
+from muster.program.passes._rereads import with_rereads
 from muster.program.passes._row_updates import with_row_updates
 from muster.program.passes._sparse_gradients import with_sparse_gradients
 
@@ -37,7 +38,7 @@ def compute_traced(
         eqns, _ = needed_equations(closed.jaxpr.eqns, closed.jaxpr.outvars)
         closed = jex.ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
     leaves = jax.tree.leaves((state, args))
-    closed = without_assigned(jax.make_jaxpr(resolve(closed))(*leaves))
+    closed = without_assigned(with_rereads(jax.make_jaxpr(resolve(closed))(*leaves)))
     if has_gradient_markers(closed):
         closed = jax.make_jaxpr(with_sparse_gradients(closed))(*leaves)
     if contains(closed, jax.lax.scan_p):

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 
+from muster.program.passes._rereads import reread
 from muster.program.variables._origins import VariableKind
 from muster.program.variables._variable_scope import active_scope
 
@@ -217,7 +218,23 @@ def common_value(value: jax.Array) -> jax.Array:
 
 def synchronize_metrics() -> None:
     """Reduce the replicas' updates of metrics, so that ``result`` is that of all replicas."""
-    active_scope("synchronize_metrics").synchronize(VariableKind.METRIC)
+    active_scope("synchronize_metrics").synchronize(VariableKind.METRIC, VariableKind.LOCAL)
+
+
+def value_after_updates(value: jax.Array) -> jax.Array:
+    """Return a value as it is once it reads variables again, now, after all updates of the step.
+
+    A step that runs untraced returns the value as it was computed.
+    """
+    scope = active_scope("value_after_updates")
+    if scope.eager is not None or not isinstance(value, jax.core.Tracer):
+        return value
+    changes = []
+    for _, variable in scope.table.pairs:
+        held = [*scope.diverged.reduced.get(id(variable), ()), *scope.versions(variable)]
+        if len(held) > 1:
+            changes += [(each, held[-1]) for each in held]
+    return reread(value, changes)
 
 
 def replica_weight() -> float:

@@ -108,7 +108,8 @@ class ProgramScope(VariableScope):
         return later if later.may_wait else later.make()
 
     def _known_value(self, spec: VariableSpec) -> AnyArray | None:
-        known = self._known.get(spec.path) if self._known_local or not spec.local else None
+        counts = spec.saved and (self._known_local or not spec.local)
+        known = self._known.get(spec.path) if counts else None
         return known if known is not None and tuple(known.shape) == spec.shape else None
 
     def _value_in(self, state: Mapping[str, jax.Array], spec: VariableSpec) -> jax.Array:

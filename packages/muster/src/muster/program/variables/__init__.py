@@ -10,6 +10,7 @@ from muster.program.variables._initial_values import array_of_pieces as array_of
 from muster.program.variables._origins import RNN_STATE as RNN_STATE
 from muster.program.variables._origins import SEED_STATE as SEED_STATE
 from muster.program.variables._origins import VariableKind as VariableKind
+from muster.program.variables._origins import created_as_local as created_as_local
 from muster.program.variables._origins import give_to_owner as give_to_owner
 from muster.program.variables._origins import is_per_replica as is_per_replica
 from muster.program.variables._origins import kept_whole as kept_whole

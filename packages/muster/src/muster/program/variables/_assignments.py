@@ -58,10 +58,15 @@ class Branch:
 
 
 class DivergedValues:
-    """Records which variables replicas have assigned different values to, until it reduces them."""
+    """Records which variables replicas have assigned different values to, until it reduces them.
+
+    Attributes:
+        reduced: This replica's values that were reduced, by the ids of variables.
+    """
 
     def __init__(self) -> None:
         self._before: dict[int, jax.Array] = {}
+        self.reduced: dict[int, list[jax.Array]] = {}
 
     def copy(self) -> "DivergedValues":
         """Return a record of the same, which goes on by itself."""
@@ -104,6 +109,8 @@ class DivergedValues:
             if id(variable) in self._before and (not kinds or spec.kind in kinds):
                 by_reduction[_reduction_of(spec)].append(id(variable))
         seeds, sums, means, firsts = by_reduction.values()
+        for key in (*seeds, *sums, *means, *firsts):
+            self.reduced.setdefault(key, []).append(values[key])
         values.update({k: replicas.common_seed(values[k]) for k in seeds})
         added = replicas.sum([values[k] - self._before[k] for k in sums])
         averaged = replicas.mean([values[k] for k in means])
@@ -122,6 +129,8 @@ def _reduction_of(spec: VariableSpec) -> str:
         case VariableSpec(kind=VariableKind.SEED):
             return _SEED
         case VariableSpec(kind=VariableKind.METRIC) | VariableSpec(aggregation="sum"):
+            return "sum"
+        case VariableSpec(kind=VariableKind.LOCAL, aggregation="none"):
             return "sum"
         case VariableSpec(aggregation="only_first_replica"):
             return "only_first_replica"

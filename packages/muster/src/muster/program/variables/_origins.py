@@ -23,6 +23,7 @@ class VariableKind(enum.Enum):
     WEIGHT = "weight"  # a layer's
     METRIC = "metric"
     SEED = "seed"  # a seed generator's
+    LOCAL = "local"  # the user's own, which begins anew in each session
     OTHER = "other"  # an optimizer's, or the user's own
 
 
@@ -173,9 +174,22 @@ def kind_of_new() -> VariableKind:
     return _KIND.get()
 
 
+@contextlib.contextmanager
+def created_as_local() -> Iterator[None]:
+    """Let the variables that this thread creates meanwhile begin anew in each session, and be in no checkpoint.
+
+    What replicas assign to them is added up, as it is for metrics, if they do not say how it combines.
+    """
+    token = _KIND.set(VariableKind.LOCAL)
+    try:
+        yield
+    finally:
+        _KIND.reset(token)
+
+
 def may_be_split() -> bool:
     """Return whether rows of the variables that this thread creates now may be kept in several places."""
-    return not _WHOLE.get() and _KIND.get() is not VariableKind.METRIC
+    return not _WHOLE.get() and _KIND.get() not in (VariableKind.METRIC, VariableKind.LOCAL)
 
 
 @contextlib.contextmanager

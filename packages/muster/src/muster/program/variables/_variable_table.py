@@ -34,8 +34,13 @@ class VariableSpec:
 
     @property
     def local(self) -> bool:
-        """True if it belongs to a metric: kept in training, reset by each evaluation."""
-        return self.kind is VariableKind.METRIC
+        """True if each evaluation resets it: a metric's, which training keeps, or one of no checkpoint."""
+        return self.kind in (VariableKind.METRIC, VariableKind.LOCAL)
+
+    @property
+    def saved(self) -> bool:
+        """True if it is in checkpoints."""
+        return self.kind is not VariableKind.LOCAL
 
     def __str__(self) -> str:
         return f"{self.path} {self.dtype}{list(self.shape)}"

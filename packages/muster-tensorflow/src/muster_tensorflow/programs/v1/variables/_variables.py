@@ -18,7 +18,7 @@ from muster.extend import current_scope, own_name, rename
 from muster_tensorflow.library.ops._arrays import DTypeLike, as_array
 from muster_tensorflow.library.ops._value_names import entered
 from muster_tensorflow.programs.v1._collections import add_variable
-from muster_tensorflow.programs.v2._variable import scopes_of
+from muster_tensorflow.programs.v2._variable import created_in, scopes_of
 
 Getter = Callable[..., Any]
 """Returns what code gets as a variable: ``(getter, name, shape=…, dtype=…, …)``, where getter makes it."""
@@ -220,7 +220,8 @@ def get_variable(
             is the scope's, by default Glorot's uniform one, and zeros for integers.
         regularizer: Gives the penalty that ``get_regularization_losses`` returns; None is the scope's.
         trainable: Whether ``minimize`` trains it; None is True.
-        collections: Those of the program itself that it is added to.
+        collections: Those that it is added to. In ``LOCAL_VARIABLES`` or ``METRIC_VARIABLES``, and not in
+            ``GLOBAL_VARIABLES``, it begins anew in each session and is in no checkpoint.
         caching_device: Unused.
         partitioner: Unused: strategies divide variables.
         validate_shape: Unused.
@@ -247,11 +248,12 @@ def get_variable(
         "synchronization": synchronization,
         "aggregation": aggregation,
     }
-    if getters:
-        known = {"collections": collections, "reuse": settings.reuse, **dict.fromkeys(_UNUSED)}
-        made = _asked(getters, _variable_of_path)(_path(name), **options, **known)
-    else:
-        made = _variable(name, **options)
+    with created_in(collections):
+        if getters:
+            known = {"collections": collections, "reuse": settings.reuse, **dict.fromkeys(_UNUSED)}
+            made = _asked(getters, _variable_of_path)(_path(name), **options, **known)
+        else:
+            made = _variable(name, **options)
     return add_variable(collections, made)
 
 

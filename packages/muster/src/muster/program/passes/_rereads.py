@@ -1,0 +1,62 @@
+"""Compute a value of a step again, from what variables hold at another place of the step.
+
+TensorFlow evaluates the value of a metric by itself, once all updates have run: it reads variables then,
+wherever the code that computes it stands. `reread` leaves a marker in the trace, and `with_rereads` computes
+the equations between the variables and the value once more.
+"""
+
+from collections.abc import Sequence
+
+import jax
+from jax.extend import core as jex
+
+from muster.program.passes._jaxprs import Equation, Values, contains, dependents, needed_equations
+
+_reread_p = jex.Primitive("muster_reread")
+_reread_p.def_abstract_eval(lambda value, *_: value)
+
+
+def reread(value: jax.Array, versions: Sequence[tuple[jax.Array, jax.Array]]) -> jax.Array:
+    """Return a value as it is if variables hold something else.
+
+    Args:
+        value: A value of the step that is being traced.
+        versions: What a variable has held somewhere before, and what it is taken to hold; of one shape and
+            dtype.
+    """
+    pairs = [array for pair in versions for array in pair]
+    return _reread_p.bind(value, *pairs)  # type: ignore[no-any-return]
+
+
+def with_rereads(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
+    """Compute anew what `reread` was asked for; gradients must be equations by now, and assignments marked."""
+    if not contains(closed, _reread_p):
+        return closed
+    jaxpr = closed.jaxpr
+
+    def compute(*args: jax.Array) -> list[jax.Array]:
+        values = Values.of(closed, args)
+        begun = 0
+        for number, eqn in enumerate([*jaxpr.eqns, None]):
+            if eqn is None or eqn.primitive is _reread_p:
+                values.compute(jaxpr.eqns[begun:number])
+                begun = number + 1
+            if eqn is not None and eqn.primitive is _reread_p:
+                values.update({eqn.outvars[0]: _again(eqn, jaxpr.eqns[:number], values)})
+        return values.read(jaxpr.outvars)
+
+    return jax.make_jaxpr(compute)(*closed.in_avals)
+
+
+def _again(marker: Equation, past: Sequence[Equation], values: Values) -> jax.Array:
+    value, *pairs = marker.invars
+    replaced = {
+        version: new
+        for version, new in zip(pairs[::2], pairs[1::2], strict=True)
+        if isinstance(version, jex.Var)
+    }
+    given = dict(zip(replaced, values.read(replaced.values()), strict=True))
+    needed, _ = needed_equations(past, [value], replaced)
+    inner = Values({**values, **given})
+    inner.compute(dependents(needed, replaced)[0])
+    return inner.read([value])[0]
