@@ -152,7 +152,8 @@ def counting_model(features: Any, labels: Any, mode: str) -> Any:
     both = local("both", collections=[*OF_METRICS, tf.GraphKeys.GLOBAL_VARIABLES])
     updates = [tf.assign_add(each, 1.0) for each in (here, metric, ever, both)]
     assert {here, metric} <= set(tf.local_variables())
-    assert {ever, both} <= set(tf.global_variables()) and not {here, metric} & set(tf.global_variables())
+    assert {ever, both} <= set(tf.global_variables())
+    assert not {here, metric} & set(tf.global_variables())
     loss = tf.reduce_mean(labels) * tf.get_variable("w", ())
     train_op = tf.group(
         tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step()), *updates
@@ -167,8 +168,10 @@ def test_local_variables_are_in_no_checkpoint_and_begin_anew(tmp_path: Path, cap
     estimator.train(lambda: input_fn().repeat(), steps=3)
     estimator.train(lambda: input_fn().repeat(), steps=2)
     names = set(list_variables(latest_checkpoint(str(tmp_path))))
-    assert {"ever", "both", "w"} <= names and not {"here", "metric"} & names
-    assert estimator.get_variable_value("ever") == 5 and estimator.get_variable_value("both") == 5
+    assert {"ever", "both", "w"} <= names
+    assert not {"here", "metric"} & names
+    assert estimator.get_variable_value("ever") == 5
+    assert estimator.get_variable_value("both") == 5
     logged = [r.getMessage() for r in caplog.records if "here = " in r.getMessage()]
     assert "ever = 5.0, here = 2.0" in logged[-1]
 

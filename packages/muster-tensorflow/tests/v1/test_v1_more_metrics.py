@@ -1,12 +1,15 @@
 """Metrics at ranks, at thresholds and of classes, over two batches."""
 
+from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from v1_steps import outputs_of
 
 import muster_tensorflow.compat.v1 as tf
+from muster.estimator import Estimator, EstimatorSpec, RunConfig
 
 LABELS = np.int64([0, 1, 2, 2])
 CLASSES = np.int64([0, 1, 1, 2])
@@ -122,3 +125,43 @@ FOUR = np.float32([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
 )  # fmt: skip
 def test_corners_are_those_of_tensorflow(pair: Any, expected: Any) -> None:
     np.testing.assert_allclose(outputs_of(lambda x: {"metric": pair()[1]})["metric"], expected, rtol=1e-6)
+
+
+# Of TensorFlow 2.15.1: for labels without positives, for labels without negatives, and for weights of 0.
+WITHOUT_EXAMPLES = {
+    "auc": (lambda y, p, w: tf.metrics.auc(y, p, weights=w), [1.0, 0.0, 0.0]),
+    "auc, minoring": (
+        lambda y, p, w: tf.metrics.auc(y, p, weights=w, summation_method="minoring"),
+        [1.0, 0.0, 0.0],
+    ),
+    "auc of precision": (lambda y, p, w: tf.metrics.auc(y, p, weights=w, curve="PR"), [0.0, 1.0, 0.0]),
+    "precision": (lambda y, p, w: tf.metrics.precision(y, p > 0.5, w), [0.0, 1.0, 0.0]),
+    "recall": (lambda y, p, w: tf.metrics.recall(y, p > 0.5, w), [0.0, 0.5, 0.0]),
+    "recall at one threshold": (
+        lambda y, p, w: tf.metrics.recall_at_thresholds(y, p, [0.5], w),
+        [[0.0], [0.5], [0.0]],
+    ),
+    "sensitivity": (lambda y, p, w: tf.metrics.sensitivity_at_specificity(y, p, 0.5, w), [0.0, 1.0, 0.0]),
+    "specificity": (lambda y, p, w: tf.metrics.specificity_at_sensitivity(y, p, 0.5, w), [1.0, 0.0, 0.0]),
+    "mean": (lambda y, p, w: tf.metrics.mean(p, w), [0.425, 0.425, 0.0]),
+    "cosine distance": (lambda y, p, w: tf.metrics.mean_cosine_distance(0 * p, p, 0, w), [1.0, 1.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_EXAMPLES)
+def test_metrics_without_positives_negatives_or_examples(name: str, tmp_path: Path) -> None:
+    make, expected = WITHOUT_EXAMPLES[name]
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        scores = np.float32([0.1, 0.7, 0.3, 0.6])
+        kinds = [(np.zeros(4), 1.0), (np.ones(4), 1.0), (np.array([0.0, 1, 1, 0]), 0.0)]
+        metrics = {
+            str(kind): make(y.astype(np.int32) + tf.cast(0 * features, tf.int32), scores + 0 * features, w)
+            for kind, (y, w) in enumerate(kinds)
+        }
+        return EstimatorSpec(mode, loss=jnp.zeros(()), eval_metric_ops=metrics)
+
+    data = tf.data.Dataset.from_tensors((np.zeros(4, np.float32), np.zeros(4, np.float32)))
+    found = Estimator(model_fn, tmp_path, RunConfig()).evaluate(lambda: data)
+    for kind, value in enumerate(expected):
+        assert found[str(kind)] == pytest.approx(np.asarray(value), abs=1e-4)

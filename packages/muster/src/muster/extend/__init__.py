@@ -13,6 +13,9 @@ from muster._frontend import install as install
 from muster._paths import local_path as local_path
 from muster._pickle import Pickler as Pickler
 from muster._protobuf import message_class as message_class
+from muster._ratios import combined as combined
+from muster._ratios import ratio as ratio
+from muster._ratios import root as root
 from muster._records import read_record as read_record
 from muster._row_ids import NO_ROW as NO_ROW
 from muster._text import printable as printable

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from muster._ratios import combined
 from muster._row_ids import NO_ROW
 from muster.feature_column._categorical_column import PaddedIds
 
@@ -49,11 +50,7 @@ def combined_rows(
     scale = there.astype(table.dtype) if weights is None else jnp.where(there, weights, 0)
     if weights is None and ids.shape[-1] == 1:
         return rows[..., 0, :]  # the combination of one is itself
-    total = (rows * scale[..., None]).sum(-2)
-    if combiner == "sum":
-        return total
-    divisor = scale.sum(-1) if combiner == "mean" else jnp.sqrt((scale * scale).sum(-1))
-    return total / jnp.where(divisor == 0, 1, divisor)[..., None]
+    return combined(rows, scale, combiner)
 
 
 def counts(found: PaddedIds, num_buckets: int) -> jax.Array:

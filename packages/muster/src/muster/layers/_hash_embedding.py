@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
+from muster._ratios import combined
 from muster._row_ids import HASHED_ROWS
 from muster.distribute.servers import HashedInitializer
 from muster.program.passes import row_numbers
@@ -92,12 +93,7 @@ class HashEmbedding(keras.layers.Layer):  # type: ignore[misc]  # keras is untyp
         if self.combiner is None:
             return rows
         weights = jnp.where(there, 1 if weights is None else weights, 0).astype(rows.dtype)
-        total = jnp.sum(rows * weights[..., None], -2)
-        if self.combiner == "sum":
-            return total
-        by_squares = self.combiner == "sqrtn"
-        divisor = jnp.sqrt(jnp.sum(weights * weights, -1)) if by_squares else jnp.sum(weights, -1)
-        return total / jnp.where(there.any(-1), divisor, 1)[..., None]
+        return combined(rows, weights, self.combiner)
 
     def compute_output_shape(self, ids_shape: Any, weights_shape: Any = None) -> tuple[int | None, ...]:
         """Return the shape of the output for ids of 32 bits."""

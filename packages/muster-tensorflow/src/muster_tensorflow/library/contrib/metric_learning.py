@@ -6,6 +6,7 @@ Source: tensorflow/contrib/losses/python/metric_learning/metric_loss_ops.py of T
 import jax
 import jax.numpy as jnp
 
+from muster.extend import ratio, root
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 
 
@@ -21,7 +22,7 @@ def contrastive_loss(
         margin: How far pairs of two kinds should be apart.
     """
     apart = _floats(embeddings_anchor) - _floats(embeddings_positive)
-    distance, alike = jnp.sqrt(jnp.sum(apart**2, 1)), _floats(labels)
+    distance, alike = root(jnp.sum(apart**2, 1)), _floats(labels)
     return jnp.mean(alike * distance**2 + (1 - alike) * jnp.maximum(margin - distance, 0) ** 2)
 
 
@@ -70,7 +71,7 @@ def triplet_semihard_loss(labels: ArrayLike, embeddings: ArrayLike, margin: floa
     other = jnp.where(jnp.any(farther, 2), nearest, farthest)
     pairs = alike & ~jnp.eye(count, dtype=bool)
     lacking = jnp.where(pairs, jnp.maximum(margin + distance - other, 0), 0)
-    return jnp.sum(lacking) / jnp.sum(pairs)
+    return ratio(jnp.sum(lacking), jnp.sum(pairs))
 
 
 def _floats(values: ArrayLike) -> jax.Array:

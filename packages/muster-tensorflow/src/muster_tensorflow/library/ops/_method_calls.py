@@ -1,9 +1,9 @@
 """Attributes that are read as Keras has them, and called as TensorFlow has them: ``variable.value()``.
 
-Keras' variables have their value as an attribute, which Keras reads everywhere, and TensorFlow's have a method
-of this name. Arrays that could be called would be taken for functions in many places. So the code that reads
-the attribute is asked: Python compiles ``variable.value()`` to another instruction than ``variable.value``,
-``LOAD_METHOD`` in Python 3.11 and since then a ``LOAD_ATTR`` with its lowest bit set.
+Keras' variables have their value as an attribute, which Keras reads everywhere, and TensorFlow's have a
+method of this name. Arrays that could be called would be taken for functions in many places. So the code
+that reads the attribute is asked: Python compiles ``variable.value()`` to another instruction than
+``variable.value``, ``LOAD_METHOD`` in Python 3.11 and since then a ``LOAD_ATTR`` with its lowest bit set.
 ``tests/v2/test_variable.py`` fails where that is otherwise.
 """
 

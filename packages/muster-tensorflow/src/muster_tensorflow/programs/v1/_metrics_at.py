@@ -67,6 +67,14 @@ class _MeanOfArrays(keras.metrics.Metric):  # type: ignore[misc]
         return jnp.where(count > 0, self._total.value / jnp.where(count > 0, count, 1), 0.0)
 
 
+class _MeanDistance(keras.metrics.Mean):  # type: ignore[misc]
+    """One minus the mean, which is 1 where nothing counts."""
+
+    def result(self) -> jax.Array:
+        """Return it."""
+        return 1 - super().result()
+
+
 class _SumOfArrays(keras.metrics.Metric):  # type: ignore[misc]
     """The sum of arrays of one shape."""
 
@@ -188,7 +196,9 @@ def mean_cosine_distance(
 ) -> Pair:
     """Return the mean of one minus the product of vectors of the length 1 along an axis."""
     labels, predictions = same_shape(labels, predictions)
-    return mean(1 - jnp.sum(jnp.asarray(labels) * predictions, dim, keepdims=True), weights, name=name)
+    products = jnp.sum(jnp.asarray(labels, "float32") * predictions, dim, keepdims=True)
+    factors = flat_weights(weights, products.shape)
+    return _pair(_MeanDistance(name=name), products.ravel(), factors)
 
 
 @mask_as_weights
@@ -204,7 +214,49 @@ def percentage_below(
     return mean(jnp.asarray(as_array(values)) < threshold, weights, name=name)
 
 
+class _AtSpecificity(keras.metrics.SensitivityAtSpecificity):  # type: ignore[misc]
+    """The sensitivity at the threshold whose specificity is the closest one, the first of several.
+
+    Source: tensorflow/python/ops/metrics_impl.py, ``compute_sensitivity_at_specificity``.
+    """
+
+    def result(self) -> jax.Array:
+        """Return the sensitivity; 0 if there are no positive labels."""
+        tp, fn, tn, fp = _counts(self)
+        closest = jnp.argmin(jnp.abs(tn / (tn + fp + _EPSILON) - self.specificity))
+        return tp[closest] / (tp[closest] + fn[closest] + _EPSILON)
+
+
+class _AtSensitivity(keras.metrics.SpecificityAtSensitivity):  # type: ignore[misc]
+    """The specificity at the threshold whose sensitivity is the closest one, the last of several.
+
+    Source: tensorflow/python/ops/metrics_impl.py, ``compute_specificity_at_sensitivity``.
+    """
+
+    def result(self) -> jax.Array:
+        """Return the specificity; 0 if there are no negative labels."""
+        tp, fn, tn, fp = _counts(self)
+        distances = jnp.abs(tp / (tp + fn + _EPSILON) - self.sensitivity)
+        closest = len(distances) - 1 - jnp.argmin(distances[::-1])
+        return tn[closest] / (tn[closest] + fp[closest] + _EPSILON)
+
+
+_EPSILON = 1e-7
+
+
+def _counts(metric: Any) -> list[jax.Array]:
+    """Return the true and false positives and negatives at each threshold: tp, fn, tn, fp."""
+    found = metric.true_positives, metric.false_negatives, metric.true_negatives, metric.false_positives
+    return [jnp.asarray(each.value) for each in found]
+
+
 def _at_thresholds(metric: Any, name: str, what: str) -> Callable[..., Pair]:
+    class OfList(metric):  # type: ignore[misc]
+        """Returns a vector of one threshold, too, for which Keras' metric returns a number."""
+
+        def result(self) -> jax.Array:
+            return jnp.atleast_1d(super().result())
+
     def at_thresholds(
         labels: ArrayLike,
         predictions: ArrayLike,
@@ -214,7 +266,7 @@ def _at_thresholds(metric: Any, name: str, what: str) -> Callable[..., Pair]:
         updates_collections: object = None,
         name: str = name,
     ) -> Pair:
-        return _flat(metric(thresholds=list(thresholds), name=name), labels, predictions, weights)
+        return _flat(OfList(thresholds=list(thresholds), name=name), labels, predictions, weights)
 
     at_thresholds.__name__ = at_thresholds.__qualname__ = name
     at_thresholds.__doc__ = f"Return {what} of probabilities above each of some thresholds, in a vector."
@@ -247,8 +299,8 @@ def sensitivity_at_specificity(
     updates_collections: object = None,
     name: str = "sensitivity_at_specificity",
 ) -> Pair:
-    """Return the largest sensitivity with at least a specificity."""
-    metric = keras.metrics.SensitivityAtSpecificity(specificity, num_thresholds, name=name)
+    """Return the sensitivity at the threshold whose specificity is the closest one."""
+    metric = _AtSpecificity(specificity, num_thresholds, name=name)
     return _flat(metric, labels, predictions, weights)
 
 
@@ -262,8 +314,8 @@ def specificity_at_sensitivity(
     updates_collections: object = None,
     name: str = "specificity_at_sensitivity",
 ) -> Pair:
-    """Return the largest specificity with at least a sensitivity."""
-    metric = keras.metrics.SpecificityAtSensitivity(sensitivity, num_thresholds, name=name)
+    """Return the specificity at the threshold whose sensitivity is the closest one."""
+    metric = _AtSensitivity(sensitivity, num_thresholds, name=name)
     return _flat(metric, labels, predictions, weights)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from muster.extend import penalties
+from muster.extend import penalties, ratio
 from muster.program import trainable_variables
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import name_value, numbered, path_of
@@ -101,11 +101,11 @@ def _reduced(weighted: jax.Array, factors: jax.Array, reduction: str) -> jax.Arr
         case Reduction.SUM:
             return jnp.sum(weighted)
         case Reduction.MEAN:
-            return _ratio(jnp.sum(weighted), jnp.sum(factors))
+            return ratio(jnp.sum(weighted), jnp.sum(factors))
         case Reduction.SUM_OVER_BATCH_SIZE:
             return jnp.sum(weighted) / weighted.size
         case Reduction.SUM_BY_NONZERO_WEIGHTS:
-            return _ratio(jnp.sum(weighted), jnp.sum(factors != 0))
+            return ratio(jnp.sum(weighted), jnp.sum(factors != 0))
     raise ValueError(f"Invalid Reduction Key {reduction}. Give one of tf.compat.v1.losses.Reduction.")
 
 
@@ -351,8 +351,3 @@ def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[jax.Array, j
             "Reshape one of them in the model_fn, as by tf.reshape(labels, predictions.shape)."
         )
     return labels, predictions
-
-
-def _ratio(total: jax.Array, count: jax.Array) -> jax.Array:
-    """Return the ratio, or 0 if the count is 0."""
-    return jnp.where(count == 0, 0.0, total / jnp.where(count == 0, 1, count))

@@ -23,6 +23,37 @@ _log = logging.getLogger(__name__)
 Pair: TypeAlias = tuple[keras.Metric, jax.Array]
 
 
+class _Area(keras.metrics.AUC):  # type: ignore[misc]
+    """The area under a curve of sums to which TensorFlow 1 adds a little, where Keras leaves out zeros.
+
+    So the area is 1 where there are no positive labels.
+
+    Source: tensorflow/python/ops/metrics_impl.py, ``compute_auc``.
+    """
+
+    def result(self) -> jax.Array:
+        """Return the area."""
+        tp, fn = jnp.asarray(self.true_positives.value), jnp.asarray(self.false_negatives.value)
+        tn, fp = jnp.asarray(self.true_negatives.value), jnp.asarray(self.false_positives.value)
+        recall = (tp + _LITTLE) / (tp + fn + _LITTLE)
+        if self.curve.value == "ROC":
+            x, y = fp / (fp + tn + _LITTLE), recall
+        else:
+            x, y = recall, (tp + _LITTLE) / (tp + fp + _LITTLE)
+        pairs = y[:-1], y[1:]
+        match self.summation_method.value:
+            case "minoring":
+                heights = jnp.minimum(*pairs)
+            case "majoring":
+                heights = jnp.maximum(*pairs)
+            case _:
+                heights = (pairs[0] + pairs[1]) / 2
+        return jnp.sum((x[:-1] - x[1:]) * heights)
+
+
+_LITTLE = 1e-6
+
+
 @mask_as_weights
 def accuracy(
     labels: ArrayLike,
@@ -137,7 +168,7 @@ def auc(
             name or "auc",
         )
     method = {"trapezoidal": "interpolation", "careful_interpolation": "interpolation"}
-    metric = keras.metrics.AUC(
+    metric = (keras.metrics.AUC if summation_method in method and curve == "PR" else _Area)(
         num_thresholds,
         curve,
         method.get(summation_method, summation_method),

@@ -11,6 +11,7 @@ import numpy as np
 
 from muster._frontend import frontend
 from muster._keras import keras
+from muster._ratios import ratio
 from muster.data import RaggedTensor, SparseTensor
 from muster.estimator._estimator import Estimator
 from muster.estimator._estimator_spec import EstimatorSpec
@@ -166,4 +167,4 @@ def _offer_losses(head: Head, features: Any, logits: jax.Array, loss: jax.Array,
     if head.loss_reduction == SUM and isinstance(head, WeightedHead):
         weights = head.weights(features, logits)
         total = weights.sum() if weights.ndim else weights * math.prod(logits.shape[:-1])
-        offer_output(f"{scope}head/truediv", loss / total)
+        offer_output(f"{scope}head/truediv", ratio(loss, total))

@@ -8,6 +8,7 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 
+from muster._ratios import ratio
 from muster.estimator._model_fn import argument_names
 from muster.estimator.heads._head import MEAN, OVER_WEIGHTED, OVER_WEIGHTS, Head
 from muster.feature_column import Features, NumericColumn, numeric_column
@@ -87,9 +88,9 @@ class WeightedHead(Head):
         if self.loss_reduction == MEAN:  # as in TensorFlow: not by the sum of the weights
             loss = loss / losses.size
         elif self.loss_reduction == OVER_WEIGHTS:
-            loss = _ratio(loss, weights.sum())
+            loss = ratio(loss, weights.sum())
         elif self.loss_reduction == OVER_WEIGHTED:
-            loss = _ratio(loss, jnp.sum(weights != 0))
+            loss = ratio(loss, jnp.sum(weights != 0))
         return loss + sum(regularization_losses or ())
 
     def weights(self, features: Features, logits: jax.Array) -> jax.Array:
@@ -130,11 +131,6 @@ def losses_of(
             f"{logits.shape}, 'loss_shape: ', {losses.shape})"
         )
     return losses
-
-
-def _ratio(total: jax.Array, divisor: jax.Array) -> jax.Array:
-    """Return a quotient, or 0 for a divisor of 0, where nothing has a weight."""
-    return jnp.where(divisor == 0, 0, total / jnp.where(divisor == 0, 1, divisor))
 
 
 def _checked_loss_fn(loss_fn: Callable[..., Any] | None) -> Callable[..., Any] | None:

@@ -29,7 +29,7 @@ def reread(value: jax.Array, versions: Sequence[tuple[jax.Array, jax.Array]]) ->
 
 
 def with_rereads(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
-    """Compute anew what `reread` was asked for; gradients must be equations by now, and assignments marked."""
+    """Compute what `reread` was asked for; gradients are equations by now, and assignments are marked."""
     if not contains(closed, _reread_p):
         return closed
     jaxpr = closed.jaxpr

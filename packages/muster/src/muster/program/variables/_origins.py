@@ -176,7 +176,7 @@ def kind_of_new() -> VariableKind:
 
 @contextlib.contextmanager
 def created_as_local() -> Iterator[None]:
-    """Let the variables that this thread creates meanwhile begin anew in each session, and be in no checkpoint.
+    """Let the variables that this thread creates meanwhile be those of a session, and in no checkpoint.
 
     What replicas assign to them is added up, as it is for metrics, if they do not say how it combines.
     """

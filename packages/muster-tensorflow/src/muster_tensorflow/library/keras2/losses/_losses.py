@@ -27,7 +27,10 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def call(self: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        return original(self, _of_numbers(y_true), _of_numbers(y_pred), sample_weight)
+        found = original(self, _of_numbers(y_true), _of_numbers(y_pred), sample_weight)
+        if np.shape(found) == (0,) and self.reduction != "none":  # of a batch without rows
+            return jnp.sum(found)
+        return found
 
     return call
 

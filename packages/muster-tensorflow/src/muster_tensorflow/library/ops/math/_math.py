@@ -390,7 +390,8 @@ def clip_by_norm(t: ArrayLike, clip_norm: float, axes: Axis = None, name: str | 
     Source: tensorflow/python/ops/clip_ops.py, ``clip_by_norm``.
     """
     xp, value = array_module(t), as_array(t)
-    norm = xp.sqrt(xp.sum(xp.square(value), axis=as_axis(axes), keepdims=True))
+    squares = xp.sum(xp.square(value), axis=as_axis(axes), keepdims=True)
+    norm = xp.sqrt(xp.where(squares > 0, squares, 1)) * (squares > 0)  # with a derivative at 0
     return value * (clip_norm / xp.maximum(norm, clip_norm))
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
 
+from muster.extend import ratio
 from muster_tensorflow.library.ops._arrays import (
     Array,
     ArrayLike,
@@ -84,8 +85,16 @@ polygamma = takes(
 xdivy = _of_two(
     "xdivy", lambda x, y: jnp.where(x == 0, 0, x / jnp.where(x == 0, 1, y)), "``x / y``, 0 where x is 0"
 )
-xlog1py = _of_two("xlog1py", _special.xlog1py, "``x * log1p(y)``, 0 where ``x`` is 0")
-xlogy = _of_two("xlogy", _special.xlogy, "``x * log(y)``, 0 where ``x`` is 0")
+xlog1py = _of_two(
+    "xlog1py",
+    lambda x, y: jnp.where(x == 0, 0, x * jnp.log1p(jnp.where(x == 0, 0, y))),
+    "``x * log1p(y)``, 0 where ``x`` is 0",
+)
+xlogy = _of_two(
+    "xlogy",
+    lambda x, y: jnp.where(x == 0, 0, x * jnp.log(jnp.where(x == 0, 1, y))),
+    "``x * log(y)``, 0 where ``x`` is 0",
+)
 zeta = takes(_of_two("zeta", _special.zeta, "the Hurwitz zeta function"), "x q=y name")
 
 
@@ -186,8 +195,8 @@ def weighted_moments(
     values, along = jnp.asarray(as_array(x)), as_axis(axes)
     weights = jnp.broadcast_to(jnp.asarray(as_array(frequency_weights), values.dtype), values.shape)
     total = jnp.sum(weights, along, keepdims=True)
-    mean = jnp.sum(values * weights, along, keepdims=True) / total
-    variance = jnp.sum(jnp.square(values - mean) * weights, along, keepdims=True) / total
+    mean = ratio(jnp.sum(values * weights, along, keepdims=True), total)
+    variance = ratio(jnp.sum(jnp.square(values - mean) * weights, along, keepdims=True), total)
     if keepdims:
         return mean, variance
     return jnp.squeeze(mean, along), jnp.squeeze(variance, along)

@@ -8,7 +8,7 @@ import numpy as np
 
 from muster.data import RaggedTensor, SparseTensor
 from muster.distribute import ShardedVariable
-from muster.extend import NO_ROW
+from muster.extend import NO_ROW, combined
 from muster.program import SparseRows, check_ids, label_factor
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, Axis, DTypeLike, as_array, as_axis
 from muster_tensorflow.library.ops._operation import operation
@@ -192,11 +192,7 @@ def embedding_lookup_sparse(
     if max_norm is not None:
         rows = _at_most(rows, max_norm)
     weights = jnp.where(there, 1 if sp_weights is None else _by_rows(sp_weights, 0), 0).astype(rows.dtype)
-    total = jnp.sum(rows * weights[..., None], -2)
-    if combiner == "sum":
-        return total
-    divisor = jnp.sqrt(jnp.sum(weights * weights, -1)) if combiner == "sqrtn" else jnp.sum(weights, -1)
-    return total / jnp.where(there.any(-1), divisor, 1)[..., None]
+    return combined(rows, weights, combiner or "mean")
 
 
 def _by_rows(values: Any, padding: int) -> Any:

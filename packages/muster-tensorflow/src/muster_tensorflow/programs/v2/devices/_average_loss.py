@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.distribute import get_replica_context, has_strategy, in_cross_replica_context
+from muster.extend import ratio
 from muster.program import replica_weight
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops.arrays._chosen import Chosen, filled_with_zeros
@@ -45,7 +46,8 @@ def compute_average_loss(
         losses = losses * weights.reshape(weights.shape + (1,) * (losses.ndim - weights.ndim))
     if global_batch_size is None:
         _require_replica("compute_average_loss")
-        return jnp.sum(losses) / (losses.shape[0] if examples is None else examples) * _replica_share()
+        count = losses.shape[0] if examples is None else examples
+        return ratio(jnp.sum(losses), jnp.asarray(count)) * _replica_share()
     try:
         size = operator.index(global_batch_size)
     except TypeError as exc:
