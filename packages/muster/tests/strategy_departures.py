@@ -44,12 +44,12 @@ def _each(value: Any) -> Callable[[Json, Json, int], Json]:
 
 def _structure(expect: Json, asked: Json, count: int) -> Json:
     """Each part of a structure reduced by itself; along axis 0, replicas have parts of several lengths."""
-    if asked["axis"] == 0 and count > 1:
-        return error("ValueError", "differ in shape or type")
     reduce = np.sum if asked["reduce_op"].endswith("SUM") else np.mean
 
     def part(values: Any) -> Any:
-        return reduce(np.array(values) if asked["axis"] is None else np.array(values)[0], axis=0).tolist()
+        if asked["axis"] == 0:
+            return reduce(np.concatenate(values), axis=0).tolist()
+        return reduce(np.array(values), axis=0).tolist()
 
     return {"a": part(asked["value"]["a"]), "b": [part(asked["value"]["b"][0])]}
 
@@ -88,7 +88,7 @@ def _once(expect: Json, asked: Json, count: int) -> Json:
 _ONE_SHAPE = "Values of replicas have one shape: one compiled program is theirs."
 _ONE_TRACE = "The code of replicas is traced once for all of them, and not run once for each."
 _PLAIN = "The value of a single replica is plain under every strategy."
-_DIFFER = several_say("ValueError", "differ in shape or type")
+_DIFFER = several_say("ValueError", "differ")
 _NO_IF = several_say("TypeError", "Attempted boolean conversion of traced array")
 
 
@@ -176,9 +176,15 @@ RULES = (
         lambda asked: (
             asked["op"] in ("reduce", "gather", "all_reduce", "all_gather")
             and _parts_differ(asked.get("value"), asked["count"])
+            and (asked["op"] == "all_reduce" or asked.get("axis") is None or "mismatch" in asked["what"])
         ),
-        _ONE_SHAPE,
+        "The values cannot be joined: TensorFlow says so in another way.",
         _DIFFER,
+    ),
+    Rule(
+        lambda asked: _of("gather", "bool")(asked) and asked["kind"] == "mirrored" and asked["count"] > 1,
+        "Truth values are joined as numbers are.",
+        lambda expect, asked, count: {"value": [1.0, 0.0, 1.0]},
     ),
     Rule(_of("run", "different_shapes"), _ONE_SHAPE, several_say("TypeError", "oncrete value")),
     Rule(

@@ -80,9 +80,6 @@ _ONE_REPLICA = "A single replica has nothing to agree on."
 _NUMBER = "A number that every replica gives is a value of each, as an array is."
 
 
-_NO_AGGREGATION = several_say("ValueError", "You must specify an aggregation method")
-
-
 def _variable(
     *whats: str,
     kind: str | None = None,
@@ -97,20 +94,6 @@ def _variable(
         return known and updated and all(asked.get(name) == each for name, each in inputs.items())
 
     return about
-
-
-_IN_REPLICAS = ("replica_update", "reduce_of_ON_READ", "int_AUTO", "int_ON_READ", "int_ON_WRITE", "int_NONE")
-
-
-def _drifts(asked: Json) -> bool:
-    """Whether replicas assign values that do not combine."""
-    reads = asked["what"] == "read_in_replica" and asked.get("synchronization") == "ON_READ"
-    scatters = asked["what"].startswith("scatter_") and asked["kind"] == "mirrored"
-    in_replicas = asked["what"].startswith(_IN_REPLICAS) or scatters and asked["what"].endswith("in_replica")
-    assigns = in_replicas and asked.get("aggregation") == "NONE"
-    outside = asked["what"].startswith("variable_created_outside_")
-    none = asked.get("aggregation") == "NONE"
-    return asked["op"] == "variable" and asked["count"] > 1 and (assigns or outside or reads and none)
 
 
 def _is_number_of_each(asked: Json) -> bool:
@@ -152,7 +135,6 @@ def _int_mean(asked: Json) -> bool:
 
 
 VARIABLES = (
-    Rule(_drifts, _NO_DRIFT, _NO_AGGREGATION),
     Rule(_scatters_alone, _ONE_REPLICA, _scattered),
     Rule(
         _variable("scatter_add_ON_READ_in_replica", "scatter_add_ON_READ_cross_replica", kind="central"),

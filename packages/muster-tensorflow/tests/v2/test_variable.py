@@ -66,14 +66,14 @@ def test_changes_that_replicas_cannot_combine_are_refused():
     strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
     row = tf.IndexedSlices([2.0], [0])
     with strategy.scope():
-        table = tf.Variable([1.0])
+        table = tf.Variable([1.0], aggregation=tf.VariableAggregation.SUM)
         own = tf.Variable(
             [1.0],
             synchronization=tf.VariableSynchronization.ON_READ,
             aggregation=tf.VariableAggregation.SUM,
         )
-    with pytest.raises(ValueError, match="must specify an aggregation method"):
-        strategy.run(lambda: table.scatter_add(row) and None)
+    with pytest.raises(NotImplementedError, match="scatter_max is only supported for mirrored variable"):
+        strategy.run(lambda: table.scatter_max(row) and None)
     with pytest.raises(NotImplementedError, match="synchronization=ON_READ"):
         own.scatter_add(row)
     with strategy.scope():

@@ -13,6 +13,7 @@ from muster.program._replicas import Gathers as Gathers
 from muster.program._replicas import Replicas as Replicas
 from muster.program._replicas import Shares as Shares
 from muster.program._replicas import corrected as corrected
+from muster.program._replicas import require_joinable as require_joinable
 from muster.program.gradients._forward import ForwardAccumulator as ForwardAccumulator
 from muster.program.gradients._gradients import gradients as gradients
 from muster.program.gradients._gradients import value_and_grad as value_and_grad

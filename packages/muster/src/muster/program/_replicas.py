@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -42,43 +42,72 @@ class Gathers:
 
     One replica's code cannot tell how long the values of others are: it assumes that an array as long as its
     rows has the rows of each replica, and that others are equally long. Where that was wrong, the code is
-    traced again with what is known since.
+    traced again with what is known since. Along other axes than that of the gather, values are equally long.
 
     Args:
         known: The lengths on all replicas of the first values that are gathered.
         equal: Whether to assume that all replicas' values are equally long.
 
     Attributes:
-        made: For each value its length on this replica, and those on all that were taken.
+        knows: Whether any lengths are known.
+        made: For each value its length on this replica, those on all that were taken, its shape and the axis.
     """
 
     def __init__(self, known: Sequence[tuple[int, ...]] = (), *, equal: bool = False) -> None:
         self._known = known
         self._equal = equal
-        self.made: list[tuple[int, tuple[int, ...]]] = []
+        self.knows = bool(known)
+        self.made: list[Gathered] = []
 
-    def lengths(self, own: int, assumed: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the lengths on all replicas of the next value, which has its own here."""
-        number = len(self.made)
+    def lengths(self, shape: tuple[int, ...], axis: int, assumed: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the lengths along an axis on all replicas of the next value, which has a shape here."""
+        number, own = len(self.made), shape[axis]
         if self._equal:
             assumed = (own,) * len(assumed)
         lengths = self._known[number] if number < len(self._known) else assumed
-        self.made.append((own, lengths))
+        self.made.append((own, lengths, shape, axis))
         return lengths
 
 
-def corrected(made: Sequence[Sequence[tuple[int, tuple[int, ...]]]]) -> list[tuple[int, ...]] | None:
+Gathered: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], int]
+
+
+def corrected(made: Sequence[Sequence[Gathered]]) -> list[tuple[int, ...]] | None:
     """Return the lengths to assume of what replicas gather, up to the first that were wrong; None if all fit.
 
     Args:
         made: What ``Gathers.made`` is on each replica.
+
+    Raises:
+        ValueError: Two replicas gather values that cannot be joined.
     """
     lengths: list[tuple[int, ...]] = []
     for gathers in zip(*made, strict=False):
-        lengths.append(tuple(own for own, _ in gathers))
-        if any(tuple(assumed) != lengths[-1] for _, assumed in gathers):
+        require_joinable([tuple(shape) for _, _, shape, _ in gathers], gathers[0][3])
+        lengths.append(tuple(own for own, *_ in gathers))
+        if any(tuple(assumed) != lengths[-1] for _, assumed, *_ in gathers):
             return lengths
     return None
+
+
+def require_joinable(shapes: Sequence[tuple[int, ...]], axis: int) -> None:
+    """Check that the values of replicas can be joined along an axis.
+
+    Args:
+        shapes: The shape of each replica's value.
+        axis: The axis, from 0.
+
+    Raises:
+        ValueError: Two shapes differ in their rank, or elsewhere than along the axis.
+    """
+    rest = [(*shape[:axis], *shape[axis + 1 :]) for shape in shapes]
+    for number, other in enumerate(rest):
+        if other != rest[0]:
+            raise ValueError(
+                f"The values that replicas join along axis {axis} differ elsewhere, too: replica 0 has one "
+                f"of shape {list(shapes[0])}, and replica {number} one of {list(shapes[number])}. Join them "
+                "along the axis in which they differ, or give them one size in all others."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +149,9 @@ class Replicas:
     @property
     def kind(self) -> tuple[Any, ...]:
         """All that reductions depend on, but for the values of arrays and the function that adds them."""
-        gathers = None if self.shares is None else self.gathers
+        # Parts of code that were compiled before stay valid until it is known that values differ.
+        matter = self.gathers is not None and (self.shares is not None or self.gathers.knows)
+        gathers = self.gathers if matter else None
         return (
             self.count,
             self.active,
@@ -192,17 +223,20 @@ class Replicas:
         rest = jnp.where(self.index == 0, total % self.count, jnp.zeros_like(total))
         return total // self.count + rest
 
-    def all_gather(self, array: jax.Array, axis: int = 0) -> list[jax.Array]:
+    def all_gather(
+        self, array: jax.Array, axis: int = 0, lengths: Sequence[int] | None = None
+    ) -> list[jax.Array]:
         """Return the values of all active replicas (an all-gather).
 
         Args:
             array: Per replica.
-            axis: The axis along which replicas with different numbers of rows may have values that differ.
+            axis: The axis along which the replicas' values may have different lengths.
+            lengths: The lengths of all values, if they are known.
         """
         if self.active < self.count:
             return self.sum([array])
         wide = array.astype(jnp.int32) if array.dtype == jnp.bool_ else array
-        lengths = self._lengths(array, axis)
+        lengths = self._lengths(array, axis) if lengths is None else lengths
         if len(set(lengths)) > 1:
             starts = [*itertools.accumulate(lengths, initial=0)]
             shape = (*array.shape[:axis], starts.pop(), *array.shape[axis + 1 :])
@@ -219,11 +253,12 @@ class Replicas:
 
     def _lengths(self, array: jax.Array, axis: int) -> tuple[int, ...]:
         """Return how long the arrays of all replicas are along an axis; nothing if equally."""
-        if self.shares is None or not array.ndim:
+        if not array.ndim or (self.shares is None and (self.gathers is None or self.recorded)):
             return ()
         own = array.shape[axis]
-        assumed = self.shares.sizes if own == self.shares.own else (own,) * self.count
-        return assumed if self.gathers is None else self.gathers.lengths(own, assumed)
+        has_rows = self.shares is not None and own == self.shares.own
+        assumed = self.shares.sizes if has_rows and self.shares is not None else (own,) * self.count
+        return assumed if self.gathers is None else self.gathers.lengths(array.shape, axis, assumed)
 
     def fold_into_seed(self, seed: jax.Array) -> jax.Array:
         """Make the state of a seed generator, uint32[2], different on each replica."""

@@ -65,16 +65,15 @@ def test_variables_of_other_kinds_stay_different():
     np.testing.assert_allclose(reduced(table, [3, 6], [VariableKind.METRIC]), [3, 6])
 
 
-def test_a_variable_without_an_aggregation_is_refused():
-    with pytest.raises(TraceError, match="does not say how their values combine"):
-        reduced(table_of("v"), [3, 6])
-
-
-@pytest.mark.parametrize(
-    ("aggregation", "kind"), [("none", VariableKind.WEIGHT), ("mean", VariableKind.OTHER)]
-)
-def test_integers_have_no_mean(aggregation, kind):
+@pytest.mark.parametrize("kind", [VariableKind.OTHER, VariableKind.WEIGHT])
+def test_a_counter_without_an_aggregation_is_the_first_replicas(kind):
     table = VariableTable()
-    table.add(keras.Variable(0, name="count", dtype="int32", aggregation=aggregation), kind)
+    table.add(keras.Variable(0, name="count", dtype="int32"), kind)
+    np.testing.assert_array_equal(reduced(table, [3, 6]), [3, 3])
+
+
+def test_integers_have_no_mean():
+    table = VariableTable()
+    table.add(keras.Variable(0, name="count", dtype="int32", aggregation="mean"), VariableKind.OTHER)
     with pytest.raises(TraceError, match=r"count int32\[\], whose values have no mean .*only_first_replica"):
         reduced(table, [3, 6])

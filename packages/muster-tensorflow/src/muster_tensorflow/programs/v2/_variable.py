@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from muster import keras
-from muster.distribute import CentralStorageStrategy, IndexedSlices, ShardedVariable, get_strategy
+from muster.distribute import IndexedSlices, ShardedVariable, get_strategy
 from muster.extend import (
     StoredVariables,
     created_as_local,
@@ -150,8 +150,8 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
 
     In the code of replicas, all replicas' rows are gathered: with the aggregation SUM or MEAN they are all
     applied, for MEAN divided by the number of replicas, and with ONLY_FIRST_REPLICA those of the first.
-    Under ``CentralStorageStrategy``, where there is one copy, they are applied in turn. Indices beyond the
-    end change nothing.
+    Under ``CentralStorageStrategy``, where there is one copy, they are applied in turn. Without an
+    aggregation each replica changes its copy. Indices beyond the end change nothing.
 
     Under ``ParameterServerStrategy`` one whose rows a partitioner divides is a `ShardedVariable`.
 
@@ -242,12 +242,14 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
             NotImplementedError: Replicas keep their own values, or cannot combine such changes.
             ValueError: The variable does not say how replicas' changes combine.
         """
-        if is_per_replica(self):
+        if self.synchronization == "on_read" and is_per_replica(self):
             raise NotImplementedError("Variables with `synchronization=ON_READ` doesn't support `scatter_*`.")
         parts = [(at, jnp.asarray(as_array(updates), self.dtype))]
         with contextlib.ExitStack() as agreed:
             scope = current_scope()
-            if scope is not None and scope.replicas is not None and not scope.is_in_sync:
+            owner = origin_of(self).owner
+            copies = self.aggregation == "none" and owner is not None and owner.has_copies
+            if scope is not None and scope.replicas is not None and not scope.is_in_sync and not copies:
                 scope.synchronize(origin_of(self).kind)
                 parts = self._gathered(how, *parts[0], scope.replicas)
                 agreed.enter_context(scope.in_sync())
@@ -261,14 +263,9 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
         self, how: str, at: tuple[jax.Array, ...], updates: jax.Array, replicas: Replicas
     ) -> list[tuple[tuple[jax.Array, ...], jax.Array]]:
         """Return the changes of the replicas that count, as lists of indices and updates."""
-        if not isinstance(origin_of(self).owner, CentralStorageStrategy):
+        owner = origin_of(self).owner
+        if owner is not None and owner.has_copies:
             match self.aggregation:
-                case "none":
-                    raise ValueError(
-                        "You must specify an aggregation method to update a MirroredVariable in Replica "
-                        "Context. You can do so by passing an explicit value for argument `aggregation`: "
-                        f"the variable {self.path!r} has none."
-                    )
                 case "only_first_replica":
                     *at_first, first = replicas.broadcast_first([*at, updates])
                     return [(tuple(at_first), first)]

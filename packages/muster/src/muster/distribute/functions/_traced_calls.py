@@ -1,6 +1,6 @@
 """``run``, ``reduce`` and ``gather`` of a strategy in a function that is being traced."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -75,6 +75,8 @@ def _reduced(strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple
     if isinstance(value, IndexedSlices):
         return _reduced_slices(strategy, op, value)
     if isinstance(value, PerReplica):
+        if value.kind.shapes is not None and value.kind.sizes is None:
+            _require_addable(value.kind.shapes, axis)
         return reduced(_replicas(strategy, value.kind), op, jnp.asarray(value.data), axis)
     replicas = _replicas(strategy)
     if isinstance(value, keras.Variable) and (local := traced_scope().per_replica_value(value)) is not None:
@@ -89,6 +91,20 @@ def _reduced(strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple
     if value is None:
         return None
     return reduced(None, op, traced_scope().read(value), axis)
+
+
+def _require_addable(shapes: Sequence[tuple[int, ...]], axis: int | tuple[int, ...] | None) -> None:
+    """Check that values can be reduced over the replicas and along axes, in which their sizes may differ."""
+    axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    left_out = {each % len(shapes[0]) for each in axes if shapes[0]}
+    rest = [[size for i, size in enumerate(shape) if i not in left_out] for shape in shapes]
+    number = next((number for number, other in enumerate(rest) if other != rest[0]), None)
+    if number is not None:
+        raise ValueError(
+            f"The values of replicas differ in shape, so that they cannot be reduced: replica 0 has one of "
+            f"{list(shapes[0])}, and replica {number} one of {list(shapes[number])}. Reduce along the axis "
+            "in which they differ, too, or gather them."
+        )
 
 
 def _reduced_slices(strategy: ReplicaGroup, op: ReduceOp, slices: IndexedSlices) -> IndexedSlices:
@@ -112,7 +128,7 @@ def gather(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
 
     def gathered_leaf(leaf: Any) -> jax.Array:
         if isinstance(leaf, PerReplica):
-            return gathered(_replicas(strategy, leaf.kind), jnp.asarray(leaf.data), axis)
+            return gathered(_replicas(strategy, leaf.kind), jnp.asarray(leaf.data), axis, leaf.kind.shapes)
         _replicas(strategy)
         return gathered(None, traced_scope().read(leaf), axis)
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster.distribute.replicas._values import PerReplica, ReplicaKind, by_numbers, is_key, map_values
-from muster.program import IndexedSlices, Replicas
+from muster.program import IndexedSlices, Replicas, require_joinable
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
 
@@ -211,24 +211,43 @@ def reduced(
         return total if replicas is None else replicas.sum([total])[0]
     if replicas is None:
         return total / elements
-    if replicas.shares is not None:
+    if replicas.active == replicas.count and (replicas.shares is not None or axes):
         counts = replicas.element_counts(value, axes)
-        if len(set(counts)) == 1:
-            return replicas.mean([total / elements])[0]
-        return replicas.sum([total])[0] / sum(counts)
+        if len(set(counts)) > 1:
+            return replicas.sum([total])[0] / sum(counts)
+    if replicas.shares is not None:
+        return replicas.mean([total / elements])[0]
     return replicas.sum([total])[0] / (elements * replicas.active)
 
 
-def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Array:
-    """Concatenate the values of all replicas along an axis; of a single replica, return its value."""
+def gathered(
+    replicas: Replicas | None,
+    value: jax.Array,
+    axis: int,
+    shapes: Sequence[tuple[int, ...]] | None = None,
+) -> jax.Array:
+    """Concatenate the values of all replicas along an axis; of a single replica, return its value.
+
+    Args:
+        replicas: The replicas; None for a single one.
+        value: This replica's.
+        axis: The axis, from 0.
+        shapes: The shapes of all replicas' values, if they are known to differ.
+
+    Raises:
+        ValueError: The value has no such axis, or the values differ elsewhere than along it.
+    """
     if replicas is None:
         return value
     if value.ndim == 0:
         raise ValueError("Values of rank 0 cannot be gathered along an axis: expand their dimensions.")
     if not 0 <= axis < value.ndim:
         raise ValueError(f"`axis` = {axis} is out of range for values of rank {value.ndim}.")
+    if shapes is not None:
+        require_joinable(shapes, axis)
+    lengths = None if shapes is None else [shape[axis] for shape in shapes]
     values: jax.Array = by_numbers(
-        lambda numbers: jnp.concatenate(replicas.all_gather(numbers, axis), axis), value
+        lambda numbers: jnp.concatenate(replicas.all_gather(numbers, axis, lengths), axis), value
     )
     return values
 

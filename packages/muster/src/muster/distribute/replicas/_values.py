@@ -177,20 +177,38 @@ def by_numbers(move: Callable[[Any], Any], array: Any) -> Any:
     return jax.random.wrap_key_data(move(jax.random.key_data(array)), impl=jax.random.key_impl(array))
 
 
-def stacked(values: list[Any]) -> PerReplica:
-    """Stack the values of this process' replicas.
+Exchange = Callable[[list[Any]], list[list[Any]]]
+"""Returns the lists of all processes, in their order, of which each gives one."""
+
+
+def stacked(values: list[Any], exchange: Exchange = lambda own: [own], rank: int = 0) -> PerReplica:
+    """Stack the values of this process' replicas; those whose sizes differ, padded to the largest.
+
+    Args:
+        values: One for each of this process' replicas.
+        exchange: Tells the processes of each other's shapes.
+        rank: The number of this process.
 
     Raises:
-        ValueError: They differ in shape or dtype.
+        ValueError: The values of two replicas differ in dtype or rank, or random keys in shape.
     """
     arrays = [value if is_key(value) else np.asarray(value) for value in values]
-    kinds = {(array.shape, array.dtype) for array in arrays}
-    if len(kinds) > 1:
-        shapes = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
+    told = exchange([[str(array.dtype), list(array.shape)] for array in arrays])
+    kinds = [(dtype, tuple(shape)) for own in told for dtype, shape in own]
+    if len(set(kinds)) == 1:
+        return PerReplica(jnp.stack(arrays) if is_key(arrays[0]) else np.stack(arrays))
+    shapes = tuple(shape for _, shape in kinds)
+    if is_key(arrays[0]) or len({(dtype, len(shape)) for dtype, shape in kinds}) > 1:
+        found = ", ".join(f"{dtype}{list(shape)}" for dtype, shape in kinds)
         raise ValueError(
-            f"The values of the replicas differ in shape or type: {shapes}. Pad them to one shape."
+            f"The values of the replicas differ in type or rank: {found}. Give them one dtype, and equally "
+            "many axes: only the sizes of these may differ, and of random keys not even they."
         )
-    return PerReplica(jnp.stack(arrays) if is_key(arrays[0]) else np.stack(arrays))
+    largest = tuple(map(max, zip(*shapes, strict=True)))
+    data = np.zeros((len(arrays), *largest), arrays[0].dtype)
+    for place, array in zip(data, arrays, strict=True):
+        place[tuple(map(slice, array.shape))] = array
+    return PerReplica(data, ReplicaKind(shapes=shapes, first=rank * len(arrays)))
 
 
 def replicated(value: Any, replicas: int) -> PerReplica:

@@ -58,6 +58,8 @@ class CentralStorageStrategy(MirroredStrategy):
     variables stay on the GPU if there is only one; here they are on the host.
     """
 
+    has_copies = False
+
     def __init__(
         self,
         compute_devices: Sequence[str | jax.Device] | None = None,

@@ -58,6 +58,7 @@ class Strategy:
         servers: The parameter servers that hold the variables, for this worker and others that train on their
             own; None if there are none.
         storage: What holds the values of variables that are created in the scope; None if they do themselves.
+        has_copies: Whether each replica has a copy of a variable, which without an aggregation is its own.
         distributed_dataset: The class of distributed datasets.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
@@ -65,6 +66,7 @@ class Strategy:
 
     servers: RemoteServers | None = None
     storage: Storage | None = None
+    has_copies = True
     distributed_dataset: type[DistributedDataset] = DistributedDataset
 
     def __init__(
@@ -192,7 +194,8 @@ class Strategy:
         """Concatenate the values of all replicas along an axis, in the order of the replicas.
 
         Args:
-            value: ``PerReplica`` values of rank one at least, or plain ones, in a nested structure.
+            value: ``PerReplica`` values of rank one at least, or plain ones, in a nested structure. Those of
+                two replicas may differ in their size along the axis.
             axis: The axis, from 0.
 
         Returns:
@@ -200,11 +203,17 @@ class Strategy:
 
         Raises:
             RuntimeError: It is called inside of ``run``: see ``ReplicaContext.all_gather``.
-            TypeError: The value is a dataset, or an iterator for more than one replica.
-            ValueError: A value has no such axis.
+            TypeError: The value is a dataset, or an iterator for more than one replica; or it is text.
+            ValueError: A value has no such axis, or the values of two replicas differ in another size.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.gather``.
         """
+        for leaf in jax.tree.leaves(value, is_leaf=is_leaf):
+            if isinstance(leaf, PerReplica) and getattr(leaf.data.dtype, "kind", "f") in "SUO":
+                raise TypeError(
+                    "gather joins numbers, and some of these values are text: take those of this process by "
+                    "strategy.experimental_local_results(value)."
+                )
         return _GATHER(self, value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
@@ -301,13 +310,13 @@ class Strategy:
 
         Args:
             value_fn: Called with the ValueContext of each replica of this process; returns arrays or numbers
-                in a nested structure, of the same shapes and dtypes for all replicas.
+                in a nested structure, of the same dtypes and ranks for all replicas.
 
         Returns:
             ``PerReplica`` values in the same structure; with a single replica, what the function returned.
 
         Raises:
-            ValueError: The values of two replicas differ in shape or dtype.
+            ValueError: The values of two replicas differ in dtype or rank.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.experimental_distribute_values_from_function``.
@@ -315,7 +324,10 @@ class Strategy:
         local, count = self.local_replicas, self.num_replicas_in_sync
         first = self.workers.rank * local
         values = [value_fn(ValueContext(first + i, count)) for i in range(local)]
-        return values[0] if count == 1 else jax.tree.map(lambda *each: stacked(list(each)), *values)
+        if count == 1:
+            return values[0]
+        told = self.workers.all_gather_object
+        return jax.tree.map(lambda *each: stacked(list(each), told, self.workers.rank), *values)
 
     def check_variable(self, variable: keras.Variable) -> None:
         """Check a variable that was created in this strategy's scope.

@@ -17,6 +17,7 @@ from muster.program.variables._origins import (
     is_adding,
     is_in_result,
     is_per_replica,
+    keep_copies,
     kind_of_new,
     origin_of,
     refuse_to_add,
@@ -185,11 +186,13 @@ class FunctionScope(VariableScope):
         before = self._local_value(variable)
         self.state_mapping.setdefault(id(variable), before)
         spec = self.table.spec(variable)
+        if self.replicas is not None and variable.trainable:
+            self._require_owner(variable)
+        if self._diverges(spec) and keep_copies(variable):
+            spec = self.table.keep_copies(variable)
         if spec.per_replica:
             with self.in_sync():
                 return self.assign(variable, self._assigned_per_replica(spec, variable, before, value))
-        if self.replicas is not None and variable.trainable:
-            self._require_owner(variable)
         if self.replicas is not None and not self.is_in_sync and spec.kind is VariableKind.OTHER:
             if self.taken is not None:  # all replicas are to assign, and not only those that take this way
                 self.taken.unreduced[id(variable)] = is_adding()
@@ -199,6 +202,16 @@ class FunctionScope(VariableScope):
             with self.in_sync():
                 return self.assign(variable, value)
         return self.assign(variable, value)
+
+    def _diverges(self, spec: VariableSpec) -> bool:
+        """Return whether an assignment now gives each replica a value of its own, as no aggregation is known.
+
+        The statistics of layers are numbers, and have a mean.
+        """
+        if self.replicas is None or self.is_in_sync or spec.aggregation != "none" or spec.per_replica:
+            return False
+        is_counter = spec.kind is VariableKind.WEIGHT and not jnp.issubdtype(spec.dtype, jnp.inexact)
+        return spec.kind is VariableKind.OTHER or is_counter
 
     def check_constant(self, variable: Any) -> None:
         """Allow any constant: a function runs when it is called, and not as every step."""
@@ -268,11 +281,12 @@ def _reduce_assigned(
 ) -> jax.Array:
     """Return the new value of a variable to which each replica assigns its own `value`."""
     match spec.aggregation:
-        case "sum" if is_adding():
+        case "sum" | "none" if is_adding():  # without an aggregation it is one variable of no strategy
             return before + replicas.sum([value - before])[0]
         case "mean" | "sum" | "only_first_replica":
             return replicas.reduce(spec.aggregation, value)
     raise ValueError(
-        "You must specify an aggregation method to update a MirroredVariable in Replica Context. You can "
-        f"do so by passing an explicit value for argument `aggregation`: the variable {spec} has none."
+        f"Each replica assigns a value to the variable {spec}, of which there is a single copy, and it does "
+        "not say which counts. You must specify an aggregation method: create it with aggregation='mean', "
+        "'sum' or 'only_first_replica', or in the scope of the strategy, so that each replica has a copy."
     )

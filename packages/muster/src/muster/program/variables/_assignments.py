@@ -102,7 +102,7 @@ class DivergedValues:
             kinds: Only variables of these kinds; empty for all.
 
         Raises:
-            TraceError: A variable does not say how assignments are reduced.
+            TraceError: The values of a variable have no mean of their type.
         """
         by_reduction: dict[str, list[int]] = {_SEED: [], "sum": [], "mean": [], "only_first_replica": []}
         for spec, variable in pairs:
@@ -134,15 +134,13 @@ def _reduction_of(spec: VariableSpec) -> str:
             return "sum"
         case VariableSpec(aggregation="only_first_replica"):
             return "only_first_replica"
-        case VariableSpec(kind=VariableKind.WEIGHT) | VariableSpec(aggregation="mean"):
-            if not jnp.issubdtype(spec.dtype, jnp.inexact):
-                raise TraceError(
-                    f"The replicas assign to the variable {spec}, whose values have no mean of their type. "
-                    "Build it with aggregation='only_first_replica' if all replicas assign the same, or with "
-                    "'sum'."
-                )
+        case VariableSpec(aggregation="mean") if not jnp.issubdtype(spec.dtype, jnp.inexact):
+            raise TraceError(
+                f"The replicas assign to the variable {spec}, whose values have no mean of their type. Build "
+                "it with aggregation='only_first_replica' if all replicas assign the same, or with 'sum'."
+            )
+        case VariableSpec(aggregation="mean"):
             return "mean"
-    raise TraceError(
-        f"The replicas assign to the variable {spec}, which does not say how their values combine. Build it "
-        "with aggregation='mean', 'sum' or 'only_first_replica'."
-    )
+        case VariableSpec(kind=VariableKind.WEIGHT) if jnp.issubdtype(spec.dtype, jnp.inexact):
+            return "mean"  # of layers' statistics
+    return "only_first_replica"  # without an aggregation: TensorFlow reads and saves the first one's copy

@@ -38,9 +38,11 @@ class Owner(Protocol):
 
     Attributes:
         storage: What holds the values of new variables; None if they do themselves.
+        has_copies: Whether each of its replicas has a copy of the variables, which may differ from others'.
     """
 
     storage: Storage | None
+    has_copies: bool
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -76,6 +78,8 @@ class Origin:
 
 
 _ORIGINS: ByIdentity[Origin] = ByIdentity()
+# Variables without an aggregation to which replicas have assigned values of their own.
+_ASSIGNED_BY_REPLICAS: ByIdentity[bool] = ByIdentity()
 _UNKNOWN = Origin()
 _OF_SUM = Origin(VariableKind.METRIC)
 
@@ -125,13 +129,27 @@ def check_new(variable: Any) -> None:
 def is_per_replica(variable: Any) -> bool:
     """Return whether each replica keeps its own value of a variable. Metrics have one sum instead."""
     origin = origin_of(variable)
-    return (
+    return variable in _ASSIGNED_BY_REPLICAS or (
         variable.synchronization == "on_read"
-        and variable.aggregation != "none"
         and origin.kind is VariableKind.OTHER
         and origin.owner is not None
         and origin.owner.num_replicas_in_sync > 1
     )
+
+
+def keep_copies(variable: Any) -> bool:
+    """Let each replica keep its own value of a variable from now on, if its owner's replicas may.
+
+    Returns:
+        Whether they do: not where a strategy has one copy for all replicas, and not outside of a strategy.
+
+    Source: tensorflow/python/distribute/values.py, ``OnWritePolicy._update_replica`` without an aggregation.
+    """
+    owner = origin_of(variable).owner
+    if owner is None or not owner.has_copies or owner.num_replicas_in_sync == 1:
+        return False
+    _ASSIGNED_BY_REPLICAS[variable] = True
+    return True
 
 
 def refuse_to_add(variable: Any) -> None:

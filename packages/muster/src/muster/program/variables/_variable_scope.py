@@ -292,7 +292,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             kinds: Only variables of these kinds; none for all.
 
         Raises:
-            TraceError: A replica assigned to a variable that does not say how assignments are reduced.
+            TraceError: The values of a variable have no mean of their type.
         """
         if self.replicas is not None:
             self.diverged.reduce(self.replicas, self.table.pairs, self.state_mapping, kinds)

@@ -1,6 +1,6 @@
 """List the variables of a step, each with its description under a unique path."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -77,6 +77,12 @@ class VariableTable:
             aggregation=variable.aggregation,
             per_replica=per_replica,
         )
+        self.put(spec, variable)
+        return spec
+
+    def keep_copies(self, variable: Any) -> VariableSpec:
+        """Note that each replica keeps its own value of a variable of this table; return the description."""
+        spec = replace(self.spec(variable), per_replica=True)
         self.put(spec, variable)
         return spec
 
