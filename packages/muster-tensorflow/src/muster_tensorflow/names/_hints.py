@@ -41,6 +41,12 @@ _TRANSFORMED = "Use the method of tf.data.Dataset, such as map, filter, batch, i
 _CONTRIB = "tf.contrib went with TensorFlow 1: look for the name without contrib, or write it with Keras."
 
 INSTEAD = {
+    "tf.Variable.count_up_to": "No step raises an error at a limit: add one, and let a hook or a loop stop.",
+    "tf.Variable.create": "Variables have values from the start.",
+    "tf.Variable.from_proto": _GRAPH,
+    "tf.Variable.graph": _GRAPH,
+    "tf.Variable.initial_value": "Keep what you give to tf.Variable, which knows its present value alone.",
+    "tf.Variable.to_proto": _GRAPH,
     "tf.AggregationMethod": "Leave it out: XLA adds gradients as it likes best.",
     "tf.FIFOQueue": _QUEUES,
     "tf.GraphDef": _GRAPH_DATA,

@@ -8,7 +8,9 @@ that reads the attribute is asked: Python compiles ``variable.value()`` to anoth
 """
 
 import dis
+import itertools
 import sys
+from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Any
 
@@ -41,12 +43,32 @@ def _calls(frame: FrameType) -> bool:
 
 
 def _calls_in(code: CodeType) -> frozenset[int]:
+    instructions = [each for each in dis.get_instructions(code) if each.opname not in _BETWEEN]
     return frozenset(
         each.offset
-        for each in dis.get_instructions(code)
-        if each.opname == "LOAD_METHOD" or (each.opname == "LOAD_ATTR" and _is_of_method(each))
+        for place, each in enumerate(instructions)
+        if each.opname == "LOAD_METHOD"
+        or (
+            each.opname == "LOAD_ATTR"
+            and (_is_of_method(each) or _is_called_by_pytest(instructions[place + 1 :]))
+        )
     )
+
+
+# What compilers put between the loading of a function and its call.
+_BETWEEN = ("PUSH_NULL", "PRECALL", "CACHE", "KW_NAMES", "RESUME", "NOP")
 
 
 def _is_of_method(instruction: dis.Instruction) -> bool:
     return sys.version_info >= (3, 12) and bool((instruction.arg or 0) & 1)
+
+
+def _is_called_by_pytest(following: Sequence[dis.Instruction]) -> bool:
+    """Return whether pytest has taken a call in an ``assert`` apart: it keeps what is called in a variable."""
+    name = following[0].argval if following and following[0].opname.startswith("STORE_") else None
+    if not str(name).startswith("@py_assert"):
+        return False
+    for loaded, after in itertools.pairwise(following[1:]):
+        if loaded.opname.startswith("LOAD_") and loaded.argval == name:
+            return after.opname == "CALL" and after.arg == 0
+    return False

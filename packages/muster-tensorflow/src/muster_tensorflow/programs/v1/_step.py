@@ -10,7 +10,6 @@ import jax
 
 from muster import keras, program
 from muster.extend import (
-    Initializer,
     ProgramScope,
     VariableKind,
     VariableSpec,
@@ -20,6 +19,7 @@ from muster.extend import (
 )
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import entered, leaf_of
+from muster_tensorflow.library.ops._variable_methods import InitializerOp
 from muster_tensorflow.library.ops.control._print import tf_print
 from muster_tensorflow.programs.v1._collections import GraphKeys, collected, get_losses, in_scope
 from muster_tensorflow.programs.v1.losses import get_regularization_losses
@@ -276,10 +276,6 @@ def do_nothing() -> None:
 
     ``reset_default_graph``, ``enable_v2_behavior``, ``enable_resource_variables`` and others.
     """
-
-
-class InitializerOp(program.TrainOp, Initializer):
-    """An operation that does nothing, since variables have values from the start."""
 
 
 def initializer_op(var_list: object = None, name: str = "init") -> InitializerOp:

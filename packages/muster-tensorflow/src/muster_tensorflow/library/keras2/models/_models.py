@@ -386,10 +386,29 @@ def _of_metrics(original: Callable[..., Any]) -> Callable[..., Any]:
         for name in ("metrics", "weighted_metrics"):
             if _is_metric(kwargs.get(name)):
                 kwargs[name] = [kwargs[name]]
+        if len(args) > 4:
+            args = (*args[:4], _steps_per_execution(args[4]), *args[5:])
+        elif "steps_per_execution" in kwargs:
+            kwargs["steps_per_execution"] = _steps_per_execution(kwargs["steps_per_execution"])
         cpu.prepare()
         return original(self, optimizer, loss, *args, **kwargs)
 
     return compiling
+
+
+def _steps_per_execution(value: Any) -> int:
+    """Return how many steps are dispatched together: ``"auto"`` is one, as steps are dispatched ahead anyway.
+
+    Raises:
+        ValueError: It is neither a positive number nor ``"auto"``.
+
+    Source: keras/src/engine/training.py of Keras 2.15, ``Model.compile``.
+    """
+    if value is None or isinstance(value, str) and value == "auto":
+        return 1
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f'steps_per_execution is a positive number or "auto", got {value!r}.')
+    return int(value) or 1
 
 
 def _is_metric(value: Any) -> bool:

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import jax
 
+from muster_tensorflow.library.ops._variable_methods import InitializerOp
 from muster_tensorflow.names._hints import advice_for
-from muster_tensorflow.programs.v1._step import InitializerOp
 from muster_tensorflow.programs.v1.sessions._session_config import ConfigProto
 
 

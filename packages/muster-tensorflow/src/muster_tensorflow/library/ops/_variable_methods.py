@@ -1,0 +1,110 @@
+"""Methods of TensorFlow's variables that are about sessions and graphs, on Keras' variables.
+
+Some have a meaning without them; what has none says so.
+
+Source: tensorflow/python/ops/variables.py, ``Variable``.
+"""
+
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+
+from muster import keras
+from muster.extend import Initializer, current_scope, session_of_loop
+from muster.program import TrainOp
+from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
+from muster_tensorflow.library.ops._patched_classes import ref
+from muster_tensorflow.names._names import missing
+from muster_tensorflow.patches import change
+
+WITHOUT_MEANING = ("count_up_to", "create", "from_proto", "graph", "initial_value", "to_proto")
+"""Methods and attributes whose absence an error explains."""
+
+
+class InitializerOp(TrainOp, Initializer):
+    """An operation that does nothing, since variables have values from the start."""
+
+
+def _is_initialized(self: Any, name: str | None = None) -> jax.Array:
+    """Return True: variables have values from the start."""
+    return jax.numpy.asarray(True)
+
+
+def _initialized_value(self: Any) -> jax.Array:
+    """Return the value."""
+    return self.value  # type: ignore[no-any-return]
+
+
+def _initializer(self: Any) -> InitializerOp:
+    """An operation that does nothing."""
+    return InitializerOp("init")
+
+
+def _handle(self: Any) -> Any:
+    """The variable itself, which operations on variables take."""
+    return self
+
+
+def _load(self: Any, value: ArrayLike, session: Any = None) -> None:
+    """Assign a value; in a hook, to the variable of the model_fn that is trained.
+
+    Args:
+        value: Of the variable's shape.
+        session: Unused: that of the hook.
+
+    Raises:
+        ValueError: The value has another shape.
+    """
+    path = _path_in_loop(self)
+    if path is None:
+        self.assign(as_array(value))
+    elif (running := session_of_loop()) is not None:
+        running.set_variable_value(path, np.asarray(value))
+
+
+def _eval(self: Any, session: Any = None) -> Any:
+    """Return the value as a NumPy array or number; in a hook, of the model_fn that is trained.
+
+    Raises:
+        TraceError: The code is traced, where values have no numbers yet.
+    """
+    path = _path_in_loop(self)
+    running = session_of_loop()
+    return self.numpy() if path is None or running is None else running.get_variable_value(path)
+
+
+def _path_in_loop(variable: Any) -> str | None:
+    """Return the path of a variable of the model_fn whose hooks are called now; None for any other."""
+    running = session_of_loop()
+    if running is None or current_scope() is not None:
+        return None
+    return next((spec.path for spec, each in running.pairs if each is variable), None)
+
+
+class _Explained:
+    """Raises the error that says why a name is missing.
+
+    Args:
+        name: The name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> NoReturn:
+        raise missing("tf.Variable", self._name)
+
+
+def patch() -> None:
+    """Give Keras' variables the methods."""
+    variable = keras.Variable
+    change(variable, "is_initialized", _is_initialized)
+    change(variable, "initialized_value", _initialized_value)
+    change(variable, "initializer", property(_initializer))
+    change(variable, "handle", property(_handle))
+    change(variable, "experimental_ref", ref)
+    change(variable, "load", _load)
+    change(variable, "eval", _eval)
+    for name in WITHOUT_MEANING:
+        change(variable, name, _Explained(name))
