@@ -57,6 +57,9 @@ from muster.estimator.session import Session as Session
 from muster.estimator.session import clock as clock
 from muster.estimator.session import initialized as initialized
 from muster.estimator.session import map_fetches as map_fetches
+from muster.feature_column import IdsAndWeights as IdsAndWeights
+from muster.feature_column import Table as Table
+from muster.feature_column import column_scopes as column_scopes
 from muster.program.gradients import BatchedGradientError as BatchedGradientError
 from muster.program.gradients import computing as computing
 from muster.program.gradients import count_updates as count_updates

@@ -10,6 +10,8 @@ from ._column_lists import sorted_columns as sorted_columns
 from ._crossed_column import CrossedColumn as CrossedColumn
 from ._crossed_column import crossed_column as crossed_column
 from ._dense_column import DenseColumn as DenseColumn
+from ._dense_column import Table as Table
+from ._dense_column import column_scopes as column_scopes
 from ._dense_features import ColumnLayer as ColumnLayer
 from ._dense_features import DenseFeatures as DenseFeatures
 from ._dense_features import dense_features as dense_features
@@ -26,6 +28,7 @@ from ._hashed_column import (
     categorical_column_with_hash_bucket as categorical_column_with_hash_bucket,
 )
 from ._host_values import Features as Features
+from ._host_values import IdsAndWeights as IdsAndWeights
 from ._identity_column import IdentityCategoricalColumn as IdentityCategoricalColumn
 from ._identity_column import (
     categorical_column_with_identity as categorical_column_with_identity,

@@ -65,7 +65,7 @@ class DenseColumn(FeatureColumn):
         """
 
 
-def scopes(name: str) -> tuple[str, ...]:
+def column_scopes(name: str) -> tuple[str, ...]:
     """Return a column's name as the scopes of a variable's path, with TensorFlow's replacements by "_"."""
     return tuple(scope for scope in re.sub(r"[^A-Za-z0-9_.\-/]", "_", name).split("/") if scope)
 

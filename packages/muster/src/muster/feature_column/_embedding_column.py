@@ -14,7 +14,7 @@ from muster._keras import keras
 from muster._paths import local_path
 from muster.checkpoint.tensorflow import find_checkpoint, read_either
 from muster.feature_column._categorical_column import CategoricalColumn, PaddedIds
-from muster.feature_column._dense_column import Table, scopes
+from muster.feature_column._dense_column import Table, column_scopes
 from muster.feature_column._ids_as_values import IdsAsValues, require_categorical
 from muster.feature_column._lookup import combined_rows, require_combiner
 from muster.feature_column._weighted_column import WeightedCategoricalColumn
@@ -114,7 +114,7 @@ class EmbeddingColumn(_LookedUp):
     def table(self) -> Table:
         """``<name>/embedding_weights``, of shape (num_buckets, dimension)."""
         return EmbeddingTable(
-            path=(*scopes(self.name), "embedding_weights"),
+            path=(*column_scopes(self.name), "embedding_weights"),
             dimension=self.dimension,
             num_buckets=self.categorical_column.num_buckets,
             initializer=self.initializer,
@@ -279,7 +279,7 @@ def shared_embeddings(
         dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, first.name
     )
     table = EmbeddingTable(
-        path=scopes(name),
+        path=column_scopes(name),
         dimension=dimension,
         num_buckets=first.num_buckets,
         initializer=initializer,

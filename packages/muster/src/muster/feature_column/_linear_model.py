@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._column_lists import sorted_columns
-from muster.feature_column._dense_column import DenseColumn, Table, scopes
+from muster.feature_column._dense_column import DenseColumn, Table, column_scopes
 from muster.feature_column._dense_features import dense_features
 from muster.feature_column._host_values import Features
 from muster.feature_column._lookup import combined_rows, require_combiner
@@ -66,6 +66,6 @@ def linear_model(
 
 def _weights(column: Column, units: int, scope: tuple[str, ...]) -> jax.Array:
     rows = column.num_buckets if isinstance(column, CategoricalColumn) else column.num_elements
-    path = (*scope, *scopes(column.name), "weights")
+    path = (*scope, *column_scopes(column.name), "weights")
     value: jax.Array = new_table(Table(path=path, shape=(rows, units))).value
     return value

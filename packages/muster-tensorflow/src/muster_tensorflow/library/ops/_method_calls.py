@@ -64,7 +64,7 @@ def _is_of_method(instruction: dis.Instruction) -> bool:
 
 
 def _is_called_by_pytest(following: Sequence[dis.Instruction]) -> bool:
-    """Return whether pytest has taken a call in an ``assert`` apart: it keeps what is called in a variable."""
+    """Return whether pytest has taken a call in an ``assert`` apart, and keeps what is called."""
     name = following[0].argval if following and following[0].opname.startswith("STORE_") else None
     if not str(name).startswith("@py_assert"):
         return False

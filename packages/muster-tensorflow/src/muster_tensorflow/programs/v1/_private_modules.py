@@ -10,7 +10,7 @@ from muster import distribute, feature_column, keras
 from muster_tensorflow.library.ops.arrays._shape import get_static_value
 from muster_tensorflow.library.ops.random._numpy_random import enable_numpy_behavior
 from muster_tensorflow.names._names import PACKAGE, importable_as, missing, passed_on
-from muster_tensorflow.programs.v1 import _device_setters, _private_functions, _step
+from muster_tensorflow.programs.v1 import _device_setters, _own_columns, _private_functions, _step
 from muster_tensorflow.programs.v1 import gfile as v1_files
 from muster_tensorflow.programs.v1._metrics_at import streaming_confusion_matrix
 from muster_tensorflow.programs.v1._private_sources import OF_CONTRIB, OF_KERAS, OF_MESSAGES, OF_PYTHON
@@ -41,6 +41,10 @@ _COLUMNS_2 = {
     "SequenceCategoricalColumn": feature_column.SequenceCategoricalColumn,
     "SequenceDenseColumn": feature_column.SequenceDenseColumn,
     "SequenceNumericColumn": feature_column.SequenceNumericColumn,
+    "CategoricalColumn": _own_columns.CategoricalColumn,
+    "DenseColumn": _own_columns.DenseColumn,
+    "FeatureTransformationCache": _own_columns.FeatureTransformationCache,
+    "StateManager": _own_columns.StateManager,
     "is_feature_column_v2": _private_functions.is_feature_column_v2,
 }
 _INITIALIZERS = {
