@@ -9,6 +9,10 @@ from muster.program._labels import check_ids as check_ids
 from muster.program._labels import keepable as keepable
 from muster.program._labels import label_factor as label_factor
 from muster.program._labels import only_data_errors as only_data_errors
+from muster.program._plain_values import NotPlainError as NotPlainError
+from muster.program._plain_values import checksums as checksums
+from muster.program._plain_values import decode as decode
+from muster.program._plain_values import encode as encode
 from muster.program._replicas import Gathers as Gathers
 from muster.program._replicas import Replicas as Replicas
 from muster.program._replicas import Shares as Shares

@@ -324,7 +324,7 @@ def test_a_worker_removes_its_temporary_directory(tmp_path, name, left):
     folder = tmp_path / name
     folder.mkdir()
     worker = SimpleNamespace(is_chief=False, name="worker 1", on=lambda *values: [[None]])
-    backup_of(keras.callbacks.BackupAndRestore(folder), worker, None, None).on_train_end()
+    backup_of(keras.callbacks.BackupAndRestore(folder), worker, None, None, None).on_train_end()
     assert folder.exists() == left
 
 

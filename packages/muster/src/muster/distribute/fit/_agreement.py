@@ -1,10 +1,15 @@
 """Keeps the workers of a job in lockstep under ``fit``, ``evaluate`` and ``predict``."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from muster._errors import MismatchError
 from muster.distribute.workers._randomness import take_chiefs_randomness
 from muster.distribute.workers._workers import Workers
+
+Array = np.ndarray[Any, Any]
 
 _STOP = "stop"
 
@@ -75,6 +80,10 @@ class Agreement:
         stopping = self.on("the end of an epoch", bool(self._model.stop_training))
         self._model.stop_training = any(stops for (stops,) in stopping)
         self._stopped = False
+
+    def chiefs(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the chief's arrays, which have the same shapes and dtypes on every worker."""
+        return self._workers.broadcast(arrays) if arrays and not self.single else list(arrays)
 
     def randomness(self) -> None:
         """Set the process-wide random states, by which Keras shuffles, to the chief's."""

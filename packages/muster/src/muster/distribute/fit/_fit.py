@@ -25,6 +25,7 @@ from muster.data import UNKNOWN_CARDINALITY, Dataset
 from muster.distribute.engine._split import Split, unwrapped
 from muster.distribute.engine._traced import Executables, Step, Traced, View
 from muster.distribute.fit._agreement import Agreement
+from muster.distribute.fit._callback_states import CallbackStates
 from muster.distribute.fit._first_batch import SingleBatch
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
@@ -424,12 +425,17 @@ class DistributedTrainer:
             if self.agreement.is_chief:
                 note_saves(listed)
             replaced = [each for each in listed if isinstance(each, keras.callbacks.BackupAndRestore)]
-            batches = self._batches[TRAINS]
-            self._backups += [backup_of(each, self.agreement, batches, self._share_all) for each in replaced]
+            listed = [each for each in listed if each not in replaced]
+            batches, states = self._batches[TRAINS], CallbackStates(listed if replaced else ())
+            self._backups += [
+                backup_of(each, self.agreement, batches, self._share_all, states) for each in replaced
+            ]
             for backup in self._backups:
                 if backup.initial_epoch is not None:
                     arguments["initial_epoch"] = backup.initial_epoch
-            listed = [each for each in listed if each not in replaced] + self._backups
+                if backup.is_stopped:  # so there is no epoch left
+                    arguments["initial_epoch"] = arguments.get("epochs", 1)
+            listed += self._backups
         listed = callbacks_of(listed, self.agreement)
         if name == TRAINS:
             first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []

@@ -1,24 +1,29 @@
 """Keras' BackupAndRestore, made exact: training continues with the very next batch."""
 
+import contextlib
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpointer, restore_latest
 from muster.checkpoint.objects import Variable
 from muster.distribute.fit._agreement import Agreement
+from muster.distribute.fit._callback_states import CallbackStates
 from muster.distribute.fit._fit_input import Batches, Position
 from muster.distribute.fit._fit_step import StepFunction
 from muster.distribute.input._distributed_dataset import Orders
 from muster.distribute.servers import restore_variables, save_variables
 from muster.program.variables import together
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +39,9 @@ class _Progress:
         saves: The number of backups so far.
         shared: See ``Position``.
         orders: See ``Position``.
+        callbacks: The states of callbacks, as JSON; None of a backup that has none.
+        arrays: The shape and dtype of each array in them.
+        stops: Whether a callback has stopped training.
     """
 
     epoch: int
@@ -44,6 +52,9 @@ class _Progress:
     saves: int
     shared: dict[str, Any] | None = None
     orders: Orders | None = None
+    callbacks: dict[str, Any] | None = None
+    arrays: list[tuple[list[int], str]] = dataclasses.field(default_factory=list)
+    stops: bool = False
 
     @classmethod
     def parse(cls, metadata: dict[str, Any], advice: str) -> "_Progress":
@@ -66,26 +77,42 @@ def backup_of(
     agreement: Agreement,
     batches: Batches,
     share_all: Callable[[], None],
+    states: CallbackStates,
 ) -> "Backup":
     """Return the callback that makes the backups that Keras' callback was asked for."""
     kind = _AtBatches if callback.save_freq and callback.save_freq != "epoch" else Backup
-    return kind(callback, agreement, batches, share_all)
+    return kind(callback, agreement, batches, share_all, states)
+
+
+class _Kept:
+    """An array of a callback's state, as a variable of the backup."""
+
+    def __init__(self, number: int, value: Array) -> None:
+        self.path = str(number)
+        self.shape = value.shape
+        self.value = value
+
+    def assign(self, value: Array) -> None:
+        self.value = value.astype(self.value.dtype)
 
 
 class Backup(keras.callbacks.Callback):  # type: ignore[misc]
     """Saves what training needs to continue, and continues from it; the chief writes for all workers.
 
     Besides weights and the optimizer's state these are the metrics of the epoch, the seeds, the random
-    numbers by which data is shuffled, and how many batches were drawn. A checkpoint is complete or absent.
+    numbers by which data is shuffled, how many batches were drawn, and what callbacks know. A checkpoint is
+    complete or absent.
 
     Args:
         callback: Keras' callback, which says where and how often to save.
         agreement: The agreement of the workers.
         batches: The batches of the training.
         share_all: Lets all workers take the chief's variables before the next step.
+        states: The states of the callbacks that are called before this one.
 
     Attributes:
         initial_epoch: The epoch in which training continues; None if nothing was saved.
+        is_stopped: Whether a callback had stopped training when this was saved.
 
     Raises:
         CheckpointError: The directory cannot be written, or its checkpoints are damaged or others'.
@@ -102,9 +129,13 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         agreement: Agreement,
         batches: Batches,
         share_all: Callable[[], None],
+        states: CallbackStates,
     ) -> None:
         super().__init__()
+        self._agreement = agreement
         self._is_chief = agreement.is_chief
+        self._states = states
+        self._kept: list[_Kept] = []
         self._batches = batches
         self._share_all = share_all
         self._directory = callback.backup_dir
@@ -123,6 +154,14 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         metadata = agreement.on("backup", metadata)[0][0]
         self._saved = None if metadata is None else _Progress.parse(metadata, self._advice)
         self.initial_epoch = None if self._saved is None else self._saved.epoch
+        self.is_stopped = self._saved is not None and self._saved.stops and not self._saved.step
+        self._undo = contextlib.ExitStack()
+        if self._saved is not None:
+            states.prepare()
+            self._kept = [
+                _Kept(n, np.zeros(shape, dtype_named(dtype)))
+                for n, (shape, dtype) in enumerate(self._saved.arrays)
+            ]
 
     @property
     def _function(self) -> StepFunction:
@@ -132,9 +171,15 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_begin(self, logs: Any = None) -> None:
         if self._is_chief:
             self._writer = Checkpointer(self._directory, max_to_keep=self._keep)
+        self._states.begin(chain(*self._objects().values()))
         if self._saved is not None:
             self._saves = self._saved.saves
             self._restore()
+            for kept, value in zip(
+                self._kept, self._agreement.chiefs([each.value for each in self._kept]), strict=True
+            ):
+                kept.value = value
+            self._restore_callbacks(self._saved)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch = epoch
@@ -143,11 +188,15 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         saved = self._saved
         if saved.step:
             self._restore()  # the metrics, which Keras has reset
+            self._restore_callbacks(saved)  # those that begin anew at each epoch
+            self._undo = self._states.telling_from(saved.step)
         self._saved = self._found = None
+        self._kept = []
         self._batches.go_on(Position(saved.random, saved.drawn, saved.shared, saved.orders))
         self._function.skip(saved.step, saved.logs, self._batches.catch_up)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._undo.close()
         if (left := self._function.to_skip) > 0:
             raise CheckpointMismatchError(
                 f"The backup in {self._directory} was taken in an epoch with {left} steps more than one has "
@@ -163,6 +212,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
 
     def close(self) -> None:
         """Wait for the save under way. It may be called again."""
+        self._undo.close()
         if self._writer is not None:
             self._writer.close()
 
@@ -171,6 +221,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         if self._writer is None:
             return
         logs = {name: float(value) for name, value in (logs or {}).items() if not np.ndim(value)}
+        states, arrays = self._states.save()
         progress = _Progress(
             epoch,
             step,
@@ -180,26 +231,35 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             self._saves,
             position.shared,
             position.orders,
+            states,
+            [(list(each.shape), each.dtype.name) for each in arrays],
+            bool(self.model.stop_training),
         )
-        save_variables(self._writer, self._saves, self._objects(), dataclasses.asdict(progress))
+        objects = self._objects([_Kept(*each) for each in enumerate(arrays)])
+        save_variables(self._writer, self._saves, objects, dataclasses.asdict(progress))
 
     def _restore(self) -> None:
         self._share_all()
         if self._found is not None:  # else the chief has it
-            objects = self._objects()
+            objects = self._objects(self._kept)
             with together(chain(*objects.values())):
                 restore_variables(self._found, objects, self._advice)
 
-    def _objects(self) -> dict[str, list[Variable]]:
-        """Return all variables that training changes."""
+    def _restore_callbacks(self, saved: _Progress) -> None:
+        if saved.callbacks is not None:
+            self._states.restore(saved.callbacks, [each.value for each in self._kept], self._advice)
+
+    def _objects(self, kept: Sequence[_Kept] = ()) -> dict[str, list[Variable]]:
+        """Return all variables that training changes, and the arrays of callbacks."""
         model = self.model
         objects = {
             "model": [*model.trainable_variables, *model.non_trainable_variables],
             "optimizer": model.optimizer.variables,
             "metrics": model.metrics_variables,
         }
-        others = self._function.others()  # such as those of a second optimizer
-        return objects | {"others": others} if others else objects
+        # Such as those of a second optimizer.
+        more = {"others": self._function.others(), "callbacks": list(kept)}
+        return objects | {name: each for name, each in more.items() if each}
 
 
 class _AtBatches(Backup):

@@ -221,7 +221,9 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
         if original.__name__ != "fit":
             return run_by(trainer, self, *args, **kwargs)
         warn_if_unjoined(None if trainer is None else trainer.strategy)
-        with log_interrupts(kwargs.get("callbacks")):
+        with log_interrupts(
+            inspect.signature(original).bind(self, *args, **kwargs).arguments.get("callbacks")
+        ):
             return run_by(trainer, self, *args, **kwargs)
 
     def run_by(trainer: DistributedTrainer | None, self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -240,7 +242,10 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
                 return original(*call.args, **call.kwargs)
         has_dataset = any(isinstance(value, DATASETS) for value in call.arguments.values())
         built_on_values = self.run_eagerly and not is_built(self)
-        if has_dataset or built_on_values or may_have_own_steps(self) or is_text(call.arguments.get("x")):
+        callbacks = jax.tree.leaves(call.arguments.get("callbacks")) if original.__name__ == "fit" else ()
+        backs_up = any(isinstance(each, keras.callbacks.BackupAndRestore) for each in callbacks)
+        own = built_on_values or may_have_own_steps(self) or is_text(call.arguments.get("x"))
+        if has_dataset or backs_up or own:
             # Not by the model's method: if its class overrides that, its code has called this already.
             trainer = _adopt(self, get_strategy())
             method = functools.partial(run, self)

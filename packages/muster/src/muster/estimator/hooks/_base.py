@@ -79,8 +79,15 @@ class SessionRunHook:
     the device, so read only what you need, when you need it: a hook that rarely reads calls
     ``run_context.session.run(fetches)`` in ``after_run``, rather than fetching in each ``before_run``.
 
-    Source: tensorflow/python/training/session_run_hook.py, ``SessionRunHook``; ``interrupted`` and
-    ``steps_until_due`` are muster's.
+    A hook that counts, or remembers a best value, begins anew in a new program. One that has ``get_state()``
+    and ``set_state(state)`` goes on: each checkpoint of a training has what ``get_state`` returns, a nest of
+    lists, tuples and dicts of numbers, texts and small arrays, and a training that goes on from it calls
+    ``set_state`` with that, after ``begin`` and before ``after_create_session``. On several workers all get
+    the chief's. Such hooks are called before the one that saves, so that a checkpoint has their state
+    after its step.
+
+    Source: tensorflow/python/training/session_run_hook.py, ``SessionRunHook``; ``interrupted``,
+    ``steps_until_due`` and states are muster's.
     """
 
     def begin(self) -> None:

@@ -13,6 +13,7 @@ from muster.estimator.hooks._logging import LoggingTensorHook
 from muster.estimator.hooks._nan import NanTensorHook
 from muster.estimator.hooks._step_counter import StepCounterHook
 from muster.estimator.hooks._summary_saver import SummarySaverHook
+from muster.estimator.loop._hook_states import keeps_state
 from muster.estimator.loop._tracing import LOSS, STEP_BEFORE
 from muster.estimator.session._session import Coordinator, Session
 from muster.program.trace import Program
@@ -69,7 +70,7 @@ def training_hooks(
     listeners: Sequence[CheckpointSaverListener],
     writer: EventFileWriter | None,
 ) -> list[SessionRunHook]:
-    """Return all hooks of a training, in the order of TensorFlow's Estimator.
+    """Return all hooks of a training, in the order of TensorFlow's Estimator; first those that have a state.
 
     Args:
         program: The traced model_fn.
@@ -107,7 +108,9 @@ def training_hooks(
     if config.log_step_count_steps:
         tensors = {LOSS: LOSS, "step": STEP_BEFORE}
         hooks.append(LoggingTensorHook(tensors, every_n_iter=config.log_step_count_steps))
-    return [*hooks, *spec.training_hooks]
+    hooks += spec.training_hooks
+    # A checkpoint has the states after its step.
+    return sorted(hooks, key=lambda hook: not keeps_state(hook))
 
 
 def require_saver(

@@ -39,6 +39,9 @@ class TrainingSaver:
             workers, which wait, are told that this one saves.
         writer: Records checkpoints among the summaries.
         left_out: The paths of variables that are in no checkpoint.
+
+    Attributes:
+        more: Returns further metadata of a checkpoint: the states of hooks.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class TrainingSaver:
         self._taken: deque[tuple[int, int]] = deque()
         self._writer = writer
         self._left_out = left_out
+        self.more: Callable[[], dict[str, Any]] = dict
 
     def count(self, batches: Iterator[Any], session: Session) -> Iterator[Any]:
         """Yield the batches of the steps, and count how many batches of the input each step takes.
@@ -111,7 +115,7 @@ class TrainingSaver:
         ]
         if isinstance(self._batches, SharedBatches):
             positions = [self._batches.position]
-        metadata = {"input": positions, "ended": False}
+        metadata = {"input": positions, "ended": False, **self.more()}
         with self._strategy.workers.reporting(TaskState.SAVING):
             checkpointer.save(step, arrays, metadata, parts=parts, wait=wait)
         self._saving[place] = step

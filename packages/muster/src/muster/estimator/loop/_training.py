@@ -29,6 +29,7 @@ from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import Batches, open_training_batches
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._from_tensorflow import restore_newest
+from muster.estimator.loop._hook_states import HookStates
 from muster.estimator.loop._progress_bar import ProgressBar, progress_bar
 from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._run_loop import run_loop
@@ -228,7 +229,11 @@ class Training:
             )
         session, asked = self.setup.start(program, state, checkpoint, strategy, saver)
         session.stands_still = not program.updates(GLOBAL_STEP)
-        return session, asked, saver, self._all_hooks(program, writer)
+        hooks = self._all_hooks(program, writer)
+        states = HookStates(hooks, checkpoint)
+        if saver is not None:
+            saver.more = states.save
+        return session, asked, saver, [states, *hooks]
 
     def _all_hooks(
         self, program: Program[EstimatorSpec], writer: EventFileWriter | None
