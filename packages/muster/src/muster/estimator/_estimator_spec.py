@@ -13,9 +13,9 @@ from muster._arrays import AnyArray
 from muster._keras import keras
 from muster.estimator._checks import check_instances
 from muster.estimator._mode_keys import ModeKeys
-from muster.estimator._words import Words
+from muster.estimator._words import Passed, Words
 from muster.estimator.hooks._base import SessionRunHook
-from muster.program import TrainOp
+from muster.program import HostValue, TrainOp
 
 
 class ModelSetup:
@@ -117,7 +117,8 @@ class EstimatorSpec(_Fields):
 
     Follows ``tf.estimator.EstimatorSpec`` (tensorflow_estimator/python/estimator/model_fn.py), but refuses an
     unknown mode. An "array" below is a NumPy or JAX array, one that is being traced, or a ``keras.Variable``;
-    predictions may be `Words`, too, which become text.
+    predictions may be `Words`, too, which become text. Features that are text, or integers of 64 bits, may
+    be among them, too, and what functions of text make of them; they are passed on as they are.
 
     Args:
         mode: The mode that the model_fn was called in.
@@ -198,6 +199,10 @@ def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray | np.generic | jax.Array | keras.Variable)
 
 
+def _is_prediction(value: object) -> bool:
+    return _is_array(value) or isinstance(value, Words | HostValue | Passed)
+
+
 def _check_train_op(train_op: object, mode: ModeKeys) -> None:
     if train_op is None:
         if mode == ModeKeys.TRAIN:
@@ -230,9 +235,9 @@ def _checked_predictions(predictions: Any, mode: ModeKeys) -> Any:
         return {}
     if isinstance(predictions, Mapping):
         for key, value in predictions.items():
-            if not (_is_array(value) or isinstance(value, Words)):
+            if not _is_prediction(value):
                 raise TypeError(f"predictions[{key}] must be Tensor, given: {value}")
-    elif not _is_array(predictions):
+    elif not _is_prediction(predictions):
         raise TypeError(f"predictions must be Tensor, given: {predictions}")
     return predictions
 

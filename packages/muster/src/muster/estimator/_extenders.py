@@ -7,6 +7,7 @@ from muster.estimator._estimator import Estimator
 from muster.estimator._estimator_spec import EstimatorSpec, PredictOutput
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import argument_names, call_model_fn
+from muster.estimator.loop._host_part import forwardable, forwarded
 
 _METRIC_ARGS = {"features", "labels", "predictions", "config"}
 
@@ -47,10 +48,12 @@ def forward_features(
 ) -> Estimator:
     """Return an Estimator with the same model and folder whose predictions hold features, too.
 
+    They are forwarded as the input_fn gave them: text, and integers of 64 bits, too.
+
     Args:
         estimator: The Estimator, whose predictions are a dict.
         keys: The features to forward; None takes all.
-        sparse_default_values: Only None: features of a step are dense.
+        sparse_default_values: Only None: features that are forwarded are dense.
 
     Raises:
         ValueError: There are default values; and in prediction, a feature is missing, or has the name of a
@@ -69,18 +72,18 @@ def forward_features(
             return spec
         if not isinstance(spec.predictions, Mapping) or not isinstance(given, Mapping):
             raise ValueError("forward_features needs features and predictions that are dicts.")
-        forwarded = {}
+        # As the input_fn gave them: the model's features may be others, and text is not among them.
+        given = {key: forwarded(key) for key in forwardable()} or given
+        chosen = {}
         for key in given if wanted is None else wanted:
             if key not in given:
                 raise ValueError(f"keys should be exist in features. Key {key!r} is not in {sorted(given)}.")
             if key in spec.predictions:
                 raise ValueError(f"Cannot forward feature key ({key}). Since it does exist in predictions.")
-            forwarded[key] = given[key]
-        predictions = {**spec.predictions, **forwarded}
+            chosen[key] = given[key]
+        predictions = {**spec.predictions, **chosen}
         outputs = {
-            name: PredictOutput({**output.outputs, **forwarded})
-            if isinstance(output, PredictOutput)
-            else output
+            name: PredictOutput({**output.outputs, **chosen}) if isinstance(output, PredictOutput) else output
             for name, output in (spec.export_outputs or {}).items()
         }
         return spec._replace(predictions=predictions, export_outputs=outputs)

@@ -1,5 +1,8 @@
 """Text outputs of steps: steps compute indices of words, and the host looks up the words."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -79,10 +82,52 @@ class WordNumbers(Placeholder):
         return self._vocabulary
 
 
-def written_out(predictions: Any) -> Any:
-    """Return predictions as NumPy arrays, in their structure: words as text, and other arrays as they are."""
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Passed:
+    """Stands among predictions for a value of the batch that the host has, such as the text of a key.
+
+    Attributes:
+        key: Its name.
+    """
+
+    key: str
+
+
+def written_out(predictions: Any, passed: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Return predictions as NumPy arrays, in their structure: words as text, and other arrays as they are.
+
+    Args:
+        predictions: Arrays, `Words` and `Passed`.
+        passed: The values that are passed on, by their names.
+
+    Raises:
+        TypeError: One of these is ragged or sparse.
+    """
 
     def array_of(leaf: Any) -> np.ndarray[Any, Any]:
+        if isinstance(leaf, Passed):
+            return as_output(passed[leaf.key], leaf.key)
         return leaf.text() if isinstance(leaf, Words) else np.array(leaf)
 
-    return jax.tree.map(array_of, predictions, is_leaf=lambda leaf: isinstance(leaf, Words))
+    return jax.tree.map(array_of, predictions, is_leaf=lambda leaf: isinstance(leaf, Words | Passed))
+
+
+def as_output(value: Any, key: str) -> np.ndarray[Any, Any]:
+    """Return a value of the host as an output: text as ``bytes`` objects, numbers as they are.
+
+    Raises:
+        TypeError: It is ragged or sparse; the message names it by ``key``.
+    """
+    if not isinstance(value, np.ndarray | np.generic):
+        if hasattr(value, "to_tensor") or hasattr(value, "dense_shape"):
+            raise TypeError(
+                f"{key} is ragged or sparse, and predictions are arrays. Make it dense first, by to_tensor "
+                "or tf.sparse.to_dense."
+            )
+        value = np.asarray(value)
+    if value.dtype.kind != "U":
+        return np.array(value)
+    words: np.ndarray[Any, Any] = np.empty(value.shape, object)
+    words.reshape(-1)[:] = [word.encode("utf-8", "surrogateescape") for word in np.ravel(value).tolist()]
+    return words

@@ -37,8 +37,10 @@ from muster.program.trace._host_element import HostPlace as HostPlace
 from muster.program.trace._host_element import HostValue as HostValue
 from muster.program.trace._host_element import HostWork as HostWork
 from muster.program.trace._host_element import host_computed as host_computed
+from muster.program.trace._host_element import host_place as host_place
 from muster.program.trace._host_element import is_array_of_numbers as is_array_of_numbers
 from muster.program.trace._host_element import is_tracing_batch as is_tracing_batch
+from muster.program.trace._host_element import is_wide as is_wide
 from muster.program.trace._host_element import known_on_host as known_on_host
 from muster.program.trace._outputs import HistogramOutput as HistogramOutput
 from muster.program.trace._outputs import ImageOutput as ImageOutput

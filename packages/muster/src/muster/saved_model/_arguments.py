@@ -205,8 +205,10 @@ class HostPart:
                 specs = self._parsed.setdefault(feature.input, {})
                 specs[feature.parse.key] = parse_spec(feature.parse)
 
-    def arguments(self, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Return the module's arguments by key.
+    def arguments(
+        self, inputs: Mapping[str, np.ndarray[Any, Any]]
+    ) -> tuple[dict[str, np.ndarray[Any, Any]], Mapping[str, Any]]:
+        """Return the module's arguments by key, and the values that the host has by key.
 
         Raises:
             ValueError: An Example, a line or a value of an input is none that the model can take.
@@ -230,10 +232,10 @@ class HostPart:
         if self._record.rows is not None:
             first = next(iter(inputs.values()))
             arrays[self._record.rows] = np.zeros(len(first), np.float32)
+        known = {**features, **arrays}
         return {
-            key: _narrowed(key, arrays[key] if key in arrays else features[key], np.dtype(dtype))
-            for key, dtype in self._record.arguments.items()
-        }
+            key: _narrowed(key, known[key], np.dtype(dtype)) for key, dtype in self._record.arguments.items()
+        }, known
 
 
 def _not_empty(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

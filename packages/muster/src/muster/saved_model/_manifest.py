@@ -60,9 +60,12 @@ class OutputRecord(TensorRecord):
 
     Attributes:
         words: The words that the module's numbers stand for; None for numbers.
+        host: The key of a feature, or of what the own code makes, that is the output as it is; None for an
+            output of the module.
     """
 
     words: tuple[str, ...] | None = None
+    host: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +122,7 @@ class SignatureRecord:
     Attributes:
         method_name: The method of TensorFlow's servers.
         inputs: By name.
-        outputs: By name, in the order of the module's.
+        outputs: By name; those of the module in its order.
         features: The model's features by key.
         columns: What the host computes of features for the module, as `muster.feature_column` has it as data.
         arguments: The dtypes of the module's arguments by key: features, and what the columns made of them.

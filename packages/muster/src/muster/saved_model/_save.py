@@ -51,12 +51,14 @@ class Output:
     """An output of a signature.
 
     Attributes:
-        name: The computation's name of it.
+        name: The computation's name of it; or the key of a feature, or of what the own code makes.
         words: The words that its numbers stand for; None for numbers.
+        spec: The shape and dtype of what the host has; None if it is of the computation.
     """
 
     name: str
     words: tuple[str, ...] | None = None
+    spec: TensorSpec | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,7 @@ def _modules(signatures: Mapping[str, SignatureToSave]) -> dict[str, Module]:
     made: dict[Any, Module] = {}
     found = {}
     for name, signature in signatures.items():
-        outputs = tuple(output.name for output in signature.outputs.values())
+        outputs = tuple(output.name for output in signature.outputs.values() if output.spec is None)
         key = (id(signature.computation), outputs)
         if key not in made:
             made[key] = to_module(signature.computation, outputs)
@@ -180,14 +182,7 @@ class _Writer:
                 key: TensorRecord(dtype=_dtype_name(spec.dtype), shape=tuple(spec.shape or ()))
                 for key, spec in signature.inputs.items()
             },
-            outputs={
-                key: OutputRecord(
-                    dtype="object" if output.words is not None else np.dtype(result.dtype).name,
-                    shape=fixed_shape(result.shape),
-                    words=output.words,
-                )
-                for (key, output), result in zip(signature.outputs.items(), module.outputs, strict=True)
-            },
+            outputs=_output_records(signature.outputs, module),
             features={key: feature_record(each) for key, each in signature.features.items()},
             columns=tuple(columns),
             arguments={key: np.dtype(arguments[key].dtype).name for key in module.arguments},
@@ -228,6 +223,20 @@ class _Writer:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._files[file] = write_file(path, data)
         return file
+
+
+def _output_records(outputs: Mapping[str, Output], module: Module) -> dict[str, OutputRecord]:
+    results = iter(module.outputs)
+    records = {}
+    for key, output in outputs.items():
+        if output.spec is not None:
+            shape = tuple(output.spec.shape or ())
+            records[key] = OutputRecord(dtype=_dtype_name(output.spec.dtype), shape=shape, host=output.name)
+            continue
+        result = next(results)
+        dtype = "object" if output.words is not None else np.dtype(result.dtype).name
+        records[key] = OutputRecord(dtype=dtype, shape=fixed_shape(result.shape), words=output.words)
+    return records
 
 
 def _normalized(

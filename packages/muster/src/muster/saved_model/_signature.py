@@ -122,11 +122,13 @@ class Signature:
             ValueError: An input is missing or unknown, or has another shape or dtype; or its values are none
                 that the model can take.
         """
-        arguments = self._host.arguments(self._checked(inputs))
-        results = self._module(self._weights, arguments)
+        arguments, of_host = self._host.arguments(self._checked(inputs))
+        results = iter(self._module(self._weights, arguments))
         return {
-            key: _output(result, self._words[key])
-            for key, result in zip(self._record.outputs, results, strict=True)
+            key: _output(next(results), self._words[key])
+            if record.host is None
+            else _passed(of_host[record.host], record)
+            for key, record in self._record.outputs.items()
         }
 
     def in_step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +146,7 @@ class Signature:
         if (
             of_host
             or record.arguments.keys() - {*given, record.rows}
-            or any(words is not None for words in self._words.values())
+            or any(each.host or each.words is not None for each in record.outputs.values())
         ):
             raise ValueError(
                 f"The signature {self._name!r} reads or returns what only the host has, such as text: call "
@@ -228,6 +230,19 @@ def _as_numbers(value: Any, spec: TensorSpec) -> Array:
     if whole and (cast != array).any():
         raise ValueError(f"The input {spec.name!r} has numbers that {spec.dtype} does not hold.")
     return cast
+
+
+def _passed(value: Any, record: OutputRecord) -> Array:
+    """Return what the host has, text as bytes."""
+    array = np.asarray(value)
+    if array.dtype.kind in "US" and record.dtype == "object":
+        text: Array = np.empty(array.shape, object)
+        text.reshape(-1)[:] = [
+            each if isinstance(each, bytes) else each.encode("utf-8", "surrogateescape")
+            for each in array.ravel().tolist()
+        ]
+        return text
+    return array if record.dtype == "object" else array.astype(record.dtype)
 
 
 def _output(result: Any, words: Array | None) -> Array:

@@ -14,6 +14,7 @@ from muster.estimator._model_fn import call_model_fn
 from muster.estimator._words import Words
 from muster.estimator.export._model_inputs import ModelInputs, model_inputs
 from muster.estimator.export._own_code import with_own_code
+from muster.estimator.export._passed_on import PassedOn
 from muster.estimator.export._receivers import ServingInputReceiver, TensorServingInputReceiver
 from muster.estimator.export._signatures import plan_signatures, values_of
 from muster.estimator.export._supervised_outputs import outputs_of
@@ -38,12 +39,14 @@ class _Exported(NamedTuple):
     Attributes:
         computation: All that it answers.
         outputs: The outputs of the model_fn, by name.
-        answers: Of each of them, the computation's outputs by the names of the answers.
+        answers: Of each of them, the outputs by the names of the answers: the computation's, or the host's.
+        inputs: What it computes with, and what the host does.
     """
 
     computation: Computation
     outputs: Mapping[str, ExportOutput]
     answers: Mapping[str, Mapping[str, Output]]
+    inputs: ModelInputs
 
 
 def export(
@@ -123,7 +126,7 @@ def _signatures(
     inputs = model_inputs(setup, receiver, mode)
     try:
         if inputs.for_own_code:
-            exported, inputs = _traced_with_own_code(setup, checkpoint, mode, inputs, weights)
+            exported = _traced_with_own_code(setup, checkpoint, mode, inputs, weights)
         else:
             exported = _traced(setup, checkpoint, mode, inputs, weights)
     except KeyError as exc:
@@ -135,6 +138,7 @@ def _signatures(
             "return these, too."
         )
         raise
+    inputs = exported.inputs
     plans = plan_signatures(
         exported.outputs, receiver.receiver_tensors, receiver.receiver_tensors_alternatives
     )
@@ -178,7 +182,7 @@ def _traced_with_own_code(
     mode: ModeKeys,
     inputs: ModelInputs,
     weights: dict[str, AnyArray],
-) -> tuple[_Exported, ModelInputs]:
+) -> _Exported:
     """Trace a model_fn that reads text on the shapes of requests, and find out what the host computes."""
 
     def look(batch: Batch, host: HostPart) -> None:
@@ -197,7 +201,7 @@ def _traced_with_own_code(
                 "The model_fn computes with text otherwise in each trace, so that what it needs of the host "
                 "is not known. Let it call functions with the same arguments each time."
             )
-        return exported, ways
+        return exported
     raise failures[0]
 
 
@@ -211,11 +215,12 @@ def _traced(
     """Trace a model_fn on the shapes of requests."""
     outputs: dict[str, ExportOutput] = {}
     answers: dict[str, dict[str, Output]] = {}
+    passed = PassedOn(inputs)
 
     def model_fn(features: Any, labels: Any, mode: ModeKeys, params: Any, config: Any) -> EstimatorSpec:
         spec = call_model_fn(setup.model_fn, features, labels, mode, params, config)
         outputs.update(outputs_of(spec))
-        answers.update(_named_answers(outputs))
+        answers.update(_named_answers(outputs, passed))
         return spec
 
     with any_number_of_rows():
@@ -225,16 +230,22 @@ def _traced(
     # Metrics begin anew: their variables are constants, and not among the weights.
     fresh: dict[str, Any] = {v.path: state.pop(v.path) for v in program.variables if v.local}
     weights.update(state)
-    names = {output.name for own in answers.values() for output in own.values()}
+    names = {output.name for own in answers.values() for output in own.values() if output.spec is None}
 
     def answer(weights: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         return program.compute_outputs(names, {**fresh, **weights}, inputs.batch(arguments))
 
-    return _Exported(trace(answer, state, inputs.arguments), outputs, answers)
+    computation = trace(answer, state, inputs.arguments)
+    return _Exported(computation, outputs, answers, passed.added())
 
 
-def _named_answers(outputs: Mapping[str, ExportOutput]) -> dict[str, dict[str, Output]]:
-    """Give the answers of each output names by which they leave the step; each value has one."""
+def _named_answers(outputs: Mapping[str, ExportOutput], passed: PassedOn) -> dict[str, dict[str, Output]]:
+    """Give the answers of each output names by which they leave the step; each value has one.
+
+    Args:
+        outputs: The outputs of the model_fn, by name.
+        passed: Knows the values that the host has, which do not leave the step.
+    """
     names: dict[int, str] = {}
     answers: dict[str, dict[str, Output]] = {}
     for signature, output in outputs.items():
@@ -244,6 +255,9 @@ def _named_answers(outputs: Mapping[str, ExportOutput]) -> dict[str, dict[str, O
             continue  # `plan_signatures` says why it is left out
         answers[signature] = {}
         for key, value in found.items():
+            if (of_host := passed.output(key, value)) is not None:
+                answers[signature][key] = of_host
+                continue
             ids, words = (value.ids, value.vocabulary) if isinstance(value, Words) else (value, None)
             if id(value) not in names:
                 names[id(value)] = name_output(f"{signature}/{key}", ids).name

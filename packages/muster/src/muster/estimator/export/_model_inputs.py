@@ -1,8 +1,8 @@
 """Find the arguments of an exported model: features, labels, and arrays that the host computes of them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import jax
 
@@ -12,7 +12,7 @@ from muster.estimator._words import WordNumbers
 from muster.estimator.export._made_features import MadeFeatures, made_features
 from muster.estimator.export._supervised_receivers import AnyReceiver, SupervisedInputReceiver
 from muster.estimator.loop._batch import Batch
-from muster.estimator.loop._host_part import HostPart, OnHost
+from muster.estimator.loop._host_part import HostPart, OnHost, given_key
 from muster.estimator.loop._setup import ModelSetup
 from muster.feature_column import ColumnPlaceholder, FeatureColumn, host_columns, leaf_keys
 from muster.saved_model import Feature, symbolic_arguments
@@ -38,6 +38,8 @@ class ModelInputs:
         own_code: What the host computes of them; None for nothing.
         computed: The arguments that are of that.
         host: Shows the batch to the model_fn.
+        passable: The features that an answer may pass on as a request has them, by their names for
+            predictions.
     """
 
     arguments: Mapping[str, jax.ShapeDtypeStruct]
@@ -51,6 +53,7 @@ class ModelInputs:
     own_code: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     computed: tuple[str, ...] = ()
     host: HostPart = field(default_factory=HostPart)
+    passable: Mapping[str, tuple[str, Placeholder]] = field(default_factory=dict)
 
     def batch(self, arguments: Mapping[str, Any]) -> Batch:
         """Return the batch of a model_fn, given arguments by key."""
@@ -64,6 +67,12 @@ class ModelInputs:
             ValueError: It does not come from there.
         """
         return {key: _feature(key, each, inputs) for key, each in self.given.items()}
+
+    def passing(self, keys: Collection[str]) -> Self:
+        """Return the same inputs, which have the features that answers pass on."""
+        more = {key: each for key, each in self.passable.values() if key in keys}
+        plain = {key: each for key, each in more.items() if not isinstance(each, HostPlaceholder)}
+        return replace(self, given={**plain, **self.given})
 
 
 def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> ModelInputs:
@@ -110,6 +119,7 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
         return Batch(
             next(iter(own.values())) if single else own,
             own_labels if isinstance(labels, Mapping) else own_labels.get(_LABELS),
+            given={} if single else {key: OnHost(given_key(key)) for key in features},
         )
 
     read = {key: each for key, each in steps.items() if key not in computed}
@@ -125,6 +135,13 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
         made=made,
         for_own_code=for_own_code,
         batch_keys={key: batch_keys[key] for key in for_own_code},
+        passable={
+            name: (key, each)
+            for key, each in features.items()
+            if not isinstance(each, ColumnPlaceholder | ComputedPlaceholder | WordNumbers)
+            and each.shape is not None
+            for name in (batch_keys[key], given_key(key))
+        },
     )
 
 

@@ -11,8 +11,11 @@ class Batch(NamedTuple):
         features: A nested structure of arrays, per worker.
         labels: A nested structure of arrays, per worker; or None.
         computed: What the host has computed for the model_fn of values that are no arrays of numbers.
+        given: In prediction, the features as the input_fn gave them, by key: what predictions may pass on. A
+            step gets `OnHost` in place of each.
     """
 
     features: Any
     labels: Any
     computed: Mapping[str, Any] = {}
+    given: Mapping[str, Any] = {}

@@ -18,7 +18,8 @@ from muster.data import Dataset, as_arrays, dataset_of_batches, refuse_whole
 from muster.data.sharding import describe_share
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.loop._batch import Batch
-from muster.estimator.loop._host_part import HostPart, is_uneven
+from muster.estimator.loop._host_part import HostPart, is_uneven, named
+from muster.program import is_wide
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +40,19 @@ class HasExample(Protocol):
 
     @property
     def share(self) -> str: ...
+
+
+class WideIntegers:
+    """Knows which arrays of an input have integers that a step cannot take, as its first batch shows it."""
+
+    def __init__(self) -> None:
+        self._keys: frozenset[str] | None = None
+
+    def of(self, batch: Batch) -> frozenset[str]:
+        """Return the names of these arrays, in the first batch that this was called with."""
+        if self._keys is None:
+            self._keys = frozenset(key for key, value in named(batch).items() if is_wide(value))
+        return self._keys
 
 
 class Batches:
@@ -80,7 +94,7 @@ class Batches:
         host: HostPart | None = None,
     ) -> None:
         # A function of its own: what makes batches ahead must not keep their reader alive.
-        convert = partial(batches_of, mode=mode, prepare=prepare, host=host)
+        convert = partial(batches_of, mode=mode, prepare=prepare, host=host, wide=WideIntegers())
         dataset = _as_dataset(returned, mode)
         self.share = describe_share(dataset)
         if seed is None:
@@ -190,21 +204,39 @@ def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
 
 
 def batches_of(
-    elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None, host: HostPart | None = None
+    elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None, host: HostPart | None, wide: WideIntegers
 ) -> Iterable[Batch]:
     """Return the batches of elements that are read together."""
     batches = [_batch(element, mode) for element in elements]
-    if prepare is None and host is not None and batches and host.concerns(batches[0]):
-        prepare = host.prepare
+    if mode == ModeKeys.PREDICT:
+        given = [_given(batch.features) for batch in batches]
+        made = _prepared(batches, prepare, host, wide)
+        return (_checked(batch)._replace(given=own) for batch, own in zip(made, given, strict=True))
+    return map(_checked, _prepared(batches, prepare, host, wide))
+
+
+def _given(features: Any) -> Mapping[str, Any]:
+    """Return features by key; those without keys under an empty one."""
+    return features if isinstance(features, Mapping) else {"": features}
+
+
+def _prepared(
+    batches: list[Batch], prepare: Prepare | None, host: HostPart | None, wide: WideIntegers
+) -> Iterable[Batch]:
+    """Return batches with the host's part of the model."""
+    if prepare is None and host is not None and batches:
+        keys = wide.of(batches[0])
+        if host.concerns(batches[0], keys):
+            prepare = partial(host.prepare, wide=keys)
     if prepare is None:
-        return map(_checked, batches)
+        return batches
     leaves = jax.tree.leaves(batches, is_leaf=is_uneven)
     if leaves and len(batches) > 1 and all(map(_joinable, leaves)):
         # Small batches: the host's calls for each take longer than its data.
         with suppress(ValueError):  # The batch that is wrong raises it again, in its turn.
             joined = jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
-            return map(_checked, _divided(Batch(*prepare(joined.features, joined.labels)), batches))
-    return (_checked(Batch(*prepare(batch.features, batch.labels))) for batch in batches)
+            return _divided(Batch(*prepare(joined.features, joined.labels)), batches)
+    return (Batch(*prepare(batch.features, batch.labels)) for batch in batches)
 
 
 def _batch(element: Any, mode: ModeKeys) -> Batch:
@@ -257,7 +289,7 @@ def check_batch(batch: Batch) -> None:
         DatasetError: They are not.
     """
     lengths: dict[int, str] = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(batch._replace(given={})):
         name = jax.tree_util.keystr(path).removeprefix(".")
         array = np.asarray(leaf)
         require_numbers(name, array)

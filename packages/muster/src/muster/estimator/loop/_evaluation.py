@@ -18,7 +18,9 @@ from muster.estimator._words import written_out
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._nan import EvaluationNanHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
+from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import Batches
+from muster.estimator.loop._host_part import without_given
 from muster.estimator.loop._progress_bar import metrics_line, progress_bar
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.loop._saving import require_same_checkpoint
@@ -157,10 +159,18 @@ def predict(
         log_restored(checkpoint)
         # Signals are not held back here: between two yields the caller's code runs, not a step.
         all_hooks = [*hooks, *spec.prediction_hooks]
-        with TrainingSession(session, asked.step, batches, all_hooks, hold_signals=False) as running:
+        given: list[Batch] = []
+
+        def for_steps() -> Iterator[Batch]:
+            for batch in batches:
+                given[:] = [batch]
+                yield without_given(batch)
+
+        with TrainingSession(session, asked.step, for_steps(), all_hooks, hold_signals=False) as running:
             while not running.should_stop():
                 running.run()
-                predictions = written_out(session.outputs[PREDICTIONS])
+                passed = setup.host.values_passed(given[0])
+                predictions = written_out(session.outputs[PREDICTIONS], passed)
                 if checked_keys is not None:
                     predictions = {key: predictions[key] for key in checked_keys}
                 bar.hold()

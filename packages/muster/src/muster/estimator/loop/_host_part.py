@@ -2,7 +2,8 @@
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,17 @@ import jax
 import numpy as np
 
 from muster.data import RaggedTensor, SparseTensor, replaced
+from muster.estimator._words import Passed, Words
 from muster.estimator.loop._batch import Batch
 from muster.feature_column import FeatureColumn, leaf_keys, transform_features
-from muster.program import HostWork, SparseRows, is_array_of_numbers
+from muster.program import (
+    HostPlace,
+    HostValue,
+    HostWork,
+    SparseRows,
+    host_place,
+    is_array_of_numbers,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +38,39 @@ class OnHost:
     key: str
 
 
+def without_given(batch: Batch) -> Batch:
+    """Return a batch as a step gets it."""
+    return batch._replace(given={key: OnHost(given_key(key)) for key in batch.given})
+
+
+def given_key(key: str) -> str:
+    """Return the name of a feature as the input_fn gave it."""
+    return f"given[{key!r}]"
+
+
+_FORWARDABLE: ContextVar[Collection[str]] = ContextVar("muster_forwardable", default=())
+
+
+@contextlib.contextmanager
+def forwarding(keys: Collection[str]) -> Iterator[None]:
+    """Let `forwarded` pass on features of these keys, in a ``with`` block that calls a model_fn."""
+    token = _FORWARDABLE.set([key for key in keys if key])
+    try:
+        yield
+    finally:
+        _FORWARDABLE.reset(token)
+
+
+def forwardable() -> Collection[str]:
+    """Return the keys of the features that an input_fn gave, with those that the model_fn does not get."""
+    return _FORWARDABLE.get()
+
+
+def forwarded(key: str) -> Passed:
+    """Return a prediction that is a feature as the input_fn gave it."""
+    return Passed(given_key(key))
+
+
 class HostPart:
     """Prepares features and labels that are no arrays of numbers, with which a step cannot compute.
 
@@ -37,21 +79,30 @@ class HostPart:
         read: The keys of features that the model_fn reads itself, of those that are no arrays of numbers.
         left_out: The keys of features that no step gets.
         work: What it computes for the model_fn.
+        passed: What predictions pass on of the batch, or of what the host computes of it, by names.
     """
 
     def __init__(self) -> None:
+        self.passed: dict[str, HostPlace] = {}
         self.columns: list[FeatureColumn] = []
         self.read: set[str] = set()
         self.left_out: set[str] = set()
         self.work = HostWork()
         self._examples: dict[str, Any] = {}
 
-    def concerns(self, batch: Batch) -> bool:
-        """Return whether a batch needs to be prepared."""
-        return bool(self.columns or self.work.places) or not _is_numbers((batch.features, batch.labels))
+    def concerns(self, batch: Batch, wide: Collection[str] = ()) -> bool:
+        """Return whether a batch needs to be prepared, with integers that stay here: see `prepare`."""
+        known = self.columns or self.work.places or wide
+        return bool(known) or not _is_numbers((batch.features, batch.labels))
 
-    def prepare(self, features: Any, labels: Any) -> Batch:
-        """Return a batch for a step: of numbers, with what columns and the model_fn need."""
+    def prepare(self, features: Any, labels: Any, wide: Collection[str] = ()) -> Batch:
+        """Return a batch for a step: of numbers, with what columns and the model_fn need.
+
+        Args:
+            features: The features.
+            labels: The labels, or None.
+            wide: The names of arrays of integers that a step cannot take, and that the host keeps.
+        """
         values: dict[str, Any] = {}
         kept = features
         if isinstance(features, Mapping):
@@ -71,7 +122,7 @@ class HostPart:
                     "Left out of batches, since steps compute with numbers: %s.", ", ".join(sorted(left_out))
                 )
             self.left_out |= left_out
-        batch = _without_values(Batch(kept, labels), values)
+        batch = _without_values(Batch(kept, labels), values, wide)
         self._examples.update(values)
         return batch._replace(computed=self.work.computed(values | named(batch)))
 
@@ -81,6 +132,24 @@ class HostPart:
         with self.work.traced(self._known(example), named(batch), batch.computed) as element:
             features, labels = replaced(batch[:2], OnHost, lambda each: element.value(each.key))
             yield Batch(features, labels)
+
+    def passed_on(self, predictions: Any) -> Any:
+        """Return predictions of a step that is traced, with `Passed` for what the host has of them."""
+
+        def leaf(value: Any) -> Any:
+            place = HostPlace(value.key) if isinstance(value, Passed) else host_place(value)
+            if place is None:
+                return value
+            self.passed[place.key] = place
+            return Passed(place.key)
+
+        return jax.tree.map(
+            leaf, predictions, is_leaf=lambda value: isinstance(value, Passed | HostValue | Words)
+        )
+
+    def values_passed(self, batch: Batch) -> Mapping[str, Any]:
+        """Return what finds the values of `Passed` by their keys, for a batch as the input_fn gave it."""
+        return _Passing(self.passed, batch)
 
     def _known(self, example: Batch) -> dict[str, Any]:
         """Return the values of an example by their keys, with those that no step gets."""
@@ -106,22 +175,47 @@ class HostPart:
         return bool(new)
 
 
+class _Passing(Mapping[str, Any]):
+    """Finds values of a batch by the names of `HostPart.passed`."""
+
+    def __init__(self, places: Mapping[str, HostPlace], batch: Batch) -> None:
+        self._places = places
+        features = batch.given[""] if [*batch.given] == [""] else batch.given
+        leaves = jax.tree_util.tree_leaves_with_path(Batch(features, None), is_leaf=is_uneven)
+        self._values = {_key(path): value for path, value in leaves}
+        self._values |= {given_key(key): value for key, value in batch.given.items()}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._places[key].value(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 def named(batch: Batch) -> dict[str, Any]:
     """Return the arrays of a batch by their keys."""
-    return {
-        _key(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(batch._replace(computed={}))
-    }
+    given = batch._replace(computed={}, given={})
+    return {_key(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(given)}
 
 
 def _key(path: Any) -> str:
     return jax.tree_util.keystr(path).removeprefix(".")
 
 
-def _without_values(batch: Batch, values: dict[str, Any]) -> Batch:
-    """Return a batch with `OnHost` for what is no array of numbers, and add this to ``values``."""
+def _without_values(batch: Batch, values: dict[str, Any], wide: Container[str]) -> Batch:
+    """Return a batch with `OnHost` for what is no array of numbers, and add this to ``values``.
+
+    Args:
+        batch: The batch.
+        values: Gets these values.
+        wide: The keys of integers that a step cannot take.
+    """
 
     def leaf(path: Any, value: Any) -> Any:
-        if is_array_of_numbers(value):
+        if is_array_of_numbers(value) and _key(path) not in wide:
             return value
         if _is_sparse_matrix(value):
             return SparseRows.of(value)

@@ -3,8 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from muster.distribute.engine import CompiledStep, Reads, State, Step
+import jax
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.distribute.engine import BatchGroup, CompiledStep, Reads, State, Step
 from muster.estimator._estimator_spec import EstimatorSpec
+from muster.program.passes import needed_equations
 from muster.program.trace import Program
 
 
@@ -25,17 +30,65 @@ class RequestedOutputs:
         self._alone = alone
         self._step = compile()
         self._begun = False
+        self._unused: frozenset[int] = frozenset()
 
     def step(self, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-        """Run the step, with what has been asked for among its outputs."""
+        """Run the step, with what has been asked for among its outputs.
+
+        Raises:
+            DatasetError: The batch holds a 64-bit integer that the step needs, and that JAX would truncate.
+        """
         self._begun = True
-        return self._step(state, reads, batch)
+        try:
+            return self._step(state, reads, self._needed(batch))
+        except DatasetError:  # before anything ran
+            if not self._leave_out(batch):
+                raise
+            return self._step(state, reads, self._needed(batch))
 
     def prepare(self, state: State, reads: Reads, batch: Any) -> None:
-        """Compile the step for batches like this one, unless functions run eagerly."""
+        """Compile the step for batches like this one, unless functions run eagerly.
+
+        Raises:
+            DatasetError: As for `step`.
+        """
         self._begun = True
-        if isinstance(self._step, CompiledStep):
-            self._step.prepare(state, reads, batch)
+        if not isinstance(self._step, CompiledStep):
+            return
+        try:
+            self._step.prepare(state, reads, self._needed(batch))
+        except DatasetError:
+            if not self._leave_out(batch):
+                raise
+            self._step.prepare(state, reads, self._needed(batch))
+
+    def _leave_out(self, batch: Any) -> bool:
+        """Leave out of batches from now on what the step does not use; return whether that is new."""
+        unused = self._find_unused(batch)
+        new = not unused <= self._unused
+        self._unused |= unused
+        return new
+
+    def _needed(self, batch: Any) -> Any:
+        """Return a batch, or a group of them, with zeros in place of what the step does not use."""
+        if not self._unused:
+            return batch
+        leaves, structure = jax.tree.flatten(batch)
+        each = len(leaves) // (len(batch.batches) if isinstance(batch, BatchGroup) else 1)
+        kept = [np.zeros_like(x) if n % each in self._unused else x for n, x in enumerate(leaves)]
+        return jax.tree.unflatten(structure, kept)
+
+    def _find_unused(self, batch: Any) -> frozenset[int]:
+        """Return the numbers of the arrays of a batch that its step does not use, such as keys."""
+        batch = batch.batches[0] if isinstance(batch, BatchGroup) else batch
+        state = {v.path: jax.ShapeDtypeStruct(v.shape, v.dtype) for v in self._program.variables}
+        try:
+            jaxpr = jax.make_jaxpr(self._program.step)(state, batch).jaxpr
+        except Exception:  # what a model_fn raises outside of its replicas; the integers are the error then
+            return frozenset()
+        _, needed = needed_equations(jaxpr.eqns, jaxpr.outvars, with_effects=True)
+        inputs = jaxpr.invars[len(state) :]
+        return frozenset(number for number, var in enumerate(inputs) if var not in needed)
 
     def ask(self, name: str) -> bool:
         """Ask for a value by name, from the next step on; return whether there is one.

@@ -17,7 +17,7 @@ from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import HasExample
-from muster.estimator.loop._host_part import HostPart
+from muster.estimator.loop._host_part import HostPart, forwarding, without_given
 from muster.estimator.session._fetches import result_of
 from muster.program import (
     Output,
@@ -85,12 +85,16 @@ def trace_model_fn(
             "it drops the remainder, its batch size may be larger than the data."
         )
 
+    example = without_given(example)
+
     def run(batch: Batch) -> tuple[dict[str, Any], EstimatorSpec]:
         reserve_outputs(*_OUTPUTS[mode])
         global_step = get_or_create_global_step()
         before = global_step.value
         with host.shown(batch, example) as shown, steps_held_back() as settle:
-            spec = call_model_fn(model_fn, shown.features, shown.labels, mode, params, config)
+            with forwarding(batch.given):
+                spec = call_model_fn(model_fn, shown.features, shown.labels, mode, params, config)
+            predictions = host.passed_on(spec.predictions) if mode == ModeKeys.PREDICT else None
             for each in settle(spec.train_op):
                 if mode == ModeKeys.TRAIN:
                     _warn_of_step(each.name)
@@ -110,7 +114,7 @@ def trace_model_fn(
                 metrics = {name: metric_value(each) for name, each in given if name not in summaries}
                 outputs = {LOSS: mean.result(), GLOBAL_STEP: before, METRICS: metrics}
             case ModeKeys.PREDICT:
-                outputs = {PREDICTIONS: spec.predictions, GLOBAL_STEP: before}
+                outputs = {PREDICTIONS: predictions, GLOBAL_STEP: before}
         return outputs, spec
 
     _log.info("Calling model_fn.")

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import DatasetError
+from muster._integers import first_out_of_range
 from muster.data import (
     RaggedTensor,
     SparseTensor,
@@ -105,6 +106,13 @@ class HostValue(StandIn):
         return self.source.compute(_zeros, (self,), {})
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        if is_wide(self.place.value(self.source.examples)):
+            raise DatasetError(
+                f"{self.place.key} has numbers of type {self.dtype} that do not fit into 32 bits, in which "
+                "steps compute. A model_fn may pass such numbers on to its predictions, and functions of tf. "
+                "compute with them on the host; else bring them into range in the input pipeline (x % 2**31, "
+                "say), or set jax_enable_x64."
+            )
         raise DatasetError(
             f"A step computes with arrays of numbers, and {self.place.key} is text, or is ragged or sparse. "
             "Lookup tables and tf.strings turn text into numbers, in a model_fn or the input pipeline; "
@@ -136,6 +144,18 @@ class HostElement(StandInSource):
         self._inputs = inputs
         self._computed = computed
         self.asked: dict[str, HostPlace] = {}
+
+    @property
+    def examples(self) -> dict[str, Any]:
+        """The values of a batch, and what was computed of them, by keys."""
+        return self._values
+
+    def place_of(self, value: Any) -> HostPlace | None:
+        """Return where the host has a value, if the step has it as the batch does; else None."""
+        if isinstance(value, HostValue):
+            return value.place
+        key = next((key for key, each in self._inputs.items() if each is value), None)
+        return None if key is None else HostPlace(key)
 
     @contextlib.contextmanager
     def traced(self) -> Iterator[None]:
@@ -198,7 +218,7 @@ class HostElement(StandInSource):
                 f"{place.key.partition('-')[0]} of text, or of what is ragged or sparse, returns the shape "
                 f"{_shape(example)} for {max(rows)} examples: in a step, it is to return a row for each."
             )
-        if not is_array_of_numbers(example):
+        if not is_array_of_numbers(example) or is_wide(example):
             return self._standing_for(place)
         if place.key in self._computed:
             return self._computed[place.key]
@@ -256,6 +276,20 @@ def known_on_host(arguments: Any) -> Any:
     """
     element = _TRACED.get()
     return None if element is None else element.known(arguments)
+
+
+def host_place(value: Any) -> HostPlace | None:
+    """Return where the host has a value of a step that is traced, if it is one of its batch; else None."""
+    element = _TRACED.get()
+    return None if element is None else element.place_of(value)
+
+
+def is_wide(value: Any) -> bool:
+    """Return whether an array has integers that do not fit into the type that JAX uses in place of theirs."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+        return False
+    narrow = jax.dtypes.canonicalize_dtype(value.dtype)
+    return narrow != value.dtype and first_out_of_range(value, np.iinfo(narrow)) is not None
 
 
 def is_tracing_batch() -> bool:
