@@ -64,15 +64,16 @@ class Lease:
 
     Args:
         directory: The directory; it exists.
+        name: The file that is locked: leases of other names are others.
 
     Raises:
         DirectoryInUseError: Another process, or this one, has the lease.
         OSError: The file cannot be written.
     """
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, name: str = FILE_NAME) -> None:
         self._directory = directory
-        self._path = os.path.join(directory, FILE_NAME)
+        self._path = os.path.join(directory, name)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         self._record = _Record(secrets.token_hex(8), this_machine(), socket.gethostname(), os.getpid(), since)
         self._lost_to: _Record | None = None
@@ -169,10 +170,11 @@ class WriterWatch:
 
     Args:
         directory: The directory.
+        name: As of `Lease`.
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self._path = os.path.join(directory, FILE_NAME)
+    def __init__(self, directory: str | os.PathLike[str], name: str = FILE_NAME) -> None:
+        self._path = os.path.join(directory, name)
         self._seen: tuple[_Record, float] | None = None
 
     def is_writing(self) -> bool:

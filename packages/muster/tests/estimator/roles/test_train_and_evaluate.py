@@ -333,7 +333,7 @@ def start_evaluator(
     monkeypatch.setenv("TF_CONFIG", cluster)
     estimator = FollowedTraining(asked, clock, events, RunConfig())
     monkeypatch.setattr("muster.estimator.session.clock.sleep", estimator.sleep)
-    monkeypatch.setattr("muster.estimator.roles._train_and_evaluate._only_evaluator", mock.Mock())
+    monkeypatch.setattr("muster.estimator.roles._train_and_evaluate.as_evaluator", mock.MagicMock())
     exporter = RecordingExporter(events, "rec")
     listener = None
     if "continuous_eval_listener" in asked:

@@ -12,6 +12,7 @@ from muster.estimator._specs import EvalSpec
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._timer import SecondOrStepTimer
+from muster.estimator.roles._who_evaluates import UntilEvaluator
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
 
@@ -196,6 +197,8 @@ class EvaluationListener(CheckpointSaverListener):
         throttle_secs: The least time between two evaluations, in seconds.
         listener: Called around each evaluation.
         every_steps: The least number of steps between two, instead of a time; 0 evaluates the last step only.
+        right: The right to evaluate, for a task that has it until an evaluator comes; None for one that
+            always evaluates.
 
     Attributes:
         eval_result: The result of the last evaluation; None before the first.
@@ -211,8 +214,10 @@ class EvaluationListener(CheckpointSaverListener):
         throttle_secs: float,
         listener: ContinuousEvalListener,
         every_steps: int | None = None,
+        right: UntilEvaluator | None = None,
     ) -> None:
         self._evaluator = evaluator
+        self._right = right
         self._throttle_secs = throttle_secs
         self._every_steps = every_steps
         self._listener = listener
@@ -255,10 +260,16 @@ class EvaluationListener(CheckpointSaverListener):
     def end(self, session: Session | None, global_step_value: int) -> None:
         """Evaluate the last step, if it has not been evaluated."""
         if global_step_value != self._evaluated_step and self._listener.before_eval():
-            self._evaluate(global_step_value)
+            self._evaluate(global_step_value, is_last=True)
 
-    def _evaluate(self, global_step: int) -> bool:
-        """Evaluate and export; returns False if the listener asks to stop."""
+    def _evaluate(self, global_step: int, *, is_last: bool = False) -> bool:
+        """Evaluate and export, if this task does; returns False if the listener asks to stop."""
+        if self._right is None:
+            return self._evaluate_here(global_step)
+        with self._right.taken(global_step, is_last=is_last) as is_taken:
+            return self._evaluate_here(global_step) if is_taken else True
+
+    def _evaluate_here(self, global_step: int) -> bool:
         self._timer.update_last_triggered_step(global_step)
         self._evaluated_step = global_step
         self.eval_result, self.export_results = self._evaluator.evaluate_and_export()

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from muster._errors import MusterError
-from muster.checkpoint import Lease, read_metadata
+from muster.checkpoint import read_metadata
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import Roster, TaskState, watch_program_end
 from muster.distribute import (
@@ -33,6 +33,7 @@ from muster.estimator.roles._continuous_eval import (
     is_final,
 )
 from muster.estimator.roles._training_watch import TrainingWatch
+from muster.estimator.roles._who_evaluates import Evaluates, UntilEvaluator, as_evaluator, evaluates
 from muster.estimator.session import clock
 from muster.net import copied_listener
 
@@ -168,10 +169,9 @@ class TrainingExecutor:
                 f"Task type {config.task_type} is not supported. Supported task types are {supported}"
             )
         joins = config.lacks_strategy and not has_strategy()
-        synchronous = joins or isinstance(config.train_distribute, MultiWorkerMirroredStrategy)
         result: tuple[Mapping[str, Any] | None, list[Any] | None] = (None, None)
         match TaskType(config.task_type):
-            case TaskType.CHIEF | TaskType.WORKER if synchronous:
+            case TaskType.CHIEF | TaskType.WORKER if self._in_step:
                 result = self.run_synchronous()
             case TaskType.CHIEF:
                 self.run_chief()
@@ -213,25 +213,34 @@ class TrainingExecutor:
         return (result.metrics if result else None), evaluation.export_results
 
     def run_synchronous(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
-        """Train in step with other workers; the chief evaluates too, unless there is an evaluator.
+        """Train in step with other workers; the chief evaluates too, unless an evaluator is there or comes.
 
         Returns the last metrics and the exporters' results, if this task has evaluated.
         """
         config = self._estimator.config
         if not config.is_chief:
             self._train(())
-        elif TaskType.EVALUATOR in config.cluster_spec.jobs:
+            return None, None
+        folder = eval_folder(self._estimator.model_dir, self._eval_spec.name)
+        if evaluates(config, in_step=self._in_step) is Evaluates.NEVER:
             _log.info("The evaluator task evaluates the checkpoints of this job.")
             self._train(self._train_spec.saving_listeners)
-        else:
-            _log.info("There is no evaluator task: the chief evaluates checkpoints, while the others wait.")
-            evaluation = self._evaluation_listener()
-            self._train((*self._train_spec.saving_listeners, evaluation))
-            if not evaluation.heard_of_saves:
-                log_last_evaluation(eval_folder(self._estimator.model_dir, self._eval_spec.name))
-            result = evaluation.eval_result
-            return (result.metrics if result else None), evaluation.export_results
-        return None, None
+            return None, None
+        right = UntilEvaluator(folder)
+        right.announce()
+        evaluation = self._evaluation_listener(right)
+        self._train((*self._train_spec.saving_listeners, evaluation))
+        if not evaluation.heard_of_saves:
+            log_last_evaluation(folder)
+        result = evaluation.eval_result
+        return (result.metrics if result else None), evaluation.export_results
+
+    @property
+    def _in_step(self) -> bool:
+        """Whether the workers of a cluster train in step."""
+        config = self._estimator.config
+        joins = config.lacks_strategy and not has_strategy()
+        return joins or isinstance(config.train_distribute, MultiWorkerMirroredStrategy)
 
     def run_chief(self) -> None:
         """Train, calling the saving listeners; the job ends with the chief."""
@@ -270,8 +279,8 @@ class TrainingExecutor:
             )
         try:
             with SignalWatch().watched() as signals, ExitStack() as resources:
-                lease = _only_evaluator(eval_folder(self._estimator.model_dir, self._eval_spec.name))
-                resources.callback(lease.close)
+                folder = eval_folder(self._estimator.model_dir, self._eval_spec.name)
+                resources.enter_context(as_evaluator(folder, lambda secs: _pause(secs, signals)))
                 report = resources.enter_context(_reporting(self._estimator.config))
                 results = self._follow_training(signals, report)
             signals.raise_received()  # what came during the last evaluation
@@ -288,9 +297,10 @@ class TrainingExecutor:
             saving_listeners=list(saving_listeners),
         )
 
-    def _evaluation_listener(self) -> EvaluationListener:
+    def _evaluation_listener(self, right: UntilEvaluator | None = None) -> EvaluationListener:
         evaluator = Evaluator(self._estimator, self._eval_spec, self._train_spec.max_steps)
-        return EvaluationListener(evaluator, self._eval_spec.throttle_secs, self._listener, self._every_steps)
+        throttle_secs = self._eval_spec.throttle_secs
+        return EvaluationListener(evaluator, throttle_secs, self._listener, self._every_steps, right)
 
     def _start_server(self) -> Server | None:
         """Start this task's server, unless it is the only task of its cluster."""
@@ -396,12 +406,6 @@ def _reporting(config: RunConfig) -> Iterator[Callable[..., None]]:
     with closing(roster):
         yield roster.report
         roster.done()
-
-
-def _only_evaluator(folder: str) -> Lease:
-    """Return the right to be the evaluator that writes into a folder."""
-    os.makedirs(folder, exist_ok=True)
-    return Lease(folder)
 
 
 def _pause(secs: float, signals: SignalWatch) -> None:
