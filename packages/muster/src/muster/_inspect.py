@@ -18,10 +18,13 @@ from muster.checkpoint import (
     RowsInfo,
     VariableInfo,
     check_checkpoint,
+    export_of,
     list_checkpoints,
+    list_exported,
     list_rows,
     list_tables,
     list_variables,
+    read_exported,
     read_metadata,
     repair,
     stray_checkpoints,
@@ -63,6 +66,8 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
         if step not in (None, original.step()):
             return _complain(f"The newest checkpoint in {path} is of step {original.step()}, not {step}.", 1)
         return _inspect_tensorflow(original, variables)
+    if found is not None and export_of(found) is not None:
+        return _inspect_export(found, variables)
     if not os.path.isdir(path):
         return _complain(
             f"{path} is not a directory: give the model_dir of an Estimator, or a ckpt-N in it, or the "
@@ -110,6 +115,24 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     if chosen.step not in damage:
         _print_contents(chosen, variables)
     return 1 if damage or (strays and step is None) else 0
+
+
+def _inspect_export(folder: str, variables: bool) -> int:
+    """Print the weights of an exported model, and return the exit code."""
+    try:
+        weights = read_exported(folder).variables
+    except DamagedCheckpointError as exc:
+        print(f"Damaged: {printable(str(exc))}")
+        return 1
+    count = sum(value.size for value in weights.values())
+    print(
+        f"{printable(folder)} is an exported model: {len(weights)} weights with {count:,} values. Every byte "
+        "of them is as it was written. `muster saved-model show` prints its signatures."
+    )
+    if variables:
+        print()
+        _print_variables(list_exported(folder))
+    return 0
 
 
 def _inspect_tensorflow(checkpoint: TensorFlowCheckpoint, variables: bool) -> int:

@@ -31,7 +31,7 @@ LEAVES_IT = "The evaluator task evaluates the checkpoints of this job."
 
 
 def run(folder, cluster, order, max_steps=4, **options):
-    """Run a job; what each task has told, by name, and the tasks; one that evaluates and is first comes up first."""
+    """Run a job; what each task has told, by name, and the tasks; the first waits for none."""
     names = [f"{kind} {index}" for kind, index in order]
     with Job(folder, [CHILD], **cluster) as job:
         for kind, index in order:

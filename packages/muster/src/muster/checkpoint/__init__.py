@@ -10,6 +10,11 @@ from muster.checkpoint._arrays import read_arrays as read_arrays
 from muster.checkpoint._arrays import write_arrays as write_arrays
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
 from muster.checkpoint._checkpointer import retain as retain
+from muster.checkpoint._exported import EXPORT as EXPORT
+from muster.checkpoint._exported import SAVED_MODEL as SAVED_MODEL
+from muster.checkpoint._exported import export_of as export_of
+from muster.checkpoint._exported import list_exported as list_exported
+from muster.checkpoint._exported import read_exported as read_exported
 from muster.checkpoint._keyed import KeyedPiece as KeyedPiece
 from muster.checkpoint._keyed import SavedTable as SavedTable
 from muster.checkpoint._keyed import clock_of as clock_of

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from muster._errors import DamagedSavedModelError, SavedModelError
-from muster.checkpoint import FileRecord, with_checksum, without_checksum
+from muster.checkpoint import SAVED_MODEL, FileRecord, with_checksum, without_checksum
 
-MANIFEST = "saved_model.json"
+MANIFEST = SAVED_MODEL
 FORMAT = 1
 OWN_CODE = ".pickle"
 """The suffix of files with the program's own code."""

@@ -88,7 +88,7 @@ def assign_from_checkpoint_fn(
         dict(var_list) if isinstance(var_list, Mapping) else {each.path: each for each in var_list}
     )
     if ignore_missing_vars:
-        stored = list_either(find_checkpoint(model_path) or os.fspath(model_path))
+        stored = list_either(find_checkpoint(model_path) or model_path)
         for name in [name for name in wanted if name not in stored]:
             _LOGGER.warning("Variable %s missing in checkpoint %s", name, model_path)
             del wanted[name]

@@ -1,8 +1,9 @@
-"""Finding a checkpoint that either muster or TensorFlow wrote, and reading it."""
+"""Finding a checkpoint or exported model of muster's or TensorFlow's, and reading its variables."""
 
 import os
 
 from muster._paths import local_path
+from muster.checkpoint._exported import export_of, list_exported, read_exported
 from muster.checkpoint._layout import is_complete, latest_checkpoint
 from muster.checkpoint._mapped_array import MappedFile
 from muster.checkpoint._read import Checkpoint, VariableInfo, list_variables, read_checkpoint
@@ -15,12 +16,13 @@ TENSORFLOW = "tensorflow"
 _VARIABLES = os.path.join("variables", "variables")
 
 
-def find_checkpoint(path: str | os.PathLike[str]) -> str | None:
+def find_checkpoint(path: str | bytes | os.PathLike[str]) -> str | None:
     """Return the checkpoint that a path means, or None.
 
     Args:
         path: A checkpoint of muster or of TensorFlow; or a directory: its newest checkpoint, muster's if
-            there are both, as training that began with TensorFlow's wrote them; or a SavedModel's variables.
+            there are both, as training that began with TensorFlow's wrote them; or the folder of an exported
+            model, muster's or TensorFlow's, or ``variables/variables`` in it.
 
     Raises:
         CheckpointError: The directory cannot be listed, or its file ``checkpoint`` cannot be read.
@@ -28,6 +30,8 @@ def find_checkpoint(path: str | os.PathLike[str]) -> str | None:
     path = local_path(path)
     if is_complete(path) or is_tensorflow_checkpoint(path):
         return path
+    if (export := export_of(path)) is not None:
+        return export
     if not os.path.isdir(path):
         return None
     saved_model = os.path.join(path, _VARIABLES)
@@ -35,7 +39,7 @@ def find_checkpoint(path: str | os.PathLike[str]) -> str | None:
 
 
 def newest_checkpoint(
-    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
+    checkpoint_dir: str | bytes | os.PathLike[str], latest_filename: str | None = None
 ) -> str | None:
     """Return the newest checkpoint of a directory, muster's if there are both, or None.
 
@@ -46,33 +50,47 @@ def newest_checkpoint(
     Raises:
         CheckpointError: The directory cannot be listed, or that file cannot be read.
     """
+    checkpoint_dir = local_path(checkpoint_dir)
     return latest_checkpoint(checkpoint_dir) or latest_prefix(checkpoint_dir, latest_filename)
 
 
-def list_either(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
-    """Return the variables of a checkpoint without reading their values.
+def list_either(path: str | bytes | os.PathLike[str]) -> dict[str, VariableInfo]:
+    """Return the variables of a checkpoint or exported model without reading their values.
 
     Raises:
         CheckpointError: There is none, or it cannot be read.
     """
-    return TensorFlowCheckpoint(path).variables if is_tensorflow_checkpoint(path) else list_variables(path)
+    path = _meant(path)
+    if is_tensorflow_checkpoint(path):
+        return TensorFlowCheckpoint(path).variables
+    return list_variables(path) if export_of(path) is None else list_exported(path)
 
 
-def read_either(path: str | os.PathLike[str], *, mapped: bool = False) -> Checkpoint:
-    """Read a checkpoint that muster or TensorFlow wrote.
+def read_either(path: str | bytes | os.PathLike[str], *, mapped: bool = False) -> Checkpoint:
+    """Read a checkpoint or the weights of an exported model that muster or TensorFlow wrote.
 
     Args:
         path: The checkpoint.
-        mapped: As of `read_checkpoint`.
+        mapped: As of `read_checkpoint`; exported models are read whole.
 
     Raises:
         CheckpointError: There is none, it is damaged, or it cannot be read.
     """
+    path = _meant(path)
     if not is_tensorflow_checkpoint(path):
-        return read_checkpoint(path, mapped=mapped)
+        return read_checkpoint(path, mapped=mapped) if export_of(path) is None else read_exported(path)
     found = TensorFlowCheckpoint(path)
     files: dict[str, MappedFile] = {}
     variables = found.read_all(files if mapped else None)
     return Checkpoint(
         found.prefix, found.step(), variables, {TENSORFLOW: found.prefix}, files=[*files.values()]
     )
+
+
+def _meant(path: str | bytes | os.PathLike[str]) -> str:
+    """Return a checkpoint as it is, and of what is of an exported model what has its variables."""
+    path = local_path(path)
+    if is_complete(path) or is_tensorflow_checkpoint(path):
+        return path
+    saved_model = os.path.join(path, _VARIABLES)
+    return export_of(path) or (saved_model if is_tensorflow_checkpoint(saved_model) else path)

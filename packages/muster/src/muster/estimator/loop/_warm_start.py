@@ -24,7 +24,7 @@ class WarmStartSettings:
 
     Args:
         ckpt_to_initialize_from: A checkpoint of muster or TensorFlow, or a directory, whose newest one is
-            taken, or a SavedModel.
+            taken, or the folder of an exported model; bytes or ``pathlib.Path``, too.
         vars_to_warm_start: A regular expression, which the path of a trainable variable must match from its
             beginning; or a list of them, one of which the path of a trainable variable, or of any other of
             a layer, such as a moving average, must match. TensorFlow's list takes slots of optimizers, too.
@@ -36,7 +36,7 @@ class WarmStartSettings:
         ValueError: There is no checkpoint to start from, or an expression cannot be read.
     """
 
-    ckpt_to_initialize_from: str
+    ckpt_to_initialize_from: str | bytes | os.PathLike[str]
     vars_to_warm_start: str | Sequence[str] | None = ".*"
     var_name_to_vocab_info: Mapping[str, VocabInfo] | None = None
     var_name_to_prev_var_name: Mapping[str, str] | None = None
@@ -44,6 +44,7 @@ class WarmStartSettings:
     def __post_init__(self) -> None:
         if not self.ckpt_to_initialize_from:
             raise ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings")
+        object.__setattr__(self, "ckpt_to_initialize_from", local_path(self.ckpt_to_initialize_from))
         try:
             self._patterns()
         except re.error as exc:
@@ -77,7 +78,7 @@ class WarmStartSettings:
             CheckpointMismatchError: The checkpoint lacks a variable, or has it in another shape.
             ValueError: A vocabulary cannot be read, or is of no variable that is warm-started.
         """
-        found = find_checkpoint(self.ckpt_to_initialize_from) or self.ckpt_to_initialize_from
+        found = find_checkpoint(self.ckpt_to_initialize_from) or local_path(self.ckpt_to_initialize_from)
         patterns = self._patterns()
         checkpoint = read_either(found, mapped=True)
         stored = checkpoint.variables
@@ -114,6 +115,6 @@ def warm_start_settings(argument: object) -> WarmStartSettings | None:
     """Return the settings of an Estimator's argument ``warm_start_from``."""
     if argument is None or isinstance(argument, WarmStartSettings):
         return argument
-    if isinstance(argument, str | os.PathLike):
-        return WarmStartSettings(local_path(argument))
+    if isinstance(argument, str | bytes | os.PathLike):
+        return WarmStartSettings(argument)
     raise ValueError(f"warm_start_from must be a string or a WarmStartSettings, instead got {argument!r}")

@@ -40,7 +40,7 @@ def _with_classes(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def load_model(filepath: Any, custom_objects: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(filepath, str | os.PathLike) and not str(filepath).startswith("hf://"):
+        if isinstance(filepath, str | bytes | os.PathLike) and not str(filepath).startswith("hf://"):
             filepath = local_path(filepath)  # Keras, too, knows models at Hugging Face
         classes = _CLASSES.get(_folder(filepath) or "", {})
         if classes:
@@ -72,10 +72,10 @@ def _named(classes: Mapping[str, type]) -> Iterator[None]:
 
 def _folder(path: Any) -> str | None:
     """Return the folder of a model; None for what is a file, or elsewhere."""
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | bytes | os.PathLike):
         return None
-    name = os.fspath(path)
-    if not isinstance(name, str) or name.startswith("hf://") or name.endswith(_FILES):
+    name = os.fsdecode(path)
+    if name.startswith("hf://") or name.endswith(_FILES):
         return None
     name = local_path(name)
     return os.path.realpath(name)

@@ -57,7 +57,9 @@ def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
         )  # Keras 3 has the second one first
         if not kwargs.get("by_name"):
             kwargs.pop("by_name", None)  # Keras 3 refuses it for its own files
-        is_name = isinstance(filepath, str | os.PathLike) and not os.fspath(filepath).endswith(_FORMATS)
+        is_name = isinstance(filepath, str | bytes | os.PathLike) and not os.fsdecode(filepath).endswith(
+            _FORMATS
+        )
         layers: list[str] = []
         token = _unmatched.set(layers if is_name else None)
         try:

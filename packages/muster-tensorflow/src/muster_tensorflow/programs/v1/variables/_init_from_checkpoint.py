@@ -7,13 +7,13 @@ from typing import Any
 
 from muster import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either, read_either
-from muster.extend import VariableKind, active_scope
+from muster.extend import VariableKind, active_scope, local_path
 
 _COUNTER = "global_step"
 
 
 def init_from_checkpoint(
-    ckpt_dir_or_file: str | os.PathLike[str],
+    ckpt_dir_or_file: str | bytes | os.PathLike[str],
     assignment_map: Mapping[str, Any] | Iterable[tuple[str, Any]],
 ) -> None:
     """Let variables that the model_fn has created start from values in a checkpoint.
@@ -21,7 +21,8 @@ def init_from_checkpoint(
     They do so while the model_dir has no checkpoint, as if their initializers returned these values.
 
     Args:
-        ckpt_dir_or_file: A checkpoint of TensorFlow or muster, or a directory, whose newest is taken.
+        ckpt_dir_or_file: A checkpoint of TensorFlow or muster, or a directory, whose newest is taken, or the
+            folder of an exported model.
         assignment_map: Name in the checkpoint -> a variable, or the path of one; or ``"scope/"`` -> a scope
             of the model, such as ``"encoder/"``, for all variables in it. ``"/"`` is the scope of all.
 
@@ -34,7 +35,7 @@ def init_from_checkpoint(
     global step is in no scope: training begins at step 0.
     """
     scope = active_scope("init_from_checkpoint")
-    found = find_checkpoint(ckpt_dir_or_file) or os.fspath(ckpt_dir_or_file)
+    found = find_checkpoint(ckpt_dir_or_file) or local_path(ckpt_dir_or_file)
     stored_variables = list_either(found)
 
     @cache

@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from muster.checkpoint import VariableInfo, read_checkpoint, read_metadata
+from muster.checkpoint import VariableInfo, export_of, read_checkpoint, read_metadata
 from muster.checkpoint.tensorflow import (
     STRING,
     TensorFlowCheckpoint,
     find_checkpoint,
     is_tensorflow_checkpoint,
     list_either,
+    read_either,
 )
 from muster.extend import dtype_named, local_path
 from muster_tensorflow.programs.v2.checkpoints._named_checkpoints import latest_checkpoint
@@ -53,7 +54,8 @@ class CheckpointReader:
     Those that a `tf.train.Checkpoint` found by attributes, dicts and lists have TensorFlow's names, too.
 
     Args:
-        filename: The checkpoint: the prefix of TensorFlow's, or the directory of muster's.
+        filename: The checkpoint: the prefix of TensorFlow's, or the directory of muster's, or of a model that
+            muster has exported.
 
     Raises:
         CheckpointError: There is none, or it cannot be read.
@@ -61,12 +63,16 @@ class CheckpointReader:
     Source: ``CheckpointReader`` (tensorflow/python/training/py_checkpoint_reader.py).
     """
 
-    def __init__(self, filename: str | os.PathLike[str]) -> None:
+    def __init__(self, filename: str | bytes | os.PathLike[str]) -> None:
         self._path = local_path(filename)
         self._variables: Mapping[str, VariableInfo]
         self._read: Callable[[str], np.ndarray[Any, Any]]
         self._names: Mapping[str, str] = {}
-        if os.path.isdir(self._path) and not is_tensorflow_checkpoint(self._path):
+        if (export := export_of(self._path)) is not None:
+            self._variables = list_either(export)
+            read = cache(partial(read_either, export))
+            self._read = lambda name: read().variables[name].copy()
+        elif os.path.isdir(self._path) and not is_tensorflow_checkpoint(self._path):
             self._variables = list_either(self._path)
             paths = read_metadata(self._path).get("paths", {})
             self._names = {_key_of(path): name for name, path in paths.items()}
@@ -117,11 +123,12 @@ def _key_of(path: str) -> str:
     return "/".join(name.replace("/", ".S") for name in names) + _VALUE
 
 
-def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
+def load_checkpoint(ckpt_dir_or_file: str | bytes | os.PathLike[str]) -> CheckpointReader:
     """Return a reader of a checkpoint.
 
     Args:
-        ckpt_dir_or_file: The checkpoint, or a directory, whose newest is taken.
+        ckpt_dir_or_file: The checkpoint, or a directory, whose newest is taken, or the folder of an exported
+            model.
 
     Raises:
         ValueError: The directory has none.
@@ -132,12 +139,13 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
         found = latest_checkpoint(ckpt_dir_or_file)  # under a name of the program's own
     if found is None and os.path.isdir(ckpt_dir_or_file):
         raise ValueError(
-            f"Couldn't find 'checkpoint' file or checkpoints in given directory {os.fspath(ckpt_dir_or_file)}"
+            "Couldn't find 'checkpoint' file or checkpoints in given directory "
+            f"{local_path(ckpt_dir_or_file)}"
         )
     return CheckpointReader(ckpt_dir_or_file if found is None else found)
 
 
-def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
+def load_variable(ckpt_dir_or_file: str | bytes | os.PathLike[str], name: str) -> Any:
     """Return the value of a variable in a checkpoint; raises as `load_checkpoint` and ``get_tensor`` do.
 
     Args:
@@ -147,6 +155,6 @@ def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.partition(":")[0])
 
 
-def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
+def list_variables(ckpt_dir_or_file: str | bytes | os.PathLike[str]) -> list[tuple[str, list[int]]]:
     """Return the names and shapes of a checkpoint's variables, sorted; raises as `load_checkpoint` does."""
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
