@@ -304,10 +304,10 @@ class _RowRequests:
 
 def _alike(one: Any, other: Any) -> bool:
     """Return whether two batches have the same structure, shapes and dtypes."""
-    (ones, structure), (others, theirs) = jax.tree.flatten(one), jax.tree.flatten(other)
-    return bool(structure == theirs) and all(
-        (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in zip(ones, others, strict=True)
-    )
+    if jax.tree.structure(one) != jax.tree.structure(other):
+        return False
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return all((a.shape, a.dtype) == (b.shape, b.dtype) for a, b in pairs)
 
 
 def _say_what_travels(division: Division, variables: Mapping[str, jax.ShapeDtypeStruct]) -> None:
