@@ -11,6 +11,7 @@ import pytest
 import bundles
 import muster
 from canned_models import OF_EACH_KIND, X, batches, made
+from muster._errors import DatasetError
 from muster._keras import keras
 from muster.checkpoint import MappedArray, _mapped_array
 from muster.data import Dataset, TensorSpec
@@ -25,6 +26,7 @@ from muster.estimator import (
     SessionRunHook,
     build_raw_serving_input_receiver_fn,
 )
+from muster.estimator.loop import _setup
 from muster.program.variables import InitialValue, _initial_rows
 from muster.saved_model import load
 from noted_losses import Losses
@@ -194,6 +196,16 @@ def test_ids_of_no_row_give_what_they_give_with_a_whole_table(trained, monkeypat
     assert np.isnan(expected[3])
     monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
     np.testing.assert_array_equal([each["logits"] for each in estimator.predict(wrong)], expected)
+
+
+@pytest.mark.parametrize("most", [0, 1 << 20])
+def test_an_evaluation_names_the_id_of_no_row(trained, monkeypatch, most):
+    estimator = trained()
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
+    monkeypatch.setattr(_setup, "_RUN_EAGERLY_BYTES", most)
+    wrong = {"id": IDS + ROWS}, IDS[:, 0].astype("float32")
+    with pytest.raises(DatasetError, match=rf"table.*outside the valid range of \[0, {ROWS}\)"):
+        estimator.evaluate(lambda: Dataset.from_tensor_slices(wrong).batch(8))
 
 
 def test_training_goes_on_as_from_whole_arrays(trained, monkeypatch, reads):

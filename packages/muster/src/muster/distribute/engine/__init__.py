@@ -1,6 +1,7 @@
 """Compiles traced code into steps, for one device, a mesh, or several processes."""
 
 from muster.distribute.engine._compiled import CompiledStep as CompiledStep
+from muster.distribute.engine._rows_in_files import StepOnRows as StepOnRows
 from muster.distribute.engine._served import NoMoreSteps as NoMoreSteps
 from muster.distribute.engine._served import ServedState as ServedState
 from muster.distribute.engine._split import unwrapped as unwrapped

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from muster._arrays import LazyArray
-from muster._row_ids import NO_ROW
+from muster._row_ids import NO_ROW, unique_ids
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced
@@ -53,7 +53,7 @@ def step_on_files(traced: Traced, state: State, batch: Any, executables: Executa
             for path, error in refused.items():
                 size = state[path].nbytes / 1e6
                 _log.info("%s So all of its %.1f MB are read from the checkpoint.", error, size)
-            return _ByRows(split, lookups, state, batch, executables)
+            return StepOnRows(split, lookups, state, batch, executables)
     return _whole(traced, executables)
 
 
@@ -71,7 +71,7 @@ def _whole(traced: Traced, executables: Executables) -> Step:
     return step
 
 
-class _ByRows:
+class StepOnRows:
     """Runs a step that is divided at its look-ups.
 
     Args:
@@ -105,11 +105,20 @@ class _ByRows:
 
     def __call__(self, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
         state = _read(state, [path for path in in_files(state) if path in self._takes])
-        local = [state[path] for path in self._split.local]
-        ids = self._ids(local, batch) if self._ids else {}
+        ids = self._asked(state, batch)
         rows = {path: self._rows(path, state[path], some) for path, some in ids.items()}
+        local = [state[path] for path in self._split.local]
         local, results = self._run(local, rows, [state[path] for path in self._takes], batch)
         return {**state, **dict(zip(self._split.local, local, strict=True))}, results
+
+    def check_ids(self, state: State, batch: Any) -> None:
+        """Raise DatasetError if a batch looks up a row that a table does not have."""
+        for path, ids in self._asked(state, batch).items():
+            unique_ids(path, ids, state[path].shape[0])
+
+    def _asked(self, state: State, batch: Any) -> Mapping[str, Any]:
+        """Return which rows of each table a batch looks up."""
+        return self._ids([state[path] for path in self._split.local], batch) if self._ids else {}
 
     def _work(self, local: Any, rows: Any, taken: Any, batch: Any) -> tuple[Any, Any]:
         """Compute the step; pure, for JAX."""

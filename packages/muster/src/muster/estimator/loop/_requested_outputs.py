@@ -46,21 +46,21 @@ class RequestedOutputs:
                 raise
             return self._step(state, reads, self._needed(batch))
 
-    def prepare(self, state: State, reads: Reads, batch: Any) -> None:
-        """Compile the step for batches like this one, unless functions run eagerly.
+    def prepare(self, state: State, reads: Reads, batch: Any) -> Step:
+        """Compile the step for batches like this one, unless functions run eagerly, and return it.
 
         Raises:
             DatasetError: As for `step`.
         """
         self._begun = True
         if not isinstance(self._step, CompiledStep):
-            return
+            return self._step
         try:
-            self._step.prepare(state, reads, self._needed(batch))
+            return self._step.prepare(state, reads, self._needed(batch))
         except DatasetError:
             if not self._leave_out(batch):
                 raise
-            self._step.prepare(state, reads, self._needed(batch))
+            return self._step.prepare(state, reads, self._needed(batch))
 
     def _leave_out(self, batch: Any) -> bool:
         """Leave out of batches from now on what the step does not use; return whether that is new."""

@@ -13,7 +13,7 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError, DatasetError
 from muster._frontend import frontend
-from muster.checkpoint import Checkpoint, close_files
+from muster.checkpoint import Checkpoint, MappedArray, close_files
 from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
 from muster.distribute import (
@@ -22,7 +22,7 @@ from muster.distribute import (
     Strategy,
     get_strategy,
 )
-from muster.distribute.engine import Executables, unwrapped
+from muster.distribute.engine import Executables, StepOnRows, unwrapped
 from muster.distribute.servers import RemoteServers
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
@@ -44,6 +44,8 @@ from muster.program.variables import VariableKind
 _log = logging.getLogger(__name__)
 
 _SHOWN = 10
+# With larger tables in files, there may be no memory to run a step on tables of zeros.
+_RUN_EAGERLY_BYTES = 256 << 20
 # How often a model_fn is traced to find out what the host is to do for it.
 _TRACES = 10
 
@@ -262,7 +264,7 @@ class ModelSetup:
             offers=asked,
             pairs=program.pairs,
             summaries=program.summaries,
-            run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
+            run_eagerly=lambda batch: _look_for_errors(program, asked, session, batch),
             look_up_step=None if strategy.servers is None else strategy.servers.look_up_step,
         )
         if trains and not strategy.engine.starts_lazily:  # all values are in memory now
@@ -305,6 +307,25 @@ def log_restored(checkpoint: Checkpoint | None) -> None:
     """Log which checkpoint was restored, if one was read."""
     if checkpoint is not None and checkpoint.path:
         _log.info("Restoring parameters from %s", checkpoint.path)
+
+
+def _look_for_errors(
+    program: Program[EstimatorSpec], asked: RequestedOutputs, session: Session, batch: Any
+) -> None:
+    """Raise the error for which a step returned NaN, if its batch is wrong.
+
+    Raises:
+        DatasetError: It is.
+    """
+    if program.static.mode != ModeKeys.TRAIN:
+        state, reads = session.store.take()
+        step = asked.prepare(state, reads, batch)
+        if isinstance(step, StepOnRows):
+            step.check_ids(state, batch)
+        large = sum(each.nbytes for each in state.values() if isinstance(each, MappedArray))
+        if large >= _RUN_EAGERLY_BYTES:
+            return
+    program.step_eagerly(program.zeros(), unwrapped(batch))
 
 
 def _step_counter(
