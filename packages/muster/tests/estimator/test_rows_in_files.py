@@ -7,6 +7,7 @@ import shutil
 import jax
 import numpy as np
 import pytest
+from local_servers import servers
 
 import bundles
 import muster
@@ -14,9 +15,10 @@ from canned_models import OF_EACH_KIND, X, batches, made
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster.checkpoint import MappedArray, _mapped_array
+from muster.checkpoint._manifest import read_manifest
 from muster.data import Dataset, TensorSpec
-from muster.distribute import MirroredStrategy, OneDeviceStrategy
-from muster.distribute.engine import _rows_in_files
+from muster.distribute import FixedShardsPartitioner, MirroredStrategy, OneDeviceStrategy
+from muster.distribute.engine import _rows_in_files, _shards
 from muster.estimator import (
     Estimator,
     EstimatorSpec,
@@ -166,6 +168,22 @@ def test_what_is_looked_up_is_read_by_rows_and_all_else_once(
     every = 2 if rows == set() and params != "regularizer" else 1  # slots, too
     assert len(reads["whole"]) == len(whole) * every
     assert len(reads["rows"]) == 3 * len(rows)
+
+
+def test_rows_that_servers_wrote_are_read_with_those_that_have_changed(tmp_path, monkeypatch, reads):
+    monkeypatch.setattr(_shards, "LEAST_ROWS_BYTES", 0)
+    with servers(2, FixedShardsPartitioner(2)) as strategy:
+        config = RunConfig(tf_random_seed=1, train_distribute=strategy, save_checkpoints_steps=1)
+        Estimator(model_fn, tmp_path, config, "").train(examples, steps=3)
+    estimator = Estimator(model_fn, tmp_path, RunConfig(), "")
+    manifest = read_manifest(estimator.latest_checkpoint())
+    pieces = manifest.variables["table/embeddings"].pieces
+    assert len(pieces) == 2
+    assert any(piece.changes for piece in pieces)
+    expected = estimator.evaluate(examples)
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
+    assert_same(estimator.evaluate(examples), expected)
+    assert reads["rows"] == [TABLE] * 3
 
 
 def test_hooks_read_and_set_variables_in_files(trained, monkeypatch):
