@@ -72,7 +72,7 @@ class _MeanDistance(keras.metrics.Mean):  # type: ignore[misc]
 
     def result(self) -> jax.Array:
         """Return it."""
-        return 1 - super().result()
+        return jnp.asarray(1 - super().result())
 
 
 class _SumOfArrays(keras.metrics.Metric):  # type: ignore[misc]

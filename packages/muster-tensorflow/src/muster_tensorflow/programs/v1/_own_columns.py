@@ -178,7 +178,7 @@ class DenseColumn(feature_column.DenseColumn, metaclass=_OfColumns):
     @property
     def num_elements(self) -> int:
         """The number of values for each example."""
-        return math.prod(TensorShape(self.variable_shape).as_list())
+        return math.prod(_sizes_of(self))
 
     @cached_property
     def table(self) -> Table | None:
@@ -232,7 +232,7 @@ class DenseColumn(feature_column.DenseColumn, metaclass=_OfColumns):
         if array.ndim == 0 or math.prod(array.shape[1:]) != self.num_elements:
             raise ValueError(
                 f"The column {self.name} returns values of shape {array.shape}, and its variable_shape says "
-                f"{tuple(TensorShape(self.variable_shape).as_list())} for each example: return (batch, …)."
+                f"{_sizes_of(self)} for each example: return (batch, …)."
             )
         return array.reshape(array.shape[0], -1).astype(jnp.float32)
 
@@ -244,12 +244,12 @@ class CategoricalColumn(feature_column.CategoricalColumn, metaclass=_OfColumns):
     IdWeightPair = IdWeightPair
 
     @abstractmethod
-    def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdWeightPair:
-        """Return the ids of a batch, and weights or None, as sparse tensors."""
+    def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> tuple[Any, Any]:
+        """Return the ids of a batch, and weights or None, as an ``IdWeightPair`` of sparse tensors."""
 
     def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
         """Return what others get of the column from the cache; it is the ids."""
-        return self.get_sparse_tensors(transformation_cache, state_manager).id_tensor
+        return self.get_sparse_tensors(transformation_cache, state_manager)[0]
 
     def create_state(self, state_manager: Any) -> None:
         """Create variables: none."""
@@ -271,6 +271,11 @@ class CategoricalColumn(feature_column.CategoricalColumn, metaclass=_OfColumns):
             np.asarray(ids.indices), np.asarray(ids.values).astype(np.int64), np.asarray(ids.dense_shape)
         )
         return IdsAndWeights(on_host, None if weights is None else np.asarray(weights.values, np.float32))
+
+
+def _sizes_of(column: Any) -> tuple[int, ...]:
+    """Return the sizes of a column's values for an example, all of which are known."""
+    return tuple(int(size) for size in TensorShape(column.variable_shape).as_list() if size is not None)
 
 
 def _host_of(parent: Any) -> FeatureColumn | None:
@@ -303,7 +308,7 @@ def _get_dense_tensor(self: Any, transformation_cache: FeatureTransformationCach
             f"The column {self.name} has a variable: give it to the model beside the other column."
         )
     values = self.dense_values(transformation_cache.features)
-    return values.reshape(-1, *TensorShape(self.variable_shape).as_list())
+    return values.reshape(-1, *_sizes_of(self))
 
 
 def _get_sparse_tensors(

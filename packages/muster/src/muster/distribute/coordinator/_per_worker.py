@@ -229,6 +229,7 @@ class _NoVariables:
 
     num_replicas_in_sync = 1
     storage: Any = None
+    has_copies = False
 
     def check_variable(self, variable: Any) -> None:
         raise ValueError(

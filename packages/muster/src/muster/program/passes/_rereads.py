@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import jax
 from jax.extend import core as jex
 
-from muster.program.passes._jaxprs import Equation, Values, contains, dependents, needed_equations
+from muster.program.passes._jaxprs import Atom, Equation, Values, contains, dependents, needed_equations
 
 _reread_p = jex.Primitive("muster_reread")
 _reread_p.def_abstract_eval(lambda value, *_: value)
@@ -50,13 +50,14 @@ def with_rereads(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
 
 def _again(marker: Equation, past: Sequence[Equation], values: Values) -> jax.Array:
     value, *pairs = marker.invars
-    replaced = {
+    replaced: dict[Atom, Atom] = {
         version: new
         for version, new in zip(pairs[::2], pairs[1::2], strict=True)
         if isinstance(version, jex.Var)
     }
-    given = dict(zip(replaced, values.read(replaced.values()), strict=True))
+    given: dict[Atom, jax.Array] = dict(zip(replaced, values.read(replaced.values()), strict=True))
     needed, _ = needed_equations(past, [value], replaced)
-    inner = Values({**values, **given})
+    inner = Values(values)
+    inner.update(given)
     inner.compute(dependents(needed, replaced)[0])
     return inner.read([value])[0]
