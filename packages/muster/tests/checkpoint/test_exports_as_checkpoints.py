@@ -9,6 +9,7 @@ import pytest
 
 from muster._errors import CheckpointError, DamagedCheckpointError
 from muster._inspect import inspect_checkpoints
+from muster._keras import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either, read_either
 from muster.data import Dataset, FixedLenFeature
 from muster.estimator import (
@@ -38,7 +39,10 @@ def input_fn():
 
 
 def regressor(folder, **options):
-    return DNNRegressor([4], [numeric_column("x", (3,))], model_dir=str(folder), optimizer="SGD", **options)
+    columns = [numeric_column("x", (3,))]
+    return DNNRegressor(
+        [4], columns, model_dir=str(folder), optimizer=lambda: keras.optimizers.SGD(1e-3), **options
+    )
 
 
 @pytest.fixture(scope="module")
