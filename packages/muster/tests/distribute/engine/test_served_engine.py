@@ -31,7 +31,7 @@ class MemoryServers:
     """Servers in this process: they hold what plans say, and run updates."""
 
     count = 2
-    upcoming = None  # the next batch, where a test says so
+    current = upcoming = None  # batches, where a test says so
 
     def __init__(self):
         self.plans, self.pushes, self.lookups, self.looked_up = [], 0, 0, 0
@@ -191,8 +191,8 @@ def test_rows_of_the_next_batch_come_with_the_answer_to_a_push(is_known, monkeyp
     step = engine.compile(traced_program(program, Strategy(Placement(None), engine), "loss"), {})
     whole, state, expected = jax.jit(program.step), program.initial, program.initial
     for batch, following in zip(batches, [*batches[1:], None], strict=True):
-        servers.upcoming = following if is_known else None
-        state, results = step(state, (), batch)
+        servers.current, servers.upcoming = batch, following if is_known else None
+        state, results = step(state, (), tuple(batch))
         expected, outputs = whole(expected, batch)
         np.testing.assert_allclose(results["loss"], outputs["loss"], rtol=1e-5, atol=1e-6)
         assert (state.ahead is None) == (servers.upcoming is None)

@@ -58,6 +58,10 @@ class Servers(Protocol):
         """
 
     @property
+    def current(self) -> Any:
+        """The batch of this step, as it was known before as the upcoming one."""
+
+    @property
     def upcoming(self) -> Any:
         """The batch of the next step, if it is known: its rows can be fetched with the answer to a push."""
 
@@ -234,7 +238,7 @@ class _Training:
             nonlocal work
             before = state if isinstance(state, ServedState) else first
             local = [*before.local.values()]
-            if before.ahead is not None and before.ahead.batch is batch:
+            if before.ahead is not None and before.ahead.batch is servers.current:
                 _, asked, rows = before.ahead
             else:
                 asked = asks.of(local, batch)

@@ -92,7 +92,8 @@ class RemoteServers:
         ticket: The right of this worker to make a step, by its number; None for none.
         shared: The pass over the data, if workers share one: the chief's, until the first server has said
             which one it is.
-        upcoming: The batch of the next step, if it is known: the answer to a push can bring its rows.
+        current: The batch of this step.
+        upcoming: That of the next step, if it is known: the answer to a push can bring its rows.
         open: What is left of that pass before the global step, to start from, or as of the last `read`: see
             ``Initialize``.
     """
@@ -118,6 +119,7 @@ class RemoteServers:
         self._watched: Servers | None = None  # the first one, before this worker takes part
         self._looks_up = False
         self.ticket: int | None = None
+        self.current: Any = None
         self.upcoming: Any = None
         self.shared: SharedInput | None = None
         self.open: Sequence[int] = ()
@@ -141,7 +143,8 @@ class RemoteServers:
             max_steps: The global step at which no more tickets are given; None for no end.
         """
         self.close()
-        self._servers = self._watched = self.ticket = self._round = self.upcoming = None
+        self._servers = self._watched = self.ticket = self._round = None
+        self.current = self.upcoming = None
         self._looks_up = False
         self._finished = False
         self._max_steps = max_steps

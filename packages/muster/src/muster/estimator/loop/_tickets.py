@@ -31,7 +31,7 @@ def with_tickets(batches: Iterator[Any], servers: RemoteServers, session: Sessio
             with suppress(JobEndedError):
                 servers.leave()
             break
-        servers.upcoming = left.look() if servers.fetches_ahead else None
+        servers.current, servers.upcoming = batch, left.look() if servers.fetches_ahead else None
         yield batch
     state = session.state
     if isinstance(state, ServedState):
