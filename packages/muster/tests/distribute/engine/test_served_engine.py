@@ -192,7 +192,7 @@ def test_rows_of_the_next_batch_come_with_the_answer_to_a_push(is_known, monkeyp
     whole, state, expected = jax.jit(program.step), program.initial, program.initial
     for batch, following in zip(batches, [*batches[1:], None], strict=True):
         servers.current, servers.upcoming = batch, following if is_known else None
-        state, results = step(state, (), tuple(batch))
+        state, results = step(state, (), (*batch,))
         expected, outputs = whole(expected, batch)
         np.testing.assert_allclose(results["loss"], outputs["loss"], rtol=1e-5, atol=1e-6)
         assert (state.ahead is None) == (servers.upcoming is None)
