@@ -13,6 +13,7 @@
     │   │   └── AuthenticationError          it does not prove that it belongs to the job
     │   ├── MismatchError                    tasks differ in versions, cluster or program
     │   ├── PeerLostError                    a task has ended, failed or stands still
+    │   │   └── PeerEndedError               it has come to its end in the ordinary way, and others have not
     │   ├── ParameterServerError             a parameter server refuses a request, or has lost its values
     │   └── JobEndedError                    the chief has ended the job
     ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
@@ -123,6 +124,19 @@ class MismatchError(RosterError):
 
 class PeerLostError(RosterError):
     """Another task of the job has ended, has failed, or stands still."""
+
+
+class PeerEndedError(PeerLostError):
+    """Another task has come to the end of its program, which is no failure, while this one goes on.
+
+    Args:
+        message: The message.
+        peers: The name of that task.
+    """
+
+    def __init__(self, message: str, peers: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.peers = peers
 
 
 class ParameterServerError(RosterError):

@@ -28,6 +28,7 @@ from muster.cluster.roster._roster_events import (
 )
 from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
 from muster.cluster.roster._roster_watch import (
+    ENDING,
     FAIL_SECS,
     LINGER_SECS,
     RECONNECT_SECS,
@@ -503,3 +504,36 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
+
+
+ENDED_EARLY = "worker 0 has ended its program in the ordinary way (exit code 0), while worker 1 is in fit."
+# What happened, as worker 0 hears it; its reason to end, and the task that is to blame.
+NAMED = {
+    "a worker failed": (failed(ONE, "ValueError: no"), "worker 1 at one:2222 failed: ValueError: no", ONE),
+    "a worker lost another": (failed(ONE, "worker 2 has ended", TWO), "worker 2 has ended", TWO),
+    "a worker lost this one": (
+        failed(ONE, "MissingPeerError: worker 0 is late", ZERO),
+        "worker 1 at one:2222 has ended, because it lost this task: MissingPeerError: worker 0 is late",
+        ZERO,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_who_is_named(joined, what):
+    heard, reason, culprit = NAMED[what]
+    joined.handle(Heard(ONE, heard), 1.0)
+    assert (joined.lost.why, joined.lost.culprit) == (reason, culprit)
+
+
+def test_who_has_come_to_its_end_is_not_lost_but_ended_first(joined):
+    """The program of this worker is over, and worker 1 has more to do."""
+    joined.handle(Announced(ENDING, True), 1.0)
+    joined.handle(Heard(ONE, failed(ONE, ENDED_EARLY, ZERO)), 2.0)
+    assert (joined.lost.why, joined.lost.culprit) == (ENDED_EARLY, ZERO)
+
+
+def test_a_third_worker_names_who_ended_first(joined):
+    text = "worker 2 has ended its program in the ordinary way"
+    joined.handle(Heard(ONE, failed(ONE, text, TWO)), 1.0)
+    assert (joined.lost.task, joined.lost.culprit) == (TWO, TWO)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from muster._errors import ClusterError, MissingPeerError
+from muster._errors import ClusterError, MissingPeerError, PeerEndedError
 from muster._text import printable_line
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, TaskType
@@ -407,7 +407,9 @@ class Roster:
         lost, that task is reported as the cause, and ``on_lost`` is called.
         """
         text = "".join(traceback.format_exception_only(exc)).strip()[:MAX_ERROR]
-        late = exc.peers if isinstance(exc, MissingPeerError) else ()
+        if isinstance(exc, PeerEndedError):
+            text = str(exc)[:MAX_ERROR]  # which is no error of this task: it is the reason of the job's end
+        late = exc.peers if isinstance(exc, MissingPeerError | PeerEndedError) else ()
         blamed = next((peer for peer in self._peers if str(peer) in late), None)
         if blamed is not None:
             write_termination(blamed, text)

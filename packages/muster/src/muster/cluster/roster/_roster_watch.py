@@ -29,6 +29,8 @@ STRAY_SECS = 10.0
 FAIL_SECS = 0.5
 # How long a failing task stays, so that those that have not reached it yet learn why, in seconds.
 LINGER_SECS = 2.0
+# What a task announces when its program has come to its end.
+ENDING = "end"
 # The number of strangers that are logged, so that they cannot fill the log.
 _MAX_STRANGERS = 100
 
@@ -258,6 +260,9 @@ class Watch:
             return []  # both fail, each for its own reason
         if status.blamed is None:
             return self._lose(peer.task, f"{peer} failed: {status.error}")
+        if status.blamed == self.own.task and ENDING in self.own.announcements:
+            # Not lost: its program has come to its end, and that one's has not.
+            return self._lose(peer.task, status.error, culprit=self.own.task)
         if status.blamed == self.own.task:
             reason = f"{peer} has ended, because it lost this task: {status.error}"
             return self._lose(peer.task, reason, culprit=self.own.task)

@@ -265,7 +265,7 @@ class DistributedTrainer:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.strategy.scope())
             if not self._running:
-                stack.enter_context(self.strategy.workers.supervised())
+                stack.enter_context(self.strategy.workers.supervised(doing=ON_BATCH.get(name, name)))
                 stack.callback(self._leave)
                 stack.enter_context(INTERRUPTS.watched())
                 self._running = True

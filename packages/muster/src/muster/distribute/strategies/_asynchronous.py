@@ -71,7 +71,7 @@ class _ReportingWorker(SingleWorker):
         return self._roster.report
 
     @contextmanager
-    def supervised(self, start_secs: float = START_SECS) -> Iterator[None]:
+    def supervised(self, start_secs: float = START_SECS, *, doing: str = "a step") -> Iterator[None]:
         with self.reporting(TaskState.STARTING):
             yield
 

@@ -12,10 +12,11 @@ from types import TracebackType
 
 import jax
 
-from muster._errors import RosterError, StrayPeerError
+from muster._errors import PeerEndedError, PeerLostError, RosterError, StrayPeerError
 from muster._interrupts import is_told, log_interrupt, was_interrupted
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import (
+    ENDING,
     Roster,
     TaskState,
     reporting_an_error,
@@ -33,6 +34,9 @@ _SILENCE_SECS = 30.0
 _STEP_SECS = 600.0
 # How long a stuck worker may take to answer where its threads are, in seconds.
 _STACKS_SECS = 5.0
+
+# How long the news that a worker has come to its end may take, after its connection has broken, in seconds.
+_NEWS_SECS = 2.0
 
 # What connections between workers are for, in their greeting; how long one may take, and the pause before
 # another attempt, in seconds.
@@ -73,6 +77,7 @@ class ClusterWorkers(SocketWorkers):
         self._tasks = tasks
         self._step_secs = timeout_secs or _STEP_SECS
         self._start_secs = start_secs
+        self._doing = "a step"
         self._callers: queue.SimpleQueue[tuple[Connection, Hello]] = queue.SimpleQueue()
         self._roster = roster = Roster.from_environ(
             os.environ,
@@ -118,8 +123,9 @@ class ClusterWorkers(SocketWorkers):
         return self._roster.report
 
     @contextlib.contextmanager
-    def supervised(self, start_secs: float = START_SECS) -> Iterator[None]:
+    def supervised(self, start_secs: float = START_SECS, *, doing: str = "a step") -> Iterator[None]:
         self._start_secs = start_secs
+        self._doing = doing
         try:
             with self.reporting(TaskState.STARTING):
                 yield
@@ -137,6 +143,13 @@ class ClusterWorkers(SocketWorkers):
         write_termination(task, f"{task} was told to end: it got {signal.Signals(number).name}.")
         super().end_early(rank, number)  # the chief has saved: from here on any worker may end
         self._ending.agreed = True
+
+    def _lost(self, rank: int, error: OSError) -> PeerLostError:
+        try:
+            self._roster.lookup(self._tasks[rank], ENDING, _NEWS_SECS)
+        except RosterError:  # no such news, or it is another that is lost
+            return super()._lost(rank, error)
+        return ended_too_early(self.names[rank], self.names[self.rank], self._doing)
 
     def _patience_with(self, rank: int) -> float | None:
         """Return how long a worker in the state that it reports may keep this one waiting, in seconds."""
@@ -228,10 +241,10 @@ class _Ending:
         if was_interrupted():
             raise KeyboardInterrupt
         if self.workers is not None:
+            self._roster.announce(ENDING, True)
             self.workers.close()  # a worker that still waits for this one learns of it
-            self._roster.announce("end", True)
             for task in self._tasks:
-                self._roster.lookup(task, "end", _END_SECS)
+                self._roster.lookup(task, ENDING, _END_SECS)
         if jax.distributed.is_initialized():
             jax.distributed.shutdown()
         self._roster.done()
@@ -253,6 +266,22 @@ class _Ending:
                 stream.flush()
         finally:  # also if Ctrl-C comes once more, or nobody reads what is flushed
             os._exit(code)
+
+
+def ended_too_early(peer: str, own: str, doing: str) -> PeerEndedError:
+    """Return the error for a worker whose program has come to its end, while this one needs it.
+
+    Args:
+        peer: That worker.
+        own: This worker.
+        doing: What this worker does.
+    """
+    return PeerEndedError(
+        f"{peer} has ended its program in the ordinary way (exit code 0), while {own} is in {doing} and "
+        "needs it: all workers must call fit, evaluate and predict, and Estimators' train, alike and equally "
+        "often, for as many epochs and steps.",
+        (peer,),
+    )
 
 
 def _code_of(error: BaseException) -> int:

@@ -25,12 +25,20 @@ class Links:
         rank: The number of this worker.
         names: The names of all workers, in the order of their ranks.
         begin_wait: Called at the beginning of each exchange.
+        lost: Returns the error for a worker whose connection has broken, given its rank and what was raised.
     """
 
-    def __init__(self, rank: int, names: Sequence[str], begin_wait: Callable[[], Wait]) -> None:
+    def __init__(
+        self,
+        rank: int,
+        names: Sequence[str],
+        begin_wait: Callable[[], Wait],
+        lost: Callable[[int, OSError], PeerLostError],
+    ) -> None:
         self._rank = rank
         self._names = names
         self._begin_wait = begin_wait
+        self._lost = lost
         self._connections: dict[int, Connection] = {}
         self._is_midway = False
 
@@ -83,7 +91,7 @@ class Links:
                     if peer in filling:
                         moved |= self._fill(peer, filling)
                 except OSError as exc:
-                    raise PeerLostError(f"{self._names[peer]} has broken off: {exc.strerror}.") from exc
+                    raise self._lost(peer, exc) from exc
                 if peer in heads and not _next_is(heads[peer], filling.get(peer)):
                     self._check(peer, head, heads.pop(peer))
             if moved:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._errors import MissingPeerError, StrayPeerError
+from muster._errors import MissingPeerError, PeerLostError, StrayPeerError
 from muster.cluster.roster import RunningClock
 from muster.distribute.workers import _schedules as schedules
 from muster.distribute.workers._blocks import Cut, follow
@@ -45,9 +45,8 @@ class SocketWorkers(Workers):
             stacks=self._stacks_of,
             report=self._report_waiting,
         )
-        self._links = Links(
-            rank, self.names, functools.partial(Wait, rank, self.names, others, RunningClock())
-        )
+        begin_wait = functools.partial(Wait, rank, self.names, others, RunningClock())
+        self._links = Links(rank, self.names, begin_wait, self._lost)
         self._neighbours = schedules.neighbours(self.size, rank)
         self._shares = _equal_shares(self.size)
         self._numbers = itertools.count()
@@ -121,6 +120,10 @@ class SocketWorkers(Workers):
         self._exchange(schedules.all_reduce(self.size, self.rank, nbytes), nbytes, arrays, sums, self._shares)
         self.communication_secs += time.monotonic() - began
         return sums
+
+    def _lost(self, rank: int, error: OSError) -> PeerLostError:
+        """Return the error for a worker whose connection has broken."""
+        return PeerLostError(f"{self.names[rank]} has broken off: {error.strerror}.")
 
     def close(self) -> None:
         """Close all connections."""

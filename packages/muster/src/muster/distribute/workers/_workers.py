@@ -94,11 +94,12 @@ class Workers(ABC):
         return None
 
     @contextlib.contextmanager
-    def supervised(self, start_secs: float = START_SECS) -> Iterator[None]:
+    def supervised(self, start_secs: float = START_SECS, *, doing: str = "a step") -> Iterator[None]:
         """End all workers if an error leaves the block.
 
         Args:
             start_secs: How long a worker may keep the others waiting before its first step, in seconds.
+            doing: What the block is, for messages, such as ``fit``.
         """
         yield
 

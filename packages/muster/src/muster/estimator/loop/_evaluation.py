@@ -58,7 +58,7 @@ def evaluate(
     which = f" step {checkpoint.step}" if checkpoint is not None else ""
     with (
         progress_bar(setup.config, f"Evaluating{which}", "batches") as bar,
-        strategy.workers.supervised(setup.config.session_creation_timeout_secs),
+        strategy.workers.supervised(setup.config.session_creation_timeout_secs, doing="evaluate"),
         reported_by.workers.reporting(TaskState.EVALUATING),
         Batches(
             returned,

@@ -113,7 +113,8 @@ class Training:
     def _begin(self, resources: ExitStack) -> _Begun | None:
         """Restore, open the input and make the session; returns None if there is nothing left to do."""
         config, model_dir = self.setup.config, self.setup.model_dir
-        resources.enter_context(self.strategy.workers.supervised(config.session_creation_timeout_secs))
+        start_secs = config.session_creation_timeout_secs
+        resources.enter_context(self.strategy.workers.supervised(start_secs, doing="train"))
         checkpointer = resources.enter_context(_checkpointer(config, model_dir)) if config.is_chief else None
         checkpoint = restore_newest(model_dir, set_aside=config.is_chief, mapped=True)
         require_same_checkpoint(self.strategy, model_dir, checkpoint)
