@@ -219,6 +219,26 @@ def test_datasets_that_workers_make():
         assert model.fit(**DATA, verbose=0).history["loss"]
 
 
+def three_batches(context):
+    return Dataset.from_tensor_slices((X[:48], Y[:48])).batch(16)
+
+
+def test_an_epoch_ends_when_no_worker_has_a_batch_left(caplog):
+    """In whatever order the data of two workers ends; the next epoch begins a new pass."""
+    with strategy_of(workers=2) as strategy:
+        for steps in (6, 7, 20):
+            caplog.clear()
+            model = within(strategy, plain)
+            data = DatasetCreator(three_batches)
+            history = model.fit(data, steps_per_epoch=steps, epochs=2, verbose=0).history
+            assert int(model.optimizer.iterations) == 12
+            assert len(history["loss"]) == 2
+            told = [each for each in caplog.messages if "The data of all workers ran out" in each]
+            assert len(told) == (2 if steps > 6 else 0)
+        history = model.fit(X[:32], Y[:32], batch_size=16, verbose=0).history
+        assert len(history["loss"]) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("several", [1, 3])
 def test_a_dataset_that_workers_share(tmp_path, several):

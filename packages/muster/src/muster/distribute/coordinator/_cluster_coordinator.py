@@ -108,7 +108,8 @@ class ClusterCoordinator:
         self._kinds: weakref.WeakKeyDictionary[Function, dict[Any, TracedClosure]] = (
             weakref.WeakKeyDictionary()
         )
-        self._schedule = Schedule(max_staleness=strategy.max_staleness)
+        indices = strategy.cluster.task_indices(TaskType.WORKER)
+        self._schedule = Schedule(max_staleness=strategy.max_staleness, workers=indices)
         self._assigned = 0
         self._workers = 1 + max(strategy.cluster.task_indices(TaskType.WORKER))
         tasks = [Task(TaskType.WORKER, n) for n in strategy.cluster.task_indices(TaskType.WORKER)]

@@ -1,7 +1,7 @@
 """The queue of closures: assigns them to workers and keeps their first error; no threads or sockets."""
 
 import collections
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 Work = TypeVar("Work")
@@ -75,8 +75,25 @@ class ClosureQueue(Generic[Work]):
         self._waiting.append(self._last)
         return self._last
 
-    def take(self, worker: Hashable) -> tuple[int, Work] | None:
-        """Give a worker the next closure, with its number; None if there is none for it now.
+    def waiting_work(self) -> list[tuple[int, Work]]:
+        """Return the closures that wait, with their numbers, in order."""
+        return [(number, self._work[number]) for number in self._waiting]
+
+    def work(self, number: int) -> Work:
+        """Return a closure that waits or runs."""
+        return self._work[number]
+
+    def fail_waiting(self, number: int, error: BaseException) -> Work:
+        """Note that a closure cannot be run."""
+        self._waiting.remove(number)
+        if self._error is None and not self.cancelling:
+            self._error = error
+        return self._close(number)
+
+    def take(
+        self, worker: Hashable, may_run: Callable[[Work], bool] | None = None
+    ) -> tuple[int, Work] | None:
+        """Give a worker the next closure that it may run, with its number; None if there is none for it now.
 
         Under ``max_staleness`` a worker has one at a time: it would begin later than it is counted here.
         """
@@ -87,10 +104,17 @@ class ClosureQueue(Generic[Work]):
                 return None
             if worker in self._running:
                 return None
+        number = self._waiting[0]
+        if may_run is not None:
+            found = next((each for each in self._waiting if may_run(self._work[each])), None)
+            if found is None:
+                return None
+            number = found
+        if self._max_staleness is not None:
             self.generation += 1  # values that came with an earlier push may lack what others have pushed
-            self._begun_before[self._waiting[0]] = self._begun
+            self._begun_before[number] = self._begun
             self._begun += 1
-        number = self._waiting.popleft()
+        self._waiting.remove(number)
         self._running.setdefault(worker, []).append(number)
         return number, self._work[number]
 

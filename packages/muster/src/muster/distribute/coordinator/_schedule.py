@@ -1,13 +1,14 @@
 """The coordinator's schedule of closures, shared by scheduling threads and the threads of workers."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from muster._errors import CancelledError, DatasetError
+from muster._errors import CancelledError, DatasetError, OutOfRangeError
 from muster.cluster.roster import RunningClock
 from muster.distribute.coordinator._batch_lease import BatchLease
-from muster.distribute.coordinator._per_worker import PerWorkerIterator
+from muster.distribute.coordinator._per_worker import DispatchedIterator, PerWorkerIterator
 from muster.distribute.coordinator._queue import ClosureQueue
 from muster.distribute.coordinator._remote_value import RemoteValue, RemoteValueStatus
 from muster.distribute.coordinator._traced_closure import TracedClosure
@@ -39,6 +40,11 @@ class Closure(NamedTuple):
     iterators: tuple[PerWorkerIterator, ...]
     value: RemoteValue
     grant: BatchLease = BatchLease(())
+
+    @property
+    def own_iterators(self) -> tuple[int, ...]:
+        """The numbers of the iterators that each worker has of its own."""
+        return tuple(each.number for each in self.iterators if not isinstance(each, DispatchedIterator))
 
     def fail(self, error: BaseException) -> None:
         """Note that it has failed, or was cancelled, and has had no effect.
@@ -90,13 +96,16 @@ class Schedule:
     Args:
         limit: How many closures may wait.
         max_staleness: How many closures may begin while another one runs; None for any number.
+        workers: The indices of the workers.
 
     Attributes:
         ended: Notified when a closure has ended.
         closed: Whether no worker gets closures any more.
     """
 
-    def __init__(self, limit: int = _LIMIT, max_staleness: int | None = None) -> None:
+    def __init__(
+        self, limit: int = _LIMIT, max_staleness: int | None = None, workers: Collection[int] = ()
+    ) -> None:
         lock = threading.Lock()
         self.ended = threading.Condition(lock)
         self.closed = False
@@ -108,6 +117,9 @@ class Schedule:
         self._on_cancel: list[Callable[[], None]] = []
         self._clock = RunningClock(_LONGEST_CALL_SECS)
         self._present: set[int] = set()  # the workers that are connected
+        self._gone: set[int] = set()  # those that were, and are lost
+        self._workers = frozenset(workers)
+        self._spent: set[tuple[int, int]] = set()  # workers, and iterators of which they have no batch left
         self._deserted_at: float | None = None  # when the last of them was lost
 
     def on_cancel(self, wake: Callable[[], None]) -> None:
@@ -132,7 +144,13 @@ class Schedule:
                 self.ended.wait()
                 self._raise_error()
             self._queue.put(closure)
-            self._added.notify()
+            if self._spent and not self._can_run(closure):
+                self._fail_spent()
+                self._notify_ended()
+            if self._spent:
+                self._added.notify_all()
+            else:
+                self._added.notify()
 
     def join(self) -> None:
         """Wait until all closures have ended.
@@ -180,6 +198,7 @@ class Schedule:
         """Note that a worker is connected."""
         with self.ended:
             self._present.add(worker)
+            self._gone.discard(worker)
             self._deserted_at = None
 
     @property
@@ -208,7 +227,8 @@ class Schedule:
         queue, tasks = self._queue, list[Task]()
         most = min(_AHEAD, max(1, queue.waiting // max(1, len(self._present))))
         while len(tasks) < most and (busy_secs is None or busy_secs < _AHEAD_SECS):
-            if (taken := queue.take(worker)) is None:
+            may_run = partial(self._has_batches, worker) if self._spent else None
+            if (taken := queue.take(worker, may_run)) is None:
                 break
             tasks.append(task := Task(*taken, queue.watermark, queue.generation))
             busy_secs = (busy_secs or 0.0) + task.closure.kind.secs
@@ -227,10 +247,39 @@ class Schedule:
             self._notify()
 
     def fail(self, worker: int, number: int, error: BaseException) -> None:
-        """Note the error of a closure of a worker."""
+        """Note the error of a closure of a worker.
+
+        One that finds no batch left of an iterator of the worker's own runs on a worker that has some: the
+        iterator ends when no worker has, in whatever order theirs end.
+        """
         with self.ended:
+            own = self._queue.work(number).own_iterators
+            if isinstance(error, OutOfRangeError) and own and not self.stopping:
+                self._spent.update((worker, each) for each in own)
+                if self._can_run(self._queue.work(number)):
+                    self._queue.give_back(worker, [number])
+                    self._added.notify_all()
+                    return
             self._queue.end(worker, number, error).fail(error)
+            if self._spent:
+                self._fail_spent()
             self._notify()
+
+    def _has_batches(self, worker: int, closure: Closure) -> bool:
+        """Return whether a worker has batches left of the iterators of a closure, as far as is known."""
+        return not any((worker, each) in self._spent for each in closure.own_iterators)
+
+    def _can_run(self, closure: Closure) -> bool:
+        """Return whether a worker has batches left for a closure, or one that has yet to come."""
+        there = (self._workers | self._present) - self._gone
+        return any(self._has_batches(worker, closure) for worker in there)
+
+    def _fail_spent(self) -> None:
+        """End what waits for batches that no worker has."""
+        for number, closure in self._queue.waiting_work():
+            if not self._can_run(closure):
+                error = OutOfRangeError("End of sequence: no worker has a batch left.")
+                self._queue.fail_waiting(number, error).fail(error)
 
     def stop(self, worker: int, number: int) -> None:
         """Note that a worker has stopped at a cancelled closure."""
@@ -250,10 +299,14 @@ class Schedule:
         """Note that a worker is gone, with whatever it had."""
         with self.ended:
             self._present.discard(worker)
+            self._gone.add(worker)
+            self._spent = {each for each in self._spent if each[0] != worker}  # it begins its datasets anew
             if not self._present and self._deserted_at is None:
                 self._deserted_at = self._clock()
             for cancelled in self._queue.lose(worker):
                 cancelled.fail(_closed() if self.closed else _cancelled())
+            if self._present and self._spent:
+                self._fail_spent()
             self._notify_ended()
             self._added.notify_all()
 

@@ -24,13 +24,21 @@ class WorkerBatches(StepBatches):
         dataset: The dataset.
         per_epoch: The number of batches in an epoch; None for one pass.
         continues: Whether an epoch continues in the pass of the epoch before.
+        workers: The number of workers, which make datasets alike, as far as is known beforehand.
+
+    Attributes:
+        has_ended: Whether the pass is over, since no worker has a batch left.
 
     Raises:
         ValueError: A pass has no end that anybody knows, and ``per_epoch`` is None; or it is to be evaluated,
             and not shared.
     """
 
-    def __init__(self, dataset: PerWorkerDataset, per_epoch: int | None, *, continues: bool) -> None:
+    says_end = True
+
+    def __init__(
+        self, dataset: PerWorkerDataset, per_epoch: int | None, *, continues: bool, workers: int
+    ) -> None:
         super().__init__()
         self._dataset = dataset
         self._continues = continues
@@ -49,6 +57,9 @@ class WorkerBatches(StepBatches):
         arrays = [np.zeros(shape, dtype) for shape, dtype, _ in kind.arrays]
         self._example = kind.structure.unflatten(arrays)
         self._saved: dict[str, Any] | None = None
+        self.has_ended = False
+        self._whole = workers * cardinality if cardinality >= 0 else None
+        self._drawn = 0
 
     @property
     def position(self) -> Position:
@@ -66,7 +77,9 @@ class WorkerBatches(StepBatches):
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless it continues one, or goes on from a position."""
-        if not self._continues or not _left(self._iterator, 1):
+        is_over = self._whole is not None and self._drawn >= self._whole
+        if not self._continues or self.has_ended or is_over or not _left(self._iterator, 1):
+            self.has_ended, self._drawn = False, 0
             self._iterator = iter(self._dataset)
         saved, self._saved = self._saved, None
         if saved is not None and isinstance(self._iterator, DispatchedIterator):
@@ -81,6 +94,7 @@ class WorkerBatches(StepBatches):
 
     def next(self, method: str, iterator: Iterator[Any]) -> Any:
         """Return an iterator of the workers, from which a step draws its batch."""
+        self._drawn += not isinstance(self._iterator, DispatchedIterator)
         return self._iterator
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muster._errors import OutOfRangeError
 from muster.data import GetNext
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
 from muster.distribute.coordinator._remote_value import RemoteValue
@@ -102,6 +103,7 @@ class CoordinatedFunction(StepFunction):
         waits: Whether somebody looks at the results of every call, and needs some of the first one.
         trained: What tells the variables apart that the optimizer changes.
         others: Returns the variables of the state that Keras does not pass.
+        ended: Called when a call finds that no worker has a batch left.
 
     Attributes:
         step: What workers run.
@@ -119,6 +121,7 @@ class CoordinatedFunction(StepFunction):
         waits: Callable[[], bool],
         trained: Sequence[int],
         others: Callable[[], list[Any]],
+        ended: Callable[[], None],
     ) -> None:
         super().__init__(steps_per_call, others)
         self.step = step
@@ -129,6 +132,7 @@ class CoordinatedFunction(StepFunction):
         self._limit = _AHEAD * workers
         self._results = results
         self._waits = waits
+        self._ended = ended
 
     def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
         if self.skips(iterator):
@@ -138,7 +142,11 @@ class CoordinatedFunction(StepFunction):
         if not batches:
             raise StopIteration
         try:
-            self._coordinator.closures.wait_for_room(self._limit)
+            try:
+                self._coordinator.closures.wait_for_room(self._limit)
+            except OutOfRangeError as exc:  # no worker has a batch left
+                self._ended()
+                raise StopIteration from exc
             with INTERRUPTS:
                 value = self._coordinator.schedule(self._function, args=(list(batches),))
                 self._results.expect(value, batches)

@@ -8,9 +8,11 @@ arrived. Before anybody looks at the model, all steps that were scheduled have e
 
 import contextlib
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from muster._errors import OutOfRangeError
 from muster.cluster import TaskType
 from muster.data import Dataset
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
@@ -35,6 +37,8 @@ from muster.distribute.fit._step_signature import FUNCTIONS
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.program.variables import give_to_owner, like_value_of, together
 from muster.program.variables.keras_internals import keep_no_state, note_synced
+
+_log = logging.getLogger(__name__)
 
 # The methods of a model that read or assign all of its variables, and those of its metrics.
 _ALL_VALUES = ("export", "get_weights", "load_weights", "save", "save_weights", "set_weights")
@@ -119,6 +123,7 @@ class CoordinatedTrainer(DistributedTrainer):
             lambda: not isinstance(self._callbacks, EpochCallbacks),
             trained,
             functools.partial(self.own.others, name),
+            self._end_pass,
         )
         setattr(model, FUNCTIONS[name], function)
 
@@ -138,12 +143,24 @@ class CoordinatedTrainer(DistributedTrainer):
         if any(results.begun for results in self._results.values()):
             try:
                 ClusterCoordinator(self.strategy).join()
+            except OutOfRangeError:
+                self._end_pass()  # no worker has a batch left: steps beyond were not taken
             finally:
                 self._end_results()
             seeds = kept_by_workers(self._model.non_trainable_variables)
             for variable, value in zip(seeds, self._results[TRAINS].seeds, strict=False):
                 variable.assign(value)  # to be saved: another coordinator gives it to its workers
         note_synced(self._model)
+
+    def _end_pass(self) -> None:
+        """Warn that the workers' data has ended before an epoch, as Keras does, and begin the next anew."""
+        batches = self._batches.get(TRAINS)
+        if isinstance(batches, WorkerBatches) and not batches.has_ended:
+            batches.has_ended = True
+            _log.warning(
+                "The data of all workers ran out in an epoch, which ends with it; the next epoch begins a "
+                "new pass. Let the dataset repeat, or give fewer steps_per_epoch."
+            )
 
     def _end_results(self) -> None:
         for results in self._results.values():
@@ -175,5 +192,6 @@ class CoordinatedTrainer(DistributedTrainer):
                 "sample_weights)."
             )
         if isinstance(dataset, PerWorkerDataset):
-            return WorkerBatches(dataset, per_epoch, continues=continues)
+            workers = self._cluster.num_tasks(TaskType.WORKER)
+            return WorkerBatches(dataset, per_epoch, continues=continues, workers=workers)
         return super()._dataset_batches(dataset, per_epoch, class_weight, continues=continues)

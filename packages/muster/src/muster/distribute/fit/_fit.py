@@ -123,7 +123,7 @@ class DistributedTrainer:
         self._prepare_callbacks(name, arguments.arguments)
         with warnings.catch_warnings():
             batches = self._batches[name]
-            ends = isinstance(batches, StepBatches) and batches.ends_epochs
+            ends = isinstance(batches, StepBatches) and (batches.ends_epochs or batches.says_end)
             if ends or not self.agreement.single:
                 # The end of a pass is that of an epoch, or another worker has stopped: Keras cannot know.
                 warnings.filterwarnings("ignore", message="Your input ran out of data")

@@ -182,9 +182,11 @@ class StepBatches(keras.utils.PyDataset, abc.ABC):  # type: ignore[misc]
 
     Attributes:
         ends_epochs: Whether an epoch ends with a pass.
+        says_end: Whether it is told elsewhere that data has ended too early.
     """
 
     ends_epochs: bool
+    says_end = False
 
     @property
     @abc.abstractmethod
