@@ -138,6 +138,10 @@ def told_apart(line):
     return tf.constant(isinstance(line, str))
 
 
+def large(line):
+    return tf.strings.to_number(tf.strings.split(line)[:1])[:, None] * tf.ones([1, 20_000])
+
+
 def drawn(line):
     return tf.strings.join([line, str(random.random())])
 
@@ -161,7 +165,7 @@ def counted(line):
 
 @pytest.mark.parametrize(
     "function",
-    [branch, in_numpy, in_python, told_apart, drawn, drawn_by_numpy, drawn_by_tensorflow, counted],
+    [branch, in_numpy, in_python, told_apart, large, drawn, drawn_by_numpy, drawn_by_tensorflow, counted],
 )
 def test_what_tells_elements_apart_is_called_for_each(function, monkeypatch):
     found = []

@@ -25,12 +25,22 @@ Rows = np.ndarray[Any, Any] | list[Any]
 """The values of elements: an array with a row for each, text as objects; or a list of values that differ."""
 
 
+_LARGE = 64 * 1024  # bytes of a value: many of them at a time would take more memory than time
+
+
 class _TextRows(np.ndarray[Any, Any]):
     """An array of objects that are known to be text: to look at each again takes as long as to split it."""
 
 
 class NoRowsError(Exception):
     """A rule does not know how to compute with these arguments."""
+
+
+class _LargeError(Exception):
+    """Values are too large to have those of many elements in memory."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"Values of {size} bytes, such as images, are computed for each element.")
 
 
 class UnlikeRowsError(Exception):
@@ -141,6 +151,8 @@ class ElementRows(StandInSource):
                 raise NoRowsError
             parts = [self._joined(list(part)) for part in zip(*results, strict=True)]
             return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+        if getattr(first, "nbytes", 0) > _LARGE:
+            raise _LargeError(first.nbytes)
         return RowsValue(self, rows_of(results))
 
     def _standing_for(self, result: Any) -> Any:
@@ -157,6 +169,8 @@ class ElementRows(StandInSource):
             return RowsValue(self, result.values)
         if not isinstance(result, np.ndarray) or result.shape[:1] != (self.size,):
             raise NoRowsError
+        if result.nbytes > _LARGE * self.size:
+            raise _LargeError(result.nbytes // self.size)
         return RowsValue(self, as_rows(result))
 
 

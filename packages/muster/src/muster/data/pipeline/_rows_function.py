@@ -151,6 +151,9 @@ def _may_pass(exc: Exception) -> bool:
 
 def _columns(loaded: Loaded) -> list[Rows] | None:
     """Return the rows of elements that have text; None for others, or if their arrays are not alike."""
+    first = loaded.columns if isinstance(loaded, Stacked) else loaded[0]
+    if not any(map(_holds_text, flatten(first))):
+        return None
     if isinstance(loaded, Stacked):
         arrays = flatten(loaded.columns)
         if not all(isinstance(array, np.ndarray) for array in arrays):
@@ -163,6 +166,10 @@ def _columns(loaded: Loaded) -> list[Rows] | None:
         return None
     texts = [rows for rows in columns if isinstance(rows, np.ndarray) and rows.dtype == object]
     return columns if texts and not any(map(_has_zeros, texts)) else None
+
+
+def _holds_text(leaf: Any) -> bool:
+    return isinstance(leaf, str | bytes) or (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "UO")
 
 
 def _has_zeros(rows: np.ndarray[Any, Any]) -> bool:
