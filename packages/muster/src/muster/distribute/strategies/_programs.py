@@ -63,7 +63,7 @@ def traced_program(program: Program[Any], strategy: Strategy, loss: str | None =
     return Traced(run=run, variables=program.variables, results_sharded=by_row, loss=loss)
 
 
-def start_program(strategy: Strategy, state: dict[str, Any], *, trains: bool) -> StateStore:
+def start_program(strategy: Strategy, state: dict[str, Any], *, trains: bool = True) -> StateStore:
     """Place the state of a program on a strategy's devices, and return its store.
 
     Args:

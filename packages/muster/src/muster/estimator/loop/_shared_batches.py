@@ -13,7 +13,7 @@ from muster.data import Dataset, NumberedReader
 from muster.distribute.servers import RemoteServers
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.loop._batch import Batch
-from muster.estimator.loop._batches import Prepare, batches_of, check_batch
+from muster.estimator.loop._batches import Prepare, WideIntegers, batches_of, check_batch
 from muster.estimator.loop._tracing import GLOBAL_STEP
 from muster.ps import OPEN_TICKETS, SharedInput, tickets_in
 
@@ -108,7 +108,9 @@ class SharedBatches:
         self._numbered = partial(
             dataset.numbered,
             seed=seed,
-            convert=partial(batches_of, mode=ModeKeys.TRAIN, prepare=prepare),
+            convert=partial(
+                batches_of, mode=ModeKeys.TRAIN, prepare=prepare, host=None, wide=WideIntegers()
+            ),
         )
         self._reader: NumberedReader | None = None
         self.taken = 0
