@@ -1,7 +1,7 @@
 """Hold the installed front end: the package whose values programs see in place of muster's."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -28,6 +28,8 @@ class Frontend:
         before_reading: Takes what an input_fn returned and the hooks of the run, before the first batch is
             read.
         before_canned: Takes a canned Estimator that a program makes, before it is one.
+        rules: How operations on text compute many elements of a dataset at a time, by the operation: a rule
+            takes it and its arguments, as `muster.data.of_each` does.
         folders: The front end's own folders, as absolute paths: an error that names a line of the user's
             looks outside of them.
 
@@ -45,6 +47,7 @@ class Frontend:
     input: Callable[[Callable[[], Any], bool], Any] | None = None
     before_reading: Callable[[Any, Any], None] | None = None
     before_canned: Callable[[Any], None] | None = None
+    rules: Mapping[Any, Callable[[Callable[..., Any], Any, Any], Any]] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
 
     def shown_part(self, value: Any) -> Any:

@@ -9,7 +9,7 @@ from muster_tensorflow.library.ops._eager_values import (
 )
 from muster_tensorflow.library.ops._fed_arrays import source_of
 from muster_tensorflow.library.ops._one_shot import called_for_input
-from muster_tensorflow.programs._row_rules import install_row_rules
+from muster_tensorflow.programs._row_rules import row_rules
 from muster_tensorflow.programs.v1.estimator._other_version import warn_of_other_version
 from muster_tensorflow.programs.v1.input._feeding import let_hooks_feed
 from muster_tensorflow.programs.v2._function import UNCOMPILED_AFTER, with_branches
@@ -21,7 +21,6 @@ def install_front_end(*folders: str) -> None:
     Args:
         *folders: The folders of the package: no line in them is one of the user's.
     """
-    install_row_rules()
     install(
         Frontend(
             elements=shown_elements,
@@ -34,6 +33,7 @@ def install_front_end(*folders: str) -> None:
             input=called_for_input,
             before_reading=let_hooks_feed,
             before_canned=warn_of_other_version,
+            rules=row_rules(),
             folders=folders,
         )
     )

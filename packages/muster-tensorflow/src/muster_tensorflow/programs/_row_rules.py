@@ -1,4 +1,4 @@
-"""How operations compute with the text of many elements of a dataset at a time: see `muster.data.by_rows`."""
+"""How operations compute with the text of many elements of a dataset at a time: see `muster.data.of_each`."""
 
 import inspect
 import re
@@ -16,9 +16,8 @@ from muster.data import (
     StandIn,
     UnlikeRowsError,
     VarLenFeature,
-    by_rows,
-    compares_text,
     of_each,
+    of_equal_places,
     of_same_places,
     parse_example,
     parse_single_example,
@@ -46,22 +45,28 @@ _EQUALITY = (_math.equal, _math.not_equal)
 _SAME_PLACES = (
     *(_math.add, _math.subtract, _math.multiply, _math.divide, _math.floordiv, _math.floormod),
     *(_math.greater, _math.greater_equal, _math.less, _math.less_equal, _math.maximum, _math.minimum),
-    *(_math.logical_and, _math.logical_or, _math.logical_xor, _operation.arithmetic, *_EQUALITY),
+    *(_math.logical_and, _math.logical_or, _math.logical_xor, _operation.arithmetic),
 )
+_ALONG_AXIS = _shape.expand_dims, _shape.squeeze, _shape.split, _shape.stack, _shape.concat
 
 
-def install_row_rules() -> None:
-    """Let operations on text, and those that follow them, compute many elements at a time."""
-    by_rows(of_each, *_EACH)
-    by_rows(of_same_places, *_SAME_PLACES)
-    compares_text(*_EQUALITY)
-    by_rows(_item, _operation.item)
-    by_rows(_reshaped, _shape.reshape)
-    by_rows(_along_axis, _shape.expand_dims, _shape.squeeze, _shape.split, _shape.stack, _shape.concat)
-    by_rows(_parts, _strings.split)
-    by_rows(_sparse_parts, _text.string_split)
-    by_rows(_parsed, parse_single_example)
-    by_rows(_refused, MutableHashTable.insert, MutableHashTable.lookup, MutableHashTable.remove)
+def row_rules() -> dict[Any, Callable[[Callable[..., Any], Any, Any], Any]]:
+    """Return the rules of operations on text, and of those that follow them, by the operation."""
+    found: dict[Any, Callable[[Callable[..., Any], Any, Any], Any]] = {}
+    for rule, operations in (
+        (of_each, _EACH),
+        (of_same_places, _SAME_PLACES),
+        (of_equal_places, _EQUALITY),
+        (_item, (_operation.item,)),
+        (_reshaped, (_shape.reshape,)),
+        (_along_axis, _ALONG_AXIS),
+        (_parts, (_strings.split,)),
+        (_sparse_parts, (_text.string_split,)),
+        (_parsed, (parse_single_example,)),
+        (_refused, (MutableHashTable.insert, MutableHashTable.lookup, MutableHashTable.remove)),
+    ):
+        found |= dict.fromkeys(map(inspect.unwrap, operations), rule)
+    return found
 
 
 def _arguments(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:

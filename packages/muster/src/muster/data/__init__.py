@@ -74,10 +74,9 @@ from muster.data.pipeline._rows import NoRowsError as NoRowsError
 from muster.data.pipeline._rows import OwnRows as OwnRows
 from muster.data.pipeline._rows import RowsValue as RowsValue
 from muster.data.pipeline._rows import UnlikeRowsError as UnlikeRowsError
-from muster.data.pipeline._rows import by_rows as by_rows
-from muster.data.pipeline._rows import compares_text as compares_text
 from muster.data.pipeline._rows import is_computing_rows as is_computing_rows
 from muster.data.pipeline._rows import of_each as of_each
+from muster.data.pipeline._rows import of_equal_places as of_equal_places
 from muster.data.pipeline._rows import of_same_places as of_same_places
 from muster.data.pipeline._rows import text_rows as text_rows
 from muster.data.pipeline._rows import uniform_rows as uniform_rows

@@ -123,7 +123,7 @@ class ElementRows(StandInSource):
             UnlikeRowsError: They differ in shape, and a rule can compute those that do not.
         """
         plain = inspect.unwrap(function)
-        rule = _RULES.get(plain)
+        rule = _RULES.get(plain) or frontend().rules.get(plain)
         if rule is not None:
             try:
                 return self._standing_for(rule(plain, args, kwargs))
@@ -182,7 +182,7 @@ _COMPUTING: ContextVar[bool] = ContextVar("muster_computing_rows", default=False
 
 
 def by_rows(rule: Rule, *functions: Callable[..., Any]) -> None:
-    """Let operations compute their results for many elements at a time.
+    """Let operations of muster's compute their results for many elements; a front end has rules of its own.
 
     Args:
         rule: Returns them as arrays with a row for each element, in a structure like that of a single result.
@@ -224,12 +224,25 @@ def of_each(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def of_same_places(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Compute an operation of numbers, or a comparison, on items at the same place of two arrays.
+    """Compute an operation of numbers on items at the same place of two arrays.
 
     It is a rule: see `by_rows`. The shapes of elements are broadcast, as NumPy does.
     """
+    given = _broadcast(args)
+    if any(getattr(each, "dtype", np.dtype(int)).kind in "US" for each in given):
+        raise NoRowsError
+    return function(*given, *args[2:], **kwargs)
+
+
+def of_equal_places(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Compare items at the same place of two arrays, of numbers or of text, as `of_same_places` does."""
+    return function(*_broadcast(args), *args[2:], **kwargs)
+
+
+def _broadcast(args: Any) -> list[Any]:
+    """Return two operands, with axes in the rows of the one that has fewer."""
     sides = [each if isinstance(each, RowsValue) else np.asarray(each) for each in args[:2]]
-    if any(isinstance(each, np.ndarray) and each.dtype == object for each in sides):
+    if len(sides) < 2 or any(isinstance(each, np.ndarray) and each.dtype == object for each in sides):
         raise NoRowsError
     rank = max(uniform_rows(each).ndim - 1 if isinstance(each, RowsValue) else each.ndim for each in sides)
     given = []
@@ -239,19 +252,10 @@ def of_same_places(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             continue
         rows = as_plain(uniform_rows(side))
         given.append(rows.reshape(len(rows), *[1] * (rank + 1 - rows.ndim), *rows.shape[1:]))
-    has_text = any(getattr(each, "dtype", np.dtype(int)).kind in "US" for each in given)
-    if has_text and function not in _EQUALITY:
-        raise NoRowsError
-    return function(*given, *args[2:], **kwargs)
+    return given
 
 
-_EQUALITY: set[Any] = {operator.eq, operator.ne}
-_RULES |= dict.fromkeys(_EQUALITY, of_same_places)
-
-
-def compares_text(*functions: Callable[..., Any]) -> None:
-    """Let `of_same_places` compare text by these operations."""
-    _EQUALITY.update(map(inspect.unwrap, functions))
+_RULES |= {operator.eq: of_equal_places, operator.ne: of_equal_places}
 
 
 def as_rows(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
