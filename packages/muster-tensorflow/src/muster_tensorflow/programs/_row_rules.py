@@ -53,7 +53,7 @@ _ALONG_AXIS = _shape.expand_dims, _shape.squeeze, _shape.split, _shape.stack, _s
 def row_rules() -> dict[Any, Callable[[Callable[..., Any], Any, Any], Any]]:
     """Return the rules of operations on text, and of those that follow them, by the operation."""
     found: dict[Any, Callable[[Callable[..., Any], Any, Any], Any]] = {}
-    for rule, operations in (
+    rules: list[tuple[Any, tuple[Callable[..., Any], ...]]] = [
         (of_each, _EACH),
         (of_same_places, _SAME_PLACES),
         (of_equal_places, _EQUALITY),
@@ -64,7 +64,8 @@ def row_rules() -> dict[Any, Callable[[Callable[..., Any], Any, Any], Any]]:
         (_sparse_parts, (_text.string_split,)),
         (_parsed, (parse_single_example,)),
         (_refused, (MutableHashTable.insert, MutableHashTable.lookup, MutableHashTable.remove)),
-    ):
+    ]
+    for rule, operations in rules:
         found |= dict.fromkeys(map(inspect.unwrap, operations), rule)
     return found
 
