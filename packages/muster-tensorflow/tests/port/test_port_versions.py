@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from muster.__main__ import main
+from muster_tensorflow.port._lookup import says_which
+from muster_tensorflow.port._program import Use
 
 Captured = pytest.CaptureFixture[str]
 ONE = "import tensorflow as tf\ntf.app.run()\ntf.logging.info('')\n"
@@ -23,6 +25,11 @@ def ported(folder: Path, files: dict[str, str], capsys: Captured, *named: str) -
     return {
         name: int(one) for name, one in re.findall(r"^(\S+): names: .* of TensorFlow (\d)", shown, re.M)
     }, shown
+
+
+def test_some_names_say_which_and_others_do_not() -> None:
+    names = {"tf.app.run": True, "tf.metrics.Mean": False, "tf.estimator.DNNClassifier": None}
+    assert {name: says_which([Use(1, name)]) for name in names} == names
 
 
 @pytest.mark.parametrize("says", [ONE, TWO])
