@@ -28,7 +28,7 @@ def numbered(directory: str | os.PathLike[str], name: str) -> list[str]:
 
 
 def latest_checkpoint(
-    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
+    checkpoint_dir: str | bytes | os.PathLike[str], latest_filename: str | None = None
 ) -> str | None:
     """Return the newest checkpoint of a directory, or None.
 
