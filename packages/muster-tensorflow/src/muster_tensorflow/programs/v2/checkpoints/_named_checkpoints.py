@@ -67,11 +67,11 @@ def checkpoint_exists(checkpoint_prefix: str | os.PathLike[str]) -> bool:
     return any(os.path.exists(path + ending) for ending in ("", ".index", _WEIGHTS))
 
 
-def _entries(directory: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
+def _entries(directory: str | bytes | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(local_path(directory)) as entries:
             yield from entries
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as exc:
-        raise CheckpointError(f"The directory {directory} cannot be listed: {exc}.") from exc
+        raise CheckpointError(f"The directory {local_path(directory)} cannot be listed: {exc}.") from exc
