@@ -32,6 +32,7 @@ def small(monkeypatch):
     monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", 40)
     monkeypatch.setattr(_mapped_array, "_PIECE_BYTES", 100)
     monkeypatch.setattr(_mapped_array, "_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(_mapped_array, "_KEPT_BYTES", 0)
     _data_files._check_once.cache_clear()
 
 
