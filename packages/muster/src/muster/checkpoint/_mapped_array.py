@@ -3,7 +3,6 @@
 import math
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -53,8 +52,11 @@ class MappedFile:
 
     def close(self) -> None:
         """Unmap the file, so that the disk is free of it once it is deleted."""
-        with suppress(BufferError):  # an error's traceback has a view; then it is unmapped when that goes
+        # Without names of this module: a generator may end when the interpreter has taken them away.
+        try:
             self._held.close()
+        except BufferError:  # an error's traceback has a view; then it is unmapped when that goes
+            pass
 
 
 @dataclass(frozen=True)

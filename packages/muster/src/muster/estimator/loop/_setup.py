@@ -270,7 +270,9 @@ class ModelSetup:
         if trains and not strategy.engine.starts_lazily:  # all values are in memory now
             close_files((*program.initial.values(), *state.values()))
         else:
-            session.resources.callback(close_files, state.values())
+            for value in state.values():
+                if isinstance(value, MappedArray):
+                    session.resources.callback(value.close)
         return session, asked
 
 
