@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from muster_tensorflow.python.ops.metrics_impl import metric_variable
 
 import muster_tensorflow as tf2
 import muster_tensorflow.compat.v1 as tf
@@ -88,6 +89,31 @@ def in_a_variable_of_its_class(labels: Any) -> Any:
     return plain.value(), plain.assign_add(tf.reduce_sum(labels))
 
 
+def of_metric_variable(labels: Any) -> Any:
+    total = metric_variable([], tf.float32, name="total")
+    return tf.identity(total), tf.assign_add(total, tf.reduce_sum(labels))
+
+
+def by_a_condition(labels: Any) -> Any:
+    full = local("full")
+    count = tf.cond(tf.reduce_sum(labels) > 5, lambda: tf.assign_add(full, 1.0), lambda: tf.identity(full))
+    return full.read_value(), count
+
+
+def running_variance(labels: Any) -> Any:
+    """Welford's: the update reads the values that the value reads, before it assigns to them."""
+    count, mean, squares = local("count"), local("mean"), local("squares")
+    size, here = tf.cast(tf.size(labels), tf.float32), tf.reduce_mean(labels)
+    total, apart = count + size, here - mean
+    inner = tf.reduce_sum((labels - here) ** 2)
+    changes = (
+        tf.assign(squares, squares + inner + apart**2 * count * size / total),
+        tf.assign(mean, mean + apart * size / total),
+        tf.assign(count, total),
+    )
+    return squares / count, tf.group(*changes)
+
+
 def of_get_local_variable(labels: Any) -> Any:
     total = tf.get_local_variable("total", (), initializer=ZEROS())
     return total * 2, tf.assign_add(total, tf.reduce_sum(labels))
@@ -106,6 +132,9 @@ FORMS: dict[Callable[[Any], Any], float] = {
     f1: 0.62069,
     in_a_variable_of_its_class: 45.0,
     of_get_local_variable: 90.0,
+    of_metric_variable: 45.0,
+    by_a_condition: 5.0,
+    running_variance: 0.2475,
 }
 
 

@@ -15,6 +15,7 @@ from muster_tensorflow.programs.v1 import gfile as v1_files
 from muster_tensorflow.programs.v1._metrics_at import streaming_confusion_matrix
 from muster_tensorflow.programs.v1._private_sources import OF_CONTRIB, OF_KERAS, OF_MESSAGES, OF_PYTHON
 from muster_tensorflow.programs.v1.estimator import _private
+from muster_tensorflow.programs.v1.metrics import metric_variable
 from muster_tensorflow.programs.v1.operations._old_arguments import cond
 from muster_tensorflow.programs.v1.variables import _initializers
 from muster_tensorflow.programs.v2 import _monitoring
@@ -180,7 +181,10 @@ _OWN: dict[str, dict[str, Any]] = {
         "_concat": _private_functions.concat_shape,
         "_like_rnncell": _private_functions.is_like_rnn_cell,
     },
-    "ops.metrics_impl": {"_streaming_confusion_matrix": streaming_confusion_matrix},
+    "ops.metrics_impl": {
+        "_streaming_confusion_matrix": streaming_confusion_matrix,
+        "metric_variable": metric_variable,
+    },
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},
     "framework.smart_cond": {"smart_cond": cond},
     "util.all_util": {"remove_undocumented": _private_functions.remove_undocumented},

@@ -11,12 +11,19 @@ from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster import keras
-from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
+from muster_tensorflow.library.ops._arrays import Array, ArrayLike, DTypeLike, as_array
 from muster_tensorflow.library.ops.arrays._chosen import mask_as_weights
 from muster_tensorflow.library.ops.math._math import abs as absolute
 from muster_tensorflow.library.ops.math._math import cast, equal
+from muster_tensorflow.programs.v1._collections import GraphKeys
+from muster_tensorflow.programs.v2._variable import (
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +59,29 @@ class _Area(keras.metrics.AUC):  # type: ignore[misc]
 
 
 _LITTLE = 1e-6
+
+
+def metric_variable(
+    shape: Sequence[int], dtype: DTypeLike, validate_shape: bool = True, name: str | None = None
+) -> keras.Variable:
+    """Return a variable of zeros for a metric of one's own: each evaluation begins it anew.
+
+    Args:
+        shape: Its shape.
+        dtype: Its dtype.
+        validate_shape: Unused.
+        name: Its name.
+
+    Source: tensorflow/python/ops/metrics_impl.py, ``metric_variable``.
+    """
+    return Variable(
+        np.zeros(shape, np.dtype(dtype)),
+        trainable=False,
+        name=name,
+        collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
+        synchronization=VariableSynchronization.ON_READ,
+        aggregation=VariableAggregation.SUM,
+    )
 
 
 @mask_as_weights
