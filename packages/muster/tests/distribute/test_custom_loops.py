@@ -233,13 +233,24 @@ def test_variables_become_what_their_aggregation_says(aggregation, assigned, add
     assert float(variable) == assigned
 
 
-def test_a_variable_without_aggregation_cannot_be_assigned_by_replicas():
+def test_each_replica_assigns_to_its_copy_of_a_variable_without_aggregation():
     strategy = mirrored(2)
     with strategy.scope():
         variable = keras.Variable(5.0, trainable=False, name="mine")
-    with pytest.raises(ValueError, match="must specify an aggregation method .* the variable mine float32"):
-        strategy.run(lambda: variable.assign(1.0))
+    strategy.run(lambda: variable.assign_add(keras.ops.cast(number(), "float32")))
     assert float(variable) == 5
+    assert [float(each) for each in strategy.experimental_local_results(variable)] == [5, 6]
+
+
+def test_a_variable_of_no_strategy_cannot_be_assigned_by_replicas():
+    variable = keras.Variable(5.0, trainable=False, name="mine")
+    with pytest.raises(ValueError, match="the variable mine float32.* must specify an aggregation method"):
+        mirrored(2).run(lambda: variable.assign(1.0))
+    assert float(variable) == 5
+
+
+def number():
+    return muster.distribute.get_replica_context().replica_id_in_sync_group
 
 
 def test_a_model_of_another_scope_cannot_be_trained():
@@ -289,10 +300,10 @@ def test_dropout_differs_between_replicas_and_goes_on_from_step_to_step():
         ),
         (
             lambda s: s.experimental_distribute_values_from_function(
-                lambda c: np.ones(c.replica_id_in_sync_group + 1)
+                lambda c: np.ones((1,) * (c.replica_id_in_sync_group + 1))
             ),
             ValueError,
-            "differ in shape",
+            "differ in type or rank",
         ),
     ],
 )

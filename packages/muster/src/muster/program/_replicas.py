@@ -50,7 +50,8 @@ class Gathers:
 
     Attributes:
         knows: Whether any lengths are known.
-        made: For each value its length on this replica, those on all that were taken, its shape and the axis.
+        made: For each value its length on this replica, those on all that were taken, its shape, if values
+            are joined, and the axis.
     """
 
     def __init__(self, known: Sequence[tuple[int, ...]] = (), *, equal: bool = False) -> None:
@@ -59,13 +60,22 @@ class Gathers:
         self.knows = bool(known)
         self.made: list[Gathered] = []
 
-    def lengths(self, shape: tuple[int, ...], axis: int, assumed: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the lengths along an axis on all replicas of the next value, which has a shape here."""
+    def lengths(
+        self, shape: tuple[int, ...], axis: int, assumed: tuple[int, ...], *, joins: bool
+    ) -> tuple[int, ...]:
+        """Return the lengths along an axis on all replicas of the next value, which has a shape here.
+
+        Args:
+            shape: The shape.
+            axis: The axis.
+            assumed: The lengths, if none are known.
+            joins: Whether the values are joined along the axis, and not only counted.
+        """
         number, own = len(self.made), shape[axis]
         if self._equal:
             assumed = (own,) * len(assumed)
         lengths = self._known[number] if number < len(self._known) else assumed
-        self.made.append((own, lengths, shape, axis))
+        self.made.append((own, lengths, shape if joins else (), axis))
         return lengths
 
 
@@ -83,7 +93,8 @@ def corrected(made: Sequence[Sequence[Gathered]]) -> list[tuple[int, ...]] | Non
     """
     lengths: list[tuple[int, ...]] = []
     for gathers in zip(*made, strict=False):
-        require_joinable([tuple(shape) for _, _, shape, _ in gathers], gathers[0][3])
+        if all(shape for _, _, shape, _ in gathers):
+            require_joinable([tuple(shape) for _, _, shape, _ in gathers], gathers[0][3])
         lengths.append(tuple(own for own, *_ in gathers))
         if any(tuple(assumed) != lengths[-1] for _, assumed, *_ in gathers):
             return lengths
@@ -236,7 +247,7 @@ class Replicas:
         if self.active < self.count:
             return self.sum([array])
         wide = array.astype(jnp.int32) if array.dtype == jnp.bool_ else array
-        lengths = self._lengths(array, axis) if lengths is None else lengths
+        lengths = self._lengths(array, axis, joins=True) if lengths is None else lengths
         if len(set(lengths)) > 1:
             starts = [*itertools.accumulate(lengths, initial=0)]
             shape = (*array.shape[:axis], starts.pop(), *array.shape[axis + 1 :])
@@ -248,17 +259,21 @@ class Replicas:
 
     def element_counts(self, array: jax.Array, axes: Sequence[int]) -> list[int]:
         """Return how many elements the arrays of all replicas have along axes; one number if equally many."""
-        by_axis = [self._lengths(array, axis) or (array.shape[axis],) * self.count for axis in axes]
+        by_axis = [
+            self._lengths(array, axis, joins=False) or (array.shape[axis],) * self.count for axis in axes
+        ]
         return [math.prod(lengths) for lengths in zip(*by_axis, strict=True)] or [1]
 
-    def _lengths(self, array: jax.Array, axis: int) -> tuple[int, ...]:
+    def _lengths(self, array: jax.Array, axis: int, *, joins: bool) -> tuple[int, ...]:
         """Return how long the arrays of all replicas are along an axis; nothing if equally."""
         if not array.ndim or (self.shares is None and (self.gathers is None or self.recorded)):
             return ()
         own = array.shape[axis]
         has_rows = self.shares is not None and own == self.shares.own
         assumed = self.shares.sizes if has_rows and self.shares is not None else (own,) * self.count
-        return assumed if self.gathers is None else self.gathers.lengths(array.shape, axis, assumed)
+        return (
+            assumed if self.gathers is None else self.gathers.lengths(array.shape, axis, assumed, joins=joins)
+        )
 
     def fold_into_seed(self, seed: jax.Array) -> jax.Array:
         """Make the state of a seed generator, uint32[2], different on each replica."""
