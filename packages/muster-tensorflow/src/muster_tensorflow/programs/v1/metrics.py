@@ -23,6 +23,7 @@ from muster_tensorflow.programs.v2._variable import (
     Variable,
     VariableAggregation,
     VariableSynchronization,
+    created_in,
 )
 
 _log = logging.getLogger(__name__)
@@ -74,14 +75,14 @@ def metric_variable(
 
     Source: tensorflow/python/ops/metrics_impl.py, ``metric_variable``.
     """
-    return Variable(
-        np.zeros(shape, np.dtype(dtype)),
-        trainable=False,
-        name=name,
-        collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
-        synchronization=VariableSynchronization.ON_READ,
-        aggregation=VariableAggregation.SUM,
-    )
+    with created_in([GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES]):
+        return Variable(
+            np.zeros(shape, np.dtype(dtype)),
+            trainable=False,
+            name=name,
+            synchronization=VariableSynchronization.ON_READ,
+            aggregation=VariableAggregation.SUM,
+        )
 
 
 @mask_as_weights
