@@ -108,9 +108,7 @@ class SharedBatches:
         self._numbered = partial(
             dataset.numbered,
             seed=seed,
-            convert=partial(
-                batches_of, mode=ModeKeys.TRAIN, prepare=prepare, host=None, wide=WideIntegers()
-            ),
+            convert=partial(batches_of, mode=ModeKeys.TRAIN, prepare=prepare, host=None, wide=WideIntegers()),
         )
         self._reader: NumberedReader | None = None
         self.taken = 0
