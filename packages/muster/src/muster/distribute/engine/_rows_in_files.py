@@ -160,7 +160,7 @@ def on_device(array: LazyArray, sharding: jax.sharding.Sharding | None) -> jax.A
         sharding: Where to put it; None for JAX's default device.
     """
     if isinstance(array, InitialValue):
-        return jax.device_put(array.make(), sharding)
+        return jax.device_put(array.make(), sharding)  # type: ignore[no-any-return]
     if array.nbytes < _AT_ONCE or (sharding is not None and len(sharding.device_set) > 1):
         return jax.device_put(np.asarray(array), sharding, may_alias=False)  # type: ignore[no-any-return]
     return array_of_pieces(array.shape, array.dtype, array.pieces(), sharding)
