@@ -33,6 +33,8 @@ def _readable(expect: Json, asked: Json, count: int) -> Json:
     """As TensorFlow, but that the value can be read."""
     if asked.get("context"):  # an assignment for all replicas
         expect = {"components": [_changed(asked, asked["value"])] * count}
+    if "components" not in expect:  # what replicas reduce of their copies
+        return expect
     value = expect["components"][0]
     return expect | {"cross_replica_read": value, "numpy": value}
 
@@ -77,6 +79,7 @@ _READABLE = "A variable without aggregation is the same on all replicas, so that
 _ONE_REPLICA = "A single replica has nothing to agree on."
 
 
+_ONE_COPY = "Replicas that share one copy must say how the values combine that they assign to it."
 _NUMBER = "A number that every replica gives is a value of each, as an array is."
 
 
@@ -135,6 +138,17 @@ def _int_mean(asked: Json) -> bool:
 
 
 VARIABLES = (
+    Rule(
+        _variable(
+            *("reduce_of_ON_READ", "read_in_replica"),
+            kind="central",
+            count=several,
+            synchronization="ON_READ",
+            aggregation="NONE",
+        ),
+        _ONE_COPY,
+        several_say("ValueError", "You must specify an aggregation method"),
+    ),
     Rule(_scatters_alone, _ONE_REPLICA, _scattered),
     Rule(
         _variable("scatter_add_ON_READ_in_replica", "scatter_add_ON_READ_cross_replica", kind="central"),

@@ -113,14 +113,14 @@ def test_a_truth_value_that_the_first_replica_assigns_stays_one():
         assert bool(stop.value) == expected
 
 
-def test_an_assignment_that_does_not_say_how_it_combines_is_an_error():
+def test_an_assignment_that_does_not_say_how_it_combines_leaves_the_first_replicas_value():
     def assign(x):
         keras.Variable(1.0, trainable=False, name="stray").assign(jnp.sum(x))
         return {}
 
     state, step = step_of(assign, 2, np.ones(4, np.float32))
-    with pytest.raises(muster.TraceError, match="stray.*aggregation='mean'"):
-        step(state, np.ones(4, np.float32))
+    state, _ = step(state, np.arange(4, dtype=np.float32))
+    assert state["stray"] == 1.0
 
 
 def test_the_sum_of_losses_is_minimized_on_request():

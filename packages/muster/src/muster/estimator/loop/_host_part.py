@@ -182,7 +182,8 @@ class _Passing(Mapping[str, Any]):
         self._places = places
         features = batch.given[""] if [*batch.given] == [""] else batch.given
         leaves = jax.tree_util.tree_leaves_with_path(Batch(features, None), is_leaf=is_uneven)
-        self._values = {_key(path): value for path, value in leaves}
+        # What was computed of the features before the step; as the input_fn gave it, where it has the same.
+        self._values = named(batch) | {_key(path): value for path, value in leaves}
         self._values |= {given_key(key): value for key, value in batch.given.items()}
 
     def __getitem__(self, key: str) -> Any:

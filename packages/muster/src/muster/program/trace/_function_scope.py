@@ -198,7 +198,9 @@ class FunctionScope(VariableScope):
                 self.taken.unreduced[id(variable)] = is_adding()
                 with self.in_sync():
                     return self.assign(variable, value)
-            value = _reduce_assigned(self.replicas, spec, before, value)
+            # Outside of a strategy it is one variable, to which each replica adds.
+            adds = is_adding() and (spec.aggregation == "sum" or origin_of(variable).owner is None)
+            value = _reduce_assigned(self.replicas, spec, before, value, adds)
             with self.in_sync():
                 return self.assign(variable, value)
         return self.assign(variable, value)
@@ -277,11 +279,11 @@ def computed_inside(variable: Any) -> TraceError:
 
 
 def _reduce_assigned(
-    replicas: Replicas, spec: VariableSpec, before: jax.Array, value: jax.Array
+    replicas: Replicas, spec: VariableSpec, before: jax.Array, value: jax.Array, adds: bool
 ) -> jax.Array:
     """Return the new value of a variable to which each replica assigns its own `value`."""
     match spec.aggregation:
-        case "sum" | "none" if is_adding():  # without an aggregation it is one variable of no strategy
+        case "sum" | "none" if adds:
             return before + replicas.sum([value - before])[0]
         case "mean" | "sum" | "only_first_replica":
             return replicas.reduce(spec.aggregation, value)

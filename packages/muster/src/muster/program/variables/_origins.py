@@ -134,6 +134,7 @@ def is_per_replica(variable: Any) -> bool:
         and origin.kind is VariableKind.OTHER
         and origin.owner is not None
         and origin.owner.num_replicas_in_sync > 1
+        and (variable.aggregation != "none" or origin.owner.has_copies)
     )
 
 
