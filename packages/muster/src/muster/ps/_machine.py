@@ -24,6 +24,10 @@ from muster.ps.contents import Device
 
 _log = logging.getLogger(__name__)
 
+_COUNTS = (
+    *("pushes", "pulls", "lookups", "staleness", "received_bytes", "sent_bytes"),
+    *("duplicates", "late", "refused"),
+)
 # How long a worker may be silent with a step that others wait for, in seconds.
 STALL_SECS = 30.0
 
@@ -97,20 +101,7 @@ class Machine:
         self._turns = StepScheduler(keeps_step=keeps_step, workers=workers)
         self._workers: dict[str, _Worker] = {}  # by task
         self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
-        self._counts = dict.fromkeys(
-            (
-                "pushes",
-                "pulls",
-                "lookups",
-                "staleness",
-                "received_bytes",
-                "sent_bytes",
-                "duplicates",
-                "late",
-                "refused",
-            ),
-            0,
-        )
+        self._counts = dict.fromkeys(_COUNTS, 0)
 
     def handle(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
@@ -250,7 +241,10 @@ class Machine:
             case messages.Pull() | messages.Take():
                 self._check_ticket(isinstance(message, messages.Take))
             case messages.LookUp():
-                return self._look_up(caller, message, arrays)
+                if not self.holdings.initialized:
+                    raise RefusedError("there are no rows yet to look up. Pull first")
+                rows = self._rows(self.holdings.asked(message.counts, arrays))
+                return Reply(caller, messages.Rows(version=self.holdings.version), rows)
             case messages.Push():
                 self._push(caller, worker, message, arrays)
             case messages.Fill() | messages.Make() | messages.Initialize():
@@ -354,12 +348,7 @@ class Machine:
         if not worker.starts:
             raise RefusedError(f"it is not the chief, which alone {what}")
 
-    def _initialize(
-        self,
-        worker: _Worker,
-        message: messages.First,
-        arrays: Sequence[Array],
-    ) -> None:
+    def _initialize(self, worker: _Worker, message: messages.First, arrays: Sequence[Array]) -> None:
         self._require_chief(worker, "gives first values")
         if self._changed:
             raise RefusedError(
@@ -392,12 +381,6 @@ class Machine:
         if self._record is not None:
             self._record(Recorded(self._changes, self._origin, message=message), arrays)
         self._changes += 1
-
-    def _look_up(self, caller: Caller, message: messages.LookUp, arrays: Sequence[Array]) -> Reply:
-        if not self.holdings.initialized:
-            raise RefusedError("there are no rows yet to look up. Pull first")
-        rows = self._rows(self.holdings.asked(message.counts, arrays))
-        return Reply(caller, messages.Rows(version=self.holdings.version), rows)
 
     def _rows(self, ids: Sequence[Array]) -> tuple[Array, ...]:
         if not ids:
