@@ -155,7 +155,7 @@ def test_without_absl_there_are_no_flags(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_some_messages_are_logged_at_times(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "muster"):
+    with caplog.at_level(logging.INFO, "tensorflow"):
         for number in range(5):
             tf.logging.log_every_n(tf.logging.INFO, "every %d", 2, number)
             tf.logging.log_first_n(tf.logging.INFO, "first %d", 2, number)

@@ -118,8 +118,10 @@ def compiled(
     options = cpu.compiler_options(text)
     if _CALLBACK.search(text):
         return lowered.compile(compiler_options=options)  # type: ignore[no-any-return]
-    # An executable is called with arguments in the structure that it was compiled for.
-    described = f"{options}\n{lowered.in_tree}\n{lowered.out_tree}\n{text}"
+    # An executable is called with arguments in the structure that it was compiled for, and in their shapes,
+    # of which the text has only those that are used.
+    shapes = [(leaf.shape, leaf.dtype.name) for leaf in jax.tree.leaves(args)]
+    described = f"{options}\n{lowered.in_tree}\n{lowered.out_tree}\n{shapes}\n{text}"
     fingerprint = hashlib.sha256(described.encode()).hexdigest()
     if fingerprint not in executables:
         executables[fingerprint] = lowered.compile(compiler_options=options)
