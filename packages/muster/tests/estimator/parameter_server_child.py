@@ -34,7 +34,7 @@ from muster.estimator import (
     make_stop_at_checkpoint_step_hook,
     train_and_evaluate,
 )
-from muster.ps import _machine, _shard_snapshot
+from muster.ps import _known_workers, _shard_snapshot
 
 X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
@@ -90,7 +90,7 @@ def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if "dies" in options:
         _shard_snapshot.write_part = functools.partial(write_half, dies=options["dies"])
-    _machine.STALL_SECS = options.get("stall", _machine.STALL_SECS)
+    _known_workers.STALL_SECS = options.get("stall", _known_workers.STALL_SECS)
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
     train_data = data.shard(2, options["part"]) if "part" in options else data
     strategy = MultiWorkerMirroredStrategy() if options.get("mirrored") else None

@@ -7,7 +7,8 @@ from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddingDevice, added, as_buff
 
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
-from muster.ps._machine import STALL_SECS, Machine
+from muster.ps._known_workers import STALL_SECS
+from muster.ps._machine import Machine
 from muster.ps._messages import Caller, Round
 from muster.ps._plan import Plan, difference, fingerprint
 from muster.ps._recovery import Found

@@ -29,7 +29,7 @@ class _Weight:
 
 @dataclass(frozen=True)
 class _Manifest:
-    """What of a saved model's manifest is about its weights; `muster.saved_model` has all of it."""
+    """The entries of a saved model's manifest that describe its weights."""
 
     weights: dict[str, _Weight]
     weights_file: str

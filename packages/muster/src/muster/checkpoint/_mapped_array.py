@@ -61,7 +61,7 @@ class MappedFile:
 
 @dataclass(frozen=True)
 class Stored:
-    """Where an array is: its first byte in a file."""
+    """The place of an array: a file, and its first byte there."""
 
     file: MappedFile
     offset: int

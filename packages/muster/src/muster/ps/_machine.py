@@ -1,8 +1,5 @@
 """The parameter server as a machine: requests in, answers out, without sockets, clocks or threads."""
 
-import dataclasses
-import logging
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeGuard
 
@@ -12,6 +9,7 @@ import numpy as np
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._journal import Record, Recorded
+from muster.ps._known_workers import KnownWorkers, Worker
 from muster.ps._messages import Caller
 from muster.ps._plan_values import PlanValues
 from muster.ps._recovery import Find, Recovery, no_snapshot
@@ -22,27 +20,10 @@ from muster.ps._step_scheduler import StepScheduler, Turn
 from muster.ps._tickets import OPEN_TICKETS, open_tickets
 from muster.ps.contents import Device
 
-_log = logging.getLogger(__name__)
-
 _COUNTS = (
     *("pushes", "pulls", "lookups", "staleness", "received_bytes", "sent_bytes"),
     *("duplicates", "late", "refused"),
 )
-# How long a worker may be silent with a step that others wait for, in seconds.
-STALL_SECS = 30.0
-
-
-@dataclasses.dataclass
-class _Worker:
-    run: str
-    starts: bool
-    heard: float  # when, in seconds
-    connected: bool = True
-    sequence: int = 0  # its last push
-    counted: bool = True  # whether that was applied
-    version: int | None = None  # of the values that were sent to it last
-    silent: bool = False  # whether that was said
-    asked: Sequence[Array] = ()  # the ids of rows that its push asks for
 
 
 class Machine:
@@ -99,7 +80,7 @@ class Machine:
         self._shared: messages.SharedInput | None = None
         self._versions = versions
         self._turns = StepScheduler(keeps_step=keeps_step, workers=workers)
-        self._workers: dict[str, _Worker] = {}  # by task
+        self._workers = KnownWorkers()
         self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
         self._counts = dict.fromkeys(_COUNTS, 0)
 
@@ -177,35 +158,12 @@ class Machine:
         Args:
             now: The time, as for `handle`.
         """
-        for task, worker in self._workers.items():
-            idle = now - worker.heard
-            asks = Caller(task, worker.run) in self._deferred
-            if worker.connected and not worker.silent and not asks and idle > STALL_SECS:
-                worker.silent = True
-                _log.warning(
-                    "%s has sent nothing for %.0f s: it may hang, or be cut off. The others go on.",
-                    task,
-                    idle,
-                )
-        if self._deferred:
-            # The others may have waited for less long than a step takes: only that counts.
-            waits = now - min(self._workers[caller.task].heard for caller in self._deferred)
-            if waits > STALL_SECS:
-                self._go_on(now)
+        self._workers.name_silent(now, self._deferred.__contains__)
+        if self._workers.have_waited(self._deferred, now):
+            self._turns.expect_no_more()
+            for caller in self._workers.stalled(self._turns.holders(), now):
+                self._turns.leave(caller)
         return self._answer_deferred()
-
-    def _go_on(self, now: float) -> None:
-        """Wait no more for workers that were not heard of for long."""
-        self._turns.expect_no_more()
-        for task in self._turns.holders():
-            worker = self._workers.get(task) or _Worker("", False, -math.inf)  # of before a restart
-            if now - worker.heard > STALL_SECS:
-                _log.warning(
-                    "%s has not finished its step for %.0f s: those who wait for it go on without it.",
-                    task,
-                    STALL_SECS,
-                )
-                self._turns.leave(Caller(task, worker.run))
 
     def _forget(self, caller: Caller) -> None:
         self._deferred.pop(caller, None)
@@ -217,11 +175,7 @@ class Machine:
         if isinstance(message, messages.Join):
             self._join(caller, message, now)
             return Reply(caller, messages.Ended() if self.ended else self._joined(caller, message.plan))
-        worker = self._worker(caller)
-        worker.heard = now
-        if worker.silent:
-            worker.silent = False
-            _log.warning("%s is back.", caller.task)
+        worker = self._workers.hear(caller, now)
         if isinstance(message, messages.Stats):
             return Reply(caller, self.statistics(now))
         if self.ended:
@@ -294,7 +248,7 @@ class Machine:
         if worker is None or worker.run != caller.run:
             if worker is not None:  # its process was started again
                 self._forget(Caller(caller.task, worker.run))
-            worker = self._workers[caller.task] = _Worker(caller.run, message.starts, now)
+            worker = self._workers[caller.task] = Worker(caller.run, message.starts, now)
         worker.starts, worker.heard, worker.connected = message.starts, now, True
         worker.sequence = max(worker.sequence, message.seen.sequence)  # those between are lost
         self._deferred.pop(caller, None)  # it will ask again
@@ -318,7 +272,7 @@ class Machine:
             self._turns.rounds.begin_after(int(1000 * (saved.at + found.age_secs)))
             for other, sequence in saved.pushes:
                 # Who has joined already is a later process of that task.
-                restored = _Worker(other.run, False, now, connected=False, sequence=sequence)
+                restored = Worker(other.run, False, now, connected=False, sequence=sequence)
                 self._workers.setdefault(other.task, restored)
 
     def _joined(self, caller: Caller, plan: str) -> messages.Joined:
@@ -332,23 +286,15 @@ class Machine:
             origin=self._origin if self.holdings.initialized else "",
         )
 
-    def _worker(self, caller: Caller) -> _Worker:
-        worker = self._workers.get(caller.task)
-        if worker is None:
-            raise RefusedError("it has not joined. Join first")
-        if worker.run != caller.run:
-            raise RefusedError(f"another process has joined as {caller.task} since. Run each task once")
-        return worker
-
     def _check_ticket(self, wanted: bool) -> None:
         if wanted and not self._turns.keeps_step:
             raise RefusedError("this server keeps no global step. Ask the first one for tickets")
 
-    def _require_chief(self, worker: _Worker, what: str) -> None:
+    def _require_chief(self, worker: Worker, what: str) -> None:
         if not worker.starts:
             raise RefusedError(f"it is not the chief, which alone {what}")
 
-    def _initialize(self, worker: _Worker, message: messages.First, arrays: Sequence[Array]) -> None:
+    def _initialize(self, worker: Worker, message: messages.First, arrays: Sequence[Array]) -> None:
         self._require_chief(worker, "gives first values")
         if self._changed:
             raise RefusedError(
@@ -388,7 +334,7 @@ class Machine:
         self._counts["lookups"] += 1
         return self.holdings.look_up(ids)
 
-    def _push(self, caller: Caller, worker: _Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
+    def _push(self, caller: Caller, worker: Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
         self._check_ticket(message.wants or (message.ticket is not None and self._shared is None))
         if not self.holdings.initialized:
             raise RefusedError("there are no values yet that a push could change. Pull first")
@@ -496,10 +442,7 @@ class Machine:
             lost_updates=self._recovery.lost_updates,
             lost_secs=self._recovery.lost_secs,
             ended=self.ended,
-            workers={
-                task: messages.WorkerStats(worker.sequence, now - worker.heard, worker.connected)
-                for task, worker in self._workers.items()
-            },
+            workers=self._workers.statistics(now),
             **self._counts,
         )
 

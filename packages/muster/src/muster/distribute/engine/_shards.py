@@ -304,11 +304,12 @@ class Division:
 
     def split(self, values: Mapping[str, Any]) -> list[FirstValues]:
         """Return what each server has first of variables, by their paths."""
+        tables = {path: _in_pieces(values[path]) for path in self._by_rows}
         return [
             FirstValues(
                 _on_host(share.pulled.pack_rows(values)),
                 _on_host(share.kept.pack_rows(values)),
-                [_first_rows(values[str(piece.key)], piece) for piece in share.columns],
+                [_first_rows(tables[str(piece.key)], piece) for piece in share.columns],
             )
             for share in self.shares
         ]
@@ -458,17 +459,18 @@ def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:
 def _first_rows(value: Any, piece: Piece) -> MadeRows | Iterator[np.ndarray[Any, Any]]:
     """Return the rows of a table's column, flat, some at a time; or what makes them."""
     start, stop = piece.rows.span(piece.shape)
-    if isinstance(value, InitialValue) and value.function is not None:
-        return MadeRows(value.function, start)
-    if isinstance(value, MappedArray):
-        many = max(1, _SENT_BYTES // max(1, value.nbytes // len(value)))
-        return (
-            value.rows(np.arange(first, min(first + many, stop))).reshape(-1)
-            for first in range(start, stop, many)
-        )
-    array = np.asarray(value)
-    many = max(1, _SENT_BYTES // max(1, array.nbytes // len(array)))
+    if isinstance(value, bytes):
+        return MadeRows(value, start)
+    many = max(1, _SENT_BYTES // max(1, value.nbytes // len(value)))
+    read = value.rows if isinstance(value, MappedArray) else value.__getitem__
     return (
-        np.ascontiguousarray(array[first : min(first + many, stop)]).reshape(-1)
+        np.ascontiguousarray(read(np.arange(first, min(first + many, stop)))).reshape(-1)
         for first in range(start, stop, many)
     )
+
+
+def _in_pieces(value: Any) -> Any:
+    """Return a table as what makes its rows, as it lies in files, or, once for all servers, in memory."""
+    if isinstance(value, InitialValue) and value.function is not None:
+        return value.function
+    return value if isinstance(value, MappedArray) else np.asarray(value)

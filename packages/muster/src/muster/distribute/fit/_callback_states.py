@@ -1,4 +1,4 @@
-"""What callbacks know, as backups keep it: best values, counters, the length of a log."""
+"""Save and restore the states of callbacks in backups: best values, counters, the length of a log."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""What hooks know, as checkpoints keep it: hooks say it by ``get_state``, and are told by ``set_state``."""
+"""Save and restore the states of hooks in checkpoints, by their ``get_state`` and ``set_state``."""
 
 import base64
 from collections import Counter

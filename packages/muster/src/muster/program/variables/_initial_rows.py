@@ -113,7 +113,7 @@ class InitialValue(LazyArray):
 
     @functools.cached_property
     def function(self) -> bytes | None:
-        """What makes rows in another process; None if that needs the whole value.
+        """The function that makes rows in another process; None if that needs the whole value.
 
         It is a serialized ``jax.export.Exported``. It takes the numbers of elements, in the order of rows, in
         two parts of 32 bits: uint32 of shape (n, ...), for some number n of rows; and returns these elements.
