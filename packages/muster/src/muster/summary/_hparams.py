@@ -22,72 +22,27 @@ HParamValue: TypeAlias = bool | int | float | str
 _SUCCEEDED = 1
 _TEXT, _BOOL, _NUMBER = 1, 2, 3
 _KINDS: dict[type, int] = {str: _TEXT, bool: _BOOL, int: _NUMBER, float: _NUMBER}
-_DESCRIPTION = """
-name: "hparams.proto" package: "tensorboard.hparams" syntax: "proto3"
-message_type {
-  name: "HParamsPluginData" oneof_decl { name: "data" }
-  field { name: "version" number: 1 type: TYPE_INT32 }
-  field { name: "experiment" number: 2 type: TYPE_MESSAGE type_name: "Experiment" oneof_index: 0 }
-  field { name: "session_start_info" number: 3 type: TYPE_MESSAGE type_name: "Start" oneof_index: 0 }
-  field { name: "session_end_info" number: 4 type: TYPE_MESSAGE type_name: "End" oneof_index: 0 }
+_MESSAGES = """
+message HParamsPluginData {
+  int32 version = 1;
+  oneof data { Experiment experiment = 2; Start session_start_info = 3; End session_end_info = 4; }
 }
-message_type {
-  name: "Start"
-  field { name: "hparams" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Entry" }
-  field { name: "group_name" number: 4 type: TYPE_STRING }
-  field { name: "start_time_secs" number: 5 type: TYPE_DOUBLE }
+message Start { repeated Entry hparams = 1; string group_name = 4; double start_time_secs = 5; }
+message End { int32 status = 1; double end_time_secs = 2; }
+message Entry { string key = 1; Value value = 2; }
+message Value { oneof kind { double number_value = 2; string string_value = 3; bool bool_value = 4; } }
+message Values { repeated Value values = 1; }
+message Interval { double min_value = 1; double max_value = 2; }
+message HParamInfo {
+  string name = 1; string display_name = 2; string description = 3; int32 type = 4;
+  oneof domain { Values domain_discrete = 5; Interval domain_interval = 6; }
 }
-message_type {
-  name: "End"
-  field { name: "status" number: 1 type: TYPE_INT32 }
-  field { name: "end_time_secs" number: 2 type: TYPE_DOUBLE }
+message MetricName { string group = 1; string tag = 2; }
+message MetricInfo {
+  MetricName name = 1; string display_name = 3; string description = 4; int32 dataset_type = 5;
 }
-message_type {
-  name: "Entry"
-  field { name: "key" number: 1 type: TYPE_STRING }
-  field { name: "value" number: 2 type: TYPE_MESSAGE type_name: "Value" }
-}
-message_type {
-  name: "Value" oneof_decl { name: "kind" }
-  field { name: "number_value" number: 2 type: TYPE_DOUBLE oneof_index: 0 }
-  field { name: "string_value" number: 3 type: TYPE_STRING oneof_index: 0 }
-  field { name: "bool_value" number: 4 type: TYPE_BOOL oneof_index: 0 }
-}
-message_type {
-  name: "Values"
-  field { name: "values" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Value" }
-}
-message_type {
-  name: "Interval"
-  field { name: "min_value" number: 1 type: TYPE_DOUBLE }
-  field { name: "max_value" number: 2 type: TYPE_DOUBLE }
-}
-message_type {
-  name: "HParamInfo" oneof_decl { name: "domain" }
-  field { name: "name" number: 1 type: TYPE_STRING }
-  field { name: "display_name" number: 2 type: TYPE_STRING }
-  field { name: "description" number: 3 type: TYPE_STRING }
-  field { name: "type" number: 4 type: TYPE_INT32 }
-  field { name: "domain_discrete" number: 5 type: TYPE_MESSAGE type_name: "Values" oneof_index: 0 }
-  field { name: "domain_interval" number: 6 type: TYPE_MESSAGE type_name: "Interval" oneof_index: 0 }
-}
-message_type {
-  name: "MetricName"
-  field { name: "group" number: 1 type: TYPE_STRING }
-  field { name: "tag" number: 2 type: TYPE_STRING }
-}
-message_type {
-  name: "MetricInfo"
-  field { name: "name" number: 1 type: TYPE_MESSAGE type_name: "MetricName" }
-  field { name: "display_name" number: 3 type: TYPE_STRING }
-  field { name: "description" number: 4 type: TYPE_STRING }
-  field { name: "dataset_type" number: 5 type: TYPE_INT32 }
-}
-message_type {
-  name: "Experiment"
-  field { name: "time_created_secs" number: 3 type: TYPE_DOUBLE }
-  field { name: "hparam_infos" number: 4 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "HParamInfo" }
-  field { name: "metric_infos" number: 5 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "MetricInfo" }
+message Experiment {
+  double time_created_secs = 3; repeated HParamInfo hparam_infos = 4; repeated MetricInfo metric_infos = 5;
 }
 """
 
@@ -336,4 +291,4 @@ def _encoded(**fields: Any) -> bytes:
 
 @functools.cache
 def _plugin_data() -> Any:
-    return message_class(_DESCRIPTION, "tensorboard.hparams.HParamsPluginData")
+    return message_class(_MESSAGES, "tensorboard.hparams.HParamsPluginData")

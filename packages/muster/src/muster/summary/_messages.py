@@ -17,75 +17,34 @@ from muster.summary._images import encode_images
 
 _DT_FLOAT, _DT_DOUBLE, _DT_STRING = 1, 2, 7
 _DATA_TENSOR, _DATA_BLOBS = 2, 3  # how TensorBoard treats the values of a tag
-_DESCRIPTION = """
-name: "event.proto" package: "tensorflow" syntax: "proto3"
-message_type {
-  name: "Event" oneof_decl { name: "what" }
-  field { name: "wall_time" number: 1 type: TYPE_DOUBLE }
-  field { name: "step" number: 2 type: TYPE_INT64 }
-  field { name: "file_version" number: 3 type: TYPE_STRING oneof_index: 0 }
-  field { name: "summary" number: 5 type: TYPE_MESSAGE type_name: "Summary" oneof_index: 0 }
-  field { name: "session_log" number: 7 type: TYPE_MESSAGE type_name: "SessionLog" oneof_index: 0 }
+_MESSAGES = """
+message Event {
+  double wall_time = 1; int64 step = 2;
+  oneof what { string file_version = 3; Summary summary = 5; SessionLog session_log = 7; }
 }
-message_type {
-  name: "Summary"
-  field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Summary.Value" }
-  nested_type {
-    name: "Value" oneof_decl { name: "kind" }
-    field { name: "tag" number: 1 type: TYPE_STRING }
-    field { name: "simple_value" number: 2 type: TYPE_FLOAT oneof_index: 0 }
-    field { name: "image" number: 4 type: TYPE_MESSAGE type_name: "Summary.Image" oneof_index: 0 }
-    field { name: "histo" number: 5 type: TYPE_MESSAGE type_name: "HistogramProto" oneof_index: 0 }
-    field { name: "node_name" number: 7 type: TYPE_STRING }
-    field { name: "tensor" number: 8 type: TYPE_MESSAGE type_name: "Tensor" oneof_index: 0 }
-    field { name: "metadata" number: 9 type: TYPE_MESSAGE type_name: "Metadata" }
+message Summary {
+  message Value {
+    string tag = 1;
+    oneof kind {
+      float simple_value = 2; Summary.Image image = 4; HistogramProto histo = 5; Tensor tensor = 8;
+    }
+    string node_name = 7; Metadata metadata = 9;
   }
-  nested_type {
-    name: "Image"
-    field { name: "height" number: 1 type: TYPE_INT32 }
-    field { name: "width" number: 2 type: TYPE_INT32 }
-    field { name: "colorspace" number: 3 type: TYPE_INT32 }
-    field { name: "encoded_image_string" number: 4 type: TYPE_BYTES }
-  }
+  message Image { int32 height = 1; int32 width = 2; int32 colorspace = 3; bytes encoded_image_string = 4; }
+  repeated Summary.Value value = 1;
 }
-message_type {
-  name: "HistogramProto"
-  field { name: "min" number: 1 type: TYPE_DOUBLE }
-  field { name: "max" number: 2 type: TYPE_DOUBLE }
-  field { name: "num" number: 3 type: TYPE_DOUBLE }
-  field { name: "sum" number: 4 type: TYPE_DOUBLE }
-  field { name: "sum_squares" number: 5 type: TYPE_DOUBLE }
-  field { name: "bucket_limit" number: 6 label: LABEL_REPEATED type: TYPE_DOUBLE options { packed: true } }
-  field { name: "bucket" number: 7 label: LABEL_REPEATED type: TYPE_DOUBLE options { packed: true } }
+message HistogramProto {
+  double min = 1; double max = 2; double num = 3; double sum = 4; double sum_squares = 5;
+  repeated double bucket_limit = 6; repeated double bucket = 7;
 }
-message_type {
-  name: "Metadata"
-  field { name: "plugin_data" number: 1 type: TYPE_MESSAGE type_name: "PluginData" }
-  field { name: "display_name" number: 2 type: TYPE_STRING }
-  field { name: "summary_description" number: 3 type: TYPE_STRING }
-  field { name: "data_class" number: 4 type: TYPE_INT32 }
+message Metadata {
+  PluginData plugin_data = 1; string display_name = 2; string summary_description = 3; int32 data_class = 4;
 }
-message_type {
-  name: "PluginData"
-  field { name: "plugin_name" number: 1 type: TYPE_STRING }
-  field { name: "content" number: 2 type: TYPE_BYTES }
-}
-message_type {
-  name: "Shape" field { name: "dim" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Dim" }
-}
-message_type { name: "Dim" field { name: "size" number: 1 type: TYPE_INT64 } }
-message_type {
-  name: "Tensor"
-  field { name: "dtype" number: 1 type: TYPE_INT32 }
-  field { name: "shape" number: 2 type: TYPE_MESSAGE type_name: "Shape" }
-  field { name: "tensor_content" number: 4 type: TYPE_BYTES }
-  field { name: "string_val" number: 8 label: LABEL_REPEATED type: TYPE_BYTES }
-}
-message_type {
-  name: "SessionLog"
-  field { name: "status" number: 1 type: TYPE_INT32 }
-  field { name: "checkpoint_path" number: 2 type: TYPE_STRING }
-}
+message PluginData { string plugin_name = 1; bytes content = 2; }
+message Shape { repeated Dim dim = 2; }
+message Dim { int64 size = 1; }
+message Tensor { int32 dtype = 1; Shape shape = 2; bytes tensor_content = 4; repeated bytes string_val = 8; }
+message SessionLog { int32 status = 1; string checkpoint_path = 2; }
 """
 
 
@@ -235,7 +194,7 @@ def parse_message(data: bytes) -> Any:
 @functools.cache
 def _message() -> Any:
     """Return the message class of an event."""
-    return message_class(_DESCRIPTION, "tensorflow.Event")
+    return message_class(_MESSAGES, "tensorflow.Event")
 
 
 @functools.cache

@@ -48,48 +48,18 @@ _DTYPES = {
 _NUMERIC = {*_DTYPES.values()} - {STRING}
 _HEADER_KEY = b""
 _VERSION = 1
-_DESCRIPTION = """
-name: "tensor_bundle.proto" package: "tensorflow" syntax: "proto3"
-message_type {
-  name: "Index"
-  field { name: "header" number: 1 type: TYPE_MESSAGE type_name: "Header" }
-  field { name: "entry" number: 2 type: TYPE_MESSAGE type_name: "Entry" }
+_MESSAGES = """
+message Index { Header header = 1; Entry entry = 2; }
+message Header { int32 num_shards = 1; int32 endianness = 2; Version version = 3; }
+message Version { int32 producer = 1; int32 min_consumer = 2; }
+message Entry {
+  int32 dtype = 1; Shape shape = 2; int32 shard_id = 3; int64 offset = 4; int64 size = 5; fixed32 crc32c = 6;
+  repeated Slice slices = 7;
 }
-message_type {
-  name: "Header"
-  field { name: "num_shards" number: 1 type: TYPE_INT32 }
-  field { name: "endianness" number: 2 type: TYPE_INT32 }
-  field { name: "version" number: 3 type: TYPE_MESSAGE type_name: "Version" }
-}
-message_type {
-  name: "Version"
-  field { name: "producer" number: 1 type: TYPE_INT32 }
-  field { name: "min_consumer" number: 2 type: TYPE_INT32 }
-}
-message_type {
-  name: "Entry"
-  field { name: "dtype" number: 1 type: TYPE_INT32 }
-  field { name: "shape" number: 2 type: TYPE_MESSAGE type_name: "Shape" }
-  field { name: "shard_id" number: 3 type: TYPE_INT32 }
-  field { name: "offset" number: 4 type: TYPE_INT64 }
-  field { name: "size" number: 5 type: TYPE_INT64 }
-  field { name: "crc32c" number: 6 type: TYPE_FIXED32 }
-  field { name: "slices" number: 7 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Slice" }
-}
-message_type {
-  name: "Shape"
-  field { name: "dim" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Dim" }
-}
-message_type { name: "Dim" field { name: "size" number: 1 type: TYPE_INT64 } }
-message_type {
-  name: "Slice"
-  field { name: "extent" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Extent" }
-}
-message_type {
-  name: "Extent" oneof_decl { name: "has" }
-  field { name: "start" number: 1 type: TYPE_INT64 }
-  field { name: "length" number: 2 type: TYPE_INT64 oneof_index: 0 }
-}
+message Shape { repeated Dim dim = 2; }
+message Dim { int64 size = 1; }
+message Slice { repeated Extent extent = 1; }
+message Extent { int64 start = 1; oneof has { int64 length = 2; } }
 """
 
 
@@ -262,4 +232,4 @@ def _parsed(field: str, data: bytes) -> Any:
 @functools.cache
 def _message() -> Any:
     """Return the class of a message that has one of each kind."""
-    return message_class(_DESCRIPTION, "tensorflow.Index")
+    return message_class(_MESSAGES, "tensorflow.Index")

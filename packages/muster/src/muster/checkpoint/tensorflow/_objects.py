@@ -27,27 +27,11 @@ _LAYER = re.compile(r"layer_with_weights-([0-9]+)")
 _STATES = ("seed_generator_state", "rnn_state")
 # Lists of all of an optimizer's variables: Keras 3 has them in another order.
 _OTHER_ORDER = {"_variables", "_index_dict", "variables", "non_trainable_variables"}
-_DESCRIPTION = """
-name: "trackable_object_graph.proto" package: "tensorflow" syntax: "proto3"
-message_type {
-  name: "Graph"
-  field { name: "nodes" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Node" }
-}
-message_type {
-  name: "Node"
-  field { name: "children" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Child" }
-  field { name: "attributes" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Attribute" }
-}
-message_type {
-  name: "Child"
-  field { name: "node_id" number: 1 type: TYPE_INT32 }
-  field { name: "local_name" number: 2 type: TYPE_STRING }
-}
-message_type {
-  name: "Attribute"
-  field { name: "name" number: 1 type: TYPE_STRING }
-  field { name: "checkpoint_key" number: 3 type: TYPE_STRING }
-}
+_MESSAGES = """
+message Graph { repeated Node nodes = 1; }
+message Node { repeated Child children = 1; repeated Attribute attributes = 2; }
+message Child { int32 node_id = 1; string local_name = 2; }
+message Attribute { string name = 1; string checkpoint_key = 3; }
 """
 
 
@@ -216,4 +200,4 @@ def _child(each: Any, name: str) -> Any:
 
 @functools.cache
 def _message() -> Any:
-    return message_class(_DESCRIPTION, "tensorflow.Graph")
+    return message_class(_MESSAGES, "tensorflow.Graph")

@@ -11,14 +11,10 @@ from muster.checkpoint._arrays import open_regular
 from muster.checkpoint.tensorflow._reader import is_tensorflow_checkpoint
 
 STATE_FILE = "checkpoint"
-_DESCRIPTION = """
-name: "checkpoint_state.proto" package: "tensorflow" syntax: "proto3"
-message_type {
-  name: "CheckpointState"
-  field { name: "model_checkpoint_path" number: 1 type: TYPE_STRING }
-  field { name: "all_model_checkpoint_paths" number: 2 label: LABEL_REPEATED type: TYPE_STRING }
-  field { name: "all_model_checkpoint_timestamps" number: 3 label: LABEL_REPEATED type: TYPE_DOUBLE }
-  field { name: "last_preserved_timestamp" number: 4 type: TYPE_DOUBLE }
+_MESSAGES = """
+message CheckpointState {
+  string model_checkpoint_path = 1; repeated string all_model_checkpoint_paths = 2;
+  repeated double all_model_checkpoint_timestamps = 3; double last_preserved_timestamp = 4;
 }
 """
 
@@ -89,7 +85,7 @@ def _read(path: str) -> Any:
     try:
         with open(path, encoding="utf-8", opener=open_regular) as file:
             text = file.read()
-        state = message_class(_DESCRIPTION, "tensorflow.CheckpointState")()
+        state = message_class(_MESSAGES, "tensorflow.CheckpointState")()
         return text_format.Parse(text, state, allow_unknown_field=True)
     except (FileNotFoundError, NotADirectoryError):
         return None

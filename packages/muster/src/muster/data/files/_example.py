@@ -14,47 +14,18 @@ from google.protobuf.message import DecodeError
 from muster._errors import DatasetError
 from muster._protobuf import message_class
 
-_DESCRIPTION = """
-name: "example.proto" package: "tensorflow" syntax: "proto3"
-message_type { name: "BytesList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES } }
-message_type { name: "FloatList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT } }
-message_type { name: "Int64List" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 } }
-message_type {
-  name: "Feature" oneof_decl { name: "kind" }
-  field { name: "bytes_list" number: 1 type: TYPE_MESSAGE type_name: "BytesList" oneof_index: 0 }
-  field { name: "float_list" number: 2 type: TYPE_MESSAGE type_name: "FloatList" oneof_index: 0 }
-  field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: "Int64List" oneof_index: 0 }
+_MESSAGES = """
+message BytesList { repeated bytes value = 1; }
+message FloatList { repeated float value = 1; }
+message Int64List { repeated int64 value = 1; }
+message Feature {
+  oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; }
 }
-message_type {
-  name: "Features"
-  field { name: "feature" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "FeatureEntry" }
-  nested_type {
-    name: "FeatureEntry" options { map_entry: true }
-    field { name: "key" number: 1 type: TYPE_STRING }
-    field { name: "value" number: 2 type: TYPE_MESSAGE type_name: "Feature" }
-  }
-}
-message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MESSAGE type_name: "Features" } }
-message_type {
-  name: "FeatureList"
-  field { name: "feature" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Feature" }
-}
-message_type {
-  name: "FeatureLists"
-  field {
-    name: "feature_list" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "FeatureListEntry"
-  }
-  nested_type {
-    name: "FeatureListEntry" options { map_entry: true }
-    field { name: "key" number: 1 type: TYPE_STRING }
-    field { name: "value" number: 2 type: TYPE_MESSAGE type_name: "FeatureList" }
-  }
-}
-message_type {
-  name: "SequenceExample"
-  field { name: "context" number: 1 type: TYPE_MESSAGE type_name: "Features" }
-  field { name: "feature_lists" number: 2 type: TYPE_MESSAGE type_name: "FeatureLists" }
-}
+message Features { map<string, Feature> feature = 1; }
+message Example { Features features = 1; }
+message FeatureList { repeated Feature feature = 1; }
+message FeatureLists { map<string, FeatureList> feature_list = 1; }
+message SequenceExample { Features context = 1; FeatureLists feature_lists = 2; }
 """
 
 # Up to so many numbers, a list is faster than an array.
@@ -233,7 +204,7 @@ def decode_feature(encoded: Any) -> Feature:
 @functools.cache
 def example_message_class(name: str) -> Any:
     """Return the Protocol Buffers class of a message, such as ``Example``."""
-    return message_class(_DESCRIPTION, f"tensorflow.{name}")
+    return message_class(_MESSAGES, f"tensorflow.{name}")
 
 
 def read_example(serialized: bytes) -> Mapping[str, Any]:

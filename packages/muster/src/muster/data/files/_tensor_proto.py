@@ -36,29 +36,15 @@ _TYPES = {
     23: ("uint64", "uint64_val"),
 }
 _NUMBERS = {dtype: number for number, (dtype, _) in _TYPES.items()}
-_DESCRIPTION = """
-name: "tensor.proto" package: "tensorflow" syntax: "proto3"
-message_type {
-  name: "Shape"
-  field { name: "dim" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Size" }
-}
-message_type { name: "Size" field { name: "size" number: 1 type: TYPE_INT64 } }
-message_type {
-  name: "TensorProto"
-  field { name: "dtype" number: 1 type: TYPE_INT32 }
-  field { name: "tensor_shape" number: 2 type: TYPE_MESSAGE type_name: "Shape" }
-  field { name: "tensor_content" number: 4 type: TYPE_BYTES }
-  field { name: "float_val" number: 5 label: LABEL_REPEATED type: TYPE_FLOAT }
-  field { name: "double_val" number: 6 label: LABEL_REPEATED type: TYPE_DOUBLE }
-  field { name: "int_val" number: 7 label: LABEL_REPEATED type: TYPE_INT32 }
-  field { name: "string_val" number: 8 label: LABEL_REPEATED type: TYPE_BYTES }
-  field { name: "scomplex_val" number: 9 label: LABEL_REPEATED type: TYPE_FLOAT }
-  field { name: "int64_val" number: 10 label: LABEL_REPEATED type: TYPE_INT64 }
-  field { name: "bool_val" number: 11 label: LABEL_REPEATED type: TYPE_BOOL }
-  field { name: "dcomplex_val" number: 12 label: LABEL_REPEATED type: TYPE_DOUBLE }
-  field { name: "half_val" number: 13 label: LABEL_REPEATED type: TYPE_INT32 }
-  field { name: "uint32_val" number: 16 label: LABEL_REPEATED type: TYPE_UINT32 }
-  field { name: "uint64_val" number: 17 label: LABEL_REPEATED type: TYPE_UINT64 }
+_MESSAGES = """
+message Shape { repeated Size dim = 2; }
+message Size { int64 size = 1; }
+message TensorProto {
+  int32 dtype = 1; Shape tensor_shape = 2; bytes tensor_content = 4; repeated float float_val = 5;
+  repeated double double_val = 6; repeated int32 int_val = 7; repeated bytes string_val = 8;
+  repeated float scomplex_val = 9; repeated int64 int64_val = 10; repeated bool bool_val = 11;
+  repeated double dcomplex_val = 12; repeated int32 half_val = 13; repeated uint32 uint32_val = 16;
+  repeated uint64 uint64_val = 17;
 }
 """
 
@@ -77,7 +63,7 @@ def numbered_dtype(number: int) -> str:
 
 @functools.cache
 def _message() -> Any:
-    return message_class(_DESCRIPTION, "tensorflow.TensorProto")
+    return message_class(_MESSAGES, "tensorflow.TensorProto")
 
 
 def serialize_tensor(tensor: Any, name: str | None = None) -> bytes:

@@ -24,17 +24,9 @@ _legacy, _options = keras.src.legacy.saving, keras.src.legacy.saving.saving_opti
 _serialization = keras.src.saving.serialization_lib
 
 _FILE = "keras_metadata.pb"
-_DESCRIPTION = """
-name: "saved_metadata.proto" package: "keras" syntax: "proto3"
-message_type {
-  name: "Object"
-  field { name: "node_path" number: 3 label: LABEL_OPTIONAL type: TYPE_STRING }
-  field { name: "metadata" number: 5 label: LABEL_OPTIONAL type: TYPE_STRING }
-}
-message_type {
-  name: "Metadata"
-  field { name: "nodes" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Object" }
-}
+_MESSAGES = """
+message Object { string node_path = 3; string metadata = 5; }
+message Metadata { repeated Object nodes = 1; }
 """
 
 
@@ -117,4 +109,4 @@ def _decoded(value: Any) -> Any:
 
 @functools.cache
 def _message() -> Any:
-    return message_class(_DESCRIPTION, "keras.Metadata")
+    return message_class(_MESSAGES, "keras.Metadata")
