@@ -28,7 +28,8 @@ def message_class(description: str, name: str) -> Any:
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{name}.proto", package=name.rpartition(".")[0], syntax="proto3"
     )
-    messages, in_oneof = [], False
+    messages: list[Any] = []
+    in_oneof = False
 
     def add_field(message: Any, kind: str, name: str, number: int) -> Any:
         field = message.field.add(name=name, number=number)

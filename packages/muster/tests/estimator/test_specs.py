@@ -17,11 +17,11 @@ from muster.estimator._estimator_spec import (
     ClassificationOutput,
     EstimatorSpec,
     ExportOutput,
+    ModeKeys,
     ModelSetup,
     PredictOutput,
     RegressionOutput,
 )
-from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.exporters._exporter import Exporter

@@ -11,7 +11,7 @@ from muster.feature_column import (
     CategoricalColumn,
     DenseFeatures,
     SequenceFeatures,
-    _linear_model,
+    _input_layers,
     categorical_column_with_identity,
     embedding_column,
     input_layer,
@@ -77,7 +77,7 @@ def linear(case):
 
     initial = linear_model(features, built, case["units"], case["sparse_combiner"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_linear_model, "new_table", given)
+        patch.setattr(_input_layers, "new_table", given)
         output = linear_model(features, built, case["units"], case["sparse_combiner"])
     return {
         "initial_output": np.asarray(initial).tolist(),

@@ -5,13 +5,13 @@ from muster.estimator._estimator import Estimator as Estimator
 from muster.estimator._estimator_spec import ClassificationOutput as ClassificationOutput
 from muster.estimator._estimator_spec import EstimatorSpec as EstimatorSpec
 from muster.estimator._estimator_spec import ExportOutput as ExportOutput
+from muster.estimator._estimator_spec import ModeKeys as ModeKeys
 from muster.estimator._estimator_spec import ModelSetup as ModelSetup
 from muster.estimator._estimator_spec import PredictOutput as PredictOutput
 from muster.estimator._estimator_spec import RegressionOutput as RegressionOutput
 from muster.estimator._extenders import add_metrics as add_metrics
 from muster.estimator._extenders import forward_features as forward_features
 from muster.estimator._in_memory_evaluator import InMemoryEvaluatorHook as InMemoryEvaluatorHook
-from muster.estimator._mode_keys import ModeKeys as ModeKeys
 from muster.estimator._run_config import DistributeConfig as DistributeConfig
 from muster.estimator._run_config import RunConfig as RunConfig
 from muster.estimator._specs import EvalSpec as EvalSpec
@@ -59,9 +59,9 @@ from muster.estimator.exporters._best_exporter import BestExporter as BestExport
 from muster.estimator.exporters._exporter import Exporter as Exporter
 from muster.estimator.exporters._exporter import FinalExporter as FinalExporter
 from muster.estimator.exporters._exporter import LatestExporter as LatestExporter
-from muster.estimator.heads._binary_class_head import BinaryClassHead as BinaryClassHead
+from muster.estimator.heads._class_heads import BinaryClassHead as BinaryClassHead
+from muster.estimator.heads._class_heads import MultiClassHead as MultiClassHead
 from muster.estimator.heads._head import Head as Head
-from muster.estimator.heads._multi_class_head import MultiClassHead as MultiClassHead
 from muster.estimator.heads._multi_head import MultiHead as MultiHead
 from muster.estimator.heads._multi_label_head import MultiLabelHead as MultiLabelHead
 from muster.estimator.heads._regression_head import LogisticRegressionHead as LogisticRegressionHead

@@ -19,8 +19,7 @@ from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_ei
 from muster.cluster import TaskType
 from muster.distribute import get_strategy, has_strategy
 from muster.estimator._checks import check_instances, check_steps
-from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_model_fn, check_model_fn_args
 from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
 from muster.estimator._specs import eval_folder

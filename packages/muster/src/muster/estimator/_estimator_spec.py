@@ -1,6 +1,7 @@
 """`EstimatorSpec`, which a model_fn returns, and the outputs of an exported model."""
 
 import dataclasses
+import enum
 import math
 from collections.abc import Container, Iterable, Mapping, MutableMapping
 from typing import Any, NamedTuple, Self
@@ -12,10 +13,20 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._keras import keras
 from muster.estimator._checks import check_instances
-from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._words import Passed, Words
 from muster.estimator.hooks._base import SessionRunHook
 from muster.program import HostValue, TrainOp
+
+
+class ModeKeys(enum.StrEnum):
+    """The modes in which a model_fn is called; each equals its text.
+
+    Source: ``tf.estimator.ModeKeys`` (tensorflow/python/saved_model/model_utils/mode_keys.py).
+    """
+
+    TRAIN = "train"
+    EVAL = "eval"
+    PREDICT = "infer"
 
 
 class ModelSetup:

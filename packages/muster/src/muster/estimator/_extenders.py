@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from muster.estimator._estimator import Estimator
-from muster.estimator._estimator_spec import EstimatorSpec, PredictOutput
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys, PredictOutput
 from muster.estimator._model_fn import argument_names, call_model_fn
 from muster.estimator.loop._host_part import forwardable, forwarded
 

@@ -11,8 +11,7 @@ from muster._errors import DatasetError
 from muster._frontend import frontend
 from muster._user_code import no_stop_iteration
 from muster.distribute import InputContext
-from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._run_config import RunConfig
 from muster.program import left_out
 

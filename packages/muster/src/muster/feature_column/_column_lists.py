@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from muster.feature_column._dense_column import DenseColumn
-from muster.feature_column._feature_column import FeatureColumn, ParseSpec
+from muster.feature_column._feature_column import DenseColumn, FeatureColumn, ParseSpec
 
 Column = TypeVar("Column", bound=FeatureColumn)
 

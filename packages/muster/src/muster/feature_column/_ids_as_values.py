@@ -5,8 +5,7 @@ from abc import abstractmethod
 import jax
 
 from muster.feature_column._categorical_column import CategoricalColumn, ColumnOfIds, PaddedIds
-from muster.feature_column._dense_column import DenseColumn
-from muster.feature_column._feature_column import FeatureColumn
+from muster.feature_column._feature_column import DenseColumn, FeatureColumn
 from muster.feature_column._host_values import Features
 from muster.feature_column._sequence_column import (
     SequenceDenseColumn,

@@ -13,8 +13,7 @@ from numpy.typing import DTypeLike
 
 from muster.data import SparseTensor
 from muster.feature_column._categorical_column import CategoricalColumn, ColumnOfIds
-from muster.feature_column._dense_column import Table
-from muster.feature_column._feature_column import FeatureColumn, ValuesByKey
+from muster.feature_column._feature_column import FeatureColumn, Table, ValuesByKey
 from muster.feature_column._hashed_column import categorical_column_with_hash_bucket
 from muster.feature_column._host_values import (
     Features,

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from muster._keras import keras
-from muster.feature_column._dense_column import DenseColumn, Table
+from muster.feature_column._feature_column import DenseColumn, Table
 from muster.program.variables import current_scope
 
 

@@ -12,7 +12,7 @@ import recorded
 from muster.estimator import BestExporter, FinalExporter, LatestExporter
 from muster.estimator._estimator import timestamped_folder
 from muster.estimator.exporters._best_exporter import loss_smaller
-from muster.estimator.exporters._model_folders import beyond_largest
+from muster.estimator.exporters._exporter import beyond_largest
 from muster.estimator.session import clock
 from muster.summary import EventFileWriter
 

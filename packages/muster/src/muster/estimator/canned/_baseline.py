@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator._run_config import RunConfig
-from muster.estimator.canned._canned_estimator import CannedEstimator, Part
-from muster.estimator.canned._heads import classifier_head
+from muster.estimator.canned._canned_estimator import CannedEstimator, Part, classifier_head
 from muster.estimator.canned._optimizer_makers import OptimizerLike, optimizer_maker
 from muster.estimator.heads._head import Head
 from muster.estimator.heads._regression_head import RegressionHead

@@ -14,14 +14,32 @@ from muster._keras import keras
 from muster._ratios import ratio
 from muster.data import RaggedTensor, SparseTensor
 from muster.estimator._estimator import Estimator
-from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._run_config import RunConfig
+from muster.estimator.heads._class_heads import BinaryClassHead, MultiClassHead
 from muster.estimator.heads._head import SUM, Head
 from muster.estimator.heads._weighted_head import WeightedHead
 from muster.estimator.loop._warm_start import WarmStartSettings
-from muster.feature_column import FeatureColumn, Features, transform_features
+from muster.feature_column import FeatureColumn, Features, NumericColumn, transform_features
 from muster.program import get_or_create_global_step, minimize, offer_output, trainable_variables
+
+
+def classifier_head(
+    n_classes: int,
+    weight_column: str | NumericColumn | None,
+    label_vocabulary: Sequence[str] | None,
+    loss_reduction: str,
+) -> Head:
+    """Return the head of a classifier: one logit for two classes, and one for each class of several.
+
+    Raises:
+        ValueError: As for the heads.
+
+    Source: ``binary_or_multi_class_head`` (tensorflow_estimator/python/estimator/head/head_utils.py).
+    """
+    if n_classes == 2:
+        return BinaryClassHead(weight_column, None, label_vocabulary, loss_reduction)
+    return MultiClassHead(n_classes, weight_column, label_vocabulary, loss_reduction)
 
 
 class Logits(Protocol):

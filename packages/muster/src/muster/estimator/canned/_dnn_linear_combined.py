@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from muster.estimator._run_config import RunConfig
-from muster.estimator.canned._canned_estimator import CannedEstimator, Part
-from muster.estimator.canned._dnn_model import Activation, DNNLogits, dnn_part
-from muster.estimator.canned._heads import classifier_head
-from muster.estimator.canned._linear_model import LinearColumns, linear_part
+from muster.estimator.canned._canned_estimator import CannedEstimator, Part, classifier_head
+from muster.estimator.canned._dnn import Activation, DNNLogits, dnn_part
+from muster.estimator.canned._linear import LinearColumns, linear_part
 from muster.estimator.canned._optimizer_makers import OptimizerLike
 from muster.estimator.heads._head import Head
 from muster.estimator.heads._regression_head import RegressionHead

@@ -6,11 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator._model_fn import argument_names
 from muster.estimator._run_config import RunConfig
-from muster.estimator.canned._dnn_model import Activation, DNNLogits
-from muster.estimator.canned._linear_model import LinearColumns, LinearLogits
+from muster.estimator.canned._dnn import Activation, DNNLogits
+from muster.estimator.canned._linear import LinearColumns, LinearLogits
 from muster.feature_column import DenseColumn, Features
 
 

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 from muster._arrays import AnyArray
 from muster._errors import SavedModelError
 from muster.checkpoint import Checkpoint, close_files
-from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
 from muster.estimator._model_fn import call_model_fn
 from muster.estimator._words import Words
 from muster.estimator.export._model_inputs import ModelInputs, model_inputs
-from muster.estimator.export._own_code import with_own_code
-from muster.estimator.export._passed_on import PassedOn
+from muster.estimator.export._own_code import PassedOn, with_own_code
 from muster.estimator.export._receivers import ServingInputReceiver, TensorServingInputReceiver
 from muster.estimator.export._signatures import plan_signatures, values_of
 from muster.estimator.export._supervised_outputs import outputs_of

@@ -7,7 +7,7 @@ from typing import Any, Self
 import jax
 
 from muster.data import ComputedPlaceholder, HostPlaceholder, Placeholder
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator._words import WordNumbers
 from muster.estimator.export._made_features import MadeFeatures, made_features
 from muster.estimator.export._supervised_receivers import AnyReceiver, SupervisedInputReceiver

@@ -10,10 +10,10 @@ from muster.data import Placeholder
 from muster.estimator._estimator_spec import (
     ClassificationOutput,
     ExportOutput,
+    ModeKeys,
     PredictOutput,
     RegressionOutput,
 )
-from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._words import Words
 from muster.estimator.export._supervised_outputs import SupervisedOutput
 from muster.saved_model import CLASSIFY, EVAL, PREDICT, REGRESS, TRAIN

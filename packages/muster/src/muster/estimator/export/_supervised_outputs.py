@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
 from muster.estimator.loop._tracing import LOSS, METRICS, PREDICTIONS, metric_value
 
 _VALUES = ("value", "update_op")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from muster.estimator._model_fn import argument_names
-from muster.estimator.exporters._exporter import Exporter
-from muster.estimator.exporters._model_folders import (
+from muster.estimator.exporters._exporter import (
+    Exporter,
     ModelExport,
     check_exports_to_keep,
     delete_old,

@@ -2,10 +2,104 @@
 
 import abc
 import logging
-from collections.abc import Callable, Mapping
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from muster.estimator.exporters._model_folders import ModelExport, check_exports_to_keep, delete_old
+from muster.estimator._checks import check_number
+
+# Seconds since the epoch; other folders are not an exporter's.
+_STAMP = re.compile(r"[0-9]{10}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelExport:
+    """The arguments that an exporter passes to ``Estimator.export_saved_model``.
+
+    Args:
+        serving_input_receiver_fn: Returns the features of a request.
+        assets_extra: Path in the model's folder -> a file to copy there.
+        as_text: Whether to write the description of the model as text.
+    """
+
+    serving_input_receiver_fn: Callable[[], Any] | None
+    assets_extra: Mapping[str, str] | None
+    as_text: bool
+
+    def write(self, estimator: Any, export_path: str, checkpoint_path: str) -> Any:
+        """Export a checkpoint into a new folder of ``export_path``, and return what the Estimator returns."""
+        return estimator.export_saved_model(
+            export_path,
+            self.serving_input_receiver_fn,
+            assets_extra=self.assets_extra,
+            as_text=self.as_text,
+            checkpoint_path=checkpoint_path,
+        )
+
+
+def check_exports_to_keep(value: Any, message: str) -> int | None:
+    """Return how many models to keep, after a check; None for all.
+
+    Raises:
+        TypeError: It is not a number.
+        ValueError: It is not a positive integer.
+    """
+    if value is None:
+        return None
+    count: int = check_number("exports_to_keep", value, message, positive=True, integer=True)
+    return count
+
+
+def has_models(export_path: str) -> bool:
+    """Return whether an exporter has left a model."""
+    return bool(_stamps(export_path))
+
+
+def delete_old(export_path: str, exports_to_keep: int | None, written: Any) -> None:
+    """Delete all models of an exporter but the newest ones, and never the one that it has just written.
+
+    Folders with other names are left alone. One that cannot be deleted is logged.
+
+    Args:
+        export_path: The exporter's directory.
+        exports_to_keep: How many models to keep; None for all.
+        written: The path of the model just written, str or bytes.
+    """
+    if exports_to_keep is None:
+        return
+    stamps = _stamps(export_path)
+    just_written = os.path.basename(os.fsdecode(written))
+    for index in beyond_largest([int(each) for each in stamps], exports_to_keep):
+        if stamps[index] != just_written:
+            _delete(export_path, stamps[index])
+
+
+def beyond_largest(versions: Sequence[float], count: int) -> list[int]:
+    """Return the indices of all but the ``count`` largest versions; of equal ones, the last is largest.
+
+    Source: ``largest_export_versions`` (tensorflow_estimator/python/estimator/gc.py).
+    """
+    by_size = sorted(range(len(versions)), key=lambda index: (versions[index], index))
+    return sorted(by_size[: max(len(versions) - count, 0)])
+
+
+def _stamps(export_path: str) -> list[str]:
+    if not os.path.isdir(export_path):
+        return []
+    return sorted(name for name in os.listdir(export_path) if _STAMP.fullmatch(name))
+
+
+def _delete(export_path: str, name: str) -> None:
+    """Delete a folder, which servers never see with half of its files."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="temp-", dir=export_path) as doomed:
+            os.rename(os.path.join(export_path, name), os.path.join(doomed, name))
+    except OSError as exc:
+        _log.warning("An old model in %s cannot be deleted: %s", export_path, exc)
+
 
 _log = logging.getLogger(__name__)
 

@@ -1,18 +1,66 @@
 """The base class of heads, which turn logits and labels into predictions, loss and metrics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
-from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
-from muster.estimator._mode_keys import ModeKeys
-from muster.estimator.heads._metrics import Metrics, mean
+from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
 from muster.feature_column import Features
 from muster.program import HostValue, get_or_create_global_step, minimize, run_held_updates
+
+Metrics = dict[str, keras.metrics.Metric]
+
+
+class AccuracyBaseline(keras.metrics.Mean):  # type: ignore[misc]
+    """The accuracy of always answering the more frequent of two classes: of labels, which are 0 or 1."""
+
+    def result(self) -> jax.Array:
+        """Return the larger share of the two classes; 0 if there were no labels, or none with a weight."""
+        share = super().result()
+        return jnp.where(self.count > 0, jnp.maximum(share, 1 - share), 0.0)
+
+
+def mean(name: str) -> keras.metrics.Metric:
+    """Return a mean."""
+    return keras.metrics.Mean(name=name, dtype="float32")
+
+
+def area_under_curve(curve: str) -> Callable[[str], keras.metrics.Metric]:
+    """Return what makes a metric for the area under the ROC or PR curve, computed at 200 thresholds."""
+    return lambda name: keras.metrics.AUC(curve=curve, name=name, dtype="float32")
+
+
+def at_threshold(kind: str, threshold: float) -> Callable[[str], keras.metrics.Metric]:
+    """Return what makes an accuracy, precision or recall of which probabilities exceed a threshold."""
+    match kind:
+        case "accuracy":
+            return lambda name: keras.metrics.BinaryAccuracy(name, "float32", threshold)
+        case "precision":
+            return lambda name: keras.metrics.Precision(threshold, name=name, dtype="float32")
+        case _:
+            return lambda name: keras.metrics.Recall(threshold, name=name, dtype="float32")
+
+
+def at_thresholds(thresholds: Iterable[float]) -> dict[str, Callable[[str], keras.metrics.Metric]]:
+    """Return what makes an accuracy, a precision and a recall at each threshold, by TensorFlow's names."""
+    return {
+        f"{kind}/positive_threshold_{threshold:g}": at_threshold(kind, threshold)
+        for threshold in thresholds
+        for kind in ("accuracy", "precision", "recall")
+    }
+
+
+def update_flat(metric: keras.metrics.Metric, labels: Any, values: Any, weights: jax.Array) -> None:
+    """Add labels and values of one shape to a metric that compares them, each with its weight."""
+    weights = jnp.broadcast_to(weights, values.shape)
+    metric.update_state(
+        jnp.asarray(labels, "float32").ravel(), jnp.asarray(values).ravel(), sample_weight=weights.ravel()
+    )
+
 
 MEAN, SUM = "sum_over_batch_size", "sum"
 OVER_WEIGHTS, OVER_WEIGHTED = "weighted_mean", "weighted_sum_by_nonzero_weights"

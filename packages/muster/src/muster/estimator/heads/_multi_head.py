@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from muster.estimator._estimator_spec import DEFAULT_SIGNATURE, ExportOutput, PredictOutput
-from muster.estimator.heads._head import Head
+from muster.estimator.heads._head import Head, Metrics, mean
 from muster.estimator.heads._labels import require_labels
-from muster.estimator.heads._metrics import Metrics, mean
 from muster.feature_column import Features
 
 

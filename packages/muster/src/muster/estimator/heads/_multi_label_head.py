@@ -13,29 +13,26 @@ from muster._keras import keras
 from muster.data import SparseTensor
 from muster.estimator._estimator_spec import ExportOutput
 from muster.estimator._words import Words
-from muster.estimator.heads._binary_class_head import sigmoid_cross_entropy
-from muster.estimator.heads._classes import (
+from muster.estimator.heads._class_heads import (
     CLASSES,
     LOGITS,
     PROBABILITIES,
     class_names,
     classification_outputs,
     every_class,
+    sigmoid_cross_entropy,
 )
-from muster.estimator.heads._head import chosen
-from muster.estimator.heads._labels import checked_vocabulary, class_ids, labels_like_logits, range_factor
-from muster.estimator.heads._metrics import (
+from muster.estimator.heads._head import (
     Metrics,
     area_under_curve,
-    at_threshold,
+    at_thresholds,
+    chosen,
     mean,
-    threshold_key,
     update_flat,
 )
+from muster.estimator.heads._labels import checked_vocabulary, class_ids, labels_like_logits, range_factor
 from muster.estimator.heads._weighted_head import WeightedHead, losses_of
 from muster.feature_column import Features, NumericColumn
-
-_THRESHOLD_KINDS = ("accuracy", "precision", "recall")
 
 
 class MultiLabelHead(WeightedHead):
@@ -151,9 +148,7 @@ class MultiLabelHead(WeightedHead):
             "auc": roc,
             "auc_precision_recall": pr,
         }
-        for threshold in self._thresholds:
-            for kind in _THRESHOLD_KINDS:
-                makers[threshold_key(kind, threshold)] = at_threshold(kind, threshold)
+        makers |= at_thresholds(self._thresholds)
         for each in self._single_classes.values():
             makers[f"probability_mean/{each}"] = mean
             makers[f"auc/{each}"] = roc
@@ -168,9 +163,7 @@ class MultiLabelHead(WeightedHead):
         labels = jnp.asarray(labels_like_logits(labels, logits), "float32")
         probabilities = jax.nn.sigmoid(logits)
         eval_metrics[self.key("average_loss")].update_state(losses, sample_weight=weights)
-        names = ["auc", "auc_precision_recall"]
-        names += [threshold_key(kind, t) for t in self._thresholds for kind in _THRESHOLD_KINDS]
-        for name in names:
+        for name in ("auc", "auc_precision_recall", *at_thresholds(self._thresholds)):
             update_flat(eval_metrics[self.key(name)], labels, probabilities, weights)
         for number, end in self._single_classes.items():
             of_class = slice(number, number + 1)

@@ -9,11 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster.estimator._estimator_spec import DEFAULT_SIGNATURE, ExportOutput, PredictOutput, RegressionOutput
-from muster.estimator.heads._binary_class_head import sigmoid_cross_entropy
-from muster.estimator.heads._classes import LOGITS
-from muster.estimator.heads._head import chosen
+from muster.estimator.heads._class_heads import LOGITS, sigmoid_cross_entropy
+from muster.estimator.heads._head import Metrics, chosen, mean
 from muster.estimator.heads._labels import is_text, labels_like_logits, range_factor
-from muster.estimator.heads._metrics import Metrics, mean
 from muster.estimator.heads._weighted_head import WeightedHead, losses_of
 from muster.feature_column import Features, NumericColumn
 

@@ -8,11 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster.data import Placeholder, RaggedTensor, SparseTensor
-from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
-from muster.estimator._mode_keys import ModeKeys
-from muster.estimator.heads._head import MEAN, Head
+from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
+from muster.estimator.heads._head import MEAN, Head, Metrics
 from muster.estimator.heads._labels import is_text, require_labels
-from muster.estimator.heads._metrics import Metrics
 from muster.estimator.heads._multi_head import MultiHead
 from muster.estimator.heads._weighted_head import WeightedHead
 from muster.feature_column import Features, numeric_column

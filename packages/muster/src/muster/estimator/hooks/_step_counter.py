@@ -5,8 +5,8 @@ import os
 
 from muster._paths import local_path
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
+from muster.estimator.hooks._summary_saver import SummaryWriter, open_writer
 from muster.estimator.hooks._timer import SecondOrStepTimer
-from muster.estimator.hooks._writer import SummaryWriter, open_writer
 from muster.estimator.session._session import Coordinator, Session
 
 _log = logging.getLogger(__name__)

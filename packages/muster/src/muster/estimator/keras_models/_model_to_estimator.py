@@ -8,8 +8,13 @@ from typing import Any
 from muster._keras import keras
 from muster._paths import local_path
 from muster.estimator._estimator import Estimator
-from muster.estimator._estimator_spec import DEFAULT_SIGNATURE, EstimatorSpec, ExportOutput, PredictOutput
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import (
+    DEFAULT_SIGNATURE,
+    EstimatorSpec,
+    ExportOutput,
+    ModeKeys,
+    PredictOutput,
+)
 from muster.estimator._run_config import RunConfig
 from muster.estimator.keras_models._batch import keras_batch, named_outputs, output_names
 from muster.estimator.keras_models._recipe import ModelRecipe

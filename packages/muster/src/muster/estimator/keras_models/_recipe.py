@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import ModeKeys
 from muster.program import replica_weight
 from muster.program.variables import active_scope
 from muster.program.variables.keras_internals import compile_arguments, value_of

@@ -16,7 +16,7 @@ from muster._arrays import require_numbers
 from muster._errors import DatasetError, PositionError
 from muster.data import Dataset, as_arrays, dataset_of_batches, refuse_whole
 from muster.data.sharding import describe_share
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._host_part import HostPart, is_uneven, named
 from muster.program import is_wide

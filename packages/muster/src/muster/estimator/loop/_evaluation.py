@@ -12,7 +12,7 @@ from muster.checkpoint import Checkpoint
 from muster.cluster.roster import TaskState
 from muster.distribute import Strategy
 from muster.distribute.input import synchronized
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator._words import written_out
 from muster.estimator.hooks._base import SessionRunHook

@@ -25,8 +25,7 @@ from muster.distribute import (
 from muster.distribute.engine import Executables, StepOnRows, unwrapped
 from muster.distribute.servers import RemoteServers
 from muster.distribute.strategies import compile_program, start_program
-from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook

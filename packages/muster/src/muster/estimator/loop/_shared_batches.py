@@ -11,7 +11,7 @@ from muster._errors import PositionError
 from muster.checkpoint import Checkpoint
 from muster.data import Dataset, NumberedReader
 from muster.distribute.servers import RemoteServers
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import Prepare, WideIntegers, batches_of, check_batch
 from muster.estimator.loop._tracing import GLOBAL_STEP

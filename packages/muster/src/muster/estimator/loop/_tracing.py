@@ -11,8 +11,7 @@ import jax
 from muster._arrays import AnyArray
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batch import Batch

@@ -17,8 +17,7 @@ from muster.distribute import Strategy
 from muster.distribute.input import synchronized
 from muster.distribute.servers import RemoteServers
 from muster.distribute.workers import SignalWatch, Terminated
-from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook
