@@ -29,7 +29,7 @@ from muster.estimator import (
     build_raw_serving_input_receiver_fn,
 )
 from muster.estimator.loop import _setup
-from muster.program.variables import InitialValue, _initial_rows
+from muster.program.variables import InitialValue, _initial_values
 from muster.saved_model import load
 from noted_losses import Losses
 
@@ -258,8 +258,8 @@ def test_a_warm_start_reads_in_pieces_and_makes_no_other_value(
     monkeypatch.setattr(InitialValue, "make", lambda self: made.append(self.shape) or original(self))
     for module, name in (
         (_mapped_array, "LEAST_MAPPED_BYTES"),
-        (_initial_rows, "_LEAST_LATER_BYTES"),
-        (_initial_rows, "_IN_PIECES_BYTES"),
+        (_initial_values, "_LEAST_LATER_BYTES"),
+        (_initial_values, "_IN_PIECES_BYTES"),
     ):
         monkeypatch.setattr(module, name, ROWS * SIZE * 4)
     monkeypatch.setattr(_rows_in_files, "_AT_ONCE", 0)

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from muster.program.passes._rereads import reread, with_rereads
+from muster.program.passes._markers import reread, with_rereads
 
 
 def test_a_value_is_computed_from_what_variables_hold_later() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from muster._keras import keras
-from muster.program.variables import InitialValue, _initial_rows, initial_rows
+from muster.program.variables import InitialValue, _initial_values, initial_rows
 from muster.ps import ArraySpec
 from muster.ps.contents.updates import JaxDevice
 
@@ -129,10 +129,10 @@ def test_rows_are_computed_while_something_is_traced():
 @pytest.mark.parametrize("name", ["truncated", "constant", "orthogonal"])
 def test_a_value_that_is_made_later_is_the_same(name, in_pieces, monkeypatch):
     initial = {**DRAWN, **WHOLE}[name]
-    monkeypatch.setattr(_initial_rows, "_LEAST_LATER_BYTES", 100)
+    monkeypatch.setattr(_initial_values, "_LEAST_LATER_BYTES", 100)
     if in_pieces:
-        monkeypatch.setattr(_initial_rows, "_IN_PIECES_BYTES", 0)
-        monkeypatch.setattr(_initial_rows, "_DRAWN", 1)
+        monkeypatch.setattr(_initial_values, "_IN_PIECES_BYTES", 0)
+        monkeypatch.setattr(_initial_values, "_DRAWN", 1)
     value = InitialValue(initial, SHAPE, "float32")
     assert value.may_wait
     assert not InitialValue(initial, (5, 3), "float32").may_wait  # small
@@ -142,7 +142,7 @@ def test_a_value_that_is_made_later_is_the_same(name, in_pieces, monkeypatch):
 
 
 def test_what_may_be_another_value_later_is_made_at_once(monkeypatch):
-    monkeypatch.setattr(_initial_rows, "_LEAST_LATER_BYTES", 0)
+    monkeypatch.setattr(_initial_values, "_LEAST_LATER_BYTES", 0)
     for name in ("function", "array"):
         assert not InitialValue(WHOLE[name], SHAPE, "float32").may_wait
 
@@ -152,7 +152,7 @@ def test_what_may_be_another_value_later_is_made_at_once(monkeypatch):
     ("name", "dtype"), [*((name, "float32") for name in DRAWN), ("constant", "bfloat16")]
 )
 def test_another_process_makes_the_same_rows(name, dtype, monkeypatch):
-    monkeypatch.setattr(_initial_rows, "_DRAWN", 10)  # three rows at a time
+    monkeypatch.setattr(_initial_values, "_DRAWN", 10)  # three rows at a time
     value = InitialValue(DRAWN[name], SHAPE, dtype)
     whole = np.asarray(DRAWN[name](SHAPE, dtype=dtype)).astype("float32")
     for first in (0, 4):  # of all rows, or of those of one server

@@ -19,8 +19,7 @@ from muster.program.partition._sharding import (
     axis_without,
     replicate_p,
 )
-from muster.program.passes._elementwise import ELEMENTWISE, named
-from muster.program.passes._jaxprs import type_of
+from muster.program.passes._jaxprs import ELEMENTWISE, named, type_of
 
 
 def apply_rule(equation: ShardedEquation) -> list[Value]:

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend import core as jex
 
-from muster.program.passes._elementwise import named
-from muster.program.passes._jaxprs import Atom, Equation, function_of, type_of, variables_of
+from muster.program.passes._jaxprs import Atom, Equation, function_of, named, type_of, variables_of
 
 _SUMS = named("add sub neg convert_element_type copy")
 _MUL, _DIV = named("mul div")

@@ -7,8 +7,7 @@ import jax
 from jax import lax
 from jax.extend import core as jex
 
-from muster.program.passes._elementwise import ELEMENTWISE
-from muster.program.passes._jaxprs import Atom, Equation, variables_of
+from muster.program.passes._jaxprs import ELEMENTWISE, Atom, Equation, variables_of
 from muster.program.passes._lookups import LookupStep
 from muster.program.passes._row_values import NotByRowsError
 from muster.program.passes._served import WorkerServerSplit

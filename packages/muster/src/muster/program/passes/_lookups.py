@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend import core as jex
 
-from muster.program.passes._by_rows import CoupledRowsError, by_rows
+from muster.program.passes._by_rows import ZERO, CoupledRowsError, by_rows, values_without
 from muster.program.passes._jaxprs import (
     Atom,
     Equation,
@@ -31,7 +31,6 @@ from muster.program.passes._jaxprs import (
 from muster.program.passes._row_values import NotByRowsError, RowValues
 from muster.program.passes._served import UpdatePart, WorkerServerSplit
 from muster.program.passes._some_rows import SomeRows, TableRows, asked_ids, widened
-from muster.program.passes._unchanged_values import ZERO, values_without
 
 
 class LookupStep:

@@ -15,8 +15,7 @@ from jax import lax
 from jax.extend import core as jex
 
 from muster._errors import TraceError
-from muster.program.passes._elementwise import ELEMENTWISE, named
-from muster.program.passes._jaxprs import Atom, Equation, is_number, type_of, variables_of
+from muster.program.passes._jaxprs import ELEMENTWISE, Atom, Equation, is_number, named, type_of, variables_of
 
 
 class NotByRowsError(TraceError):

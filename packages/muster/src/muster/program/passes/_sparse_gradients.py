@@ -18,7 +18,6 @@ from jax.extend import core as jex
 from jax.extend.core import primitives
 
 from muster.program._replicas import Replicas
-from muster.program.passes._elementwise import named
 from muster.program.passes._gradient_markers import (
     Rule,
     dense_update,
@@ -32,6 +31,7 @@ from muster.program.passes._jaxprs import (
     Values,
     body_contains,
     has_shardings,
+    named,
     type_of,
     variables_of,
 )

@@ -18,7 +18,7 @@ from jax import lax
 from jax.extend import core as jex
 from jax.extend.core import primitives
 
-from muster.program.passes._by_rows import CoupledRowsError, by_rows
+from muster.program.passes._by_rows import ZERO, CoupledRowsError, by_rows, values_without
 from muster.program.passes._jaxprs import (
     Atom,
     Equation,
@@ -34,7 +34,6 @@ from muster.program.passes._jaxprs import (
     with_inlined_calls,
 )
 from muster.program.passes._sparse_gradients import adds_rows, rows_added, updated_rows
-from muster.program.passes._unchanged_values import ZERO, values_without
 
 _log = logging.getLogger(__name__)
 

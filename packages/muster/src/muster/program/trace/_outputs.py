@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from muster.program.passes._rereads import reread
+from muster.program.passes._markers import reread
 from muster.program.variables._origins import VariableKind
 from muster.program.variables._variable_scope import active_scope
 

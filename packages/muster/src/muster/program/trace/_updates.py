@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from muster.program.gradients._optimize import HeldStep
-from muster.program.trace._program_scope import ProgramScope
+from muster.program.trace._program import ProgramScope
 from muster.program.variables._held_updates import HeldUpdate, run_updates
 from muster.program.variables._variable_scope import active_scope, current_scope
 

@@ -3,10 +3,10 @@
 from muster.program.variables._assigned_weights import layers_assign_weights as layers_assign_weights
 from muster.program.variables._assignments import Branch as Branch
 from muster.program.variables._by_identity import ByIdentity as ByIdentity
-from muster.program.variables._initial_rows import InitialValue as InitialValue
-from muster.program.variables._initial_rows import ShardInfo as ShardInfo
-from muster.program.variables._initial_rows import initial_rows as initial_rows
+from muster.program.variables._initial_values import InitialValue as InitialValue
+from muster.program.variables._initial_values import ShardInfo as ShardInfo
 from muster.program.variables._initial_values import array_of_pieces as array_of_pieces
+from muster.program.variables._initial_values import initial_rows as initial_rows
 from muster.program.variables._origins import RNN_STATE as RNN_STATE
 from muster.program.variables._origins import SEED_STATE as SEED_STATE
 from muster.program.variables._origins import VariableKind as VariableKind

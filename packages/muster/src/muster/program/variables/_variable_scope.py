@@ -22,7 +22,7 @@ from muster._errors import TraceError
 from muster._keras import keras
 from muster._user_code import no_stop_iteration
 from muster.program._replicas import Replicas
-from muster.program.passes._assigned import assigned
+from muster.program.passes._markers import assigned
 from muster.program.variables._assignments import Assignments, Branch, DivergedValues
 from muster.program.variables._held_updates import HeldUpdate
 from muster.program.variables._initial_values import donatable_copy
