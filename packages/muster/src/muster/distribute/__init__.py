@@ -27,18 +27,18 @@ from muster.distribute.strategies._communication import (
     CommunicationImplementation as CommunicationImplementation,
 )
 from muster.distribute.strategies._communication import CommunicationOptions as CommunicationOptions
-from muster.distribute.strategies._cross_device_ops import CrossDeviceOps as CrossDeviceOps
-from muster.distribute.strategies._cross_device_ops import (
-    HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
-)
-from muster.distribute.strategies._cross_device_ops import NcclAllReduce as NcclAllReduce
-from muster.distribute.strategies._cross_device_ops import ReductionToOneDevice as ReductionToOneDevice
 from muster.distribute.strategies._default import experimental_set_strategy as experimental_set_strategy
 from muster.distribute.strategies._default import get_replica_context as get_replica_context
 from muster.distribute.strategies._default import get_strategy as get_strategy
 from muster.distribute.strategies._default import has_strategy as has_strategy
 from muster.distribute.strategies._default import in_cross_replica_context as in_cross_replica_context
+from muster.distribute.strategies._mirrored import CrossDeviceOps as CrossDeviceOps
+from muster.distribute.strategies._mirrored import (
+    HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
+)
 from muster.distribute.strategies._mirrored import MirroredStrategy as MirroredStrategy
+from muster.distribute.strategies._mirrored import NcclAllReduce as NcclAllReduce
+from muster.distribute.strategies._mirrored import ReductionToOneDevice as ReductionToOneDevice
 from muster.distribute.strategies._multi_worker_mirrored import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )

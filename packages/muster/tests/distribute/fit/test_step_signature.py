@@ -6,7 +6,7 @@ import pytest
 
 from muster import function
 from muster._keras import keras
-from muster.distribute.fit._step_signature import may_have_own_steps, takes_data
+from muster.distribute.fit._stateful_step import may_have_own_steps, takes_data
 
 
 def loosely(step):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muster.distribute.workers import _schedules as schedules
-from muster.distribute.workers._blocks import follow
+from muster.distribute.workers._links import follow
 
 COUNTS = range(1, 34)
 SMALL, LARGE = 1 << 10, 1 << 20  # bytes: which algorithm is chosen

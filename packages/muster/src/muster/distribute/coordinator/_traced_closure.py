@@ -20,8 +20,7 @@ from muster.distribute.coordinator._per_worker import PerWorkerIterator, kind_wi
 from muster.distribute.coordinator._programs import ShippedProgram, Variables, program_of
 from muster.distribute.engine._limits import Limits
 from muster.distribute.functions._draws import Draw, Kind
-from muster.distribute.functions._traced_function import replaced, traced_function
-from muster.distribute.functions._traced_iterator import TracedIterator
+from muster.distribute.functions._traced_function import TracedIterator, replaced, traced_function
 from muster.distribute.replicas._values import is_array, is_leaf
 from muster.ps import Array
 

@@ -42,8 +42,7 @@ from muster.distribute.fit._fit_input import (
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.fit._own_steps import OwnSteps
-from muster.distribute.fit._stateful_step import compiled_by_lengths
-from muster.distribute.fit._step_signature import FUNCTIONS
+from muster.distribute.fit._stateful_step import FUNCTIONS, compiled_by_lengths
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy

@@ -8,8 +8,7 @@ from typing import Any
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute.fit._first_batch import first_of_epoch, first_rows, first_to_predict, packed, peeked
-from muster.distribute.fit._stateful_step import StatefulStep
-from muster.distribute.fit._step_signature import FUNCTIONS, takes_data
+from muster.distribute.fit._stateful_step import FUNCTIONS, StatefulStep, takes_data
 from muster.distribute.fit._step_texts import StepTexts, dataset_has_text, is_prepared, is_text
 from muster.distribute.replicas._replica_context import ReplicaGroup
 from muster.program.variables.keras_internals import build_on_values, is_built, replace_build, replace_results

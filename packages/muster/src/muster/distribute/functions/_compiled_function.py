@@ -19,8 +19,7 @@ from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import StateStore, VariableStore
 from muster.distribute.engine._traced import Engine, Traced
 from muster.distribute.functions._draws import Draws
-from muster.distribute.functions._traced_function import data_of, is_dynamic, traced_function
-from muster.distribute.functions._traced_iterator import TracedIterator
+from muster.distribute.functions._traced_function import TracedIterator, data_of, is_dynamic, traced_function
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._replica_context import ReplicaGroup
 from muster.distribute.replicas._values import Padded, PerReplica, ReplicaKind, is_array

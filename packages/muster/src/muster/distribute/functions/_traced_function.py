@@ -1,4 +1,4 @@
-"""A function and its arguments, traced into a program of the arrays among them."""
+"""A function and its arguments, traced into a program of the arrays among them, also those of `next`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,140 @@ import jax.numpy as jnp
 from jax.tree_util import PyTreeDef
 
 from muster._arrays import AnyArray
+from muster._errors import TraceError
 from muster._keras import keras
-from muster.data import GetNext
-from muster.distribute.functions._draws import RecordedDraws
-from muster.distribute.functions._traced_iterator import TracedIterator
+from muster.data import GetNext, Optional
+from muster.distribute.functions._draws import Kind, RecordedDraws, out_of_range, read
+from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._values import PerReplica, ReplicaKind, is_array, is_leaf
-from muster.program.trace import FunctionProgram
+from muster.program.trace import FunctionProgram, placeholder
 from muster.program.variables import current_scope
+
+
+class EagerIterator(GetNext):
+    """An iterator in a function that runs untraced, and may run again on the same batches.
+
+    Args:
+        source: The iterator that was passed to the function.
+    """
+
+    def __init__(self, source: DistributedIterator) -> None:
+        self._source = source
+        self._batches: list[Any] = []
+        self._next = 0
+
+    def begin(self) -> None:
+        """Begin a run of the function."""
+        self._next = 0
+
+    def give_back(self) -> None:
+        """Give all batches back to the iterator."""
+        if self._batches:
+            self._source.give_back(self._batches)
+
+    def __iter__(self) -> "EagerIterator":
+        return self
+
+    def __next__(self) -> Any:
+        following = self.get_next_as_optional()
+        if not following.has_value():
+            raise out_of_range(len(self._batches))
+        return following.get_value()
+
+    def get_next_as_optional(self) -> Optional:
+        """Return the next batch, or at the end an Optional without a value."""
+        if self._next == len(self._batches):
+            following = read(self._source)
+            if not following.has_value():
+                return following
+            self._batches.append(following.get_value())
+        self._next += 1
+        batch = self._batches[self._next - 1]
+        # As for arguments: NumPy's arrays would handle operators with tracers of a gradient themselves.
+        return Optional((jax.tree.map(_as_jax_array, batch, is_leaf=is_leaf),))
+
+
+class TracedIterator(GetNext):
+    """An iterator in a function that is being traced.
+
+    While the function is recorded, each ``next`` draws a batch, for its shapes. Later calls draw as many
+    batches beforehand, and the program takes their arrays. A program recorded at the end of the data, which
+    ``get_next_as_optional`` reveals, serves later calls at the end of the data.
+
+    Args:
+        draws: Draws batches while the function is recorded.
+        source: The number of this iterator among those of the function.
+        whole: Whether the program takes all rows of uneven batches for each replica.
+    """
+
+    def __init__(self, draws: RecordedDraws, source: int, whole: bool = False) -> None:
+        self._draws: RecordedDraws | None = draws
+        self._source = source
+        self._whole = whole
+        # The kind of each batch, and the number of its first array among all; None at the end of the data.
+        self._kinds: list[tuple[int, Kind] | None] = []
+        self._arrays: Sequence[jax.Array] = ()
+        self._next = 0
+
+    def begin(self, arrays: Sequence[jax.Array]) -> None:
+        """Begin a run of the function.
+
+        Args:
+            arrays: The arrays drawn from all iterators; none while the function is recorded.
+        """
+        self._next, self._arrays = 0, arrays
+        if self._draws is not None:
+            self._kinds = []
+
+    def end_recording(self) -> None:
+        """End the recording, and let go of the batches and of their iterators."""
+        self._draws = None
+
+    def __iter__(self) -> None:
+        raise TraceError(
+            "A loop over an iterator in a traced function would make one program of all of its batches. Loop "
+            "outside of the function, or call `next` as often as one call is to take steps."
+        )
+
+    def __next__(self) -> Any:
+        """Return the next batch, its arrays traced.
+
+        Raises:
+            OutOfRangeError: There is none, while the function is recorded.
+        """
+        return self._following(optional=False).get_value()
+
+    def get_next_as_optional(self) -> Optional:
+        """Return the next batch, its arrays traced, or at the end an Optional without a value."""
+        return self._following(optional=True)
+
+    def _following(self, optional: bool) -> Optional:
+        if self._draws is not None:
+            draw = self._draws.draw(self._source, optional)
+            kind = draw.kind.whole() if self._whole and draw.kind is not None else draw.kind
+            self._kinds.append(None if kind is None else (draw.begin, kind))
+        if self._next == len(self._kinds):
+            raise TraceError(
+                f"The function takes more batches this time than the {self._next} that it took when it was "
+                "traced first. It must take as many at every call with arguments of one kind."
+            )
+        found = self._kinds[self._next]
+        self._next += 1
+        return Optional() if found is None else Optional((self._traced(*found),))
+
+    def _traced(self, begin: int, kind: Kind) -> Any:
+        if self._draws is None:
+            arrays = self._arrays[begin : begin + len(kind.arrays)]
+        else:
+            arrays = [placeholder(shape[per is not None :], dtype) for shape, dtype, per in kind.arrays]
+        pairs = zip(arrays, kind.arrays, strict=True)
+        values = [array if per is None else PerReplica(array, per) for array, (_, _, per) in pairs]
+        return jax.tree.unflatten(kind.structure, values)
+
+
+def _as_jax_array(leaf: Any) -> Any:
+    return jnp.asarray(leaf) if is_array(leaf) else leaf
+
 
 ARRAY = object()
 """Stands for an array among values that are constants of a program."""

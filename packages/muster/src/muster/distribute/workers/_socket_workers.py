@@ -13,8 +13,7 @@ import numpy as np
 from muster._errors import MissingPeerError, PeerLostError, StrayPeerError
 from muster.cluster.roster import RunningClock
 from muster.distribute.workers import _schedules as schedules
-from muster.distribute.workers._blocks import Cut, follow
-from muster.distribute.workers._links import Links
+from muster.distribute.workers._links import Cut, Links, follow
 from muster.distribute.workers._schedules import Schedule
 from muster.distribute.workers._waiting import Others, Patience, Wait
 from muster.distribute.workers._workers import HostArray, Workers
