@@ -12,7 +12,7 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 import numpy as np
 
 import muster
-from muster._inspect import inspect_checkpoints
+from muster._checkpoint_commands import inspect_checkpoints
 from muster._keras import keras
 from muster.checkpoint import read_checkpoint, write_checkpoint
 from muster.data import Dataset, TensorSpec

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muster._inspect import inspect_checkpoints
+from muster._checkpoint_commands import inspect_checkpoints
 from muster.checkpoint import Checkpointer
 
 

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _inspect(args: argparse.Namespace) -> int:
     # Imported late: `muster --help` must not wait for NumPy.
-    from muster._inspect import inspect_checkpoints
+    from muster._checkpoint_commands import inspect_checkpoints
 
     return _reporting_errors(
         lambda: inspect_checkpoints(args.path, step=args.step, variables=args.variables, restore=args.repair)
@@ -47,7 +47,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from muster._convert import convert_checkpoint
+    from muster._checkpoint_commands import convert_checkpoint
 
     return _reporting_errors(lambda: convert_checkpoint(args.source, args.model_dir))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from muster._checkpoint_commands import inspect_checkpoints
 from muster._errors import CheckpointError, DamagedCheckpointError
-from muster._inspect import inspect_checkpoints
 from muster._keras import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either, read_either
 from muster.data import Dataset, FixedLenFeature

@@ -14,8 +14,8 @@ import pytest
 from local_servers import servers
 from parameter_server_child import X, Y, model_fn
 
+from muster._checkpoint_commands import inspect_checkpoints
 from muster._errors import CheckpointError
-from muster._inspect import inspect_checkpoints
 from muster.checkpoint import (
     latest_checkpoint,
     list_checkpoints,

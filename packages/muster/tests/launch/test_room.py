@@ -7,8 +7,7 @@ from muster._errors import ClusterError
 from muster.launch import _machine, _notebook, notebook_launcher
 from muster.launch._machine import Machine
 from muster.launch._memory import available_memory
-from muster.launch._plan import JobShape
-from muster.launch._room import TASK_MIB, TASKS_A_CORE, check_room
+from muster.launch._plan import TASK_MIB, TASKS_A_CORE, JobShape, check_room
 
 MIB = 1 << 20
 

@@ -4,8 +4,8 @@ from muster._errors import ClusterEnvironmentError as ClusterEnvironmentError
 from muster._errors import DuplicateTaskError as DuplicateTaskError
 from muster.cluster._cluster_resolver import ClusterResolver as ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec as ClusterSpec
-from muster.cluster._task import Task as Task
-from muster.cluster._task import TaskType as TaskType
+from muster.cluster._cluster_spec import Task as Task
+from muster.cluster._cluster_spec import TaskType as TaskType
 from muster.cluster._task_context import TaskContext as TaskContext
 from muster.cluster._task_context import task_context as task_context
 from muster.cluster._tf_config import TFConfig as TFConfig

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._errors import ClusterError
-from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._task import TaskType
+from muster.cluster._cluster_spec import ClusterSpec, TaskType
 from muster.cluster._tf_config import TFConfig
 
 _HINT = "\n\nNote that these values may be coming from the TF_CONFIG environment variable."

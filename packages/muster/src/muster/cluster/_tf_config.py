@@ -9,8 +9,7 @@ from typing import Any
 
 from muster._errors import ClusterError, ClusterTypeError
 from muster.cluster._cluster_resolver import ClusterResolver
-from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._task import Task, check_index
+from muster.cluster._cluster_spec import ClusterSpec, Task, check_index
 from muster.net import same_spelling
 
 _NAME = "TF_CONFIG"

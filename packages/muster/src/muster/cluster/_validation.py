@@ -3,8 +3,7 @@
 import difflib
 
 from muster._errors import ClusterError
-from muster.cluster._cluster_spec import Addresses, ClusterSpec
-from muster.cluster._task import Task, TaskType
+from muster.cluster._cluster_spec import Addresses, ClusterSpec, Task, TaskType
 from muster.cluster._tf_config import TFConfig, check_unique
 from muster.net import split_address
 

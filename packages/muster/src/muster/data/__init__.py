@@ -41,8 +41,8 @@ from muster.data.files._example import Feature as Feature
 from muster.data.files._example import Features as Features
 from muster.data.files._example import FloatList as FloatList
 from muster.data.files._example import Int64List as Int64List
-from muster.data.files._idx import read_idx as read_idx
 from muster.data.files._mnist import load_mnist as load_mnist
+from muster.data.files._mnist import read_idx as read_idx
 from muster.data.files._parse_example import FixedLenFeature as FixedLenFeature
 from muster.data.files._parse_example import FixedLenSequenceFeature as FixedLenSequenceFeature
 from muster.data.files._parse_example import RaggedFeature as RaggedFeature

@@ -16,8 +16,7 @@ from muster._paths import local_path
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
 from muster.data.files._element_files import ELEMENTS, ElementFile
-from muster.data.files._files import Paths
-from muster.data.files._list_files import FileNames
+from muster.data.files._files import FileNames, Paths
 from muster.data.files._random_access import RandomAccess, RandomAccessSource
 from muster.data.pipeline._combine import common_structure
 from muster.data.pipeline._in_order import InOrder, chosen, sampled

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from muster._errors import ClusterError
 from muster.launch._options import add_job_options, add_program_options, folder, program_of, shape_of
-from muster.launch._room import TASK_MIB, TASKS_A_CORE
+from muster.launch._plan import TASK_MIB, TASKS_A_CORE
 
 _GRACE_SECS = 4.0
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.cluster import Task, TaskType
-from muster.launch._manifest import Manifest
-from muster.launch._plan import CPU_ONLY
+from muster.launch._plan import CPU_ONLY, Manifest
 from muster.net import SECRET, TLS
 
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"

@@ -171,7 +171,7 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
     import yaml
 
     from muster.launch._kubernetes import kubernetes_objects, tfjob_objects, trainjob_objects
-    from muster.launch._manifest import Manifest
+    from muster.launch._plan import Manifest
     from muster.launch._slurm import sbatch_script
 
     try:

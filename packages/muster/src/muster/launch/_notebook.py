@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.launch._machine import this_machine
-from muster.launch._plan import JobShape
-from muster.launch._room import check_room
+from muster.launch._plan import JobShape, check_room
 
 TASK = Path(__file__).with_name("_notebook_task.py")
 

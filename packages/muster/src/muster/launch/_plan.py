@@ -1,6 +1,8 @@
-"""The plan of a local job: what its tasks share, and each one's address, environment, cores and GPUs."""
+"""The plan of a job, also for manifests: what tasks share, and their addresses, environments, cores and GPUs."""
 
+import collections
 import dataclasses
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 
@@ -239,3 +241,95 @@ def _devices(shape: JobShape, machine: Machine, environ: Mapping[str, str]) -> d
         left = machine.gpus[each * tasks :][:1]
         variables[shape.tasks[-1]] = {"CUDA_VISIBLE_DEVICES": left[0]} if left else CPU_ONLY
     return variables
+
+
+# More tasks than that on a logical processor only wait for each other, and for the machine.
+TASKS_A_CORE = 4
+# A small Estimator that trains on the CPU has 250 MiB of its own, and shares 200 MiB of libraries.
+TASK_MIB = 300
+
+_MIB = 1 << 20
+
+
+def check_room(shape: JobShape, machine: Machine) -> None:
+    """Refuse a job of more tasks than a machine holds, before anything is started.
+
+    Args:
+        shape: The tasks.
+        machine: The resources that they share.
+
+    Raises:
+        ClusterError: There are more than `TASKS_A_CORE` tasks for each logical processor, or tasks of
+            `TASK_MIB` each need more memory than is available.
+    """
+    count, cores = len(shape.tasks), sum(map(len, machine.cores))
+    reasons = []
+    if count > TASKS_A_CORE * cores:
+        reasons.append(f"{cores} cores hold {TASKS_A_CORE * cores} tasks, {TASKS_A_CORE} each")
+    if machine.memory is not None and count * TASK_MIB > machine.memory // _MIB:
+        needed, left = count * TASK_MIB, machine.memory // _MIB
+        reasons.append(f"{needed} MiB of memory are needed, {TASK_MIB} each, and {left} MiB are available")
+    if reasons:
+        raise ClusterError(
+            f"This machine is too small for {count} tasks: {'; '.join(reasons)}. Ask for fewer tasks, or "
+            "spread the job over several machines, as `muster manifest` does. To start them all the same, "
+            "give --oversubscribe, or oversubscribe=True to notebook_launcher."
+        )
+
+
+_LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+_LONGEST_NAME = 40  # names of hosts, at most 63 characters, are made from it
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """A job for a cluster manager.
+
+    Args:
+        name: The name of the job, a part of its host names.
+        shape: The tasks. ``devices_per_worker`` is the number of GPUs of each training task.
+        command: The program and its arguments, on each host or in each container.
+        restarts: The number of restarts after failures.
+        image: The container image; Slurm has none.
+        port: The port that tasks listen at.
+        cpus: The number of cores of each task; None takes the cluster's default.
+        volume: A PersistentVolumeClaim and its mount path: all tasks must see the same model directory.
+        tasks_per_node: The largest number of tasks on a host under Slurm.
+        namespace: The Kubernetes namespace; empty: that of kubectl's context.
+        workdir: The working directory of the program; empty: the image's, or where sbatch was called.
+        memory: The memory of each task, as Kubernetes writes it, such as ``8Gi``; empty: the default.
+        shm: The size of ``/dev/shm`` in containers, such as ``1Gi``; empty: the default, 64 MiB.
+        env: Further environment variables of the tasks.
+        tls_secret: The Kubernetes Secret of ``ca.crt``, ``tls.crt`` and ``tls.key``; empty: no TLS.
+
+    Raises:
+        ClusterError: The name cannot be part of a host name.
+    """
+
+    name: str
+    shape: JobShape
+    command: tuple[str, ...]
+    restarts: int = 3
+    image: str = ""
+    port: int = 2222
+    cpus: int | None = None
+    volume: tuple[str, str] | None = None
+    tasks_per_node: int = 1
+    namespace: str = ""
+    workdir: str = ""
+    memory: str = ""
+    shm: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    tls_secret: str = ""
+
+    def __post_init__(self) -> None:
+        if not _LABEL.fullmatch(self.name) or len(self.name) > _LONGEST_NAME:
+            raise ClusterError(
+                f"The name of a job becomes part of its hosts' names, and {self.name!r} cannot. Use at most "
+                f"{_LONGEST_NAME} small letters, digits and hyphens, a letter first and no hyphen last."
+            )
+
+    @property
+    def replicas(self) -> dict[str, int]:
+        """The number of tasks of each type, training tasks first."""
+        return dict(collections.Counter(task.type for task in self.shape.tasks))

@@ -17,7 +17,7 @@ from muster.cluster.roster import Progress, RunningClock, TaskState, query_statu
 from muster.launch import _events as job
 from muster.launch._job import Job
 from muster.launch._machine import Machine
-from muster.launch._plan import JobShape, plan_job
+from muster.launch._plan import JobShape, check_room, plan_job
 from muster.launch._process import (
     Keeper,
     Port,
@@ -26,9 +26,7 @@ from muster.launch._process import (
     adopt_orphans,
     reap_orphans,
 )
-from muster.launch._room import check_room
-from muster.launch._status import StatusPoller
-from muster.launch._view import Row, View
+from muster.launch._view import Row, StatusPoller, View
 from muster.net import Credentials
 
 _LOOK_SECS = 0.1  # the period of reading logs

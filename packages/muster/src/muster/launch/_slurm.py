@@ -4,8 +4,7 @@ import math
 import shlex
 
 from muster.cluster import TaskType
-from muster.launch._manifest import Manifest
-from muster.launch._plan import CPU_ONLY
+from muster.launch._plan import CPU_ONLY, Manifest
 
 _SCRIPT = """\
 #!/bin/bash

@@ -5,8 +5,7 @@ import os
 from collections.abc import Mapping
 
 from muster._errors import ClusterEnvironmentError, ClusterError
-from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._task import check_index
+from muster.cluster._cluster_spec import ClusterSpec, check_index
 from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
 from muster.cluster.resolvers._task_resolver import TaskResolver
 

@@ -3,8 +3,7 @@
 import os
 
 from muster.cluster._cluster_resolver import ClusterResolver
-from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._task import TaskType, check_index
+from muster.cluster._cluster_spec import ClusterSpec, TaskType, check_index
 from muster.cluster._tf_config import TFConfig
 from muster.cluster.resolvers._task_resolver import with_layer
 

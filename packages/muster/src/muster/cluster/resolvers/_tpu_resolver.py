@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muster._errors import ClusterEnvironmentError, ClusterError
-from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._task import check_index
+from muster.cluster._cluster_spec import ClusterSpec, check_index
 from muster.cluster.resolvers._task_resolver import TaskResolver
 
 _PCI = Path("/sys/bus/pci/devices")

@@ -17,8 +17,7 @@ import msgspec
 
 from muster._errors import ClusterError, MissingPeerError, PeerEndedError
 from muster._text import printable_line
-from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._task import Task, TaskType
+from muster.cluster._cluster_spec import ClusterSpec, Task, TaskType
 from muster.cluster.roster._last_progress import write_last_progress
 from muster.cluster.roster._roster_address import listen_as, query_status
 from muster.cluster.roster._roster_events import Announced, Ended

@@ -5,7 +5,7 @@ import socket
 import time
 
 from muster._errors import AddressInUseError, AuthenticationError, RosterError, StrayPeerError
-from muster.cluster._task import Task
+from muster.cluster._cluster_spec import Task
 from muster.cluster.roster import _roster_messages as messages
 from muster.net import NO_CREDENTIALS, Credentials, FrameBuffer, Hello, ProtocolError, dial, listen
 

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from muster.cluster._task import Task
+from muster.cluster._cluster_spec import Task
 from muster.cluster.roster._roster_messages import Hello, Progress, Status
 
 

@@ -6,8 +6,7 @@ import json
 import platform
 
 from muster._version import __version__
-from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._task import Task, TaskType
+from muster.cluster._cluster_spec import ClusterSpec, Task, TaskType
 
 _TRAINING = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)
 

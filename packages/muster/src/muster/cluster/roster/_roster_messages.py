@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from muster.cluster._task import Task
+from muster.cluster._cluster_spec import Task
 from muster.net import ProtocolError, decode_message, encode_frame
 
 # What roster connections are for, in their greeting.

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 
 from muster._errors import StrayPeerError
-from muster.cluster._task import Task
+from muster.cluster._cluster_spec import Task
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._roster_service import Service

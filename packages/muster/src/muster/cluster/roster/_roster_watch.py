@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 
 from muster._errors import MismatchError, PeerLostError, RosterError, StrayPeerError
 from muster._text import printable_line
-from muster.cluster._task import Task
+from muster.cluster._cluster_spec import Task
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
 

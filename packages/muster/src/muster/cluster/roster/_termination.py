@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from muster.cluster._task import Task
+from muster.cluster._cluster_spec import Task
 
 # The variable with the file's path, and where Kubernetes reads it unless the manifest names another file.
 TERMINATION_LOG = "MUSTER_TERMINATION_LOG"

@@ -10,8 +10,7 @@ import numpy as np
 from muster._errors import DatasetError
 from muster.data._dataset import Dataset
 from muster.data.files._csv import CsvColumn, CsvFormat, CsvSource
-from muster.data.files._files import Paths, check_compression, missing_file
-from muster.data.files._list_files import FileNames
+from muster.data.files._files import FileNames, Paths, check_compression, missing_file
 
 _KIND = "make_csv_dataset"
 _CHUNK = 1024  # rows

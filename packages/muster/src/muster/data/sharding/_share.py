@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from muster.data._dataset import Dataset
-from muster.data.files._list_files import FileNames
+from muster.data.files._files import FileNames
 from muster.data.pipeline._elements import Batch
 from muster.data.pipeline._flat_map import Interleave
 from muster.data.pipeline._node import INFINITE, Node
