@@ -1,4 +1,4 @@
-"""The plan of a job, also for manifests: what tasks share, and their addresses, environments, cores and GPUs."""
+"""The plan of a job, also for manifests: what tasks share; their addresses, environments, cores and GPUs."""
 
 import collections
 import dataclasses

@@ -8,13 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from muster.estimator._model_fn import argument_names
-from muster.estimator.exporters._exporter import (
-    Exporter,
-    ModelExport,
-    check_exports_to_keep,
-    delete_old,
-    has_models,
-)
+from muster.estimator.exporters._exporter import ModelExporter, has_models
 from muster.summary import read_event_file
 
 _log = logging.getLogger(__name__)
@@ -47,7 +41,7 @@ def _loss(which: str, result: Mapping[str, Any] | None) -> Any:
     return result[_LOSS]
 
 
-class BestExporter(Exporter):
+class BestExporter(ModelExporter):
     """Exports the model whenever its evaluation is better than all before, and keeps the last ones.
 
     After a restart the best result is read from the evaluation's event files, as long as a model is there.
@@ -87,20 +81,13 @@ class BestExporter(Exporter):
                 integer.
         """
         _check_compare_fn(compare_fn)
-        self._name = name
-        self._export = ModelExport(
-            serving_input_receiver_fn=serving_input_receiver_fn, assets_extra=assets_extra, as_text=as_text
+        super().__init__(
+            name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep, "a positive number"
         )
         self._event_file_pattern = event_file_pattern
         self._compare_fn = compare_fn
-        message = f"`exports_to_keep`, if provided, must be a positive number. Got {exports_to_keep}"
-        self._exports_to_keep = check_exports_to_keep(exports_to_keep, message)
         self._model_dir: str | None = None
         self._best: Mapping[str, Any] | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     def export(
         self,
@@ -123,9 +110,8 @@ class BestExporter(Exporter):
         if not self._is_better(eval_result if best is None else best, eval_result) and best is not None:
             return None
         _log.info("Performing best model export.")
-        written = self._export.write(estimator, export_path, checkpoint_path)
+        written = self.write(estimator, export_path, checkpoint_path)
         self._best = dict(eval_result)
-        delete_old(export_path, self._exports_to_keep, written)
         return written
 
     def _is_better(self, best: Mapping[str, Any], current: Mapping[str, Any]) -> bool:

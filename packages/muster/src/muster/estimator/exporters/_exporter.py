@@ -6,51 +6,13 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from muster.estimator._checks import check_number
 
+_log = logging.getLogger(__name__)
 # Seconds since the epoch; other folders are not an exporter's.
 _STAMP = re.compile(r"[0-9]{10}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelExport:
-    """The arguments that an exporter passes to ``Estimator.export_saved_model``.
-
-    Args:
-        serving_input_receiver_fn: Returns the features of a request.
-        assets_extra: Path in the model's folder -> a file to copy there.
-        as_text: Whether to write the description of the model as text.
-    """
-
-    serving_input_receiver_fn: Callable[[], Any] | None
-    assets_extra: Mapping[str, str] | None
-    as_text: bool
-
-    def write(self, estimator: Any, export_path: str, checkpoint_path: str) -> Any:
-        """Export a checkpoint into a new folder of ``export_path``, and return what the Estimator returns."""
-        return estimator.export_saved_model(
-            export_path,
-            self.serving_input_receiver_fn,
-            assets_extra=self.assets_extra,
-            as_text=self.as_text,
-            checkpoint_path=checkpoint_path,
-        )
-
-
-def check_exports_to_keep(value: Any, message: str) -> int | None:
-    """Return how many models to keep, after a check; None for all.
-
-    Raises:
-        TypeError: It is not a number.
-        ValueError: It is not a positive integer.
-    """
-    if value is None:
-        return None
-    count: int = check_number("exports_to_keep", value, message, positive=True, integer=True)
-    return count
 
 
 def has_models(export_path: str) -> bool:
@@ -101,9 +63,6 @@ def _delete(export_path: str, name: str) -> None:
         _log.warning("An old model in %s cannot be deleted: %s", export_path, exc)
 
 
-_log = logging.getLogger(__name__)
-
-
 class Exporter(abc.ABC):
     """Writes a model after an evaluation; `EvalSpec` takes one or more.
 
@@ -138,7 +97,54 @@ class Exporter(abc.ABC):
         """
 
 
-class FinalExporter(Exporter):
+class ModelExporter(Exporter):
+    """Exports models with given arguments, each into a folder named by the time, and keeps the newest.
+
+    Args:
+        name: The directory in ``<model_dir>/export``.
+        serving_input_receiver_fn: Returns the features of a request.
+        assets_extra: Path in the model's folder -> a file to copy there.
+        as_text: Whether to write the description of the model as text.
+        exports_to_keep: How many models to keep; None for all.
+        wanted: What that must be, in the words of an error.
+
+    Raises:
+        TypeError: ``exports_to_keep`` is not a number.
+        ValueError: It is not a positive integer.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serving_input_receiver_fn: Callable[[], Any] | None,
+        assets_extra: Mapping[str, str] | None,
+        as_text: bool,
+        exports_to_keep: int | None = None,
+        wanted: str = "positive number",
+    ) -> None:
+        if exports_to_keep is not None:
+            message = f"`exports_to_keep`, if provided, must be {wanted}. Got {exports_to_keep}"
+            exports_to_keep = check_number(
+                "exports_to_keep", exports_to_keep, message, positive=True, integer=True
+            )
+        self._name, self._exports_to_keep = name, exports_to_keep
+        self._receiver_fn = serving_input_receiver_fn
+        self._arguments: dict[str, Any] = {"assets_extra": assets_extra, "as_text": as_text}
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def write(self, estimator: Any, export_path: str, checkpoint_path: str) -> Any:
+        """Export a checkpoint into a folder of ``export_path``, and delete the oldest beyond those to keep."""
+        written = estimator.export_saved_model(
+            export_path, self._receiver_fn, checkpoint_path=checkpoint_path, **self._arguments
+        )
+        delete_old(export_path, self._exports_to_keep, written)
+        return written
+
+
+class FinalExporter(ModelExporter):
     """Exports the model once, when training has reached ``max_steps``.
 
     Source: ``tf.estimator.FinalExporter`` (tensorflow_estimator/python/estimator/exporter.py).
@@ -160,14 +166,7 @@ class FinalExporter(Exporter):
             assets_extra: Path in the model's folder -> a file to copy there.
             as_text: Whether to write the description of the model as text.
         """
-        self._name = name
-        self._export = ModelExport(
-            serving_input_receiver_fn=serving_input_receiver_fn, assets_extra=assets_extra, as_text=as_text
-        )
-
-    @property
-    def name(self) -> str:
-        return self._name
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
 
     def export(
         self,
@@ -181,10 +180,10 @@ class FinalExporter(Exporter):
         if not is_the_final_export:
             return None
         _log.info("Performing the final export in the end of training.")
-        return self._export.write(estimator, export_path, checkpoint_path)
+        return self.write(estimator, export_path, checkpoint_path)
 
 
-class LatestExporter(Exporter):
+class LatestExporter(ModelExporter):
     """Exports the model after every evaluation, and keeps the newest ones.
 
     Source: ``tf.estimator.LatestExporter`` (tensorflow_estimator/python/estimator/exporter.py). Departs in
@@ -213,16 +212,7 @@ class LatestExporter(Exporter):
             TypeError: ``exports_to_keep`` is not a number.
             ValueError: It is not a positive integer.
         """
-        self._name = name
-        self._export = ModelExport(
-            serving_input_receiver_fn=serving_input_receiver_fn, assets_extra=assets_extra, as_text=as_text
-        )
-        message = f"`exports_to_keep`, if provided, must be positive number. Got {exports_to_keep}"
-        self._exports_to_keep = check_exports_to_keep(exports_to_keep, message)
-
-    @property
-    def name(self) -> str:
-        return self._name
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep)
 
     def export(
         self,
@@ -233,6 +223,4 @@ class LatestExporter(Exporter):
         is_the_final_export: bool,
     ) -> Any:
         """Export the model, and delete the oldest beyond those to keep."""
-        written = self._export.write(estimator, export_path, checkpoint_path)
-        delete_old(export_path, self._exports_to_keep, written)
-        return written
+        return self.write(estimator, export_path, checkpoint_path)
