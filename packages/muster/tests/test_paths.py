@@ -12,11 +12,11 @@ import pytest
 from given_paths import URL, made_by
 from muster import checkpoint, data, estimator, keras, saved_model, summary
 from muster.__main__ import main
+from muster._commands import folder
 from muster._errors import MusterError, PathError
 from muster._paths import local_path
 from muster.checkpoint import tensorflow as tensorflow_checkpoints
 from muster.distribute import Server
-from muster.launch._options import folder
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from muster._commands import add_command
 from muster._errors import MusterError
 from muster._version import __version__
 from muster.launch import add_keys_command, add_manifest_command, add_run_command
@@ -105,55 +106,10 @@ def _parser() -> argparse.ArgumentParser:
     add_serve_command(commands)
     for entry in entry_points(group="muster.commands"):
         _add_command(commands, entry)
-    inspect = commands.add_parser(
-        "inspect",
-        help="list the checkpoints of a model directory",
-        description="List the checkpoints of a model directory, or look at one of them: step, time, size, "
-        "and whether it is intact.",
-        epilog="Exit code: 0 if all checkpoints are intact, 1 if there are none or one is damaged.",
-    )
-    inspect.add_argument(
-        "path",
-        metavar="DIR",
-        help="the model_dir of an Estimator, or a ckpt-N in it, or the prefix of a TensorFlow checkpoint",
-    )
-    inspect.add_argument(
-        "--variables", action="store_true", help="list names, shapes and dtypes of one checkpoint's variables"
-    )
-    inspect.add_argument(
-        "--repair",
-        action="store_true",
-        help="first restore lost manifests from data files, and the names of renamed checkpoints",
-    )
-    inspect.add_argument(
-        "--step", type=int, metavar="N", help="the checkpoint to look at (default: the newest)"
-    )
-    inspect.set_defaults(handler=_inspect)
-    convert = commands.add_parser(
-        "convert",
-        help="write a TensorFlow checkpoint as one of muster's",
-        description="Write a checkpoint of a TensorFlow Estimator as one of muster's: an Estimator of the "
-        "same program predicts and goes on training from it, with weights, optimizer slots and global step.",
-        epilog="Exit code: 0 if it was written, else 1; nothing is written then.",
-    )
-    convert.add_argument(
-        "source",
-        metavar="TF_PREFIX",
-        help="the checkpoint's path without .index, or the directory of checkpoints, whose newest is taken",
-    )
-    convert.add_argument("model_dir", metavar="MODEL_DIR", help="a new model_dir for muster's Estimator")
-    convert.set_defaults(handler=_convert)
-    saved_model = commands.add_parser(
-        "saved-model", help="look at an exported model", description="Look at an exported model."
-    )
-    show = saved_model.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
-        "show",
-        help="list the signatures of an exported model",
-        description="List the signatures of an exported model: the names, dtypes and shapes of their inputs "
-        "and outputs. Every byte is checked.",
-        epilog="Exit code: 0 if the model is intact, else 1.",
-    )
-    show.add_argument("path", metavar="DIR", help="the folder that export_saved_model returned")
+    add_command(commands, "inspect").set_defaults(handler=_inspect)
+    add_command(commands, "convert").set_defaults(handler=_convert)
+    saved_model = add_command(commands, "saved-model")
+    show = add_command(saved_model.add_subparsers(title="commands", metavar="COMMAND", required=True), "show")
     show.set_defaults(handler=_show_saved_model)
     return parser
 

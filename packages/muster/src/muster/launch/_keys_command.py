@@ -7,28 +7,11 @@ import re
 import sys
 from datetime import UTC, datetime
 
+from muster._commands import add_command
 from muster._errors import ClusterError
 from muster._extras import install_command, missing_package
-from muster.launch._options import folder, integer
 
-_DAYS = 365
 _LONGEST_NAME = 253
-
-_DESCRIPTION = f"""\
-Make the certificates with which the tasks of a job prove to each other who they are, and encrypt what they
-tell each other: a private authority in FOLDER, and in a folder in it ca.crt, tls.crt and tls.key. MUSTER_TLS
-names that folder to the tasks. Needs
-{install_command("keys")}.
-"""
-
-_EPILOG = """\
-examples:
-  muster keys keys --hosts localhost          for tasks on this machine: MUSTER_TLS=keys/localhost
-  muster keys keys --hosts node-1,node-2      for tasks on two machines: MUSTER_TLS=keys/node-1 on both
-  muster keys keys --hosts node-3             later, by the same authority: MUSTER_TLS=keys/node-3
-
-FOLDER/ca.key stays where it is: whoever has it can make certificates that the tasks trust.
-"""
 
 _LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -40,31 +23,7 @@ def add_keys_command(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     Args:
         commands: The result of ``ArgumentParser.add_subparsers``.
     """
-    parser = commands.add_parser(
-        "keys",
-        help="make certificates for the tasks of a job",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("folder", type=folder, metavar="FOLDER", help="the folder of the authority")
-    parser.add_argument(
-        "--hosts",
-        type=_hosts,
-        nargs="+",
-        required=True,
-        metavar="HOST,…",
-        help="the names and IP addresses of the machines, as they stand in TF_CONFIG: one certificate is for "
-        "all of them; localhost, 127.0.0.1 and ::1 stand for each other",
-    )
-    parser.add_argument(
-        "--days",
-        type=integer(1),
-        default=_DAYS,
-        metavar="N",
-        help="how long the certificate is valid (default: %(default)s)",
-    )
+    parser = add_command(commands, "keys", {"hosts": _hosts}, install_command=install_command("keys"))
     parser.set_defaults(handler=functools.partial(_make, parser))
 
 

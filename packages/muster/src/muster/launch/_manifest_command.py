@@ -5,8 +5,9 @@ import functools
 import re
 import sys
 
+from muster._commands import add_command, add_options
 from muster._errors import ClusterError
-from muster.launch._options import add_job_options, add_program_options, integer, program_of, shape_of
+from muster.launch._options import add_program_options, program_of, shape_of
 from muster.net import make_secret
 
 _DOCKERFILE = """\
@@ -34,8 +35,6 @@ def dockerfile(*, base: str, workdir: str, requirements: str) -> str:
     return _DOCKERFILE.format(base=base, workdir=workdir, requirements=requirements)
 
 
-_DESCRIPTION = "Print a description of a job, like that of `muster run`, for a cluster manager."
-
 _KINDS = {
     "kubernetes": "a Secret, a headless Service and an Indexed Job for each type of task, for kubectl apply",
     "tfjob": "a Secret and a TFJob for Kubeflow's training operator, for kubectl apply",
@@ -50,38 +49,14 @@ def add_manifest_command(commands: "argparse._SubParsersAction[argparse.Argument
     Args:
         commands: The result of ``ArgumentParser.add_subparsers``.
     """
-    parser = commands.add_parser(
-        "manifest",
-        help="print a Kubernetes, Kubeflow or Slurm manifest for a job",
-        description=_DESCRIPTION,
-    )
+    parser = add_command(commands, "manifest")
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
     for kind, description in _KINDS.items():
         _add_options(
             kinds.add_parser(kind, help=description, description=f"Print {description}.", allow_abbrev=False),
             kind,
         )
-    image = "a Dockerfile for the image of a job on Kubernetes, to be kept beside the program"
-    _add_dockerfile_options(kinds.add_parser("dockerfile", help=image, description=f"Print {image}."))
-
-
-def _add_dockerfile_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--base",
-        default="python:3.12-slim",
-        metavar="IMAGE",
-        help="what it starts from (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--workdir", default="/app", metavar="DIR", help="the folder of the program (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--requirements",
-        default="requirements.txt",
-        metavar="FILE",
-        help="what pip installs, muster among it (default: %(default)s)",
-    )
-    parser.set_defaults(handler=_print_dockerfile)
+    add_command(kinds, "dockerfile").set_defaults(handler=_print_dockerfile)
 
 
 def _print_dockerfile(args: argparse.Namespace) -> int:
@@ -91,57 +66,12 @@ def _print_dockerfile(args: argparse.Namespace) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
-    parser.add_argument("--name", required=True, help="what the job is called")
-    add_job_options(parser, "--gpus", "GPUs of each task that trains (default: none)", restarts=3)
-    parser.add_argument("--cpus", type=integer(1), metavar="N", help="cores that each task asks for")
-    parser.add_argument("--python", default="python", help="the interpreter there (default: python)")
-    parser.add_argument(
-        "--memory", type=_amount, metavar="SIZE", help="memory that each task asks for, such as 8Gi"
-    )
-    parser.add_argument(
-        "--workdir", default="", metavar="DIR", help="the working directory of the program there"
-    )
-    parser.add_argument(
-        "--env",
-        type=_variable,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an environment variable of all tasks; may be given several times",
-    )
-    if kind == "slurm":
-        parser.add_argument(
-            "--tasks-per-node",
-            type=integer(1),
-            default=1,
-            metavar="N",
-            help="how many tasks may share a host (default: 1)",
-        )
-    else:
-        parser.add_argument("--image", required=True, help="the container image")
-        parser.add_argument(
-            "--volume",
-            type=_volume,
-            metavar="CLAIM:PATH",
-            help="a PersistentVolumeClaim, and where to mount it: all tasks must see one model directory",
-        )
-        parser.add_argument("--namespace", default="", metavar="NAME", help="the namespace of all objects")
-        parser.add_argument(
-            "--shm",
-            type=_amount,
-            metavar="SIZE",
-            help="the size of /dev/shm, by which NCCL and worker processes share memory (default: 64 MiB, as "
-            "containers have it)",
-        )
-        parser.add_argument(
-            "--tls-secret",
-            default="",
-            metavar="NAME",
-            help="a Secret of ca.crt, tls.crt and tls.key, as cert-manager makes it: tasks prove with it who "
-            "they are, and encrypt what they tell each other",
-        )
+    types = {"amount": _amount, "variable": _variable, "volume": _volume}
+    devices_help = "GPUs of each task that trains (default: none)"
+    add_options(parser, "kind", types, devices_option="--gpus", devices_help=devices_help)
+    add_options(parser, "slurm" if kind == "slurm" else "kubernetes", types)
     add_program_options(parser, "the program, where it is on the hosts")
-    parser.set_defaults(handler=functools.partial(_print, parser, kind))
+    parser.set_defaults(handler=functools.partial(_print, parser, kind), restarts=3)
 
 
 def _volume(text: str) -> tuple[str, str]:

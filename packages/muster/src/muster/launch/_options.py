@@ -1,60 +1,10 @@
-"""The shared options of ``muster run`` and ``muster manifest``, and their last argument, the program."""
+"""What ``muster run`` and ``muster manifest`` share: the tasks, and their last argument, the program."""
 
 import argparse
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from muster._errors import PathError
-from muster._paths import local_path
 from muster.launch._plan import JobShape
-
-
-def add_job_options(
-    parser: argparse.ArgumentParser, devices_option: str, devices_help: str, *, restarts: int
-) -> None:
-    """Add the options for the tasks of a job, and for its restarts.
-
-    Args:
-        parser: The parser of the command.
-        devices_option: The name of the option for the devices of each training task.
-        devices_help: The help of that option.
-        restarts: The default number of restarts.
-    """
-    parser.add_argument(
-        "--workers",
-        type=integer(0),
-        default=1,
-        metavar="N",
-        help="tasks of type worker (default: 1; 0 only with --chief)",
-    )
-    parser.add_argument(
-        "--chief",
-        action="store_true",
-        help="add a task of type chief, which trains as the workers do, and saves; without it worker 0 is "
-        "the chief, but a job with parameter servers always has one",
-    )
-    parser.add_argument(
-        "--ps",
-        type=integer(0),
-        default=0,
-        metavar="N",
-        help="tasks of type ps: parameter servers, for Estimators that train without waiting for each other "
-        "and for a ClusterCoordinator; the job has a chief then, which trains or coordinates (default: 0)",
-    )
-    parser.add_argument(
-        "--evaluator", action="store_true", help="add a task that evaluates checkpoints while others train"
-    )
-    parser.add_argument(
-        devices_option, dest="devices_per_worker", type=integer(1), metavar="N", help=devices_help
-    )
-    parser.add_argument(
-        "--restarts",
-        type=integer(0),
-        default=restarts,
-        metavar="N",
-        help="how often to start again after a failure (default: %(default)s)",
-    )
 
 
 def shape_of(args: argparse.Namespace) -> JobShape:
@@ -70,29 +20,6 @@ def shape_of(args: argparse.Namespace) -> JobShape:
         evaluator=args.evaluator,
         devices_per_worker=args.devices_per_worker,
     )
-
-
-def integer(least: int) -> Callable[[str], int]:
-    """Return a type of argument: an integer, at least ``least``."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"must be an integer, given: {text!r}") from None
-        if value < least:
-            raise argparse.ArgumentTypeError(f"must be {least} or more, given: {value}")
-        return value
-
-    return parse
-
-
-def folder(text: str) -> Path:
-    """Return a folder that an argument names; a URL of what is no folder here is a wrong argument."""
-    try:
-        return Path(local_path(text))
-    except PathError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from None
 
 
 class _TakeModule(argparse.Action):

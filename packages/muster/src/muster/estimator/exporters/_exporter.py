@@ -136,7 +136,7 @@ class ModelExporter(Exporter):
         return self._name
 
     def write(self, estimator: Any, export_path: str, checkpoint_path: str) -> Any:
-        """Export a checkpoint into a folder of ``export_path``, and delete the oldest beyond those to keep."""
+        """Export a checkpoint to a folder in ``export_path``, and delete the oldest beyond those to keep."""
         written = estimator.export_saved_model(
             export_path, self._receiver_fn, checkpoint_path=checkpoint_path, **self._arguments
         )
