@@ -19,7 +19,7 @@ from muster.feature_column import (
     shared_embeddings,
 )
 from muster.feature_column._fingerprint import fingerprint64
-from muster.feature_column._hashed_column import buckets
+from muster.feature_column._id_columns import buckets
 from muster.feature_column._tables import new_table
 
 _DEPARTURES = [columns.WORDS, canned.OWN_WORDS, *columns.DEPARTURES]

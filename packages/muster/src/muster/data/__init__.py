@@ -30,11 +30,11 @@ from muster.data.adapters._kinds import is_kind as is_kind
 from muster.data.adapters._kinds import parts_with_labels as parts_with_labels
 from muster.data.adapters._kinds import refuse as refuse
 from muster.data.adapters._kinds import refuse_whole as refuse_whole
-from muster.data.files._csv_fields import CsvField as CsvField
-from muster.data.files._csv_fields import HostPlaceholder as HostPlaceholder
-from muster.data.files._csv_fields import sources_of as sources_of
+from muster.data.files._decode_csv import CsvField as CsvField
+from muster.data.files._decode_csv import HostPlaceholder as HostPlaceholder
 from muster.data.files._decode_csv import decode_csv as decode_csv
 from muster.data.files._decode_csv import read_csv_fields as read_csv_fields
+from muster.data.files._decode_csv import sources_of as sources_of
 from muster.data.files._example import BytesList as BytesList
 from muster.data.files._example import Example as Example
 from muster.data.files._example import Feature as Feature

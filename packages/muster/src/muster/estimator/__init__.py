@@ -83,8 +83,8 @@ from muster.estimator.hooks._final_ops import FinalOpsHook as FinalOpsHook
 from muster.estimator.hooks._logging import LoggingTensorHook as LoggingTensorHook
 from muster.estimator.hooks._nan import NanTensorHook as NanTensorHook
 from muster.estimator.hooks._profiler import ProfilerHook as ProfilerHook
-from muster.estimator.hooks._step_counter import StepCounterHook as StepCounterHook
 from muster.estimator.hooks._stop import StopAtStepHook as StopAtStepHook
+from muster.estimator.hooks._summary_saver import StepCounterHook as StepCounterHook
 from muster.estimator.hooks._summary_saver import SummarySaverHook as SummarySaverHook
 from muster.estimator.hooks._timer import SecondOrStepTimer as SecondOrStepTimer
 from muster.estimator.hooks._waiting import GlobalStepWaiterHook as GlobalStepWaiterHook

@@ -18,15 +18,15 @@ from ._feature_column import FeatureColumn as FeatureColumn
 from ._feature_column import Table as Table
 from ._feature_column import column_scopes as column_scopes
 from ._feature_column import leaf_keys as leaf_keys
-from ._hashed_column import HashedCategoricalColumn as HashedCategoricalColumn
-from ._hashed_column import buckets as buckets
-from ._hashed_column import (
-    categorical_column_with_hash_bucket as categorical_column_with_hash_bucket,
-)
 from ._host_values import Features as Features
 from ._host_values import IdsAndWeights as IdsAndWeights
-from ._identity_column import IdentityCategoricalColumn as IdentityCategoricalColumn
-from ._identity_column import (
+from ._id_columns import HashedCategoricalColumn as HashedCategoricalColumn
+from ._id_columns import IdentityCategoricalColumn as IdentityCategoricalColumn
+from ._id_columns import buckets as buckets
+from ._id_columns import (
+    categorical_column_with_hash_bucket as categorical_column_with_hash_bucket,
+)
+from ._id_columns import (
     categorical_column_with_identity as categorical_column_with_identity,
 )
 from ._input_layers import ColumnLayer as ColumnLayer

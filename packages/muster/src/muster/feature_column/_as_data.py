@@ -9,8 +9,7 @@ import numpy as np
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._crossed_column import CrossedColumn
 from muster.feature_column._feature_column import FeatureColumn
-from muster.feature_column._hashed_column import HashedCategoricalColumn
-from muster.feature_column._identity_column import IdentityCategoricalColumn
+from muster.feature_column._id_columns import HashedCategoricalColumn, IdentityCategoricalColumn
 from muster.feature_column._numeric_column import BucketizedColumn, NumericColumn
 from muster.feature_column._sequence_column import SequenceCategoricalColumn, SequenceNumericColumn
 from muster.feature_column._vocabulary_column import (

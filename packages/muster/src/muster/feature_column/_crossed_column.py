@@ -11,7 +11,6 @@ from muster.data import SparseTensor, VarLenFeature
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._feature_column import ParseSpec
 from muster.feature_column._fingerprint import fingerprint64, fingerprint_cat64
-from muster.feature_column._hashed_column import HashedCategoricalColumn
 from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
@@ -20,6 +19,7 @@ from muster.feature_column._host_values import (
     is_text,
     remembered,
 )
+from muster.feature_column._id_columns import HashedCategoricalColumn
 
 _HASH_KEY = 0xDECAFCAFFE
 

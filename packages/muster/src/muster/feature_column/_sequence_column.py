@@ -14,7 +14,6 @@ from numpy.typing import DTypeLike
 from muster.data import SparseTensor
 from muster.feature_column._categorical_column import CategoricalColumn, ColumnOfIds
 from muster.feature_column._feature_column import FeatureColumn, Table, ValuesByKey
-from muster.feature_column._hashed_column import categorical_column_with_hash_bucket
 from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
@@ -23,7 +22,10 @@ from muster.feature_column._host_values import (
     require_feature,
     sparse_feature,
 )
-from muster.feature_column._identity_column import categorical_column_with_identity
+from muster.feature_column._id_columns import (
+    categorical_column_with_hash_bucket,
+    categorical_column_with_identity,
+)
 from muster.feature_column._numeric_column import numeric_column
 from muster.feature_column._vocabulary_column import (
     categorical_column_with_vocabulary_file,

@@ -14,7 +14,6 @@ from numpy.typing import DTypeLike
 from muster._paths import local_path
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._feature_column import ValuesByKey
-from muster.feature_column._hashed_column import buckets, checked_dtype, checked_key, string_or_integer
 from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
@@ -22,6 +21,7 @@ from muster.feature_column._host_values import (
     is_integer,
     sparse_feature,
 )
+from muster.feature_column._id_columns import buckets, checked_dtype, checked_key, string_or_integer
 
 
 @dataclass(frozen=True, kw_only=True)

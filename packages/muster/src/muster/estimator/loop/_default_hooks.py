@@ -11,8 +11,7 @@ from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, Sess
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverHook, CheckpointSaverListener
 from muster.estimator.hooks._logging import LoggingTensorHook
 from muster.estimator.hooks._nan import NanTensorHook
-from muster.estimator.hooks._step_counter import StepCounterHook
-from muster.estimator.hooks._summary_saver import SummarySaverHook
+from muster.estimator.hooks._summary_saver import StepCounterHook, SummarySaverHook
 from muster.estimator.loop._hook_states import keeps_state
 from muster.estimator.loop._tracing import LOSS, STEP_BEFORE
 from muster.estimator.session._session import Coordinator, Session
