@@ -88,5 +88,5 @@ def with_memory(servers=2, partitioner=None):
     """Return a strategy with servers in memory, and these."""
     strategy = ParameterServerStrategy(resolver(servers), partitioner)
     store = MemoryStore()
-    strategy.storage = StoredVariables(lambda: store, servers, partitioner)
+    strategy.placement.storage = StoredVariables(lambda: store, servers, partitioner)
     return strategy, store

@@ -3,6 +3,9 @@
 The strategy here keeps variables in a store in memory, a stand-in for a parameter server. A step pulls their
 values, and pushes by how much it has changed them. With one replica it gives the server its gradients, too,
 and goes on with the sum that it gets back. The engines know nothing of it.
+
+Another one has tables there, whose rows alone travel, and steps that it makes beside somebody else.
+Estimators know nothing of that, either.
 """
 
 import jax
@@ -12,13 +15,21 @@ from conformance import CASES, by_keras, check_same, fitted
 from conformance_loops import by_hand, looped
 from estimator_runs import trained
 
+import muster
 from muster._keras import keras
+from muster.checkpoint import latest_checkpoint
+from muster.data import Dataset
 from muster.distribute import Strategy
+from muster.distribute.engine import _shards
 from muster.distribute.engine._exchange import ExchangeEngine
 from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._served import ServedEngine
 from muster.distribute.engine._state_store import StateStore
+from muster.distribute.input import StepSource
 from muster.distribute.strategies._mirrored import local_devices, on_mesh
 from muster.distribute.workers._workers import SingleWorker
+from muster.estimator import Estimator, EstimatorSpec, RunConfig
+from served_in_memory import MemoryServers, place
 
 
 class MemoryServer:
@@ -126,3 +137,51 @@ def test_an_estimator_trains_as_on_one_device(tmp_path, count):
     assert strategy.server.pushes > 50
     assert (strategy.server.sums > 50) == (count == 1)
     assert set(weights) <= set(strategy.server.values)
+
+
+class NumberedSteps(StepSource):
+    """Numbers steps in memory: of this worker, and of another one that makes two after each fourth."""
+
+    shared = True
+    max_staleness = None
+
+    def begin(self, last_step):
+        self.last_step = last_step
+
+    def permitted(self, batches, at_end):
+        for count, batch in enumerate(batches, 1):
+            if self.global_step >= self.last_step:
+                break
+            self.global_step += 3 if count % 4 == 0 else 1
+            yield batch
+        at_end()
+
+
+def of_a_table(features, labels, mode):
+    """A model of a table of 60 rows and a dense layer."""
+    logits = keras.layers.Dense(3)(keras.layers.Embedding(60, 8, name="table")(features))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, logits)
+    train_op = muster.minimize(keras.optimizers.Adagrad(0.1), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def test_rows_and_steps_can_be_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(_shards, "LEAST_ROWS_BYTES", 1)
+    ids = np.random.default_rng(1).integers(0, 60, 400)
+
+    def trained(folder, strategy, steps):
+        estimator = Estimator(of_a_table, folder, RunConfig(tf_random_seed=1, train_distribute=strategy))
+        estimator.train(
+            lambda: Dataset.from_tensor_slices((ids, ids % 3)).batch(20).repeat(), max_steps=steps
+        )
+        return {name: estimator.get_variable_value(name) for name in estimator.get_variable_names()}
+
+    servers, steps = MemoryServers(), NumberedSteps()
+    strategy = Strategy(Placement(None), ServedEngine(servers, place), steps=steps)
+    values = trained(tmp_path / "served", strategy, 18)
+    assert (servers.pushes, steps.global_step) == (12, 18)
+    assert 0 < servers.looked_up < 12 * 20  # each once, of those that a batch asks for
+    for name, expected in trained(tmp_path / "one", None, 12).items():
+        if name != "global_step":
+            np.testing.assert_allclose(values[name], expected, rtol=1e-5, atol=1e-6, err_msg=name)
+    assert latest_checkpoint(tmp_path / "served").endswith("-18")

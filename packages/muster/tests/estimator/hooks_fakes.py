@@ -59,7 +59,7 @@ class Counter:
             ArrayStore(self._state(start)),
             global_step=start,
             count_steps=None if increment == 1 else lambda outputs: int(outputs["global_step"]),
-            save=lambda state, step, wait, directory: self.saved.append((step, wait)),
+            save=lambda store, step, wait, directory: self.saved.append((step, wait)),
         )
 
     def _state(self, step: int) -> dict[str, Any]:

@@ -8,13 +8,15 @@ from muster.distribute import AsynchronousStrategy, Server
 
 
 @contextlib.contextmanager
-def servers(count, partitioner=None):
+def servers(count, partitioner=None, max_staleness=None):
     """The strategy of a chief beside some servers."""
     cluster = ClusterSpec({"chief": free_addresses(1), "ps": free_addresses(count)})
     with contextlib.ExitStack() as stack:
         for index in range(count):
             stack.enter_context(Server(cluster, "ps", index))
         chief = stack.enter_context(Server(cluster, "chief"))
-        strategy = AsynchronousStrategy(chief, starts=True, partitioner=partitioner)
-        stack.callback(strategy.servers.close)
+        strategy = AsynchronousStrategy(
+            chief, starts=True, partitioner=partitioner, max_staleness=max_staleness
+        )
+        stack.callback(strategy.close)
         yield strategy

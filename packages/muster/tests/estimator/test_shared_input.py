@@ -12,6 +12,8 @@ from jobs import free_addresses
 from muster.cluster import ClusterSpec
 from muster.data import Dataset
 from muster.distribute import AsynchronousStrategy, InputContext, MirroredStrategy, Server
+from muster.distribute.input import StepSource
+from muster.distribute.servers import TicketedSteps
 from muster.estimator import Estimator, RunConfig, SessionRunHook
 from muster.estimator.loop._shared_batches import PassPosition, place_of
 from muster.estimator.loop._training import Training
@@ -76,15 +78,14 @@ def test_steps_may_end_before_the_data(tmp_path):
 
 
 def test_rounds_do_not_go_with_shared_input(tmp_path):
-    with servers(1) as strategy:
-        strategy.servers.max_staleness = 0
+    with servers(1, max_staleness=0) as strategy:
         estimator = Estimator(model_fn, config=RunConfig(str(tmp_path), train_distribute=strategy))
         with pytest.raises(ValueError, match='max_staleness=0 and dispatch="dynamic" exclude each other'):
             estimator.train(input_fn)
 
 
 def test_workers_that_train_in_step_divide_their_input_by_hand(tmp_path):
-    two = SimpleNamespace(input_context=InputContext(num_input_pipelines=2))
+    two = SimpleNamespace(input_context=InputContext(num_input_pipelines=2), steps=StepSource())
     nothing = dict.fromkeys(["setup", "input_fn", "hooks", "listeners", "steps", "max_steps", "around_steps"])
     with pytest.raises(ValueError, match="The 2 workers .* train in step: divide"):
         Training(**nothing, strategy=two)._own_batches(input_fn(), None)
@@ -103,7 +104,7 @@ def test_all_tasks_share_their_input_or_none_does(tmp_path, chief_shares):
             if task == "ps":
                 continue
             strategy = AsynchronousStrategy(server, starts=task == "chief")
-            stack.callback(strategy.servers.close)
+            stack.callback(strategy.close)
             config = RunConfig(str(tmp_path / task), train_distribute=strategy)
             estimator = Estimator(model_fn, config=config)
             if task == "chief":
@@ -139,10 +140,11 @@ class Saved:
 
 
 def test_where_a_pass_goes_on():
-    assert place_of(None, None) == PassPosition(0, 0)
-    assert place_of(Saved(), None) == PassPosition(20, 20)
-    assert place_of(Saved(), {"elements": 3}) == PassPosition(20, 20)
+    numbers = TicketedSteps(SimpleNamespace(max_staleness=None))
+    assert place_of(None, None, numbers) == PassPosition(0, 0)
+    assert place_of(Saved(), None, numbers) == PassPosition(20, 20)
+    assert place_of(Saved(), {"elements": 3}, numbers) == PassPosition(20, 20)
     position = {"elements": 0, "begin": 10}
-    assert place_of(Saved(), position) == PassPosition(20, 7, [18, 21], position)
+    assert place_of(Saved(), position, numbers) == PassPosition(20, 7, [18, 21], position)
     tickets = Tickets(20, [18, 21])
     assert [tickets.take(caller, None) - 7 for caller in "abcd"] == [21 - 10, 24 - 10, 25 - 10, 26 - 10]

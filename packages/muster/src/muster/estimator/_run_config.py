@@ -414,7 +414,7 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
         ClusterError: The strategy has more or fewer workers than the cluster.
     """
     workers = strategy.input_context.num_input_pipelines
-    if workers != config.num_worker_replicas and strategy.servers is None:
+    if workers != config.num_worker_replicas and not strategy.steps.shared:
         task = Task(config.task_type, config.task_id)
         if TaskType.PS in config.cluster_spec.jobs:
             raise ClusterError(

@@ -58,8 +58,12 @@ class Strategy(OneDeviceStrategy):
 
     def __init__(self, cluster, storage=None, max_staleness=None):
         super().__init__("/cpu:0")
-        self.cluster, self.storage, self.max_staleness = cluster, storage, max_staleness
+        self.cluster, self.placement.storage, self.max_staleness = cluster, storage, max_staleness
         self.links = Links(cluster)
+
+    @property
+    def storage(self):
+        return self.placement.storage
 
     def experimental_distribute_dataset(self, dataset, options=None):
         made = super().experimental_distribute_dataset(dataset, options)

@@ -133,7 +133,7 @@ def with_servers(job):
     """Yield a coordinator whose variables are on the servers of a job, and these."""
     cluster = ClusterSpec(job.cluster)
     strategy = Strategy(cluster)
-    strategy.storage = RealServers(cluster, strategy.links)
+    strategy.placement.storage = RealServers(cluster, strategy.links)
     with contextlib.closing(strategy.storage.client), coordinator_of(strategy) as coordinator:
         yield coordinator, strategy.storage
 

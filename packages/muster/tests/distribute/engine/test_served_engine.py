@@ -11,91 +11,16 @@ from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import Strategy
 from muster.distribute.engine import _shards
-from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
-from muster.distribute.servers._remote_servers import plans_of
 from muster.distribute.strategies._programs import traced_program
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
 from muster.program.trace import Program
-from muster.ps import FlatLayout, Held, Pulled
-from muster.ps._plan_values import PlanValues
-from muster.ps.contents.updates import JaxDevice
 from noted_losses import Losses
+from served_in_memory import MemoryServers, place
 from sparse_steps import FACTORS
 from sparse_steps import IDS as IDS_OF_STEPS
 from sparse_steps import step as sparse_step
-
-
-class MemoryServers:
-    """Servers in this process: they hold what plans say, and run updates."""
-
-    count = 2
-    current = upcoming = None  # batches, where a test says so
-
-    def __init__(self):
-        self.plans, self.pushes, self.lookups, self.looked_up = [], 0, 0, 0
-
-    def start(self, division, values):
-        assert not self.plans
-        self.plans = plans_of(division)
-        self.held = [PlanValues(JaxDevice(copies=False)) for _ in self.plans]
-        for plan, held, given in zip(self.plans, self.held, division.split(values), strict=True):
-            held.take_plan(plan.encode())
-            for spec, pieces in zip(plan.columns, given.columns, strict=True):
-                held.fill(spec.name, 0, np.concatenate([*pieces]))
-            held.set([*given.pulled.values(), *given.kept.values()])
-        return self.pull()
-
-    def look_up(self, ids):
-        self.lookups += 1
-        return self._rows(ids)
-
-    def _rows(self, ids):
-        rows = []
-        for plan, held, asked in zip(self.plans, self.held, ids, strict=True):
-            counts = tuple(map(len, asked))
-            self.looked_up += sum(counts)
-            found = held.look_up(held.asked(counts, plan.rows.pack_ids(asked))) if asked else ()
-            rows.append(plan.rows.unpack_taken(found, counts))
-        return rows
-
-    def push_and_pull(self, pushed):
-        self.pushes += 1
-        for plan, held, push in zip(self.plans, self.held, pushed, strict=True):
-            arrays = [*push.flat.values(), *plan.rows.pack_pushed(push.whole, push.rows)]
-            held.apply(held.unpacked(arrays, tuple(len(ids) for ids, _ in push.rows)))
-        rows = self._rows([push.asks for push in pushed])
-        return [Pulled(None, *each) for each in zip(self.pull(), rows, strict=True)]
-
-    def pull(self):
-        layouts = [FlatLayout(plan.pulled) for plan in self.plans]
-        pulled = [[array.copy() for array in held.pulled()] for held in self.held]
-        return [
-            dict(zip(layout.sizes, each, strict=True)) for layout, each in zip(layouts, pulled, strict=True)
-        ]
-
-    def read(self):
-        return [_everything(*each) for each in zip(self.plans, self.held, strict=True)]
-
-
-def _everything(plan, held):
-    arrays = iter(held.everything())
-    pulled, kept = (
-        {name: next(arrays) for name in FlatLayout(each).sizes} for each in (plan.pulled, plan.kept)
-    )
-    return Held(pulled, kept, [*arrays])
-
-
-def place(variables):
-    """Divide what has four rows and more; the rest in turn."""
-    placed = {}
-    for number, spec in enumerate(variables):
-        if spec.shape and spec.shape[0] >= 4:
-            placed[spec.path] = [Rows(0, 0, 3), Rows(1, 3, spec.shape[0])]
-        else:
-            placed[spec.path] = [Rows(number % 2)]
-    return placed
 
 
 @pytest.mark.samples("Adam")

@@ -72,10 +72,10 @@ def test_five_servers_in_any_order(order, tmp_path):
         for join in joins:
             join.start()
         strategy = AsynchronousStrategy(servers["chief", 0], starts=True)
-        with contextlib.closing(strategy.servers), strategy.scope():
+        with contextlib.closing(strategy), strategy.scope():
             estimator = Estimator(model_fn, tmp_path, RunConfig(tf_random_seed=1))
             estimator.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(), max_steps=8)
-            strategy.servers.end()
+            strategy.end()
         for join in joins:
             join.join(30)
             assert not join.is_alive()

@@ -70,9 +70,9 @@ def test_servers_in_one_process_train_an_estimator(tmp_path):
         for join in joins:
             join.start()
         strategy = AsynchronousStrategy(chief, starts=True)
-        with contextlib.closing(strategy.servers), strategy.scope():
+        with contextlib.closing(strategy), strategy.scope():
             values = trained(tmp_path / "served")
-            strategy.servers.end()
+            strategy.end()
         for join in joins:
             join.join()
     assert values["global_step"] == 20
@@ -101,14 +101,14 @@ def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path, steps_per_
     with job(servers=1) as (_, chief):
         strategy = AsynchronousStrategy(chief, starts=True)
         with (
-            contextlib.closing(strategy.servers),
+            contextlib.closing(strategy),
             strategy.scope(),
             pytest.raises(NanLossDuringTrainingError),
         ):
             trained(tmp_path / "first", features, (), steps_per_execution)
         # As another process of this task would: of the same server, on other connections.
         strategy, steps = AsynchronousStrategy(chief, starts=True), Steps()
-        with contextlib.closing(strategy.servers), strategy.scope():
+        with contextlib.closing(strategy), strategy.scope():
             values = trained(tmp_path / "second", hooks=[steps])
     assert values["global_step"] == 20
     assert steps.count == 18
@@ -118,11 +118,11 @@ def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path, steps_per_
 def test_training_goes_on_when_it_is_called_again(tmp_path):
     with job() as (_, chief):
         strategy = AsynchronousStrategy(chief, starts=True)
-        with contextlib.closing(strategy.servers), strategy.scope():
+        with contextlib.closing(strategy), strategy.scope():
             for _ in range(2):
                 estimator = Estimator(model_fn, tmp_path)
                 estimator.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(), steps=5)
-            strategy.servers.end()
+            strategy.end()
     assert estimator.get_variable_value("global_step") == 10
 
 
@@ -143,9 +143,9 @@ def test_a_worker_stops_when_the_chief_ends_the_job(tmp_path, step, epochs):
     with job() as (_, server):
         strategy = AsynchronousStrategy(server, starts=bool(step))
         if not step:
-            with contextlib.closing(AsynchronousStrategy(server, starts=True).servers) as chief:
+            with contextlib.closing(AsynchronousStrategy(server, starts=True)) as chief:
                 chief.end()
-        with contextlib.closing(strategy.servers) as chief, strategy.scope():
+        with contextlib.closing(strategy) as chief, strategy.scope():
             hooks = [EndOfJob(chief, step), steps := Steps()]
             Estimator(model_fn, tmp_path, config).train(
                 lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(epochs), hooks, max_steps=20
@@ -162,7 +162,7 @@ class Watcher(SessionRunHook):
     def before_run(self, run_context):
         look_up_step = run_context.session.look_up_step
         assert look_up_step() == 0
-        with contextlib.closing(AsynchronousStrategy(self.chief, starts=True).servers) as ending:
+        with contextlib.closing(AsynchronousStrategy(self.chief, starts=True)) as ending:
             ending.end()
         assert self.serving.is_alive()  # until the worker has heard of it
         assert look_up_step() is None
@@ -179,7 +179,7 @@ def test_a_worker_that_waits_for_a_step_hears_of_the_end_of_the_job(tmp_path):
             serving.start()
             strategy = AsynchronousStrategy(worker, starts=False)
             config = RunConfig(save_checkpoints_steps=None, save_checkpoints_secs=None)
-            with contextlib.closing(strategy.servers), strategy.scope():
+            with contextlib.closing(strategy), strategy.scope():
                 Estimator(model_fn, tmp_path, config).train(
                     lambda: Dataset.from_tensor_slices((X, Y)).batch(16),
                     [Watcher(chief, serving), steps := Steps()],
@@ -246,7 +246,7 @@ def test_a_wrong_staleness_is_refused(max_staleness, error):
 
 def refused(worker, error, says, tmp_path):
     strategy = AsynchronousStrategy(worker, starts=True)
-    with contextlib.closing(strategy.servers), strategy.scope(), pytest.raises(error, match=says):
+    with contextlib.closing(strategy), strategy.scope(), pytest.raises(error, match=says):
         trained(tmp_path)
 
 
@@ -260,7 +260,7 @@ def test_a_task_of_another_job_is_told_so(tmp_path):
 def test_a_task_with_another_number_of_servers_is_told_so(tmp_path):
     with job() as (servers, chief):
         strategy = AsynchronousStrategy(chief, starts=True)
-        with contextlib.closing(strategy.servers), strategy.scope():
+        with contextlib.closing(strategy), strategy.scope():
             trained(tmp_path / "both")
         with Server(ANYWHERE | {"ps": [address(servers[0])]}, "chief") as fewer:
             says = "it is for ps 0 of 1 in all, and this is ps 0 of 2. Run .* the same cluster in TF_CONFIG"

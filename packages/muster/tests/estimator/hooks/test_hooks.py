@@ -45,7 +45,7 @@ class _DeferredLosses:
         self.saved: list[int] = []
         self.session = Session(
             ArrayStore({"w": np.float32(0)}),
-            save=lambda state, step, wait, directory: self.saved.append(step),
+            save=lambda store, step, wait, directory: self.saved.append(step),
             output_names=["loss"],
         )
 

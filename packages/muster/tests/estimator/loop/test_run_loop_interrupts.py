@@ -178,7 +178,7 @@ def test_one_within_a_hook_hides_the_step_from_no_other_hook(error: Any) -> None
 @pytest.mark.parametrize("with_saver", [True, False])
 def test_a_nan_loss_is_not_saved_at_an_interrupt(tmp_path: Path, with_saver: bool) -> None:
     saved: list[int] = []
-    session = Session(ArrayStore({}), save=lambda state, step, wait, directory: saved.append(step))
+    session = Session(ArrayStore({}), save=lambda store, step, wait, directory: saved.append(step))
     options = {"saver": lambda session, step, wait: saved.append(step)} if with_saver else {}
 
     class Late:

@@ -90,7 +90,8 @@ def test_saving_hands_over_the_state_of_the_last_step() -> None:
     session = Session(ArrayStore({"w": 1}), save=lambda *args: saved.append(args))
     session.advance({"w": 2}, {})
     session.save(1, wait=True)
-    assert saved == [({"w": 2}, 1, True, None)]
+    ((store, *others),) = saved
+    assert (store.peek(), others) == ({"w": 2}, [1, True, None])
 
 
 def test_nothing_is_read_or_saved_before_the_checks_on_the_step_have_passed() -> None:

@@ -125,7 +125,7 @@ class _Sharding(type):
         options: dict[str, Any] = {"synchronization": synchronization, "aggregation": aggregation}
         if constraint is not None:
             options["constraint"] = constraint
-        storage = get_strategy().storage
+        storage = get_strategy().placement.storage
         if isinstance(storage, StoredVariables) and may_be_split():
             initial_value = as_array(initial_value() if callable(initial_value) else initial_value, dtype)
             own = name or "Variable"
@@ -248,7 +248,7 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
         with contextlib.ExitStack() as agreed:
             scope = current_scope()
             owner = origin_of(self).owner
-            copies = self.aggregation == "none" and owner is not None and owner.has_copies
+            copies = self.aggregation == "none" and owner is not None and owner.placement.has_copies
             if scope is not None and scope.replicas is not None and not scope.is_in_sync and not copies:
                 scope.synchronize(origin_of(self).kind)
                 parts = self._gathered(how, *parts[0], scope.replicas)
@@ -264,7 +264,7 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
     ) -> list[tuple[tuple[jax.Array, ...], jax.Array]]:
         """Return the changes of the replicas that count, as lists of indices and updates."""
         owner = origin_of(self).owner
-        if owner is not None and owner.has_copies:
+        if owner is not None and owner.placement.has_copies:
             match self.aggregation:
                 case "only_first_replica":
                     *at_first, first = replicas.broadcast_first([*at, updates])

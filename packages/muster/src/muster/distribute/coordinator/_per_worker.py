@@ -17,6 +17,7 @@ from muster.data import Dataset, DistributeOptions, GetNext, TensorSpec, dataset
 from muster.distribute.closures import ArrayKind, kind_of
 from muster.distribute.coordinator._per_worker_values import PerWorkerValues
 from muster.distribute.coordinator._pickling import pickled
+from muster.distribute.engine._placement import Placement
 from muster.distribute.functions._draws import Kind
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.program.variables import current_scope, variables_owned_by
@@ -228,8 +229,7 @@ class _NoVariables:
     """Refuses variables that are created."""
 
     num_replicas_in_sync = 1
-    storage: Any = None
-    has_copies = False
+    placement = Placement(None)
 
     def check_variable(self, variable: Any) -> None:
         raise ValueError(

@@ -15,7 +15,7 @@ from muster.distribute.engine._rows_in_files import on_device
 from muster.distribute.engine._split import Split
 from muster.distribute.engine._state_store import RemoteStore, StateStore, VariableStore
 from muster.distribute.workers._workers import SingleWorker, Workers
-from muster.program.variables import ByIdentity, storage_of, unshared_values
+from muster.program.variables import ByIdentity, Storage, storage_of, unshared_values
 from muster.program.variables.keras_internals import set_values, values_of
 
 
@@ -27,6 +27,8 @@ class Placement:
         per_replica: The sharding of per-replica values, along their first axis; None for ``sharding``.
         workers: The processes, which start from the chief's values.
         local_replicas: The number of replicas of each process.
+        storage: What holds the values of variables that are created in the scope; None if they do themselves.
+        has_copies: Whether each replica has a copy of a variable, which without an aggregation is its own.
 
     Attributes:
         sharding: The sharding of variables with one value on all replicas.
@@ -40,7 +42,11 @@ class Placement:
         per_replica: jax.sharding.Sharding | None = None,
         workers: Workers | None = None,
         local_replicas: int = 1,
+        storage: Storage | None = None,
+        has_copies: bool = True,
     ) -> None:
+        self.storage = storage
+        self.has_copies = has_copies
         self.sharding = sharding
         self.per_replica = per_replica or sharding
         self._workers = workers or SingleWorker()

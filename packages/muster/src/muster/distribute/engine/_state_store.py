@@ -1,11 +1,12 @@
 """State stores: hand the values of variables to steps, and take the new values back."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import jax
 
+from muster.checkpoint import Parts
 from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._traced import Reads, State
 from muster.program.trace import FunctionProgram, reduced_path
@@ -37,6 +38,14 @@ class StateStore(ABC):
     @abstractmethod
     def peek(self) -> State:
         """Return the current state, to be read."""
+
+    def renew(self) -> bool:
+        """Take over what others have changed since the last step; return whether there are such others."""
+        return False
+
+    def to_save(self) -> tuple[Mapping[str, Any], Parts | None]:
+        """Return the values of variables that this process saves by path, and the parts that others write."""
+        return self.peek(), None
 
 
 class ArrayStore(StateStore):

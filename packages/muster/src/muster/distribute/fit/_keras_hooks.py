@@ -47,7 +47,7 @@ def warn_if_unjoined(strategy: Strategy | None) -> None:
     Args:
         strategy: What the model is trained by; None for no strategy.
     """
-    if strategy is not None and (strategy.workers.size > 1 or strategy.storage is not None):
+    if strategy is not None and (strategy.workers.size > 1 or strategy.placement.storage is not None):
         return
     try:
         config = TFConfig.from_environ(os.environ)
@@ -149,7 +149,7 @@ _RUN_BY_KERAS: ContextVar[tuple[Any, ...]] = ContextVar("muster_run_by_keras", d
 
 
 def _adopt(model: Any, strategy: Strategy) -> DistributedTrainer:
-    kind = DistributedTrainer if strategy.storage is None else CoordinatedTrainer
+    kind = DistributedTrainer if strategy.placement.storage is None else CoordinatedTrainer
     trainer = kind(model, strategy)
     _TRAINERS[model] = weakref.ref(trainer)
     trainer.attach()

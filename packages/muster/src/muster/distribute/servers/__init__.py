@@ -2,8 +2,9 @@
 
 from muster.distribute.servers._coordinator_links import CoordinatorLinks as CoordinatorLinks
 from muster.distribute.servers._hashed_tables import HashedInitializer as HashedInitializer
-from muster.distribute.servers._parts import ServedParts as ServedParts
+from muster.distribute.servers._parts import ServedStore as ServedStore
 from muster.distribute.servers._remote_servers import RemoteServers as RemoteServers
 from muster.distribute.servers._restored import restore_variables as restore_variables
 from muster.distribute.servers._stored_parts import save_variables as save_variables
 from muster.distribute.servers._stored_variables import StoredVariables as StoredVariables
+from muster.distribute.servers._ticketed_steps import TicketedSteps as TicketedSteps

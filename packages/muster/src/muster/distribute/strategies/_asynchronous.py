@@ -7,7 +7,8 @@ from muster.cluster.roster import Roster, TaskState
 from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
-from muster.distribute.servers._remote_servers import RemoteServers
+from muster.distribute.engine._state_store import StateStore
+from muster.distribute.servers import RemoteServers, ServedStore, TicketedSteps
 from muster.distribute.servers._server import Server
 from muster.distribute.strategies._parameter_server import Partitioner, check_max_staleness
 from muster.distribute.strategies._strategy import Strategy
@@ -52,8 +53,36 @@ class AsynchronousStrategy(Strategy):
         def rows_of(variables: Sequence[VariableSpec]) -> Mapping[str, Sequence[Rows]]:
             return _placed(variables, servers.count, partitioner)
 
-        super().__init__(Placement(None), ServedEngine(servers, rows_of), _ReportingWorker(server.roster))
-        self.servers: RemoteServers = servers
+        super().__init__(
+            _ServedPlacement(servers),
+            ServedEngine(servers, rows_of),
+            _ReportingWorker(server.roster),
+            steps=TicketedSteps(servers),
+        )
+        self._servers = servers
+
+    def end(self) -> None:
+        """Tell all servers that the job has ended."""
+        self._servers.end()
+
+    def close(self) -> None:
+        """Close the connections to the servers."""
+        self._servers.close()
+
+
+class _ServedPlacement(Placement):
+    """Leaves values where the engine puts them: on the servers.
+
+    Args:
+        servers: The servers.
+    """
+
+    def __init__(self, servers: RemoteServers) -> None:
+        super().__init__(None)
+        self._servers = servers
+
+    def store(self, store: StateStore) -> StateStore:
+        return ServedStore(super().store(store), self._servers)
 
 
 class _ReportingWorker(SingleWorker):

@@ -58,8 +58,6 @@ class CentralStorageStrategy(MirroredStrategy):
     variables stay on the GPU if there is only one; here they are on the host.
     """
 
-    has_copies = False
-
     def __init__(
         self,
         compute_devices: Sequence[str | jax.Device] | None = None,
@@ -68,4 +66,6 @@ class CentralStorageStrategy(MirroredStrategy):
         super().__init__(compute_devices)
         storage = SingleDeviceSharding(device_of(parameter_device or "/cpu:0"))
         self.engine = StorageEngine(self.engine, self.placement.sharding, storage)
-        self.placement = Placement(storage, self.placement.per_replica, local_replicas=self.local_replicas)
+        self.placement = Placement(
+            storage, self.placement.per_replica, local_replicas=self.local_replicas, has_copies=False
+        )

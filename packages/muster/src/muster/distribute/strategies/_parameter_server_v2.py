@@ -66,9 +66,6 @@ class ParameterServerStrategy(Strategy):
         variables go to the servers in turn, whatever their size.
     """
 
-    storage: StoredVariables
-    distributed_dataset = DatasetOfWorkers
-
     def __init__(
         self,
         cluster_resolver: ClusterResolver | None = None,
@@ -82,10 +79,15 @@ class ParameterServerStrategy(Strategy):
         PROGRAM_END.watch()
         atexit.register(_end_job, self.links)
         self.max_staleness = max_staleness
-        super().__init__(Placement(None), DeviceEngine())
         savers = PartSavers(self._servers(SAVE_PURPOSE))
         count = self.cluster.num_tasks(TaskType.PS)
-        self.storage = StoredVariables(self._connect, count, variable_partitioner, savers, self.links.run)
+        storage = StoredVariables(self._connect, count, variable_partitioner, savers, self.links.run)
+        super().__init__(Placement(None, storage=storage), DeviceEngine(), datasets=DatasetOfWorkers)
+
+    @property
+    def storage(self) -> StoredVariables:
+        """The variables on the servers."""
+        return self.placement.storage  # type: ignore[return-value]
 
     @property
     def cluster_resolver(self) -> ClusterResolver:

@@ -38,7 +38,7 @@ def compile_program(
                 f"run_functions_eagerly(True) debugs one replica; {strategy} has "
                 f"{strategy.num_replicas_in_sync}. Leave the strategy out to debug."
             )
-        if loss is not None and strategy.servers is not None:
+        if loss is not None and strategy.steps.shared:
             raise ValueError(
                 "run_functions_eagerly(True) debugs one process, and this one trains variables on parameter "
                 "servers. Unset TF_CONFIG, or leave the strategy out, to debug."

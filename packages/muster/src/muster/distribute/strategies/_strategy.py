@@ -22,6 +22,7 @@ from muster.distribute.input._batch_sources import GlobalBatches, ReplicaBatches
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
+from muster.distribute.input._step_source import StepSource
 from muster.distribute.replicas._replica_context import (
     CROSS_REPLICA,
     Context,
@@ -30,11 +31,10 @@ from muster.distribute.replicas._replica_context import (
     entered,
 )
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
-from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.gradients import is_tape_open
 from muster.program.trace import without_mending
-from muster.program.variables import ByIdentity, Storage, current_scope, variables_owned_by
+from muster.program.variables import ByIdentity, current_scope, variables_owned_by
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
 
@@ -49,33 +49,35 @@ class Strategy:
         engine: Compiles steps for the replicas.
         workers: The processes; None for this process only.
         local_replicas: The number of replicas of each process.
+        steps: Says which steps a worker may make; None for one on each of its batches.
+        datasets: The class of distributed datasets.
 
     Attributes:
         placement: Where variables live.
         engine: Compiles steps for the replicas.
         workers: The processes.
         local_replicas: The number of replicas of this process.
-        servers: The parameter servers that hold the variables, for this worker and others that train on their
-            own; None if there are none.
-        storage: What holds the values of variables that are created in the scope; None if they do themselves.
-        has_copies: Whether each replica has a copy of a variable, which without an aggregation is its own.
-        distributed_dataset: The class of distributed datasets.
+        steps: Says which steps a worker may make, for Estimators.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
     """
 
-    servers: RemoteServers | None = None
-    storage: Storage | None = None
-    has_copies = True
-    distributed_dataset: type[DistributedDataset] = DistributedDataset
-
     def __init__(
-        self, placement: Placement, engine: Engine, workers: Workers | None = None, local_replicas: int = 1
+        self,
+        placement: Placement,
+        engine: Engine,
+        workers: Workers | None = None,
+        local_replicas: int = 1,
+        *,
+        steps: StepSource | None = None,
+        datasets: type[DistributedDataset] = DistributedDataset,
     ) -> None:
         self.placement = placement
         self.engine = engine
         self.workers = workers or SingleWorker()
         self.local_replicas = local_replicas
+        self.steps = steps or StepSource()
+        self._datasets = datasets
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -266,7 +268,7 @@ class Strategy:
             options.check_for_dataset()
         endless = dataset.cardinality() == INFINITE_CARDINALITY
         source = GlobalBatches(self.workers, self.local_replicas, dataset)
-        return self.distributed_dataset(source, endless=endless)
+        return self._datasets(source, endless=endless)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Dataset:
         """Make a dataset of the rows of arrays.
@@ -300,7 +302,7 @@ class Strategy:
         datasets = datasets_from_function(self.input_context, self.local_replicas, dataset_fn, options)
         endless = any(each.cardinality() == INFINITE_CARDINALITY for each in datasets)
         source = ReplicaBatches(self.workers, self.local_replicas, datasets)
-        return self.distributed_dataset(source, endless=endless)
+        return self._datasets(source, endless=endless)
 
     # Its name until TensorFlow 2.3.
     experimental_distribute_datasets_from_function = distribute_datasets_from_function

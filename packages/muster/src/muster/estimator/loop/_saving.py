@@ -15,8 +15,7 @@ from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, checkpoi
 from muster.cluster.roster import TaskState
 from muster.data import moved_position
 from muster.distribute import InputContext, Strategy
-from muster.distribute.engine import ServedState
-from muster.distribute.servers import ServedParts
+from muster.distribute.engine import StateStore
 from muster.estimator.loop._batches import Batches
 from muster.estimator.loop._shared_batches import SharedBatches
 from muster.estimator.session._session import Session
@@ -86,7 +85,7 @@ class TrainingSaver:
         """Return whether a step is saved in the model directory, or is being saved."""
         return self._saving.get(os.path.realpath(self._model_dir)) == step
 
-    def __call__(self, state: Mapping[str, Any], step: int, wait: bool, directory: str | None) -> None:
+    def __call__(self, store: StateStore, step: int, wait: bool, directory: str | None) -> None:
         place = os.path.realpath(directory or self._model_dir)
         if place not in self._checkpointers:
             self._checkpointers[place] = self._open_checkpointer(place)
@@ -95,9 +94,7 @@ class TrainingSaver:
             if wait:
                 checkpointer.wait()
             return
-        own, parts = state, None
-        if isinstance(state, ServedState) and self._strategy.servers is not None:
-            own, parts = state.local, ServedParts(self._strategy.servers, state.division)
+        own, parts = store.to_save()
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {
             path: value if isinstance(value, LazyArray) else np.array(value)

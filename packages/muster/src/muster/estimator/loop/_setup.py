@@ -23,7 +23,7 @@ from muster.distribute import (
     get_strategy,
 )
 from muster.distribute.engine import Executables, StepOnRows, unwrapped
-from muster.distribute.servers import RemoteServers
+from muster.distribute.input import StepSource
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
@@ -247,7 +247,7 @@ class ModelSetup:
         asked = RequestedOutputs(
             program,
             lambda: compile_program(strategy, program, self.executables, loss),
-            alone=strategy.workers.size == 1 and strategy.servers is None,
+            alone=strategy.workers.size == 1 and not strategy.steps.shared,
         )
         global_step = checkpoint.step if checkpoint is not None else 0
         if checkpoint is not None and program.adds_one(GLOBAL_STEP):
@@ -257,14 +257,14 @@ class ModelSetup:
         session = Session(
             start_program(strategy, state, trains=trains),
             global_step=global_step,
-            count_steps=_step_counter(program, global_step, strategy.servers),
+            count_steps=_step_counter(program, global_step, strategy.steps),
             save=save,
             output_names=program.outputs,
             offers=asked,
             pairs=program.pairs,
             summaries=program.summaries,
             run_eagerly=lambda batch: _look_for_errors(program, asked, session, batch),
-            look_up_step=None if strategy.servers is None else strategy.servers.look_up_step,
+            look_up_step=strategy.steps.look_up if strategy.steps.shared else None,
         )
         if trains and not strategy.engine.starts_lazily:  # all values are in memory now
             close_files((*program.initial.values(), *state.values()))
@@ -284,7 +284,7 @@ def strategy_for(configured: Strategy | None) -> Strategy:
     current = get_strategy()
     if configured is None:
         return current
-    if isinstance(configured, ParameterServerStrategyV1) and current.servers is not None:
+    if isinstance(configured, ParameterServerStrategyV1) and current.steps.shared:
         return current  # which has been made from it
     with configured.scope():
         return configured
@@ -330,14 +330,14 @@ def _look_for_errors(
 
 
 def _step_counter(
-    program: Program[EstimatorSpec], global_step: int, servers: RemoteServers | None
+    program: Program[EstimatorSpec], global_step: int, steps: StepSource
 ) -> Callable[[Outputs], int] | None:
     """Return what reads the global step from a run's outputs; None if each run adds one to it."""
     if program.static.mode != ModeKeys.TRAIN:
         return lambda outputs: global_step
-    if servers is not None:
-        servers.global_step = global_step
-        return lambda outputs: servers.global_step
+    if steps.shared:
+        steps.global_step = global_step
+        return lambda outputs: steps.global_step
     return None if program.adds_one(GLOBAL_STEP) else lambda outputs: int(outputs[GLOBAL_STEP])
 
 

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple, Self
 from muster._errors import PositionError
 from muster.checkpoint import Checkpoint
 from muster.data import Dataset, NumberedReader
-from muster.distribute.servers import RemoteServers
+from muster.distribute.input import BatchNumbers
 from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import Prepare, WideIntegers, batches_of, check_batch
 from muster.estimator.loop._tracing import GLOBAL_STEP
-from muster.ps import OPEN_TICKETS, SharedInput, tickets_in
 
 _log = logging.getLogger(__name__)
 
@@ -44,21 +43,23 @@ class PassPosition(NamedTuple):
     position: Mapping[str, Any] | None = None
 
 
-def place_of(checkpoint: Checkpoint | None, position: Mapping[str, Any] | None) -> PassPosition:
+def place_of(
+    checkpoint: Checkpoint | None, position: Mapping[str, Any] | None, numbers: BatchNumbers
+) -> PassPosition:
     """Return where training goes on after a checkpoint.
 
     Args:
         checkpoint: The checkpoint; None for none.
         position: What it says about the input; None if another pass is to begin.
+        numbers: Tell which batches it lacks.
     """
     step = 0 if checkpoint is None else checkpoint.step
     if checkpoint is None or position is None or "begin" not in position:
         return PassPosition(step, step)
     # The values on servers may have been further than the step that the checkpoint is named after.
     further = int(checkpoint.variables.get(GLOBAL_STEP, step)) - step
-    tickets = checkpoint.variables.get(OPEN_TICKETS)
-    open = [] if tickets is None else [number - further for number in tickets_in(tickets)]
-    return PassPosition(step, int(position["begin"]) - further, open, position)
+    left_open = [number - further for number in numbers.left_open(checkpoint.variables)]
+    return PassPosition(step, int(position["begin"]) - further, left_open, position)
 
 
 class SharedBatches:
@@ -69,7 +70,7 @@ class SharedBatches:
 
     Args:
         dataset: The dataset of ``(features, labels)`` or of features, the same in all workers.
-        servers: Give the tickets.
+        numbers: Give the numbers of this worker's batches.
         place: Where to begin.
         seed: Seeds shuffles that have no seed of their own; None leaves them random.
         prepare: As of ``Batches``.
@@ -91,20 +92,14 @@ class SharedBatches:
     def __init__(
         self,
         dataset: Dataset,
-        servers: RemoteServers,
+        numbers: BatchNumbers,
         place: PassPosition,
         *,
         seed: int | None,
         prepare: Prepare | None,
     ) -> None:
-        if servers.max_staleness == 0:
-            raise ValueError(
-                'max_staleness=0 and dispatch="dynamic" exclude each other: in a round all workers make the '
-                "same step, and the step says which batch is read. Set max_staleness=1, or divide the data "
-                "by hand: dataset.shard(...)."
-            )
         self.meet: Callable[[], None] = lambda: None
-        self._servers = servers
+        self._numbers = numbers
         self._numbered = partial(
             dataset.numbered,
             seed=seed,
@@ -118,10 +113,9 @@ class SharedBatches:
             _log.warning("The input starts again at its first example: %s", exc)
             place = PassPosition(place.step, place.step)
             elements = self._numbered(None)
-        servers.shared = SharedInput(position=elements.position, begin=place.begin)
-        servers.open = place.open
         self.example: Batch | None = None
         with elements, suppress(IndexError):
+            numbers.share(elements.position, place.begin, place.open)
             self.example = elements.read(0)
         if self.example is not None:
             check_batch(self.example)
@@ -153,13 +147,12 @@ class SharedBatches:
             self._reader = NumberedReader(partial(self._numbered, self.position))
         begin = self.position["begin"]
         while True:
-            self._servers.require_ticket()
-            ticket = self._servers.ticket or 0
+            number = self._numbers.take()
             try:
-                self._reader.ask([ticket - begin])
-                batch: Batch = self._reader.take(ticket - begin)
+                self._reader.ask([number - begin])
+                batch: Batch = self._reader.take(number - begin)
             except IndexError:
-                self._servers.end_at(ticket)
+                self._numbers.end_at(number)
                 continue
             self.taken += 1
             return batch
@@ -167,5 +160,4 @@ class SharedBatches:
     @property
     def position(self) -> Mapping[str, Any]:
         """The start of the pass, as JSON; the global step gives the position in it."""
-        shared = self._servers.shared
-        return {} if shared is None else {**shared.position, "begin": shared.begin}
+        return self._numbers.position

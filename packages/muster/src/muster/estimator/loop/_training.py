@@ -14,8 +14,7 @@ from muster._interrupts import log_interrupt, mark_told
 from muster.checkpoint import Checkpoint, Checkpointer
 from muster.data import Dataset
 from muster.distribute import Strategy
-from muster.distribute.input import synchronized
-from muster.distribute.servers import RemoteServers
+from muster.distribute.input import BatchNumbers, synchronized
 from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn
@@ -36,7 +35,6 @@ from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_sam
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._shared_batches import SharedBatches, is_shared, place_of
 from muster.estimator.loop._step_profile import StepProfile
-from muster.estimator.loop._tickets import with_tickets
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
@@ -154,8 +152,8 @@ class Training:
         position = saved_position(checkpoint, context)
         returned = self.setup.call_input_fn(self.input_fn, ModeKeys.TRAIN, strategy, self.hooks)
         batches: Batches | SharedBatches
-        if strategy.servers is not None and is_shared(returned):
-            batches = self._shared_batches(returned, strategy.servers, checkpoint, position)
+        if strategy.steps.numbers is not None and is_shared(returned):
+            batches = self._shared_batches(returned, strategy.steps.numbers, checkpoint, position)
         else:
             batches = self._own_batches(returned, position)
         resources.enter_context(batches)
@@ -179,8 +177,8 @@ class Training:
                 f'dispatch="dynamic" is for workers beside parameter servers. The {pipelines} workers of '
                 f"{self.strategy} train in step: divide the data by the input_context of the input_fn."
             )
-        if self.strategy.servers is not None:
-            self.strategy.servers.shared = None
+        if self.strategy.steps.numbers is not None:
+            self.strategy.steps.numbers.share_nothing()
         seed = self.setup.config.tf_random_seed
         setup = self.setup
         return open_training_batches(returned, position, seed, pipelines > 1, setup.prepare, setup.host)
@@ -188,14 +186,14 @@ class Training:
     def _shared_batches(
         self,
         returned: Dataset,
-        servers: RemoteServers,
+        numbers: BatchNumbers,
         checkpoint: Checkpoint | None,
         position: Mapping[str, Any] | None,
     ) -> SharedBatches:
         """Open an input whose batches are handed out to workers."""
-        place = place_of(checkpoint, position)
+        place = place_of(checkpoint, position, numbers)
         return SharedBatches(
-            returned, servers, place, seed=self.setup.config.tf_random_seed, prepare=self.setup.prepare
+            returned, numbers, place, seed=self.setup.config.tf_random_seed, prepare=self.setup.prepare
         )
 
     def _prepare(
@@ -266,9 +264,8 @@ class Training:
             self.around_steps,
         ):
             counted = shared if saver is None else saver.count(shared, session)
-            if (servers := self.strategy.servers) is not None:
-                servers.begin(self._last_step(session))
-                counted = with_tickets(counted, servers, session)
+            self.strategy.steps.begin(self._last_step(session))
+            counted = self.strategy.steps.permitted(counted, session.renew)
             if isinstance(batches, SharedBatches):
                 batches.meet = partial(_compile, session, asked, batches.example)
             # Workers that draw batches for more than one step would have to agree on how many. Beside servers

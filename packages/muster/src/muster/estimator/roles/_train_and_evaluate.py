@@ -332,10 +332,10 @@ class TrainingExecutor:
             return
         with server:
             strategy = _asynchronous(self._estimator.config, server, starts=starts)
-            with strategy.scope(), closing(strategy.servers):
+            with strategy.scope(), closing(strategy):
                 yield
                 if starts:
-                    strategy.servers.end()
+                    strategy.end()
 
     def _follow_training(
         self, signals: SignalWatch, report: Callable[..., None]

@@ -27,11 +27,11 @@ _GLOBAL_STEP = "global_step"
 class SaveState(Protocol):
     """Writes a checkpoint."""
 
-    def __call__(self, state: State, step: int, wait: bool, directory: str | None) -> None:
-        """Save ``state`` as of ``step``; with ``wait``, return once the checkpoint is complete.
+    def __call__(self, store: StateStore, step: int, wait: bool, directory: str | None) -> None:
+        """Save the state as of ``step``; with ``wait``, return once the checkpoint is complete.
 
         Args:
-            state: The arrays of the variables by path.
+            store: Has the arrays of the variables by path.
             step: The global step.
             wait: Whether to return only when the checkpoint is complete.
             directory: Where to save; None for the model directory.
@@ -177,6 +177,11 @@ class Session:
         else:
             self.global_step = self._count_steps(outputs)
 
+    def renew(self) -> None:
+        """Take over the values and the global step that all workers have come to, where they share them."""
+        if self.store.renew():
+            self.advance(self.state, self.outputs, steps=0)
+
     def add_check(self, check: Callable[[Session], None]) -> None:
         """Add a check of the last step, made before values are read, before a save and at the end.
 
@@ -318,7 +323,7 @@ class Session:
                 "Give CheckpointSaverHook to Estimator.train, or give it a saver."
             )
         self.check_step()
-        self._save(self.state, step, wait, directory)
+        self._save(self.store, step, wait, directory)
 
     def _read(self, name: Any) -> Any:
         found = self._find(name)

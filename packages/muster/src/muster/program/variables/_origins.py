@@ -33,16 +33,24 @@ SEED_STATE = "seed_generator_state"
 RNN_STATE = "rnn_state"
 
 
-class Owner(Protocol):
-    """A strategy, on whose replicas variables are used.
+class Home(Protocol):
+    """Where the values of variables are.
 
     Attributes:
         storage: What holds the values of new variables; None if they do themselves.
-        has_copies: Whether each of its replicas has a copy of the variables, which may differ from others'.
+        has_copies: Whether each replica has a copy of the variables, which may differ from others'.
     """
 
     storage: Storage | None
     has_copies: bool
+
+
+class Owner(Protocol):
+    """A strategy, on whose replicas variables are used."""
+
+    @property
+    def placement(self) -> Home:
+        """Where the values of its variables are."""
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -108,7 +116,7 @@ def storage_for(variable: Any, name: str | None) -> Storage | None:
         name: The name that it gets. Seeds stay with whoever draws from them.
     """
     owner = origin_of(variable).owner
-    return None if owner is None or name == SEED_STATE else owner.storage
+    return None if owner is None or name == SEED_STATE else owner.placement.storage
 
 
 def give_to_owner(variable: Any) -> None:
@@ -134,7 +142,7 @@ def is_per_replica(variable: Any) -> bool:
         and origin.kind is VariableKind.OTHER
         and origin.owner is not None
         and origin.owner.num_replicas_in_sync > 1
-        and (variable.aggregation != "none" or origin.owner.has_copies)
+        and (variable.aggregation != "none" or origin.owner.placement.has_copies)
     )
 
 
@@ -147,7 +155,7 @@ def keep_copies(variable: Any) -> bool:
     Source: tensorflow/python/distribute/values.py, ``OnWritePolicy._update_replica`` without an aggregation.
     """
     owner = origin_of(variable).owner
-    if owner is None or not owner.has_copies or owner.num_replicas_in_sync == 1:
+    if owner is None or not owner.placement.has_copies or owner.num_replicas_in_sync == 1:
         return False
     _ASSIGNED_BY_REPLICAS[variable] = True
     return True

@@ -62,8 +62,8 @@ class SyncReplicasOptimizer(Optimizer):
         if global_step is None:
             raise ValueError("Global step is required to check staleness")
         strategy = get_strategy()
-        if strategy.servers is not None:
-            self._require_steps_together(strategy.servers.max_staleness)
+        if strategy.steps.shared:
+            self._require_steps_together(strategy.steps.max_staleness)
             return self._within.apply_gradients(grads_and_vars, global_step=global_step, name=name)
         count = strategy.num_replicas_in_sync
         if self._replicas_to_aggregate != count:

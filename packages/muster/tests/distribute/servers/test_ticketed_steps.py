@@ -4,18 +4,19 @@ import pytest
 
 from muster._errors import JobEndedError
 from muster.distribute.engine import NoMoreSteps, ServedState
-from muster.estimator.loop._tickets import with_tickets
+from muster.distribute.engine._state_store import ArrayStore
+from muster.distribute.servers import ServedStore, TicketedSteps
 
 
 class Ended:
-    """The servers of a job that the chief has ended, and a session."""
+    """The servers of a job that the chief has ended."""
 
     fetches_ahead = False
+    max_staleness = None
     upcoming = None
 
     def __init__(self, tickets):
         self.tickets = tickets
-        self.state, self.outputs = ServedState(None, self, [], {}), {}
 
     def require_ticket(self):
         self.tickets -= 1
@@ -27,14 +28,15 @@ class Ended:
 
     pull = leave
 
-    def advance(self, state, outputs, steps):
-        raise AssertionError("there are no new values")
+    def steps(self, batches):
+        store = ServedStore(ArrayStore(ServedState(None, self, [], {})), self)
+        return TicketedSteps(self).permitted(batches, store.renew)
 
 
 @pytest.mark.parametrize("tickets", [2, 5])
 def test_a_worker_that_has_no_step_to_make_needs_no_servers(tickets):
     job = Ended(tickets)
-    assert len(list(with_tickets(iter(range(3)), job, job))) == min(tickets, 3)
+    assert len(list(job.steps(iter(range(3))))) == min(tickets, 3)
 
 
 def test_the_next_batch_is_known_where_its_rows_can_be_fetched_ahead():
@@ -43,7 +45,7 @@ def test_the_next_batch_is_known_where_its_rows_can_be_fetched_ahead():
         raise ValueError("the fourth is damaged")
 
     job = Ended(9)
-    seen, given = [], with_tickets(batches(), job, job)
+    seen, given = [], job.steps(batches())
     for batch in iter(lambda: next(given), "c"):
         seen.append((batch, job.upcoming))
         job.fetches_ahead = True  # from the first step on
@@ -55,7 +57,7 @@ def test_the_next_batch_is_known_where_its_rows_can_be_fetched_ahead():
 def test_the_end_of_the_data_comes_after_the_last_batch():
     job = Ended(9)
     job.fetches_ahead = True
-    assert [(batch, job.upcoming) for batch in with_tickets(iter("ab"), job, job)] == [
+    assert [(batch, job.upcoming) for batch in job.steps(iter("ab"))] == [
         ("a", "b"),
         ("b", None),
     ]
