@@ -28,9 +28,18 @@ LABELS = FEATURES["id"] % 2
 seen = []
 
 
+SLEEP_SECS = float(os.environ.get("SLEEP_SECS", "0"))  # after each step
+TRAINERS = int(os.environ.get("TRAINERS", "0"))  # how many wait for each other after their first step
+
+
 class Clock(tf.estimator.SessionRunHook):
     def after_run(self, run_context, run_values):
-        seen.append(time.perf_counter())
+        if not seen and TRAINERS:
+            (folder / f"{name}.started").touch()
+            while len([*folder.glob("*.started")]) < TRAINERS:
+                time.sleep(0.05)
+        seen.append(time.time())
+        time.sleep(SLEEP_SECS)
 
 
 def input_fn():
@@ -65,6 +74,8 @@ if __name__ == "__main__":
     spec = tf.estimator.TrainSpec(input_fn, max_steps=steps, hooks=[Clock()])
     tf.estimator.train_and_evaluate(estimator(), spec, tf.estimator.EvalSpec(input_fn, steps=1))
     figures = {"MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
-    if len(seen) > SKIPPED + 1:
+    if SLEEP_SECS:
+        figures["times"] = seen
+    elif len(seen) > SKIPPED + 1:
         figures["rate"] = (len(seen) - 1 - SKIPPED) / (seen[-1] - seen[SKIPPED])
     (folder / f"{name}.json").write_text(json.dumps(figures))

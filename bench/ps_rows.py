@@ -38,27 +38,36 @@ CASES = (
     Case("embedding", 10**7),
     Case("wide and deep", 10**6),
 )
+# How many trainers sleep after each step, so that this machine has room for all of them.
+TRAINERS, SLEEP_SECS, SLEEPING_STEPS = (1, 2, 4, 8, 16), 0.02, 400  # steps of each
 PEERS = {10**6: ("embedding", "wide and deep")}
 
 
-def train(case: Case, which: str) -> dict[str, dict[str, float]]:
+def train(case: Case, which: str, trainers: int = 2, sleep_secs: float = 0) -> dict[str, dict[str, Any]]:
     """Return the steps a second and the most memory, in MB, of each task.
 
     Args:
         case: The case.
         which: ``muster`` or ``tensorflow``.
+        trainers: The chief and its workers.
+        sleep_secs: How long each sleeps after a step. Their figures are the times of their steps, then.
     """
+    steps = trainers * SLEEPING_STEPS if sleep_secs else STEPS
     python = python_of("tensorflow") if which == "tensorflow" else sys.executable
-    jobs = {"chief": 1, "worker": 1, "ps": case.servers}
+    jobs = {"chief": 1, "worker": trainers - 1, "ps": case.servers}
     ports = iter(free_ports(sum(jobs.values())))
-    cluster = {job: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for job, count in jobs.items()}
+    cluster = {
+        job: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for job, count in jobs.items() if count
+    }
     with tempfile.TemporaryDirectory() as folder:
         tasks = {}
         for job, addresses in cluster.items():
             for index in range(len(addresses)):
                 task = {"cluster": cluster, "task": {"type": job, "index": index}}
-                command = [str(python), str(JOB), f"{which} {case.kind}", str(case.rows), str(STEPS), folder]
+                command = [str(python), str(JOB), f"{which} {case.kind}", str(case.rows), str(steps), folder]
                 environment = os.environ | {"TF_CONFIG": json.dumps(task), "TF_CPP_MIN_LOG_LEVEL": "3"}
+                if sleep_secs:
+                    environment |= {"SLEEP_SECS": str(sleep_secs), "TRAINERS": str(trainers)}
                 tasks[job, index] = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
         try:
             for (job, index), task in tasks.items():
@@ -79,8 +88,25 @@ def summed(found: dict[str, dict[str, float]]) -> float:
     return sum(each.get("rate", 0.0) for each in found.values())
 
 
+def linear() -> dict[str, Any]:
+    """Print and return the steps/s of trainers that sleep, while all of them train."""
+    print(f"\n### Trainers that sleep {1e3 * SLEEP_SECS:.0f} ms a step, a table of 10^6 rows on a server\n")
+    print("| trainers | steps/s | of as many times the first |\n|---|---|---|")
+    figures: dict[str, Any] = {}
+    for trainers in TRAINERS:
+        found = train(Case("embedding", 10**6), "muster", trainers, SLEEP_SECS)
+        times = [each["times"] for each in found.values() if "times" in each and each["times"]]
+        begin, end = max(each[0] for each in times) + 1, min(each[-1] for each in times)
+        rate = sum(begin <= time < end for each in times for time in each) / (end - begin)
+        figures[str(trainers)] = rate
+        print(f"| {trainers} | {rate:.1f} | {rate / trainers / figures['1']:.2f} |", flush=True)
+    return figures
+
+
 def main() -> dict[str, Any]:
     """Print and return the figures."""
+    if sys.argv[1:] == ["--linear"]:
+        return {"linear": linear()}
     peer = python_of("tensorflow") is not None
     if not peer:
         print("TensorFlow is left out: `make bench-peers` installs it.\n")
@@ -115,7 +141,7 @@ def main() -> dict[str, Any]:
             "tensorflow": theirs,
             "ratio": ratio,
         }
-    return {"figures": figures}
+    return {"figures": figures, "linear": linear()}
 
 
 if __name__ == "__main__":
