@@ -171,3 +171,12 @@ def test_an_update_for_other_arrays_is_refused():
     fewer = plan_of(lambda pulled, kept, pushed: (pulled, {}))
     with pytest.raises(RefusedError, match="returns other arrays"):
         Values(fewer)
+
+
+def test_arrays_that_are_too_large_are_refused_with_the_servers_that_they_need(monkeypatch):
+    monkeypatch.setattr("muster.ps.contents.updates.memory_bytes", lambda: 10**9)
+    tables = [ArraySpec(name, (10**7, 16), "float32") for name in ("table", "slot")]
+    with pytest.raises(
+        ValueError, match=r"take 1\.3 GB beside 1\.0 GB .* job 3 times as many parameter servers"
+    ):
+        JaxDevice().check(tables, held=10**9)

@@ -244,7 +244,8 @@ def require_room(what: str, specs: Collection[ArraySpec], held: int = 0) -> None
         raise ValueError(
             f"{what} take {needed / 1e9:.1f} GB{beside}, of which {largest} has "
             f"{largest.nbytes / 1e9:.1f} GB, and this server has {limit / 1e9:.1f} GB of memory. Give the "
-            "job more parameter servers, and divide large variables among them by a partitioner"
+            f"job {math.ceil((held + needed) / limit)} times as many parameter servers, and divide large "
+            "variables among them by a partitioner"
         )
 
 

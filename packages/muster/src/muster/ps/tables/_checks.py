@@ -1,5 +1,7 @@
 """Refuse tables that are too large for this machine."""
 
+import math
+
 from muster.ps.tables._spec import TableSpec
 
 
@@ -15,6 +17,7 @@ def require_room(spec: TableSpec, rows: int, needed: int, limit: int) -> None:
     if needed > limit:
         raise MemoryError(
             f"{rows} rows of table {spec.name}, of {spec.row_nbytes} bytes each with their slots, take "
-            f"{needed / 1e9:.3g} GB, and this server has {limit / 1e9:.3g} GB of memory. Give the job more "
-            "parameter servers, and divide the table among them; or bound the rows of a hashed table"
+            f"{needed / 1e9:.3g} GB, and this server has {limit / 1e9:.3g} GB of memory. Give the job "
+            f"{math.ceil(needed / limit)} times as many parameter servers, and divide the table among them; "
+            "or bound the rows of a hashed table"
         )
