@@ -1,6 +1,7 @@
 """Makes docs/command-line.md from the parsers of the commands: ``python tests/command_line_page.py``."""
 
 import argparse
+from importlib.metadata import entry_points
 
 from muster.__main__ import _parser
 from repository import ROOT
@@ -20,9 +21,18 @@ def page() -> str:
     return "\n".join([_BEGIN, *_sections(_parser())])
 
 
+def _of_other_packages() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of commands of other packages by what starts them; the command itself loads them late."""
+    commands = argparse.ArgumentParser(prog="muster").add_subparsers()
+    for entry in entry_points(group="muster.commands"):
+        entry.load()(commands)
+    return {command.prog: command for command in commands.choices.values()}
+
+
 def _sections(parser: argparse.ArgumentParser) -> list[str]:
     lines = []
-    for command in _commands(parser):
+    others = _of_other_packages()
+    for command in (others.get(each.prog, each) for each in _commands(parser)):
         lines += [f"## {command.prog}", "", _text(command.description), ""]
         rows = [_row(action) for action in command._actions if not _is_hidden(action)]
         if rows:

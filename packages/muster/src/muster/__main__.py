@@ -1,6 +1,7 @@
 """The command ``muster``, also ``python -m muster``: runs jobs, looks at and serves what they wrote."""
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -26,7 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         the arguments are wrong, or a file for ``port``; the exit code of the job for ``run``; 130 if Ctrl-C
         ended ``serve``.
     """
-    args = _parser().parse_args(arguments)
+    parser = _parser()
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        meant = _meant(unknown[0], parser, args.command)
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+    if args.command is None:
+        parser.print_help()
+        return 0
     code = 0
     try:
         code = args.handler(args)
@@ -93,13 +101,23 @@ def _add_command(commands: Any, entry: EntryPoint) -> None:
     command.set_defaults(handler=run)
 
 
+def _meant(word: str, parser: argparse.ArgumentParser, command: str | None) -> str:
+    """Return a question about the option of a command that a wrong word may stand for; empty for none."""
+    if command is not None:
+        groups = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+        parser = next(groups).choices[command]
+    options = [option for action in parser._actions for option in action.option_strings]
+    near = difflib.get_close_matches(word.split("=")[0], options, n=1)
+    return f". Did you mean {near[0]}?" if near else ""
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="muster",
         description="Train one Keras 3 model on JAX with the names of tf.estimator and tf.distribute.",
     )
     parser.add_argument("--version", action="version", version=f"muster {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     add_run_command(commands)
     add_manifest_command(commands)
     add_keys_command(commands)

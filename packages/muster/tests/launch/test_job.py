@@ -400,6 +400,7 @@ def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed, tasks):
     [
         (0, 0, "exit code 0"),
         (7, 7, "exit code 7"),
+        (175, 175, "exit code 175, which means that it has lost another task"),
         (-15, 143, "killed by SIGTERM"),
         (-9, 137, "killed by SIGKILL, by someone or because memory ran out"),
         (-40, 168, "killed by signal 40"),

@@ -98,7 +98,7 @@ def test_lines_of_tasks_are_never_mixed(launch):
 def test_odd_output_is_shown_as_lines(launch):
     job = launch("worker0=bytes")
     assert job.end() == 0
-    assert job.lines == [
+    assert job.of_tasks == [
         "worker 0 | caf\u00e9 \ufffd\x1b[31mred\x1b[0m",
         "worker 0 | progress 100%",
         "worker 0 | no end",
@@ -108,8 +108,9 @@ def test_odd_output_is_shown_as_lines(launch):
 def test_a_failure_ends_the_job_and_is_named_with_its_last_lines(launch):
     job = launch("worker0=save", "worker1=raise:out of cheese", options=["--workers", "2"])
     assert job.end() == 1
-    assert "muster   | worker 1 failed: exit code 1. Its last lines:" in job.lines
-    assert "muster   | RuntimeError: out of cheese" in job.lines
+    assert job.lines[0] == f"muster   | Starts worker 0, worker 1. Logs: {job.log_dir}"
+    assert "muster   | worker 1 failed: exit code 1." in job.lines  # its last lines are just above
+    assert "worker 1 | RuntimeError: out of cheese" in job.lines
     assert job.lines[-1] == f"muster   | Logs: {job.log_dir}"
     # Plain Python: the traceback starts in the user's file.
     assert re.search(r'worker 1 \|   File ".*launch_child.py", line \d+, in <module>', job.text)
@@ -354,7 +355,7 @@ def test_a_terminal_shows_a_line_a_task_below_the_output(tmp_path):
     assert re.search(r"worker 0 +- +- +- +- +running", shown)
     assert "evaluator 0 | about to end" in shown
     assert re.search(r"evaluator 0 +- +- +- +- +exit code 3", shown)
-    assert "muster      | evaluator 0 failed: exit code 3. Its last lines:" in shown
+    assert "muster      | evaluator 0 failed: exit code 3." in shown
 
 
 @pytest.mark.slow

@@ -4,11 +4,13 @@ import io
 import re
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from muster.cluster import Task
 from muster.cluster.roster import Progress, TaskState
-from muster.launch._view import LiveView, Row
+from muster.launch import _view
+from muster.launch._view import LiveView, Row, View, make_view
 
 W0, EV = Task("worker", 0), Task("evaluator", 0)
 TRAINS = Progress(
@@ -16,9 +18,12 @@ TRAINS = Progress(
 )
 
 
-def drawn(rows, log_dir):
+HEADERS = ["step ", "steps/s", "left", "loss", "input wait"]
+
+
+def drawn(rows, log_dir, width=120):
     """The last table that is drawn."""
-    console = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+    console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     view = LiveView([row.task for row in rows], console)
     try:
         view.show(rows, log_dir)
@@ -60,3 +65,63 @@ def test_nothing_is_said_of_an_end_that_nobody_knows():
     shown = drawn([Row(task=W0, state="running", progress=endless, answers=True)], None)
     assert re.search(r"task +step +steps/s +loss", shown)
     assert re.search(r"worker 0 +400 +0\.5 +- +- +training", shown)
+
+
+@pytest.mark.parametrize(
+    ("width", "missing"),
+    [(90, set()), (60, {"input wait"}), (50, {"input wait", "left"}), (20, set(HEADERS))],
+)
+def test_columns_are_dropped_where_the_terminal_is_narrow_and_words_are_not_broken(width, missing):
+    rows = [Row(task=W0, state="running", progress=TRAINS, answers=True)]
+    shown = drawn(rows, None, width)
+    assert {name for name in HEADERS if name not in shown} == missing
+    assert re.search(r"worker 0 .*training", shown)
+    assert ("400 of 1000" in shown) == ("step " not in missing)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time of the view, in seconds, as its only element."""
+    now = [100.0]
+    monkeypatch.setattr(_view.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_without_a_terminal_progress_is_said_twice_a_minute(clock, capsys):
+    view = View([W0, EV])
+    view.begin(Path("/logs"))
+    evaluated = Progress(state=TaskState.WAITING, evaluation="step 400: accuracy 0.9")
+    rows = [
+        Row(task=W0, state="running", progress=TRAINS, answers=True),
+        Row(task=EV, state="running", progress=evaluated, answers=True),
+    ]
+    for secs in (1, 28, 2, 10, 21):
+        clock[0] += secs
+        view.show(rows, None)
+    view.end()
+    assert capsys.readouterr() == (
+        "",
+        "muster      | Starts worker 0, evaluator 0. Logs: /logs\n"
+        "muster      | After 0:00:31:\n"
+        "muster      |   worker 0 training, step 400 of 1000, 0.5 steps/s, loss 0.25, 0:20:00 left\n"
+        "muster      |   evaluator 0 waiting\n"
+        "muster      | Evaluated step 400: accuracy 0.9\n"
+        "muster      | After 0:01:02:\n"
+        "muster      |   worker 0 training, step 400 of 1000, 0.5 steps/s, loss 0.25, 0:20:00 left\n"
+        "muster      |   evaluator 0 waiting\n"
+        "muster      | All tasks have ended well, after 0:01:02.\n",
+    )
+
+
+def test_lines_that_are_just_above_are_known(capsys):
+    view = View([W0, EV])
+    view.lines(W0, ["Traceback", "ValueError"])
+    assert view.has_just_shown(W0, ["Traceback", "ValueError"])
+    assert not view.has_just_shown(EV, ["ValueError"])
+    view.lines(EV, map(str, range(30)))
+    assert not view.has_just_shown(W0, ["Traceback", "ValueError"])
+
+
+def test_colours_that_are_forced_make_no_terminal(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert type(make_view([W0])) is View

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from muster._commands import add_command
 from muster._errors import ClusterError
-from muster.launch._options import add_program_options, program_of, shape_of
+from muster.launch._options import add_program_options, late_options, program_of, shape_of
 from muster.launch._plan import TASK_MIB, TASKS_A_CORE
 
 
@@ -111,6 +111,12 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     program = program_of(parser, args)
     if wrong := _what_is_wrong_with(program):
         parser.error(wrong)
+    if "--" not in sys.argv and (late := late_options(parser, args)):
+        print(
+            f"muster run: {', '.join(late)} after the program's name is for the program. To give it to this "
+            "command, put it before the name.",
+            file=sys.stderr,
+        )
     try:
         shape = shape_of(args)
         options = RunOptions(

@@ -131,7 +131,8 @@ def exit_code(code: int) -> int:
 def describe_end(code: int) -> str:
     """Describe how a process ended."""
     if code >= 0:
-        return f"exit code {code}"
+        meaning = ", which means that it has lost another task" if code == EXIT_PEER_LOST else ""
+        return f"exit code {code}{meaning}"
     try:
         name = signal.Signals(-code).name
     except ValueError:

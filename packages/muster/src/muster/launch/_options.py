@@ -58,6 +58,13 @@ def add_program_options(parser: argparse.ArgumentParser, script_help: str) -> No
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
 
 
+def late_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[str]:
+    """Return those arguments of the program which would be options of the command before it."""
+    words = args.arguments if args.module is None else args.module[1:]
+    known = {option for action in parser._actions for option in action.option_strings}
+    return [word for word in words if word.split("=")[0] in known - {"-h", "--help", "-m"}]
+
+
 def program_of(parser: argparse.ArgumentParser, args: argparse.Namespace) -> tuple[str, ...]:
     """Return the words after the interpreter that run the program that those options name.
 

@@ -32,6 +32,8 @@ from muster.net import Credentials
 _LOOK_SECS = 0.1  # the period of reading logs
 _SHOW_SECS = 0.5  # the period of drawing the table
 _BLAMED_LINES = 20
+# The temporary folders of logs, what is in one of a run that has ended, and how many of these are kept.
+_LOGS, _ENDED, _KEPT_LOGS = "muster-run-", ".ended", 10
 # How often to ask the chief whether it is a coordinator, and how long it may take to answer, in seconds.
 _ASK_SECS, _ANSWER_SECS = 1.0, 0.5
 
@@ -78,15 +80,35 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
     """
     if not options.oversubscribe:
         check_room(options.shape, machine)
-    log_dir = options.log_dir or Path(tempfile.mkdtemp(prefix="muster-"))
+    log_dir = options.log_dir or _new_log_dir()
     log_dir.mkdir(parents=True, exist_ok=True)
     code = 1
     try:
         code = _Run(options, machine, environ, view, log_dir).until_end()
         return code
     finally:
-        if options.log_dir is None and (code == 0 or not any(log_dir.iterdir())):
-            shutil.rmtree(log_dir)
+        if options.log_dir is None:
+            if code == 0 or not any(log_dir.iterdir()):
+                shutil.rmtree(log_dir)
+            else:
+                (log_dir / _ENDED).touch()
+
+
+def _new_log_dir() -> Path:
+    """Make a temporary folder for logs. Of runs that have failed, the last few are kept."""
+    made = Path(tempfile.mkdtemp(prefix=_LOGS))
+    failed = sorted((path for path in made.parent.glob(f"{_LOGS}*") if path != made), key=_changed)
+    for path in failed[: max(0, len(failed) - _KEPT_LOGS + 1)]:
+        if (path / _ENDED).exists():
+            shutil.rmtree(path, ignore_errors=True)  # or it is somebody else's
+    return made
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # another launcher has removed it
+        return 0.0
 
 
 class _Run:
@@ -132,8 +154,9 @@ class _Run:
             stack.enter_context(self._signals)
             stack.enter_context(self._selector)
             stack.callback(self._clean_up)
-            if self._view.wants_rows:
-                self._poller = stack.enter_context(StatusPoller(Credentials.from_environ(self._environ)))
+            credentials = Credentials.from_environ(self._environ)
+            self._poller = stack.enter_context(StatusPoller(credentials, self._view.rows_every_secs))
+            self._view.begin(self._log_dir)
             self._selector.register(self._signals, selectors.EVENT_READ)
             actions = self._job.start()
             while True:
@@ -143,6 +166,8 @@ class _Run:
                         self._show()
                         if action.code != 0:
                             self._view.say(f"Logs: {self._log_dir}")
+                        else:
+                            self._view.end()
                         return action.code
                     self._carry_out(action)
                 actions = self._job.handle(self._wait(), self._clock())
@@ -158,9 +183,11 @@ class _Run:
                 self._view.say(text)
             case job.Blame(task, code, reason):
                 lines = self._processes[task].last_lines(_BLAMED_LINES) if task in self._processes else []
-                introduction = "Its last lines:" if lines else "It has written nothing."
+                introduction = " Its last lines:" if lines else " It has written nothing."
+                if lines and self._view.has_just_shown(task, lines):
+                    introduction, lines = "", []
                 headline = reason or f"{task} failed: {job.describe_end(code)}."
-                self._view.say("\n".join([f"{headline} {introduction}", *lines]))
+                self._view.say("\n".join([f"{headline}{introduction}", *lines]))
             case job.CleanUp():
                 self._clean_up()
 
@@ -256,7 +283,7 @@ class _Run:
         return status.progress.state == TaskState.COORDINATING
 
     def _show(self) -> None:
-        if self._poller is None:
+        if self._poller is None:  # an error has ended the start
             return
         answers = self._poller.answers
         self._known |= {task: progress for task, progress in answers.items() if task in self._running}

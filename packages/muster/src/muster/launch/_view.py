@@ -6,6 +6,8 @@ import datetime
 import os
 import sys
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TextIO, cast
@@ -20,25 +22,26 @@ from muster.cluster import Task, TaskType
 from muster.cluster.roster import Progress, query_status
 from muster.net import Credentials
 
-_EVERY_SECS = 1.0
 _TIMEOUT_SECS = 0.5
 
 
 class StatusPoller:
-    """Queries the progress of each task once a second while it is entered.
+    """Queries the progress of each task, time and again, while it is entered.
 
     Its thread and that of its owner replace the attributes as a whole, and never change them in place.
 
     Args:
         credentials: Those of the job.
+        every_secs: How often.
 
     Attributes:
         addresses: The address of each task to query.
         answers: The progress of the tasks that answered the last query.
     """
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, every_secs: float) -> None:
         self._credentials = credentials
+        self._every_secs = every_secs
         self.addresses: Mapping[Task, str] = {}
         self.answers: Mapping[Task, Progress] = {}
         self._stop = threading.Event()
@@ -53,7 +56,7 @@ class StatusPoller:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(_EVERY_SECS):
+        while not self._stop.wait(self._every_secs):
             answers = {}
             for task, address in self.addresses.items():
                 try:
@@ -73,6 +76,12 @@ _SERVED = (
     ("queue", "queue", "d"),
     ("stale", "staleness", ".1f"),
 )
+# In a terminal that is too narrow for all, columns go in this order.
+_LEAST_FIRST = ("stale", "queue", "pulls", "pushes", "input wait", "left", "loss", "steps/s", "step")
+# How often the progress is said where there is no table, in seconds.
+_HEARTBEAT_SECS = 30.0
+# How many lines a user is taken to see at once.
+_SEEN_LINES = 30
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,26 +146,55 @@ class View:
         tasks: All tasks.
     """
 
-    wants_rows = False  # whether `show` has an effect
+    rows_every_secs = 10.0  # how often tasks are asked for their progress
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._width = max(len(name) for name in (*map(str, tasks), _LAUNCHER))
+        self._tasks = tasks
+        self._began = self._said_at = time.monotonic()
+        self._evaluated = ""
+        self._recent: deque[tuple[str, str]] = deque(maxlen=_SEEN_LINES)  # the last lines, and whose they are
 
     def lines(self, task: Task, lines: Sequence[str]) -> None:
         """Show lines of a task's output."""
         self._print(str(task), lines)
 
+    def has_just_shown(self, task: Task, lines: Sequence[str]) -> bool:
+        """Return whether the user still sees these lines of a task's output, just above."""
+        return {(str(task), line) for line in lines} <= {*self._recent}
+
     def say(self, text: str) -> None:
         """Show a message of the launcher, in one or more lines."""
         self._print(_LAUNCHER, text.split("\n"))
 
+    def begin(self, log_dir: Path) -> None:
+        """Say that the job begins, with which tasks, and where their logs are."""
+        self.say(f"Starts {', '.join(map(str, self._tasks))}. Logs: {log_dir}")
+
     def show(self, rows: Sequence[Row], log_dir: Path | None) -> None:
-        """Show the states of the tasks, and where their logs are; there is no place for them here."""
+        """Show the states of the tasks every half a minute, and where their logs are."""
+        now = time.monotonic()
+        if now - self._said_at < _HEARTBEAT_SECS:
+            return
+        self._said_at = now
+        after = datetime.timedelta(seconds=round(now - self._began))
+        self.say("\n".join([f"After {after}:", *map(_line, rows), *self._new_evaluation(rows)]))
+
+    def end(self) -> None:
+        """Say that all tasks have ended well."""
+        took = datetime.timedelta(seconds=round(time.monotonic() - self._began))
+        self.say(f"All tasks have ended well, after {took}.")
+
+    def _new_evaluation(self, rows: Sequence[Row]) -> list[str]:
+        """Return a line about the newest evaluation, if it is another one than the last time."""
+        before, self._evaluated = self._evaluated, _evaluation(rows) or self._evaluated
+        return [] if self._evaluated == before else [f"Evaluated {self._evaluated}"]
 
     def close(self) -> None:
         """Restore the terminal; what was shown stays."""
 
     def _print(self, name: str, lines: Sequence[str]) -> None:
+        self._recent.extend((name, line) for line in lines)
         stream = _Unfailing(sys.stderr if name == _LAUNCHER else sys.stdout)
         stream.write("".join(f"{name:{self._width}} | {line}\n" for line in lines))
         stream.flush()
@@ -170,7 +208,7 @@ class LiveView(View):
         console: The terminal.
     """
 
-    wants_rows = True
+    rows_every_secs = 1.0
 
     def __init__(self, tasks: Sequence[Task], console: Console) -> None:
         super().__init__(tasks)
@@ -178,6 +216,12 @@ class LiveView(View):
         self._console = console
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._live.start()
+
+    def begin(self, log_dir: Path) -> None:
+        """Say nothing: the table does."""
+
+    def end(self) -> None:
+        """Say nothing: the table does."""
 
     def show(self, rows: Sequence[Row], log_dir: Path | None) -> None:
         """Draw the table."""
@@ -188,6 +232,7 @@ class LiveView(View):
         self._live.stop()
 
     def _print(self, name: str, lines: Sequence[str]) -> None:
+        self._recent.extend((name, line) for line in lines)
         style = self._styles.get(name, "bold")
         parts = [Text.assemble((f"{name:{self._width}} | ", style), Text.from_ansi(line)) for line in lines]
         if parts:
@@ -195,31 +240,24 @@ class LiveView(View):
             self._console.print(Text("\n").join(parts), soft_wrap=True)
 
     def _table(self, rows: Sequence[Row], log_dir: Path | None) -> Group:
-        evaluations = [row.progress.evaluation for row in rows if row.progress and row.progress.evaluation]
-        below = [f"Evaluated {evaluation}" for evaluation in evaluations[-1:]]
+        below = [f"Evaluated {evaluation}"] if (evaluation := _evaluation(rows)) else []
         below += [] if log_dir is None else [f"Logs: {log_dir}"]
+        columns = {name: [cell(row) for row in rows] for name, cell in _columns(rows).items()}
+        names = [str(row.task) for row in rows]
+        states = [_state(row) for row in rows]
+        # Words are not broken: in a narrow terminal, columns go that say the least.
+        for name in _LEAST_FIRST:
+            if _width(columns, names, states) <= self._console.width:
+                break
+            columns.pop(name, None)
         table = Table(box=None, pad_edge=False, header_style="dim")
-        table.add_column("task")
-        serves = any(row.task.type == TaskType.PS for row in rows)
-        served = _SERVED if serves else ()
-        ends = any(row.progress and row.progress.max_steps for row in rows)
-        left = ("left",) if ends else ()
-        for name in ("step", "steps/s", *left, "loss", "input wait", *(header for header, _, _ in served)):
-            table.add_column(name, justify="right")
+        table.add_column("task", no_wrap=True)
+        for name in columns:
+            table.add_column(name, justify="right", no_wrap=True)
         table.add_column("state", overflow="fold")
-        for row in rows:
-            known = row.progress or Progress()
-            waits = f": waits for {known.waits_for}" if known.waits_for else ""
-            table.add_row(
-                Text(str(row.task), self._styles[str(row.task)]),
-                _number(known.step, "d") + (f" of {known.max_steps}" if known.max_steps else ""),
-                _number(known.steps_per_sec, ".1f"),
-                *((_time_left(known) if row.answers else "-",) if ends else ()),
-                _number(known.loss, ".4g"),
-                _number(known.input_wait, ".0%"),
-                *(_number(getattr(known, name), form) for _, name, form in served),
-                Text(f"{known.state}{waits}" if row.answers else row.state),
-            )
+        for number, name in enumerate(names):
+            cells = [each[number] for each in columns.values()]
+            table.add_row(Text(name, self._styles[name]), *cells, Text(states[number]))
         # Not the table's caption, which would be broken at the width of the table.
         return Group(table, *(Text(line, "dim") for line in below))
 
@@ -228,9 +266,61 @@ def make_view(tasks: Sequence[Task]) -> View:
     """Return the view for standard output: with a table on a terminal, else lines alone."""
     stream = cast(TextIO, _Unfailing(sys.stdout))
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
-    if console.is_terminal and not console.is_dumb_terminal:
+    # Not what the console takes for a terminal: that is any stream, where FORCE_COLOR is set.
+    if sys.stdout.isatty() and not console.is_dumb_terminal:
         return LiveView(tasks, console)
     return View(tasks)
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
+    """Return the columns of numbers that some of the tasks may have, in order."""
+
+    def number(field: str, form: str) -> Callable[[Row], str]:
+        return lambda row: _number(getattr(row.progress or Progress(), field), form)
+
+    columns: dict[str, Callable[[Row], str]] = {"step": _step, "steps/s": number("steps_per_sec", ".1f")}
+    if any(row.progress and row.progress.max_steps for row in rows):
+        columns["left"] = lambda row: _time_left(row.progress) if row.answers and row.progress else "-"
+    columns |= {"loss": number("loss", ".4g"), "input wait": number("input_wait", ".0%")}
+    if any(row.task.type == TaskType.PS for row in rows):
+        columns |= {header: number(field, form) for header, field, form in _SERVED}
+    return columns
+
+
+def _width(columns: Mapping[str, Sequence[str]], names: Sequence[str], states: Sequence[str]) -> int:
+    """Return how wide a table is, in characters, in which at least the first word of a state has room."""
+    widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
+    words = [state.split(":")[0] for state in ("state", *states)]
+    return max(map(len, ("task", *names))) + sum(width + 2 for width in widths) + 2 + max(map(len, words))
+
+
+def _step(row: Row) -> str:
+    known = row.progress or Progress()
+    return _number(known.step, "d") + (f" of {known.max_steps}" if known.max_steps else "")
+
+
+def _state(row: Row) -> str:
+    if not row.answers or row.progress is None:
+        return row.state
+    waits = f": waits for {row.progress.waits_for}" if row.progress.waits_for else ""
+    return f"{row.progress.state}{waits}"
+
+
+def _evaluation(rows: Sequence[Row]) -> str:
+    """Return the newest evaluation, for people; empty for none."""
+    found = [row.progress.evaluation for row in rows if row.progress and row.progress.evaluation]
+    return found[-1] if found else ""
+
+
+def _line(row: Row) -> str:
+    """Return how far a task is, for people."""
+    known = row.progress or Progress()
+    said = [] if known.step is None else [f"step {_step(row)}"]
+    said += [] if known.steps_per_sec is None else [f"{known.steps_per_sec:.1f} steps/s"]
+    said += [] if known.loss is None else [f"loss {known.loss:.4g}"]
+    left = _time_left(known) if row.answers else "-"
+    said += [] if left == "-" else [f"{left} left"]
+    return f"  {row.task} {', '.join([_state(row), *said])}"
 
 
 def _time_left(progress: Progress) -> str:

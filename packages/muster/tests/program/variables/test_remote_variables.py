@@ -40,8 +40,10 @@ class Elsewhere:
         self.values, self.reads, self.created, self.groups, self.added = {}, [], {}, [], []
 
     @property
-    def storage(self):
+    def placement(self):
         return self
+
+    storage = placement
 
     def check_variable(self, variable):
         if variable.name == "refused":
