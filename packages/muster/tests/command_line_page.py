@@ -1,6 +1,7 @@
-"""Makes docs/command-line.md from the parsers of the commands: ``python tests/command_line_page.py``."""
+"""Makes docs/command-line.md from the parsers of the commands: run this file."""
 
 import argparse
+import sys
 from importlib.metadata import entry_points
 
 from muster.__main__ import _parser
@@ -72,4 +73,7 @@ def _block(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    if sys.argv[1:] == ["--print"]:
+        print(page(), end="")
+    else:
+        PAGE.write_text(page())
