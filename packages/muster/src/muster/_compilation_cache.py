@@ -52,15 +52,21 @@ _CPU_FIELDS = {"vendor_id", "cpu family", "model", "model name", "stepping", "fl
     "Features",
 }
 
+# The user's cache directory, if that was chosen before a job's was known.
+_of_user: str | None = None
+# The directories of which it was said that they cannot be used.
+_UNUSABLE: set[Path] = set()
+
 _ENABLED: ContextVar[bool] = ContextVar("muster_compilation_cache", default=True)
 
 
 def use_compilation_cache(use: bool) -> None:
-    """Turn the compilation cache on, the default, or off, for Estimators and saved models from now on.
+    """Turn the compilation cache on, the default, or off, for what is compiled from now on.
 
-    The first Estimator that is built, or saved model that is loaded, decides for the process. In the
-    environment, ``JAX_ENABLE_COMPILATION_CACHE=0`` turns it off, and ``JAX_COMPILATION_CACHE_DIR`` names
-    another directory, which JAX then manages by itself.
+    The first Estimator that is built, strategy's scope that is entered, ``muster.function`` that is called,
+    or saved model that is loaded decides for the process. In the environment,
+    ``JAX_ENABLE_COMPILATION_CACHE=0`` turns it off, and ``JAX_COMPILATION_CACHE_DIR`` names another
+    directory, which JAX then manages by itself.
     """
     _ENABLED.set(use)
 
@@ -75,8 +81,11 @@ def keep_compiled(job_dir: str | None) -> None:
         job_dir: The directory that all tasks of a job see, also after a restart; None takes the user's cache
             directory, for a process outside of a job.
     """
+    global _of_user
     config: Any = jax.config
-    if not (_ENABLED.get() and config.jax_enable_compilation_cache) or config.jax_compilation_cache_dir:
+    if not (_ENABLED.get() and config.jax_enable_compilation_cache):
+        return
+    if config.jax_compilation_cache_dir and (job_dir is None or config.jax_compilation_cache_dir != _of_user):
         return
     root = (Path(job_dir).absolute() if job_dir else _user_directory()) / "compilation_cache"
     directory = root / f"jaxlib-{version('jaxlib')}-{_processor()}"
@@ -86,9 +95,14 @@ def keep_compiled(job_dir: str | None) -> None:
             _require_trusted(path)
         make_room(root, MAX_BYTES)
     except OSError as exc:
-        _log.warning("What is compiled is not kept for the next run: %s", exc)
+        if directory not in _UNUSABLE:
+            _log.warning("What is compiled is not kept for the next run: %s", exc)
+        _UNUSABLE.add(directory)
         return
+    if config.jax_compilation_cache_dir:
+        compilation_cache.reset_cache()  # what was compiled before the job was known lies in the user's
     jax.config.update("jax_compilation_cache_dir", os.fspath(directory))
+    _of_user = os.fspath(directory) if job_dir is None else None
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     original = compiler._cache_write

@@ -1,9 +1,11 @@
 """Trains two steps and prints what was compiled and what loaded. Run by the tests of the cache.
 
-Argument: the model_dir. With ``--without-cache``, the program turns the cache off.
+Argument: the model_dir. With ``--without-cache``, the program turns the cache off; with ``--in-scope`` it
+makes the Estimator in the strategy's scope; with ``--fit`` or ``--loop`` it has none.
 """
 
 import collections
+import contextlib
 import json
 import sys
 
@@ -31,7 +33,19 @@ def input_fn():
 
 
 muster.config.use_compilation_cache("--without-cache" not in sys.argv)
-config = RunConfig(train_distribute=MultiWorkerMirroredStrategy())
-Estimator(model_fn, sys.argv[1], config).train(input_fn)
+strategy = MultiWorkerMirroredStrategy()
+config = RunConfig(train_distribute=strategy)
+if "--fit" in sys.argv:
+    with strategy.scope():
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+    model.fit(input_fn(), verbose=0)
+elif "--loop" in sys.argv:
+    variable, step = keras.Variable(np.ones(3)), muster.function(lambda x: variable.assign_add(x))
+    step(np.ones(3, np.float32))
+else:
+    with strategy.scope() if "--in-scope" in sys.argv else contextlib.nullcontext():
+        estimator = Estimator(model_fn, sys.argv[1], config)
+    estimator.train(input_fn)
 counted = {name: events[name] for name in ("compile_requests_use_cache", "cache_hits", "cache_misses")}
 print("events", json.dumps([config.task_id, *counted.values()]), flush=True)

@@ -67,9 +67,17 @@ def test_a_second_run_compiles_nothing_and_a_damaged_entry_is_replaced(tmp_path:
     assert alone(tmp_path / "fourth", cache_home=tmp_path).hits == first.requests
 
 
+@pytest.mark.parametrize("how", [pytest.param("--fit", marks=pytest.mark.slow), "--loop"])
+def test_strategies_and_functions_keep_what_they_compile(tmp_path: Path, how: str) -> None:
+    first, again = (alone(tmp_path, how) for _ in range(2))
+    assert first.misses > 0  # what was compiled before is of moments
+    assert (again.hits, again.misses) == (first.hits + first.misses, 0)
+
+
 @pytest.mark.slow
-def test_the_workers_of_a_job_keep_it_under_their_model_dir(tmp_path: Path) -> None:
-    command = ["-m", "muster", "run", "--workers", "2", str(CHILD), str(tmp_path / "model")]
+@pytest.mark.parametrize("how", [[], ["--in-scope"]])
+def test_the_workers_of_a_job_keep_it_under_their_model_dir(tmp_path: Path, how: list[str]) -> None:
+    command = ["-m", "muster", "run", "--workers", "2", str(CHILD), str(tmp_path / "model"), *how]
     first = start(command, tmp_path / "home")
     assert all(first[task].misses > 0 for task in (0, 1))
     for checkpoint in list_checkpoints(tmp_path / "model"):
@@ -78,7 +86,7 @@ def test_the_workers_of_a_job_keep_it_under_their_model_dir(tmp_path: Path) -> N
         Path(checkpoint.path).rmdir()
     again = start(command, tmp_path / "home")
     assert all(again[task].hits == again[task].requests for task in (0, 1)), again
-    assert not (tmp_path / "home").exists()
+    assert bool(how) == (tmp_path / "home").exists()  # used before the job's directory was known
     inspect = [sys.executable, "-m", "muster", "inspect", str(tmp_path / "model")]
     done = subprocess.run(inspect, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

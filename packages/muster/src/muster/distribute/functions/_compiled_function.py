@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import PyTreeDef
 
+from muster._compilation_cache import keep_compiled
 from muster._errors import DatasetError
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
@@ -149,6 +150,7 @@ class CompiledFunction:
             may_move=True,
         )
         engine: Engine = DeviceEngine() if strategy is None else strategy.engine
+        keep_compiled(None)
         self._step = engine.compile(traced, {})
         if strategy is not None:
             created = [v for v in program.created if origin_of(v).owner is strategy]

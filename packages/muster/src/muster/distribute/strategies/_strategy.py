@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 
+from muster._compilation_cache import keep_compiled
 from muster._errors import GradientError
 from muster._frontend import frontend
 from muster._keras import keras
@@ -102,6 +103,7 @@ class Strategy:
             RuntimeError: Inside of another strategy's scope, or of ``run``.
         """
         traced_calls.require_cross_replica()
+        keep_compiled(None)
         with self.entered(CROSS_REPLICA):
             yield self
 
