@@ -4,6 +4,7 @@ import contextlib
 import functools
 import gc
 import os
+import platform
 import random
 import signal
 import subprocess
@@ -38,6 +39,9 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 # Where the conformance suite trains: on the CPU, or on another of JAX's platforms, such as gpu.
 ON_CPU = os.environ.get("MUSTER_TEST_PLATFORM", "cpu") == "cpu"
+
+# Python asks `uname -p` once, when some library is imported that wants to know: not in the midst of a test.
+platform.processor()
 
 # No test finds what another has compiled, or leaves anything in the user's cache directory.
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
