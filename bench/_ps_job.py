@@ -15,7 +15,7 @@ import uuid
 from pathlib import Path
 
 from muster.net import Acceptor, Credentials, Hello, Tls, dial
-from muster.ps import PURPOSE, ArraySpec, Client, Endpoint, Machine, Plan, Pushed, Servers, Service
+from muster.ps import PURPOSE, ArraySpec, Client, Machine, Plan, Pushed, Servers, Service
 
 STEP_SECS = 0.02
 DEADLINE = 600.0
@@ -55,10 +55,9 @@ def serve(keys: Path | None) -> None:
     """Serve until the job ends."""
     from muster.ps.contents.updates import JaxDevice
 
-    device = JaxDevice(copies=False)
+    device = JaxDevice()
     machine = Machine(device, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions())
-    desk = Endpoint(machine)
-    service = Service("ps 0", [desk])
+    service = Service(machine)
     service.start()
     with selectors.DefaultSelector() as selector, socket.create_server(("localhost", 0)) as listener:
         Acceptor(
@@ -66,7 +65,7 @@ def serve(keys: Path | None) -> None:
             [listener],
             credentials(keys),
             lambda: "ps 0",
-            {PURPOSE: functools.partial(service.serve, desk)},
+            {PURPOSE: service.serve},
         )
         print(listener.getsockname()[1], flush=True)
         ended = threading.Event()

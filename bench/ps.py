@@ -114,7 +114,7 @@ def update_secs(plan: Plan) -> float:
     """Return how long the update of a plan takes, in this process."""
     from muster.ps.contents.updates import JaxDevice
 
-    values = PlanValues(JaxDevice(copies=False))
+    values = PlanValues(JaxDevice())
     values.take_plan(plan.encode())
     zeros = [np.zeros(spec.size, spec.dtype) for spec in plan.pushed]
     values.set([*zeros, *zeros])

@@ -5,7 +5,9 @@ import numpy as np
 from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.servers._remote_servers import plans_of
 from muster.ps import FlatLayout, Held, Pulled
-from muster.ps._plan_values import PlanValues
+from muster.ps import _messages as messages
+from muster.ps._store import Store
+from muster.ps.contents import FunctionLayout
 from muster.ps.contents.updates import JaxDevice
 
 
@@ -21,12 +23,12 @@ class MemoryServers:
     def start(self, division, values):
         assert not self.plans
         self.plans = plans_of(division)
-        self.held = [PlanValues(JaxDevice(copies=False)) for _ in self.plans]
+        self.held = [Store(JaxDevice()) for _ in self.plans]
         for plan, held, given in zip(self.plans, self.held, division.split(values), strict=True):
             held.take_plan(plan.encode())
             for spec, pieces in zip(plan.columns, given.columns, strict=True):
-                held.fill(spec.name, 0, np.concatenate([*pieces]))
-            held.set([*given.pulled.values(), *given.kept.values()])
+                held.change(messages.AssignRows(name=spec.name, start=0), [np.concatenate([*pieces])])
+            held.change(messages.Initialize(), [*given.pulled.values(), *given.kept.values()])
         return self.pull()
 
     def look_up(self, ids):
@@ -38,21 +40,23 @@ class MemoryServers:
         for plan, held, asked in zip(self.plans, self.held, ids, strict=True):
             counts = tuple(map(len, asked))
             self.looked_up += sum(counts)
-            found = held.look_up(held.asked(counts, plan.rows.pack_ids(asked))) if asked else ()
-            rows.append(plan.rows.unpack_taken(found, counts))
+            layout, name = FunctionLayout(plan.signature), held.fingerprint
+            ids = held.contents.asked(name, counts, layout.pack_ids(asked)) if asked else ()
+            rows.append(layout.unpack_taken(held.contents.look_up(name, ids), counts, whole=False))
         return rows
 
     def push_and_pull(self, pushed):
         self.pushes += 1
         for plan, held, push in zip(self.plans, self.held, pushed, strict=True):
-            arrays = [*push.flat.values(), *plan.rows.pack_pushed(push.whole, push.rows)]
-            held.apply(held.unpacked(arrays, tuple(len(ids) for ids, _ in push.rows)))
+            arrays = FunctionLayout(plan.signature).pack_pushed([*push.flat.values(), *push.whole], push.rows)
+            counts, name = tuple(len(ids) for ids, _ in push.rows), held.fingerprint
+            held.contents.run(name, held.contents.prepare(name, counts, arrays))
         rows = self._rows([push.asks for push in pushed])
         return [Pulled(None, *each) for each in zip(self.pull(), rows, strict=True)]
 
     def pull(self):
         layouts = [FlatLayout(plan.pulled) for plan in self.plans]
-        pulled = [[array.copy() for array in held.pulled()] for held in self.held]
+        pulled = [[array.copy() for array in held.contents.pull(held.fingerprint)] for held in self.held]
         return [
             dict(zip(layout.sizes, each, strict=True)) for layout, each in zip(layouts, pulled, strict=True)
         ]
@@ -62,7 +66,8 @@ class MemoryServers:
 
 
 def _everything(plan, held):
-    arrays = iter(held.everything())
+    names = [spec.name for spec in (*held.buffers(), *plan.columns)]
+    arrays = iter([array.copy() for _, array in held.contents.values.read(names)])
     pulled, kept = (
         {name: next(arrays) for name in FlatLayout(each).sizes} for each in (plan.pulled, plan.kept)
     )

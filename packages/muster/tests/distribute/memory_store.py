@@ -60,13 +60,13 @@ class MemoryStore:
         spec = ArraySpec(name.name, array.shape, array.dtype.name)
         array[...] = np.concatenate([*JaxDevice().make(function, spec, first)])
 
-    def read_rows(self, name, ids):
-        self._note("read_rows", [found := self.values[name][ids]])
+    def read_rows(self, name, start, count):
+        self._note("read_rows", [found := self.values[name][start : start + count]])
         return found
 
-    def assign_rows(self, name, ids, rows):
+    def assign_rows(self, name, start, rows):
         self._note("assign_rows", [rows])
-        self.values[name][ids] = rows
+        self.values[name][start : start + len(rows)] = rows
 
     def delete(self, names):
         self._note("delete", [])

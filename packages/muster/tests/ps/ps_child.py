@@ -9,5 +9,5 @@ from muster.ps.contents.updates import JaxDevice, versions
 
 config = json.loads(os.environ["TF_CONFIG"])
 address = config["cluster"]["ps"][config["task"]["index"]]
-with served(JaxDevice(copies=False), versions(), port=int(address.rpartition(":")[2])) as server:
+with served(JaxDevice(), versions(), port=int(address.rpartition(":")[2])) as server:
     server.service.join()

@@ -1,7 +1,6 @@
 """Servers in this process, over real sockets, and clients of them."""
 
 import contextlib
-import functools
 import selectors
 import socket
 import threading
@@ -11,16 +10,13 @@ import uuid
 from ps_rows import VERSIONS, AddingDevice
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
-from muster.ps import _messages as messages
 from muster.ps._client import Client
-from muster.ps._endpoint import Endpoint
 from muster.ps._keeper import Keeper
 from muster.ps._machine import Machine
 from muster.ps._messages import PURPOSE
 from muster.ps._recovery import no_snapshot
 from muster.ps._servers import Servers
 from muster.ps._service import Service
-from muster.ps._snapshots import Saved
 
 SECS = 60.0
 
@@ -71,7 +67,7 @@ def accepting(handler, credentials=NO_CREDENTIALS, port=0):
 
 def kept(folder, updates=None):
     """What keeps a server in a folder."""
-    return Keeper(folder, Saved, messages.Change, None, updates)
+    return Keeper(folder, None, updates)
 
 
 @contextlib.contextmanager
@@ -93,11 +89,10 @@ def served(
         find=keeper.find if keeper else no_snapshot,
         record=keeper.record if keeper else None,
     )
-    desk = Endpoint(machine, keeper, report and (lambda: report(machine.statistics(time.monotonic()))))
-    service = Service("ps 0", [desk])
+    service = Service(machine, keeper, report and (lambda: report(machine.statistics(time.monotonic()))))
     service.start(job)
     try:
-        with accepting(functools.partial(service.serve, desk), credentials, port) as address:
+        with accepting(service.serve, credentials, port) as address:
             yield Served(service, machine, address)
     finally:
         service.close()

@@ -4,6 +4,7 @@ import numpy as np
 
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
+from muster.ps._bundles import packed, unbundled
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan
@@ -90,9 +91,20 @@ def everything(plan, value):
 def first_values(plan, value, origin="first"):
     """The requests that give all first values, with their arrays."""
     for spec in plan.columns:
-        yield messages.Fill(name=spec.name, start=0), [np.full(spec.size, value, spec.dtype)]
+        yield messages.AssignRows(name=spec.name, start=0), [np.full(spec.size, value, spec.dtype)]
     yield messages.Initialize(origin=origin), everything(plan, value)
 
 
 def as_buffer(plan):
     return [np.frombuffer(plan.encode(), np.uint8)]
+
+
+def reading(plan):
+    """A request for everything, with its buffer."""
+    names = [spec.name for specs in (*plan.buffers(), plan.columns) for spec in specs]
+    return messages.Read(), [packed(names)]
+
+
+def read_in(reply):
+    """What answers that, flat."""
+    return [array.reshape(-1) for _, array in unbundled(reply.arrays)]

@@ -72,12 +72,7 @@ def first(pulled):
 
 @contextlib.contextmanager
 def writer_of(server):
-    writer = PartWriter(
-        server.service,
-        lambda save, whole: server.machine.begin_part(save, whole, time.monotonic()),
-        "ps 0",
-        has_tables=lambda: False,
-    )
+    writer = PartWriter(server.service, server.machine)
     with accepting(writer.serve) as address:
         yield address
     writer.close()

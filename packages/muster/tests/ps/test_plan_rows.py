@@ -15,6 +15,8 @@ from ps_rows import (
     everything,
     filled,
     first_values,
+    read_in,
+    reading,
 )
 
 from muster.checkpoint import FileRecord
@@ -24,7 +26,6 @@ from muster.ps._keeper import Keeper
 from muster.ps._machine import Machine
 from muster.ps._plan import Plan, PlanTable, fingerprint
 from muster.ps._recovery import Found
-from muster.ps._snapshots import Saved
 from muster.ps.contents import TableUse
 
 FILE = "variables-01234567-ps-0.safetensors"
@@ -88,7 +89,7 @@ def initialize(server, of, value=1.0):
 
 def look_up(server, ids, caller=WORKER):
     ids = np.array(ids, np.int64)
-    return ask(server, caller, messages.LookUp(counts=(len(ids),)), [ids])
+    return ask(server, caller, messages.Pull(counts=(len(ids),), whole=False), [ids])
 
 
 def rows(server, ids):
@@ -98,7 +99,7 @@ def rows(server, ids):
 def push(server, caller, sequence, ids, value, **fields):
     ids = np.array(ids, np.int64)
     by_rows = [ids, np.ones(1, np.float32), np.full(2 * len(ids), value, np.float32), np.ones(len(ids), bool)]
-    message = messages.Push(sequence=sequence, counts=(len(ids),), **fields)
+    message = messages.Push(number=sequence, counts=(len(ids),), **fields)
     return ask(server, caller, message, [*filled(plan().pushed, value), *by_rows])
 
 
@@ -107,7 +108,7 @@ def test_rows_are_looked_up_and_changed_by_their_numbers(server):
     push(server, WORKER, 1, [6, 14], 2.0)
     assert rows(server, [5, 6, 14]).tolist() == [[1, 1], [3, 3], [3, 3]]
     assert look_up(server, []).arrays[0].size == 0
-    assert look_up(server, [5]).message == messages.Rows(version=2)
+    assert look_up(server, [5]).message == messages.Values(version=2, origin="first")
     assert ask(server, WORKER, messages.Stats()).message.lookups == 4
     pushed_again = push(server, WORKER, 1, [6], 2.0).message  # its answer was lost
     assert pushed_again.version == 2
@@ -116,7 +117,7 @@ def test_rows_are_looked_up_and_changed_by_their_numbers(server):
 
 def test_everything_has_the_columns_of_tables(server):
     push(server, WORKER, 1, [7], 2.0)
-    pulled, kept, table, slot = ask(server, WORKER, messages.Read()).arrays
+    pulled, kept, table, slot = read_in(ask(server, WORKER, *reading(plan())))
     assert pulled[0] == 3.0
     assert kept.tolist() == [2.0]
     assert table.reshape(-1, 2)[:, 0].tolist() == [1, 1, 3, *[1] * 7]
@@ -145,16 +146,17 @@ def test_ids_that_are_none_are_refused_and_change_nothing(server, ids, says):
 
 
 def test_what_does_not_fit_the_tables_is_refused(server):
-    assert "rows of 0 tables, and the plan has 1" in refused(server, WORKER, messages.LookUp())
-    assert "rows of 2 tables" in refused(server, WORKER, messages.Push(sequence=1, counts=(1, 1)))
-    wrong = messages.LookUp(counts=(2,)), [np.array([5], np.int64)]
-    assert "other elements than the plan: 1 of int64; the plan has 2 of int64" in refused(
+    assert "rows of 2 tables for a function with 1" in refused(
+        server, WORKER, messages.Push(number=1, counts=(1, 1))
+    )
+    wrong = messages.Pull(counts=(2,), whole=False), [np.array([5], np.int64)]
+    assert "other ids are sent than its function takes: 1 of int64; it takes 2 of int64" in refused(
         server, WORKER, *wrong
     )
     waiting = started(plan())
     assert "no rows yet" in look_up(waiting, [5]).message.text
     other = added()
-    assert "rows of 1 tables, and the plan has 0" in look_up(_initialized(other), [5]).message.text
+    assert "rows of 1 tables for a function with 0" in look_up(_initialized(other), [5]).message.text
 
 
 def _initialized(of, **options):
@@ -183,7 +185,7 @@ def test_plans_with_other_tables_are_told_apart():
 )
 def test_tables_that_cannot_be_are_refused(wrong, says):
     server = Machine(AddingDevice(), name="ps 0", run="1", versions=VERSIONS, keeps_step=True)
-    ask(server, CHIEF, messages.Join(plan="", versions=VERSIONS, starts=True))
+    ask(server, CHIEF, messages.Join(plan="none", versions=VERSIONS, starts=True))
     assert says in refused(server, CHIEF, messages.Offer(), as_buffer(wrong))
     assert ask(server, CHIEF, messages.Offer(), as_buffer(plan())).message.known
 
@@ -228,7 +230,7 @@ def test_a_checkpoint_has_the_rows_as_they_were(server, tmp_path):
     save = messages.SavePart(
         plan=fingerprint(plan()), origin="first", folder=str(tmp_path), token="", file=FILE
     )
-    assert server.has_tables
+    assert server.has_rows
     part = server.begin_part(save, True, 0.0)
     push(server, WORKER, 1, [6], 2.0)
     assert sorted(part.arrays) == ["a", "b", "count"]
@@ -249,7 +251,7 @@ def test_first_rows_come_in_pieces_or_are_made_on_the_server():
 
     def fill(start, rows):
         piece = np.arange(2 * start, 2 * (start + rows), dtype=np.float32)
-        return messages.Fill(name=table, start=start), [piece]
+        return messages.AssignRows(name=table, start=start), [piece]
 
     assert "has 0 rows with values so far" in refused(server, CHIEF, messages.Initialize(), values)
     assert "rows from 0 on of table[5:15] come first" in refused(server, CHIEF, *fill(4, 2))
@@ -261,7 +263,7 @@ def test_first_rows_come_in_pieces_or_are_made_on_the_server():
     ask(server, CHIEF, messages.Make(name=slot, first=5), function)
     ask(server, CHIEF, messages.Initialize(origin="first"), values)
     assert rows(server, [5, 6, 14]).tolist() == [[0, 1], [2, 3], [18, 19]]
-    *_, slots = ask(server, CHIEF, messages.Read()).arrays
+    *_, slots = read_in(ask(server, CHIEF, *reading(of)))
     assert slots.reshape(-1, 2)[:, 1].tolist() == [*range(5, 15)]
     push(server, WORKER, 1, [6], 1.0)
     assert "workers have changed since" in refused(server, CHIEF, *fill(0, 4))
@@ -270,13 +272,17 @@ def test_first_rows_come_in_pieces_or_are_made_on_the_server():
 @pytest.mark.parametrize(
     ("message", "arrays", "says"),
     [
-        (messages.Fill(name="tabel", start=0), [np.zeros(2, np.float32)], "no table with an array tabel"),
-        (messages.Fill(name=COLUMNS[0].name, start=0), [np.zeros(3, np.float32)], "are others"),
-        (messages.Fill(name=COLUMNS[0].name, start=0), [np.zeros(2, np.int32)], "are others"),
-        (messages.Fill(name=COLUMNS[0].name, start=0), [], "are others"),
-        (messages.Fill(name=COLUMNS[0].name, start=9), [np.zeros(4, np.float32)], "are others"),
+        (
+            messages.AssignRows(name="tabel", start=0),
+            [np.zeros(2, np.float32)],
+            "no table with an array tabel",
+        ),
+        (messages.AssignRows(name=COLUMNS[0].name, start=0), [np.zeros(3, np.float32)], "are others"),
+        (messages.AssignRows(name=COLUMNS[0].name, start=0), [np.zeros(2, np.int32)], "are others"),
+        (messages.AssignRows(name=COLUMNS[0].name, start=0), [], "0 buffers where there must be 1"),
+        (messages.AssignRows(name=COLUMNS[0].name, start=9), [np.zeros(4, np.float32)], "are others"),
         (messages.Make(name="slots", first=0), [np.zeros(1, np.uint8)], "no table with an array slots"),
-        (messages.Make(name=COLUMNS[1].name, first=0), [np.zeros(1)], "a function must come in one buffer"),
+        (messages.Make(name=COLUMNS[1].name, first=0), [np.zeros(1)], "its Make must come in one buffer"),
         (messages.Make(name=COLUMNS[1].name, first=0), [np.zeros(1, np.uint8)], "it is no function"),
     ],
 )
@@ -289,7 +295,7 @@ def test_a_push_asks_for_the_rows_of_the_next_batch(server):
         ids, wanted = np.array(ids, np.int64), np.array(wanted, np.int64)
         arrays = [*filled(plan().pushed, value), ids, np.ones(1, np.float32)]
         arrays += [np.full(2 * len(ids), value, np.float32), np.ones(len(ids), bool), wanted]
-        message = messages.Push(sequence=sequence, counts=(len(ids),), asks=(len(wanted),))
+        message = messages.Push(number=sequence, counts=(len(ids),), asks=(len(wanted),))
         return ask(server, WORKER, message, arrays)
 
     answer = pushed(1, [6], [6, 9])
@@ -299,7 +305,7 @@ def test_a_push_asks_for_the_rows_of_the_next_batch(server):
     assert "id 15 is of no row" in pushed(2, [6], [15]).message.text
     assert "must be ascending" in pushed(2, [6], [9, 6]).message.text
     assert rows(server, [6]).tolist() == [[3, 3]]  # nothing of it counted
-    assert "rows of 2 tables" in refused(server, WORKER, messages.Push(sequence=2, counts=(0,), asks=(1, 1)))
+    assert "rows of 2 tables" in refused(server, WORKER, messages.Push(number=2, counts=(0,), asks=(1, 1)))
     assert len(pushed(2, [], [5]).arrays) == 2
 
 
@@ -314,7 +320,7 @@ def test_rows_that_a_push_asks_for_are_those_after_its_round():
     def pushed(caller, value):
         arrays = [*filled(of.pushed, value), np.array([7], np.int64), np.ones(1, np.float32)]
         arrays += [np.full(2, value, np.float32), np.ones(1, bool), wanted]
-        message = messages.Push(sequence=1, counts=(1,), asks=(2,), round=members)
+        message = messages.Push(number=1, counts=(1,), asks=(2,), round=members)
         return server.handle(caller, message, arrays, 0.0)
 
     assert pushed(CHIEF, 2.0) == []
@@ -326,7 +332,7 @@ def test_rows_that_a_push_asks_for_are_those_after_its_round():
 @pytest.fixture
 def keeper(tmp_path):
     def kept():
-        return Keeper(tmp_path / "ps-0", Saved, messages.Change, None, None)
+        return Keeper(tmp_path / "ps-0", None, None)
 
     return kept
 
@@ -338,8 +344,8 @@ def test_a_server_that_was_killed_has_the_first_values_that_it_was_given(keeper,
     table, slot = (each.name for each in COLUMNS)
     function = [np.frombuffer(b"numbers", np.uint8)]
     requests = [
-        (messages.Fill(name=table, start=0, origin="first"), [np.full(8, 2.0, np.float32)]),
-        (messages.Fill(name=table, start=4, origin="first"), [np.full(12, 3.0, np.float32)]),
+        (messages.AssignRows(name=table, start=0, origin="first"), [np.full(8, 2.0, np.float32)]),
+        (messages.AssignRows(name=table, start=4, origin="first"), [np.full(12, 3.0, np.float32)]),
         (messages.Make(name=slot, first=5, origin="first"), function),
         (messages.Initialize(step=7, origin="first"), everything(of, 1.0)),
     ]
@@ -354,9 +360,9 @@ def test_a_server_that_was_killed_has_the_first_values_that_it_was_given(keeper,
     for request in requests[given:]:
         assert ask(again, CHIEF, *request).message == messages.Done()
     assert rows(again, [5, 8, 9, 14]).tolist() == [[2, 2], [2, 2], [3, 3], [3, 3]]
-    answer = ask(again, WORKER, messages.Read())
+    answer = ask(again, WORKER, *reading(of))
     assert (answer.message.step, answer.message.origin) == (7, "first")
-    assert answer.arrays[-1].reshape(-1, 2)[:, 0].tolist() == [*range(5, 15)]
+    assert read_in(answer)[-1].reshape(-1, 2)[:, 0].tolist() == [*range(5, 15)]
     push(again, WORKER, 1, [6], 2.0)
     kept.look(again)
     kept.wait()
@@ -366,7 +372,7 @@ def test_a_server_that_was_killed_has_the_first_values_that_it_was_given(keeper,
 
 
 def test_a_snapshot_takes_the_place_of_the_first_values(keeper, tmp_path):
-    of, kept = plan(), Keeper(tmp_path / "ps-0", Saved, messages.Change, None, 1)
+    of, kept = plan(), Keeper(tmp_path / "ps-0", None, 1)
     server = started(of, find=kept.find, record=kept.record)
     initialize(server, of)
     push(server, WORKER, 1, [6], 2.0)

@@ -102,7 +102,7 @@ def test_memory_stays_flat_under_pushes_and_malformed_frames(job):
         for _ in range(100):
             chief.push_and_pull([Pushed(flat(0.0))])
         before = memory(server.process.pid)
-        rubbish = bytes(encode(messages.Push(sequence=1), [np.zeros(1 << 30, np.int8)])[0]) + bytes(1 << 22)
+        rubbish = bytes(encode(messages.Push(number=1), [np.zeros(1 << 30, np.int8)])[0]) + bytes(1 << 22)
         dial = Served(None, None, job.cluster["ps"][0]).dial("worker 0")
         for _ in range(50):
             with dial(SECS) as connection:

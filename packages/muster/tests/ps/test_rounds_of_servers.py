@@ -77,7 +77,7 @@ class Worker:
             self.sequence[server] += 1
             self.pushed.add(server)
             self.open[server] = messages.Push(
-                sequence=self.sequence[server],
+                number=self.sequence[server],
                 round=self.round,
                 ticket=None if server else self.ticket,
                 wants=not server,

@@ -279,7 +279,7 @@ def test_a_push_of_another_size_is_refused_while_it_is_sent():
         chief.initialize(initial(1.0), step=0)
         with worker(server, PLAN) as one:
             client = one._clients[0]
-            client.send(messages.Push(sequence=1), filled(big.pushed, 1.0))
+            client.send(messages.Push(number=1), filled(big.pushed, 1.0))
             with pytest.raises(
                 ParameterServerError, match="4000 of float32|8000000 of float32; the plan has"
             ):
@@ -295,7 +295,7 @@ def test_a_push_of_another_size_is_refused_while_it_is_sent():
         struct.pack("!I", 5) + b"\xc1\xc1\xc1\xc1\xc1",
         struct.pack("!I", 2) + b"\x93\x01",
         bytes(encode(messages.Pull(), ())[0]),
-        bytes(encode(messages.Push(sequence=1), [np.zeros(1 << 20, np.int8)])[0]),
+        bytes(encode(messages.Push(number=1), [np.zeros(1 << 20, np.int8)])[0]),
         bytes(encode(messages.Joined(known=True, initialized=True, sequence=1, version=1), ())[0]),
     ],
 )
@@ -314,7 +314,7 @@ def test_malformed_and_oversized_frames_end_their_connection(sent, caplog):
 
 def test_random_bytes_leave_the_server_up():
     rng = np.random.default_rng(7)
-    good = b"".join(map(bytes, encode(messages.Push(sequence=1), filled(PLAN.pushed, 1.0))))
+    good = b"".join(map(bytes, encode(messages.Push(number=1), filled(PLAN.pushed, 1.0))))
     with served() as server, worker(server, PLAN, "chief 0") as chief:
         chief.initialize(initial(1.0), step=0)
         for turn in range(60):
@@ -397,7 +397,7 @@ def test_a_worker_without_the_secret_is_told_so_and_brings_no_plan(secret):
         with socket.create_connection((host, int(port)), SECS) as sock, contextlib.suppress(ConnectionError):
             greeting = CallerGreeting(secret, Hello(purpose=PURPOSE, name="chief 0"))
             sock.sendall(greeting.start())
-            join = messages.Join(plan="", starts=True)
+            join = messages.Join(plan="none", starts=True)
             sock.sendall(
                 b"".join(map(bytes, (*encode(join, ()), *encode(messages.Offer(), as_buffer(PLAN)))))
             )

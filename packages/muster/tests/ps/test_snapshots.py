@@ -5,7 +5,6 @@ import signal
 
 import numpy as np
 import pytest
-from ps_rows import CHIEF, WORKER
 
 from muster.ps._row_snapshots import RowSnapshots
 from muster.ps._snapshots import Saved, Snapshots
@@ -16,7 +15,12 @@ BLOCK = 1 << 18
 
 def saved(version=1, origin="a", plan=b"plan"):
     return Saved(
-        origin=origin, plan=plan, version=version, step=7, at=1.5, pushes=((CHIEF, 3), (WORKER, version))
+        origin=origin,
+        plan=plan,
+        version=version,
+        step=7,
+        at=1.5,
+        applied={"chief": (3, ()), "": (1, (version,))},
     )
 
 
@@ -26,7 +30,7 @@ def arrays(value=0.0):
 
 @pytest.fixture
 def snapshots(tmp_path):
-    return Snapshots(tmp_path / "ps-0", Saved)
+    return Snapshots(tmp_path / "ps-0")
 
 
 def assert_read(snapshots, says, values):
@@ -93,7 +97,7 @@ def test_what_is_no_snapshot_is_said(snapshots, tmp_path, name, damage):
         case "shorter":
             found = found[:-1]
         case "header":
-            found[found.index(b"pushes") + 20] ^= 1
+            found[found.index(b"applied") + 9] ^= 1
         case "values":
             found[-9] ^= 1
         case _:

@@ -3,7 +3,19 @@
 import msgspec
 import numpy as np
 import pytest
-from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddingDevice, added, as_buffer, everything, filled
+from ps_rows import (
+    CHIEF,
+    OTHER,
+    VERSIONS,
+    WORKER,
+    AddingDevice,
+    added,
+    as_buffer,
+    everything,
+    filled,
+    read_in,
+    reading,
+)
 
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
@@ -51,7 +63,7 @@ class Pusher:
 
     def __call__(self, value=1.0, now=0.0, **fields):
         self.sequence += 1
-        message = messages.Push(sequence=self.sequence, **fields)
+        message = messages.Push(number=self.sequence, **fields)
         return told(self.server.handle(self.caller, message, filled(self.plan.pushed, value), now))
 
 
@@ -61,8 +73,9 @@ def pushers(server, plan, callers=ALL):
 
 def values(server, caller=CHIEF):
     """One element of what is pulled, and how often the update has run."""
-    (reply,) = [each for each in server.handle(caller, messages.Read(), [], 0.0) if each.caller == caller]
-    return float(reply.arrays[0][0]), float(reply.arrays[1][0])
+    (reply,) = [each for each in server.handle(caller, *reading(added()), 0.0) if each.caller == caller]
+    pulled, kept = read_in(reply)
+    return float(pulled[0]), float(kept[0])
 
 
 def test_a_worker_that_is_far_enough_ahead_waits_for_the_slowest():
@@ -162,8 +175,8 @@ def test_integers_of_the_last_push_count():
     chief, worker, _ = pushers(server, plan)
     chief(7, round=both)
     worker(4, round=both)
-    (reply,) = server.handle(CHIEF, messages.Read(), [], 0.0)
-    assert reply.arrays[0].tolist() == [4]
+    (reply,) = server.handle(CHIEF, *reading(plan), 0.0)
+    assert read_in(reply)[0].tolist() == [4]
 
 
 def test_what_is_true_or_false_must_be_true_for_all():
@@ -173,9 +186,9 @@ def test_what_is_true_or_false_must_be_true_for_all():
     server, _ = started(0, plan=plan, keeps_step=False)
     both = Round(1, ("chief 0", "worker 0"))
     for caller, values in ((CHIEF, [True, False, False]), (WORKER, [True, True, False])):
-        server.handle(caller, messages.Push(sequence=1, round=both), [np.array(values)], 0.0)
-    (reply,) = server.handle(CHIEF, messages.Read(), [], 0.0)
-    assert reply.arrays[0].tolist() == [True, False, False]
+        server.handle(caller, messages.Push(number=1, round=both), [np.array(values)], 0.0)
+    (reply,) = server.handle(CHIEF, *reading(plan), 0.0)
+    assert read_in(reply)[0].tolist() == [True, False, False]
 
 
 def test_the_first_round_waits_for_all_workers_but_not_for_ever():
@@ -233,13 +246,13 @@ def test_a_snapshot_within_a_round_is_of_before_the_round():
     server, (chief, worker, _), first = begun()
     chief(1.0, **first)
     saved, arrays, _ = server.snapshot(0.0)
-    assert {caller.task: sequence for caller, sequence in saved.pushes} == dict.fromkeys(
-        ("chief 0", "worker 0", "worker 1"), 0
+    assert {source: below for source, (below, _) in saved.applied.items()} == dict.fromkeys(
+        (f"{caller.task} {caller.run}" for caller in ALL), 1
     )
     assert (saved.step, arrays[0][0]) == (0, 0.0)
     worker(1.0, **first)
     saved, arrays, _ = server.snapshot(0.0)
-    assert {caller.task: sequence for caller, sequence in saved.pushes}["chief 0"] == 1
+    assert saved.applied[f"{CHIEF.task} {CHIEF.run}"] == (2, ())
     assert (saved.step, arrays[0][0]) == (1, 1.0)
 
 
@@ -280,7 +293,9 @@ def test_a_round_that_nobody_has_pushed_in_is_no_step():
     server.lost(CHIEF)
     replies = server.lost(WORKER)
     assert told(replies) == {"worker 1": messages.Ticket(number=0, round=Round(2, ("worker 1",)))}
-    assert values(server) == (0.0, 0.0)
+    server.lost(OTHER)
+    join(server, OTHER, added(max_staleness=0))
+    assert values(server, OTHER) == (0.0, 0.0)
 
 
 def test_another_server_ends_a_round_when_the_next_one_has_begun_elsewhere():

@@ -73,7 +73,7 @@ class Worker:
             else:
                 self.sequence += 1
                 self.outstanding = messages.Push(
-                    sequence=self.sequence,
+                    number=self.sequence,
                     ticket=self.ticket,
                     round=self.round,
                     wants=True,

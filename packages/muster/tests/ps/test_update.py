@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from muster.ps import _memory
+from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._plan import Plan
-from muster.ps._plan_values import PlanValues
 from muster.ps._replies import RefusedError
+from muster.ps._store import Store
 from muster.ps.contents.updates import JaxDevice
 
 SMALL = (ArraySpec("w", (2,), "float32"),)
@@ -43,21 +44,22 @@ class Values:
     """The values of a plan as a server holds them, by their kind and dtype."""
 
     def __init__(self, plan):
-        self._held = PlanValues(JaxDevice(copies=False))
+        self._held = Store(JaxDevice())
         self._held.take_plan(plan.encode())
+        self._contents, self._name = self._held.contents, self._held.fingerprint
         self._sizes = [FlatLayout(each).sizes for each in (plan.pulled, plan.kept, plan.pushed)]
 
     def set(self, pulled, kept):
-        self._held.set([*pulled.values(), *kept.values()])
+        self._held.change(messages.Initialize(), [*pulled.values(), *kept.values()])
 
     def apply(self, pushed):
-        self._held.apply(self._held.unpacked([*pushed.values()]))
+        self._contents.run(self._name, self._contents.prepare(self._name, (), [*pushed.values()]))
 
     def pulled(self):
-        return dict(zip(self._sizes[0], self._held.pulled(), strict=True))
+        return dict(zip(self._sizes[0], self._contents.pull(self._name), strict=True))
 
     def kept(self):
-        everything = self._held.everything()
+        everything = self._contents.values.flat()
         return dict(zip(self._sizes[1], everything[len(self._sizes[0]) :], strict=True))
 
 

@@ -23,7 +23,7 @@ from muster._errors import AuthenticationError
 from muster._text import printable_line
 from muster.net._frames import FrameBuffer, ProtocolError, decode_message, encode_frame
 
-VERSION = 4
+VERSION = 5
 # What either side sends first: a name, the protocol's version, and a line end, so that servers of text
 # protocols answer at once, and are found out.
 _NAME = b"muster"

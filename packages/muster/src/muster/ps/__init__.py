@@ -6,7 +6,6 @@ from muster.ps._client import FirstValues as FirstValues
 from muster.ps._client import Held as Held
 from muster.ps._client import MadeRows as MadeRows
 from muster.ps._client import Pulled as Pulled
-from muster.ps._endpoint import Endpoint as Endpoint
 from muster.ps._flat_layout import Array as Array
 from muster.ps._flat_layout import FlatLayout as FlatLayout
 from muster.ps._flat_layout import allocate as allocate
@@ -35,7 +34,6 @@ from muster.ps._placement import place as place
 from muster.ps._plan import Plan as Plan
 from muster.ps._plan import PlanTable as PlanTable
 from muster.ps._plan import fingerprint as fingerprint
-from muster.ps._plan_values import PlanValues as PlanValues
 from muster.ps._recovery import no_snapshot as no_snapshot
 from muster.ps._retrying_connection import Dial as Dial
 from muster.ps._servers import Pushed as Pushed

@@ -13,6 +13,7 @@ from muster._errors import JobEndedError, ParameterServerError
 from muster._text import printable
 from muster.net import ProtocolError
 from muster.ps import _messages as messages
+from muster.ps._bundles import BundleError, new_places, packed, unbundled
 from muster.ps._flat_layout import Array, Flat, FlatLayout, allocate
 from muster.ps._plan import Plan, fingerprint
 from muster.ps._retrying_connection import Dial, RetryingConnection
@@ -115,9 +116,10 @@ class Client:
         )
         self._plan = b"" if plan == Plan() else plan.encode()
         self._greeting = messages.Join(plan=fingerprint(plan), versions=dict(versions), starts=starts)
-        self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))
-        self._rows = plan.rows
+        self._pulled, self._kept = FlatLayout(plan.pulled), FlatLayout(plan.kept)
+        self._layout = plan.layout
         self._columns = plan.columns
+        self._names = [spec.name for spec in (*plan.buffers()[0], *plan.buffers()[1], *plan.columns)]
         self._sets = self._pulled.allocate(), self._pulled.allocate()
         self._joined: messages.Joined | None = None
         self._sequence = 0  # the last push that was sent
@@ -165,7 +167,7 @@ class Client:
         if not self._line.connected:
             self.join()  # which says what was applied of the pushes before
         push = messages.Push(
-            sequence=self._sequence + 1,
+            number=self._sequence + 1,
             ticket=ticket,
             round=shared,
             wants=wants,
@@ -174,21 +176,18 @@ class Client:
             asks=tuple(map(len, asks)),
         )
         self._sequence += 1
-        by_rows = self._rows.pack_pushed(whole, rows) if rows else []
-        asked = self._rows.pack_ids(asks) if asks else []
-        self.send(push, [*(pushed[name] for name in self._pushed.sizes), *by_rows, *asked])
+        arrays = self._layout.pack_pushed([*pushed.values(), *whole], rows)
+        self.send(push, [*arrays, *(self._layout.pack_ids(asks) if asks else [])])
 
     def look_up(self, ids: Sequence[Array]) -> None:
         """Ask for rows of each table, by ids as of `push`; `rows` returns them."""
-        self.send(messages.LookUp(counts=tuple(map(len, ids))), self._rows.pack_ids(ids))
+        asked = messages.Pull(counts=tuple(map(len, ids)), whole=False)
+        self.send(asked, self._layout.pack_ids(ids))
 
     def rows(self) -> list[Array]:
         """Wait for rows of each table that were asked for; they are the caller's."""
         request = self._line.request
-        answer, arrays = self.receive()
-        if not isinstance(answer, messages.Rows) or not isinstance(request, messages.LookUp):
-            raise self._line.astray(answer)
-        return self._rows.unpack_taken(arrays, request.counts)
+        return self._layout.unpack_rows(self._values()[1], request.counts)
 
     def initial(self, message: messages.Initialize, values: FirstValues) -> Iterator[Request]:
         """Return the requests that give first values, one after the other; the message is the last one."""
@@ -201,7 +200,9 @@ class Client:
                 continue
             start = 0
             for piece in rows:
-                yield Request(messages.Fill(name=spec.name, start=start, origin=message.origin), [piece])
+                yield Request(
+                    messages.AssignRows(name=spec.name, start=start, origin=message.origin), [piece]
+                )
                 start += piece.size * spec.shape[0] // spec.size
         given = ((self._pulled, values.pulled), (self._kept, values.kept))
         flat = [buffers[name] for layout, buffers in given for name in layout.sizes]
@@ -210,21 +211,30 @@ class Client:
     def pulled(self) -> Pulled:
         """Wait for the values that answer a push or a pull."""
         request = self._line.request
-        answer, arrays = self.receive()
-        if not isinstance(answer, messages.Values):
-            raise self._line.astray(answer)
+        answer, arrays = self._values()
         pulled = dict(zip(self._pulled.sizes, arrays, strict=False))
         asks = request.asks if isinstance(request, messages.Push) else ()
-        return Pulled(answer, pulled, self._rows.unpack_taken(arrays[len(pulled) :], asks) if asks else ())
+        return Pulled(answer, pulled, self._layout.unpack_rows(arrays[len(pulled) :], asks))
 
     def held(self) -> tuple[messages.Values, Held]:
         """Wait for everything, which answers a read, in new buffers."""
+        answer, arrays = self._values()
+        try:
+            left = iter([array for _, array in unbundled(arrays)])
+            pulled, kept = ({name: next(left) for name in each.sizes} for each in (self._pulled, self._kept))
+        except (BundleError, StopIteration) as exc:
+            raise self._line.astray(str(exc)) from exc
+        return answer, Held(pulled, kept, [*left])
+
+    def read(self) -> None:
+        """Ask for everything; `held` returns it."""
+        self.send(messages.Read(), [packed(self._names)])
+
+    def _values(self) -> tuple[messages.Values, Sequence[Array]]:
         answer, arrays = self.receive()
         if not isinstance(answer, messages.Values):
             raise self._line.astray(answer)
-        left = iter(arrays)
-        pulled, kept = ({name: next(left) for name in each.sizes} for each in (self._pulled, self._kept))
-        return answer, Held(pulled, kept, [*left])
+        return answer, arrays
 
     def send(self, message: messages.Request, arrays: Sequence[Array] = ()) -> None:
         """Send a request; `receive` returns the answer. The arrays must not change until then."""
@@ -248,13 +258,12 @@ class Client:
             self._note(origin=request.origin)
             self._had_values = True
         if isinstance(request, messages.Push):
-            self._note(sequence=request.sequence)
-        if isinstance(answer, messages.Rows):
-            self._note(version=answer.version)
+            self._note(sequence=request.number)
         if isinstance(answer, messages.Values):
             self._note(origin=answer.origin, version=answer.version)
             self._had_values = True
-            self._sets = self._sets[1], self._sets[0]
+            if _is_whole(request):
+                self._sets = self._sets[1], self._sets[0]
         return answer, values
 
     def ask(self, message: messages.Request) -> Any:
@@ -313,27 +322,26 @@ class Client:
 
     def _place(self, message: messages.Answer, sizes: Sizes) -> Sequence[Array]:
         """Return where the values that a server announces are received."""
-        wanted: list[tuple[str, int]] = []
-        places: list[Array] = []
-        if isinstance(message, messages.Values):
-            wanted, places = list(self._pulled.sizes.items()), list(self._sets[0].values())
-            if isinstance(self._line.request, messages.Read):
-                columns = [(spec.dtype, spec.size) for spec in self._columns]
-                wanted += [*self._kept.sizes.items(), *columns]
-                places = [allocate(size, dtype_named(name)) for name, size in wanted]
-        asked: tuple[int, ...] = ()
-        match message, self._line.request:
-            case messages.Rows(), messages.LookUp(counts=counts):
-                asked = counts
-            case messages.Values(), messages.Push(asks=counts):
-                asked = counts
-        if asked:
-            rows = self._rows.taken_sizes(asked)
-            wanted += rows
+        request = self._line.request
+        if not isinstance(message, messages.Values):
+            wanted, places = [], []
+        elif isinstance(request, messages.Pull | messages.Push):
+            asks = request.asks if isinstance(request, messages.Push) else request.counts
+            whole = list(self._pulled.sizes.items()) if _is_whole(request) else []
+            rows = self._layout.row_sizes(asks)
+            wanted = whole + rows
+            places = list(self._sets[0].values())[: len(whole)]
             places += [allocate(size, dtype_named(name)) for name, size in rows]
+        else:
+            return new_places(sizes)
         if list(sizes) != wanted:
             raise ProtocolError(f"its {messages.name_of(message)} has other arrays than the plan")
         return places
 
     def _note(self, **changes: Any) -> None:
         self._seen = msgspec.structs.replace(self._seen, **changes)
+
+
+def _is_whole(request: messages.Request) -> bool:
+    """Return whether the answer to a request brings what workers pull as a whole."""
+    return isinstance(request, messages.Push) or (isinstance(request, messages.Pull) and request.whole)

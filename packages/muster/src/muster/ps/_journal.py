@@ -6,13 +6,13 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from muster._arrays import dtype_named
 from muster.checkpoint import sync_directory
 from muster.ps._flat_layout import Array, allocate, memory, sizes_of
+from muster.ps._messages import Change
 
 _LENGTH = struct.Struct(">Q")
 _CHECKSUM = struct.Struct(">I")
@@ -20,10 +20,7 @@ _PREFIX = "changes-"
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has the second alone
 
 
-_T = TypeVar("_T")
-
-
-class Recorded(msgspec.Struct, Generic[_T], frozen=True):
+class Recorded(msgspec.Struct, frozen=True):
     """A change that a request has made.
 
     Args:
@@ -37,18 +34,18 @@ class Recorded(msgspec.Struct, Generic[_T], frozen=True):
     number: int
     origin: str
     client: str = ""
-    message: _T | None = None
+    message: Change | None = None
     at: float = 0.0
 
 
-Record = Callable[[Recorded[Any], Sequence[Array]], None]
+Record = Callable[[Recorded, Sequence[Array]], None]
 """Writes a change, with its arrays, before it is answered."""
 
 
-class _Record(msgspec.Struct, Generic[_T], frozen=True):
+class _Record(msgspec.Struct, frozen=True):
     """The header of a change in a file, whose arrays follow."""
 
-    change: Recorded[_T]
+    change: Recorded
     sizes: tuple[tuple[str, int], ...]
 
 
@@ -59,17 +56,15 @@ class Journal:
 
     Args:
         folder: The folder, made when the first change is written.
-        change: The type of requests.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], change: Any) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
-        self._record: Any = _Record[change]
         self._lock = threading.Lock()
         self._path: Path | None = None  # of the file that is being added to
         self._last = -1  # the number of the last change that was written
 
-    def write(self, change: Recorded[Any], arrays: Sequence[Array]) -> None:
+    def write(self, change: Recorded, arrays: Sequence[Array]) -> None:
         """Write a change, after those before it; the beginning of new values instead of all others.
 
         Raises:
@@ -99,15 +94,15 @@ class Journal:
                 raise
             self._path, self._last = path, change.number
 
-    def read(self, origin: str) -> list[tuple[Recorded[Any], list[Array]]]:
+    def read(self, origin: str) -> list[tuple[Recorded, list[Array]]]:
         """Return the changes of the values of an origin that are there, in order.
 
         Raises:
             OSError: They cannot be read.
         """
-        found: list[tuple[Recorded[Any], list[Array]]] = []
+        found: list[tuple[Recorded, list[Array]]] = []
         for path in self._paths():
-            for change, arrays in _read(path, self._record):
+            for change, arrays in _read(path):
                 if change.origin == origin and (not found or change.number > found[-1][0].number):
                     found.append((change, arrays))
         return found
@@ -140,7 +135,7 @@ def _first(path: Path) -> int:
     return int(path.name.removeprefix(_PREFIX))
 
 
-def _read(path: Path, kind: Any) -> Iterator[tuple[Recorded[Any], list[Array]]]:
+def _read(path: Path) -> Iterator[tuple[Recorded, list[Array]]]:
     """Yield the changes in a file, up to one that is not whole."""
     with open(path, "rb") as file:
         left = os.fstat(file.fileno()).st_size
@@ -150,7 +145,7 @@ def _read(path: Path, kind: Any) -> Iterator[tuple[Recorded[Any], list[Array]]]:
                 return
             packed = file.read(length)
             try:
-                record = msgspec.msgpack.decode(packed, type=kind)
+                record = msgspec.msgpack.decode(packed, type=_Record)
             except (msgspec.DecodeError, msgspec.ValidationError):
                 return
             crc = zlib.crc32(packed)

@@ -6,24 +6,22 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
 from muster.ps._flat_layout import Array
 from muster.ps._journal import Journal, Recorded
 from muster.ps._recovery import Found
-from muster.ps._snapshots import Savable, Snapshots, Taken
+from muster.ps._snapshots import Saved, Snapshots, Taken
 
 _log = logging.getLogger(__name__)
 
 # Writing may take this part of the time, and no more.
 _SHARE = 0.1
 
-_S = TypeVar("_S", bound=Savable)
 
-
-class Snapshotted(Protocol[_S]):
+class Snapshotted(Protocol):
     """A machine whose values are saved."""
 
     @property
@@ -34,11 +32,11 @@ class Snapshotted(Protocol[_S]):
     def updates(self) -> int:
         """The number of changes of the values so far, but for those that are recorded."""
 
-    def snapshot(self, at: float) -> Taken[_S]:
+    def snapshot(self, at: float) -> Taken:
         """Return all that it needs to go on from here, as of a time in seconds since the epoch."""
 
 
-class Keeper(Generic[_S]):
+class Keeper:
     """Keeps what a server needs to go on when it was killed and is started again.
 
     Those are changes by request, each of which is on the disk before it is answered, and snapshots of all,
@@ -46,8 +44,6 @@ class Keeper(Generic[_S]):
 
     Args:
         folder: The folder, made when it is needed.
-        kind: What describes a snapshot; its fields have defaults but for those of `Savable`.
-        change: The type of the requests that are recorded.
         secs: How long values may have changed without a snapshot, in seconds; None for any time.
         updates: How many updates there may be without a snapshot; None for any number.
     """
@@ -55,14 +51,11 @@ class Keeper(Generic[_S]):
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        kind: type[_S],
-        change: Any,
         secs: float | None,
         updates: int | None,
     ) -> None:
-        self._journal = Journal(folder, change)
-        self._snapshots = Snapshots(folder, kind)
-        self._kind = kind
+        self._journal = Journal(folder)
+        self._snapshots = Snapshots(folder)
         self._secs = secs
         self._updates = updates
         self._milestones = 0
@@ -72,7 +65,7 @@ class Keeper(Generic[_S]):
         self._failed = False
         self._thread: threading.Thread | None = None
 
-    def find(self, origin: str) -> Found[_S] | None:
+    def find(self, origin: str) -> Found | None:
         """Return what is there of the values of an origin, if it can be read: the newest snapshot, and the
         changes since then. If there are changes alone, the snapshot has no plan."""
         try:
@@ -85,8 +78,7 @@ class Keeper(Generic[_S]):
             if not changes:
                 return None
             at = changes[0][0].at
-            kind: Any = self._kind
-            found = Found(kind(origin=origin, plan=b"", version=0, at=at), [], _age(at))
+            found = Found(Saved(origin=origin, plan=b"", version=0, at=at), [], _age(at))
         else:
             begin = found.saved.changes + 1
         since = [each for each in changes if each[0].number >= begin]
@@ -95,7 +87,7 @@ class Keeper(Generic[_S]):
             return None
         return found._replace(changes=since)
 
-    def record(self, change: Recorded[Any], arrays: Sequence[Array] = ()) -> None:
+    def record(self, change: Recorded, arrays: Sequence[Array] = ()) -> None:
         """Write a change; the beginning of new values in place of all that is there."""
         if change.message is None:
             self._remove_snapshot()
@@ -108,7 +100,7 @@ class Keeper(Generic[_S]):
                 exc,
             )
 
-    def look(self, machine: Snapshotted[_S]) -> None:
+    def look(self, machine: Snapshotted) -> None:
         """Take a snapshot if one is due.
 
         It is written in the background, but for those that must be there before callers hear what is in them.
@@ -138,7 +130,7 @@ class Keeper(Generic[_S]):
             _log.warning("The changes of this server cannot be removed: %s.", exc)
         self._remove_snapshot()  # with the folder
 
-    def _find_snapshot(self, origin: str) -> Found[_S] | None:
+    def _find_snapshot(self, origin: str) -> Found | None:
         try:
             found = self._snapshots.read(origin)
         except (OSError, ValueError) as exc:
@@ -164,11 +156,11 @@ class Keeper(Generic[_S]):
         many = self._updates is not None and updates >= self._updates
         return updates > 0 and (late or many) and secs >= self._pause
 
-    def _begin(self, machine: Snapshotted[_S]) -> None:
+    def _begin(self, machine: Snapshotted) -> None:
         self._milestones, self._snapshot = machine.milestones, machine.updates
         self._taken_at = time.monotonic()
 
-    def _write(self, taken: Taken[_S]) -> None:
+    def _write(self, taken: Taken) -> None:
         began = time.monotonic()
         saved, is_written = taken.saved, False
         try:

@@ -5,7 +5,6 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array
 from muster.ps._messages import Caller
 from muster.ps._replies import RefusedError
@@ -20,43 +19,43 @@ STALL_SECS = 30.0
 class Worker:
     """One worker, as its server sees it."""
 
-    run: str
-    starts: bool
+    caller: Caller  # by its last connection
     heard: float  # when, in seconds
     connected: bool = True
-    sequence: int = 0  # its last push
-    counted: bool = True  # whether that was applied
+    counted: bool = True  # whether its last push was applied
     version: int | None = None  # of the values that were sent to it last
     silent: bool = False  # whether that was said
     asked: Sequence[Array] = ()  # the ids of rows that its push asks for
+
+    @property
+    def run(self) -> str:
+        """The random id of its process."""
+        return self.caller.run
+
+    @property
+    def source(self) -> str:
+        """What numbers its pushes: its process."""
+        return f"{self.caller.task} {self.caller.run}"
 
 
 class KnownWorkers(dict[str, Worker]):
     """The workers that have joined, by task. Times are in seconds, of any clock that does not go back."""
 
-    def hear(self, caller: Caller, now: float) -> Worker:
-        """Return a worker that sends something now; raises RefusedError if it has not joined."""
-        worker = self.get(caller.task)
-        if worker is None:
-            raise RefusedError("it has not joined. Join first")
+    def hear(self, caller: Caller, now: float) -> None:
+        """Note that a worker sends something now; raises RefusedError if another process is that task."""
+        worker = self[caller.task]
         if worker.run != caller.run:
             raise RefusedError(f"another process has joined as {caller.task} since. Run each task once")
         worker.heard = now
         if worker.silent:
             worker.silent = False
             _log.warning("%s is back.", caller.task)
-        return worker
 
     def name_silent(self, now: float, waits: Callable[[Caller], bool]) -> None:
         """Name workers that stand still, but for those that wait for the server."""
         for task, worker in self.items():
             idle = now - worker.heard
-            if (
-                worker.connected
-                and not worker.silent
-                and not waits(Caller(task, worker.run))
-                and idle > STALL_SECS
-            ):
+            if worker.connected and not worker.silent and not waits(worker.caller) and idle > STALL_SECS:
                 worker.silent = True
                 _log.warning(
                     "%s has sent nothing for %.0f s: it may hang, or be cut off. The others go on.",
@@ -73,19 +72,12 @@ class KnownWorkers(dict[str, Worker]):
         """Return those of some tasks that were not heard of for long, and name them."""
         found = []
         for task in holders:
-            worker = self.get(task) or Worker("", False, -math.inf)  # of before a restart
+            worker = self.get(task) or Worker(Caller(task, ""), -math.inf)  # of before a restart
             if now - worker.heard > STALL_SECS:
                 _log.warning(
                     "%s has not finished its step for %.0f s: those who wait for it go on without it.",
                     task,
                     STALL_SECS,
                 )
-                found.append(Caller(task, worker.run))
+                found.append(worker.caller)
         return found
-
-    def statistics(self, now: float) -> dict[str, messages.WorkerStats]:
-        """Return the state of each worker."""
-        return {
-            task: messages.WorkerStats(worker.sequence, now - worker.heard, worker.connected)
-            for task, worker in self.items()
-        }

@@ -1,57 +1,75 @@
 """The parameter server as a machine: requests in, answers out, without sockets, clocks or threads."""
 
+import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeGuard
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from muster._text import printable
 from muster.ps import _messages as messages
+from muster.ps._bundles import BundleError, check_room
 from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._journal import Record, Recorded
-from muster.ps._known_workers import KnownWorkers, Worker
-from muster.ps._messages import Caller
-from muster.ps._plan_values import PlanValues
+from muster.ps._messages import Caller, name_of
 from muster.ps._recovery import Find, Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Saved, Taken
-from muster.ps._step_scheduler import StepScheduler, Turn
+from muster.ps._store import CLOSURES, Store
 from muster.ps._tickets import OPEN_TICKETS, open_tickets
-from muster.ps.contents import Device
+from muster.ps._training import Training
+from muster.ps.contents import Device, require_sizes
+
+_log = logging.getLogger(__name__)
+
+# The longest encoded plan, or function that makes rows, in bytes.
+MAX_PLAN = 1 << 28
 
 _COUNTS = (
     *("pushes", "pulls", "lookups", "staleness", "received_bytes", "sent_bytes"),
     *("duplicates", "late", "refused"),
 )
+_LOST = (
+    "this server was started again, and has no snapshot of the values that it had. Start the job again: it "
+    "goes on from its last checkpoint. With a snapshot_dir, servers go on by themselves"
+)
+_OTHER = "another coordinator has begun a job on this server since. Start one at a time"
+
+
+class _Peer(NamedTuple):
+    """Who has joined: a client of a coordinator's program, or, without an origin, who trains by a plan."""
+
+    origin: str
+    client: str
+    starts: bool
 
 
 class Machine:
-    """Answers the requests of workers.
+    """Answers requests: those for a store at once, those of workers that train by its plan in their turn.
+
+    A store belongs to an origin, one program. Who joins for another coordinator's program is refused, unless
+    it is that coordinator and the one before is gone: then the store begins anew. Who trains by a plan hears
+    the origin of its values from the server.
 
     A caller has one request outstanding at most. Its answer may come with that to a later event, of another
-    caller: until there are values, or until there is a ticket.
+    caller: until the plan has values, or until there is a ticket.
 
     Args:
         device: Where values live.
         name: The task, for the log, such as ``"ps 0"``.
         run: The random id of this process.
+        versions: The versions of software that callers must have, too.
         keeps_step: Whether this server keeps the global step and gives tickets: one of a job does.
-        versions: The versions of software that workers must have, too.
         find: Finds what it takes up again if it was killed.
-        record: Called with the plan and the first values, when they come, before they are answered.
+        record: Called with each change by name, and each first value, before it is answered.
         workers: How many workers the job has: the first round waits for them.
 
     Attributes:
-        ended: Whether the chief has ended the job.
-        holdings: What it holds.
-        milestones: How often something happened that a snapshot must not miss: the last step.
+        ended: Whether the chief or the coordinator has ended the job.
+        coordinated: Whether a coordinator's program has joined, or workers of one.
     """
-
-    header: ClassVar[type[Any]] = messages.Header
-    first: ClassVar[type[Any]] = messages.Join
-    repeated: ClassVar[type[Any]] = messages.Push
-    many: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -59,30 +77,23 @@ class Machine:
         *,
         name: str,
         run: str,
-        keeps_step: bool,
         versions: Mapping[str, str],
-        find: Find[Saved] = no_snapshot,
+        keeps_step: bool = False,
+        find: Find = no_snapshot,
         record: Record | None = None,
         workers: int = 1,
     ) -> None:
-        self.ended = False
+        self.ended = self.coordinated = False
         self.name = name
-        self.holdings = PlanValues(device)
-        self.milestones = 0
+        self._device = device
         self._run = run
-        self._origin = ""  # the random id of the first values
-        self._changed = False  # whether pushes have changed them
-        self._recovery: Recovery[Saved] = Recovery(name, run, find)
-        self._record = record
-        self._changes = 0  # how many changes were recorded
-        self._given = 0  # the version of the first values
-        self._last_step = -1
-        self._shared: messages.SharedInput | None = None
         self._versions = versions
-        self._turns = StepScheduler(keeps_step=keeps_step, workers=workers)
-        self._workers = KnownWorkers()
-        self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
+        self._store = Store(device)
+        self._recovery: Recovery = Recovery(name, run, find)
+        self._record = record
+        self._peers: dict[Caller, _Peer] = {}
         self._counts = dict.fromkeys(_COUNTS, 0)
+        self._training = Training(self._store, keeps_step=keeps_step, workers=workers, counts=self._counts)
 
     def handle(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
@@ -101,7 +112,7 @@ class Machine:
         except RefusedError as exc:
             self._counts["refused"] += 1
             reply = Reply(caller, messages.Refused(text=str(exc)))
-        return ([] if reply is None else [self._counted(reply)]) + self._answer_deferred()
+        return self._counted([] if reply is None else [reply])
 
     def lost(self, caller: Caller) -> list[Reply]:
         """Forget a caller that is gone.
@@ -109,48 +120,80 @@ class Machine:
         Returns:
             The answers that become possible without its request and its ticket.
         """
-        worker = self._workers.get(caller.task)
-        if worker is not None and worker.run == caller.run:
-            worker.connected = False
-            self._forget(caller)
-        return self._answer_deferred()
+        self._peers.pop(caller, None)
+        self._training.lost(caller)
+        return self._counted([])
 
-    def check_sizes(self, message: messages.Request, given: Sequence[tuple[str, int]]) -> None:
-        """Raise RefusedError if other buffers are to follow a request than the plan says."""
-        self.holdings.check_sizes(message, given)
+    def check_sizes(self, message: messages.Request, sizes: Sequence[tuple[str, int]]) -> None:
+        """Raise RefusedError if other buffers are to follow a request than fit it.
+
+        Args:
+            message: The request.
+            sizes: The name of the dtype and the number of elements of each buffer.
+        """
+        contents = self._store.contents
+        if isinstance(message, messages.Push):
+            if message.function:
+                contents.require_changes(message.function)
+            contents.check_pushed(self._function(message), message.counts, message.asks, sizes)
+        elif isinstance(message, messages.Pull):
+            contents.check_pulled(self._function(message), message.counts, sizes)
+        elif isinstance(message, messages.Initialize):
+            wanted = [(spec.dtype, spec.size) for spec in self._store.buffers()]
+            require_sizes("first elements are given", sizes, wanted)
+        elif isinstance(message, messages.Offer | messages.Make):
+            if len(sizes) != 1 or sizes[0][0] != "uint8" or not 0 <= sizes[0][1] <= MAX_PLAN:
+                raise RefusedError(
+                    f"its {name_of(message)} must come in one buffer of at most {MAX_PLAN} bytes"
+                )
+        elif isinstance(message, messages.Named | messages.Read):
+            check_room(sizes)
+        elif sizes:
+            raise RefusedError(f"its {name_of(message)} has buffers, and takes none")
 
     @property
     def updates(self) -> int:
-        """The number of changes of the values, but for first values, which are recorded."""
-        return self.holdings.version - self._given
+        """The number of changes of the values, but for those that are recorded."""
+        return self._store.version - self._store.given
 
     @property
-    def has_tables(self) -> bool:
-        """True if workers look up rows."""
-        return bool(self.holdings.plan.tables)
+    def milestones(self) -> int:
+        """How often something happened that a snapshot must not miss: the last step."""
+        return self._training.milestones
+
+    @property
+    def has_rows(self) -> bool:
+        """True if there are rows, which change while they are written."""
+        return self._store.has_rows
 
     def begin_part(self, save: messages.SavePart, whole: bool, now: float) -> ShardSnapshot:
-        """Begin to give away all arrays of a plan by name, as they are now, for a checkpoint.
+        """Begin to give away arrays as they are now, for a checkpoint: some by name, or all of a plan.
 
         The first server adds its open tickets if they say what steps compute.
 
         Args:
-            save: What the chief asks for.
-            whole: As of `PlanValues.begin_part`.
+            save: What is asked for.
+            whole: As of `Contents.begin_part`.
             now: The time, as for `handle`.
 
         Raises:
-            RefusedError: This server has another plan, or no values.
+            RefusedError: This server has another plan, or not all of the arrays.
         """
         self._restore(messages.Seen(origin=save.origin), now)
-        if not self.holdings.initialized:
-            raise RefusedError("this server was started again, and has no values that it could save")
-        if save.plan != self.holdings.fingerprint:
-            raise RefusedError("its plan differs from that of this task. Run the same program in all tasks")
-        begun = self.holdings.begin_part(whole)
-        if self._shared is None or not self._turns.keeps_step:
-            return begun
-        return begun._replace(arrays={**begun.arrays, OPEN_TICKETS: open_tickets(self._turns.open)})
+        store = self._store
+        if save.plan:
+            if store.begun is None:
+                raise RefusedError("this server was started again, and has no values that it could save")
+            if save.plan != store.fingerprint:
+                raise RefusedError(
+                    "its plan differs from that of this task. Run the same program in all tasks"
+                )
+        elif save.origin != store.origin:
+            raise RefusedError(_OTHER if store.origin else _LOST)
+        part = store.begin_part(save.arrays, whole)
+        if store.begun is None or store.begun.shared is None or not self._training.turns.keeps_step:
+            return part
+        return part._replace(arrays={**part.arrays, OPEN_TICKETS: open_tickets(self._training.turns.open)})
 
     def recall(self, now: float) -> list[Reply]:
         """Name workers that stand still, go on without them if others wait, and return answers.
@@ -158,294 +201,260 @@ class Machine:
         Args:
             now: The time, as for `handle`.
         """
-        self._workers.name_silent(now, self._deferred.__contains__)
-        if self._workers.have_waited(self._deferred, now):
-            self._turns.expect_no_more()
-            for caller in self._workers.stalled(self._turns.holders(), now):
-                self._turns.leave(caller)
-        return self._answer_deferred()
+        self._training.recall(now)
+        return self._counted([])
 
-    def _forget(self, caller: Caller) -> None:
-        self._deferred.pop(caller, None)
-        self._turns.leave(caller)
-
-    def _handle(
-        self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
-    ) -> Reply | None:
-        if isinstance(message, messages.Join):
-            self._join(caller, message, now)
-            return Reply(caller, messages.Ended() if self.ended else self._joined(caller, message.plan))
-        worker = self._workers.hear(caller, now)
-        if isinstance(message, messages.Stats):
-            return Reply(caller, self.statistics(now))
-        if self.ended:
-            return Reply(caller, messages.Ended())
-        if caller in self._deferred:
-            raise RefusedError(f"{messages.name_of(message)} comes before the last request is answered")
-        self.check_sizes(message, sizes_of(arrays))
-        if isinstance(message, messages.Offer):
-            return Reply(caller, self._joined(caller, self.holdings.take_plan(arrays[0].tobytes())))
-        if isinstance(message, messages.End):
-            self._require_chief(worker, "ends the job")
-            self.ended = True
-            return Reply(caller, messages.Done())
-        if not self.holdings.fingerprint:
-            raise RefusedError("this server has no plan yet. Offer one first")
-        match message:
-            case messages.Pull() | messages.Take():
-                self._check_ticket(isinstance(message, messages.Take))
-            case messages.LookUp():
-                if not self.holdings.initialized:
-                    raise RefusedError("there are no rows yet to look up. Pull first")
-                rows = self._rows(self.holdings.asked(message.counts, arrays))
-                return Reply(caller, messages.Rows(version=self.holdings.version), rows)
-            case messages.Push():
-                self._push(caller, worker, message, arrays)
-            case messages.Fill() | messages.Make() | messages.Initialize():
-                self._initialize(worker, message, arrays)
-                return Reply(caller, messages.Done())
-            case messages.Read():
-                if not self.holdings.initialized:
-                    raise RefusedError("there are no values yet to read: the chief initializes first")
-                values = msgspec.structs.replace(self._values(), open=self._turns.open)
-                return Reply(caller, values, self.holdings.everything())
-            case messages.GiveBack():
-                self._forget(caller)
-                return Reply(caller, messages.Done())
-        reply = self._answer(caller, message)
-        if reply is None:
-            self._deferred[caller] = message
-        return reply
-
-    def snapshot(self, at: float) -> Taken[Saved]:
+    def snapshot(self, at: float) -> Taken:
         """Return all that this server needs to go on from here; the arrays do not change.
 
         Args:
             at: The time in seconds since the epoch.
         """
-        saved = Saved(
-            origin=self._origin,
-            plan=self.holdings.plan.encode(),
-            version=self.holdings.version,
-            step=self._turns.step,
-            changes=self._changes - 1,
-            open=self._turns.open,
-            shared=self._shared,
-            at=at,
-            pushes=tuple(
+        store = self._store
+        applied = {source: (each.watermark, each.numbers()) for source, each in store.sources().items()}
+        for task, worker in self._training.workers.items():
+            if self._training.turns.rounds.holds(task):
                 # What was pushed in an open round is not in the values yet, and comes again.
-                (Caller(task, worker.run), worker.sequence - self._turns.rounds.holds(task))
-                for task, worker in self._workers.items()
-            ),
+                applied[worker.source] = store.applied(worker.source).watermark - 1, ()
+        taken = store.snapshot()
+        saved = Saved(
+            origin=store.origin,
+            plan=taken.plan,
+            version=store.version,
+            at=at,
+            changes=store.changes,
+            applied=applied,
+            clocks=store.contents.hashed.clocks(),
+            step=self._training.turns.step,
+            open=self._training.turns.open,
+            shared=None if store.begun is None else store.begun.shared,
         )
-        return Taken(saved, *self.holdings.snapshot())
+        return Taken(saved, taken.arrays, taken.rows)
 
-    def _join(self, caller: Caller, message: messages.Join, now: float) -> None:
+    def statistics(self, now: float) -> messages.Statistics:
+        """Return what this server has counted."""
+        store = self._store
+        workers = {
+            task: messages.WorkerStats(
+                store.applied(worker.source).watermark - 1, now - worker.heard, worker.connected
+            )
+            for task, worker in self._training.workers.items()
+        }
+        return messages.Statistics(
+            version=store.version,
+            variables=len(store.contents.values.specs),
+            nbytes=store.contents.values.nbytes + store.contents.hashed.nbytes,
+            functions=store.contents.functions,
+            tables=store.contents.hashed.statistics(),
+            step=self._training.turns.step,
+            waiting=self._training.waiting,
+            remembered=len(store.applied(CLOSURES)),
+            lost_updates=self._recovery.lost_updates,
+            lost_secs=self._recovery.lost_secs,
+            ended=self.ended,
+            workers=workers,
+            **self._counts,
+        )
+
+    def _handle(
+        self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
+    ) -> Reply | None:
+        if isinstance(message, messages.Join):
+            return Reply(caller, self._join(caller, message, now))
+        if (peer := self._peers.get(caller)) is None:
+            raise RefusedError("it has not joined. Join first")
+        if not peer.origin:
+            self._training.workers.hear(caller, now)
+        if isinstance(message, messages.Stats):
+            return Reply(caller, self.statistics(now))
+        if self.ended:
+            return Reply(caller, messages.Ended())
+        if peer.origin and peer.origin != self._store.origin:
+            raise RefusedError(_OTHER)
+        self._training.require_answered(caller, message)
+        self.check_sizes(message, sizes_of(arrays))
+        try:
+            if isinstance(message, messages.Offer) and not peer.origin:
+                self._store.take_plan(arrays[0].tobytes())
+                return Reply(caller, self._joined(caller, peer, self._store.fingerprint))
+            if isinstance(message, messages.End | messages.Change):
+                self._change(peer, message, arrays)
+                return Reply(caller, messages.Done())
+            if isinstance(message, messages.Reading):
+                return self._read(caller, peer, message, arrays)
+            if isinstance(message, messages.Pull | messages.Push) and message.function:
+                return self._call(caller, message, arrays)
+        except BundleError as exc:
+            raise RefusedError(f"its {name_of(message)} is none: {printable(str(exc))}") from exc
+        if peer.origin:
+            raise RefusedError(f"its {name_of(message)} is of one who trains by a plan")
+        self._store.require_plan()
+        return self._training.answer(caller, message, arrays)
+
+    def _function(self, message: messages.Pull | messages.Push) -> str:
+        if not message.function:
+            self._store.require_plan()
+        return message.function or self._store.fingerprint
+
+    def _join(self, caller: Caller, message: messages.Join, now: float) -> messages.Joined | messages.Ended:
         require_versions(self._versions, message.versions)
-        self._restore(message.seen, now)
-        self._recovery.count(message.seen, now)
-        worker = self._workers.get(caller.task)
-        if worker is None or worker.run != caller.run:
-            if worker is not None:  # its process was started again
-                self._forget(Caller(caller.task, worker.run))
-            worker = self._workers[caller.task] = Worker(caller.run, message.starts, now)
-        worker.starts, worker.heard, worker.connected = message.starts, now, True
-        worker.sequence = max(worker.sequence, message.seen.sequence)  # those between are lost
-        self._deferred.pop(caller, None)  # it will ask again
-        self._turns.rounds.come(caller.task)
+        if not message.origin and not message.plan:
+            raise RefusedError("it names no coordinator's program, and no plan")
+        self.coordinated |= bool(message.origin)
+        self._peers.pop(caller, None)
+        seen = message.seen
+        if message.origin:
+            seen = msgspec.structs.replace(seen, origin=message.origin)
+        self._restore(seen, now)
+        if message.origin and message.origin != self._store.origin:
+            self._open(caller, message)
+        self._recovery.count(seen, now)
+        peer = self._peers[caller] = _Peer(message.origin, message.client, message.starts)
+        if not peer.origin:
+            self._training.join(caller, seen, now)
+        return messages.Ended() if self.ended else self._joined(caller, peer, message.plan)
+
+    def _joined(self, caller: Caller, peer: _Peer, plan: str) -> messages.Joined:
+        # With another plan it is asked for that, so that the error can say where they differ.
+        store = self._store
+        source = peer.client if peer.origin else self._training.workers[caller.task].source
+        return messages.Joined(
+            run=self._run,
+            version=store.version,
+            sequence=store.applied(source).watermark - 1,
+            known=store.plan is not None and plan == store.fingerprint,
+            initialized=store.begun is not None,
+            origin=store.origin if store.begun is not None else "",
+        )
+
+    def _open(self, caller: Caller, message: messages.Join) -> None:
+        """Begin a new store, for a coordinator that comes first, or after another one."""
+        if not message.starts:
+            raise RefusedError(_OTHER if self._store.origin else _LOST)
+        if message.seen.run:
+            raise RefusedError(_LOST)
+        others = [
+            other.task
+            for other, peer in self._peers.items()
+            if peer.starts and (other.task, other.run) != (caller.task, caller.run)
+        ]
+        if others:
+            raise RefusedError(
+                f"{printable(others[0])} is the coordinator of a job on this server. End that first, or give "
+                "each job its own servers"
+            )
+        if self._store.origin:
+            _log.warning("%s begins anew, for another program of %s.", self.name, printable(caller.task))
+        self._use(Store(self._device, message.origin))
+        self._note(None)
+
+    def _use(self, store: Store) -> None:
+        self._store = self._training.store = store
 
     def _restore(self, seen: messages.Seen, now: float) -> None:
-        """Take up the snapshot of what a worker has seen, if there is one and this server has no values."""
-        if not self._origin and (found := self._recovery.find(seen, now)) is not None:
-            saved = found.saved
-            if saved.plan:
-                self.holdings.restore(saved.plan, found.arrays, found.pieces, saved.version)
-                self._shared, self._changed = saved.shared, True
-                self._turns.start_from(saved.step, saved.open, exact=saved.shared is not None)
-            for change, arrays in found.changes:
-                if change.message is not None:
-                    self._give(change.message, arrays)
-            self._origin = saved.origin
-            self._changes = 1 + (found.changes[-1][0].number if found.changes else saved.changes)
-            # Other servers take rounds for later ones than all that have begun before, also after this
-            # snapshot: the time in milliseconds has run faster than rounds.
-            self._turns.rounds.begin_after(int(1000 * (saved.at + found.age_secs)))
-            for other, sequence in saved.pushes:
-                # Who has joined already is a later process of that task.
-                restored = Worker(other.run, False, now, connected=False, sequence=sequence)
-                self._workers.setdefault(other.task, restored)
+        """Take up the snapshot of what a caller has seen, if there is one and this server has no values."""
+        if self._store.origin or (found := self._recovery.find(seen, now)) is None:
+            return
+        store = Store(self._device)
+        store.restore(found)
+        if store.plan is not None:
+            self._store.require_same(store.plan, store.fingerprint)
+        self._use(store)
+        self._training.changed = bool(found.saved.plan)
+        if store.begun is not None:
+            self._training.start()
+        # Other servers take rounds for later ones than all that have begun before, also after this
+        # snapshot: the time in milliseconds has run faster than rounds.
+        self._training.turns.rounds.begin_after(int(1000 * (found.saved.at + found.age_secs)))
 
-    def _joined(self, caller: Caller, plan: str) -> messages.Joined:
-        # With another plan it is asked for that, so that the error can say where they differ.
-        return messages.Joined(
-            known=plan == self.holdings.fingerprint,
-            initialized=self.holdings.initialized,
-            sequence=self._workers[caller.task].sequence,
-            version=self.holdings.version,
-            run=self._run,
-            origin=self._origin if self.holdings.initialized else "",
-        )
+    def _change(self, peer: _Peer, message: messages.Change | messages.End, arrays: Sequence[Array]) -> None:
+        """Make a change that has a number, or give first values, which may come again."""
+        if not peer.starts:
+            who = "coordinator" if peer.origin else "chief"
+            raise RefusedError(f"it is not the {who}, which alone changes what is here and ends the job")
+        if isinstance(message, messages.End):
+            self.ended = True
+        elif peer.origin and isinstance(message, messages.Named):
+            applied = self._store.applied(peer.client)
+            if message.sequence in applied:
+                self._counts["duplicates"] += 1
+            else:
+                self._made(message, arrays, peer.client)
+                applied.forget(message.sequence + 1)
+        elif not peer.origin and isinstance(message, messages.First):
+            self._initialize(message, arrays)
+        else:
+            raise RefusedError(f"its {name_of(message)} comes at the wrong time")
 
-    def _check_ticket(self, wanted: bool) -> None:
-        if wanted and not self._turns.keeps_step:
-            raise RefusedError("this server keeps no global step. Ask the first one for tickets")
+    def _made(self, message: messages.Change, arrays: Sequence[Array], client: str = "") -> None:
+        self._store.change(message, arrays)
+        self._note(message, arrays, client)
 
-    def _require_chief(self, worker: Worker, what: str) -> None:
-        if not worker.starts:
-            raise RefusedError(f"it is not the chief, which alone {what}")
+    def _note(self, message: messages.Change | None, arrays: Sequence[Array] = (), client: str = "") -> None:
+        self._store.changes = 0 if message is None else self._store.changes + 1
+        if self._record is not None:
+            self._record(Recorded(self._store.changes, self._store.origin, client, message), arrays)
 
-    def _initialize(self, worker: Worker, message: messages.First, arrays: Sequence[Array]) -> None:
-        self._require_chief(worker, "gives first values")
-        if self._changed:
+    def _initialize(self, message: messages.First, arrays: Sequence[Array]) -> None:
+        """Give the plan first values, or some of them."""
+        store, plan = self._store, self._store.require_plan()
+        if self._training.changed:
             raise RefusedError(
                 "this server has values that workers have changed since, and another server of the job has "
                 "none: it was started again, and has no snapshot. Start all tasks again: training goes on "
                 "from the last checkpoint"
             )
-        if message.origin != self._origin or not self._changes:
-            self._origin, self._changes = message.origin, 0
+        if not isinstance(message, messages.Initialize) and all(
+            message.name != spec.name for spec in plan.columns
+        ):
+            raise RefusedError(f"the plan has no table with an array {printable(message.name)}")
+        if message.origin != store.origin or not store.changes:
+            store.origin = message.origin
             self._note(None)
-            self._note(messages.Offer(), [np.frombuffer(self.holdings.plan.encode(), np.uint8)])
-        self._give(message, arrays)
-        self._note(message, arrays)
+            self._note(messages.Offer(), [np.frombuffer(plan.encode(), np.uint8)])
+        self._made(message, arrays)
+        if isinstance(message, messages.Initialize):
+            self._training.start()
 
-    def _give(self, message: messages.Change, arrays: Sequence[Array]) -> None:
-        match message:
-            case messages.Offer():
-                self.holdings.take_plan(arrays[0].tobytes())
-            case messages.Fill():
-                self.holdings.fill(message.name, message.start, arrays[0])
-            case messages.Make():
-                self.holdings.make(message.name, message.first, arrays[0].tobytes())
-            case messages.Initialize():
-                self.holdings.set(arrays)
-                self._given = self.holdings.version
-                self._shared = message.shared
-                self._turns.start_from(message.step, message.open, exact=self._shared is not None)
+    def _read(self, caller: Caller, peer: _Peer, message: messages.Reading, arrays: Sequence[Array]) -> Reply:
+        store = self._store
+        if not peer.origin and store.begun is None:
+            raise RefusedError("there are no values yet to read: the chief initializes first")
+        following, sent = store.read(message, arrays)
+        if isinstance(message, messages.Describe):
+            return Reply(caller, messages.Described(), tuple(sent))
+        values = self._training.values(next=following, open=() if peer.origin else self._training.turns.open)
+        return Reply(caller, values, tuple(sent))
 
-    def _note(self, message: messages.Change | None, arrays: Sequence[Array] = ()) -> None:
-        if self._record is not None:
-            self._record(Recorded(self._changes, self._origin, message=message), arrays)
-        self._changes += 1
-
-    def _rows(self, ids: Sequence[Array]) -> tuple[Array, ...]:
-        if not ids:
-            return ()
-        self._counts["lookups"] += 1
-        return self.holdings.look_up(ids)
-
-    def _push(self, caller: Caller, worker: Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
-        self._check_ticket(message.wants or (message.ticket is not None and self._shared is None))
-        if not self.holdings.initialized:
-            raise RefusedError("there are no values yet that a push could change. Pull first")
-        asked = self.holdings.asked(message.asks, arrays[-1:]) if message.asks else ()
-        # Copies, since the answer may have to wait until other pushes are received where this one is.
-        worker.asked = [each.copy() for each in asked]
-        if message.sequence <= worker.sequence:
-            self._counts["duplicates"] += 1
-            return
-        if message.sequence != worker.sequence + 1:
-            raise RefusedError(
-                f"push {message.sequence} comes after push {worker.sequence}: some are missing between them"
-            )
-        push = self.holdings.unpacked(arrays, message.counts)
-        self._check_round(message)
-        worker.counted = self._turns.finish(caller, message)
-        worker.sequence = message.sequence
-        if not worker.counted:
-            self._counts["late"] += 1
-            return
-        if worker.version is not None:
-            self._counts["staleness"] += self.holdings.version - worker.version
-        if self._in_rounds:
-            self.holdings.add(push)
+    def _call(self, caller: Caller, message: messages.Pull | messages.Push, arrays: Sequence[Array]) -> Reply:
+        """Run a function that was registered, at once."""
+        contents, function, repeated = self._store.contents, message.function, False
+        if isinstance(message, messages.Pull):
+            ids = contents.asked(function, message.counts, arrays) if message.counts else []
+            values = contents.pull(function) if message.whole else ()
         else:
-            self.holdings.apply(push)
-        self._changed = True
-        self._counts["pushes"] += 1
-
-    @property
-    def _in_rounds(self) -> bool:
-        return self.holdings.plan.max_staleness == 0
-
-    def _check_round(self, message: messages.Push) -> None:
-        if message.round is None:
-            if self._in_rounds:
-                raise RefusedError("it names no round, and workers train in rounds here. Take a ticket first")
-        elif not self._in_rounds:
-            raise RefusedError("it names a round, and workers do not train in rounds here")
-        elif self._turns.rounds.follows(message.round.number):
-            self._end_round()
-
-    def _end_round(self) -> None:
-        self._turns.end_round(counts=self.holdings.apply_mean())
-
-    def _answer_deferred(self) -> list[Reply]:
-        if self._turns.rounds.is_over:
-            self._end_round()
-        if self._in_rounds and self.holdings.initialized:
-            asking = [(caller.task, each.max_steps) for caller, each in self._deferred.items() if _asks(each)]
-            self._turns.begin_round(asking)
-        replies = []
-        for caller, message in list(self._deferred.items()):
-            if (reply := self._answer(caller, message)) is not None:
-                del self._deferred[caller]
-                replies.append(self._counted(reply))
-        return replies
-
-    def _counted(self, reply: Reply) -> Reply:
-        self._counts["sent_bytes"] += sum(array.nbytes for array in reply.arrays)
-        return reply
-
-    def _answer(self, caller: Caller, message: messages.Request) -> Reply | None:
-        """Return the answer to a request that may be deferred; None if it is."""
-        if self.ended:
-            return Reply(caller, messages.Ended())
-        if not self.holdings.initialized:
-            return None
-        if isinstance(message, messages.Push) and self._turns.rounds.holds(caller.task):
-            return None
-        turn = Turn()
-        finished = False
-        if self._turns.keeps_step and _asks(message):
-            taken = self._turns.take(caller, message.max_steps, self.holdings.plan.max_staleness)
-            if taken is None:
-                return None
-            turn, finished = taken, taken.ticket is None
-            if finished and self._turns.step != self._last_step:
-                self._last_step = self._turns.step
-                self.milestones += 1
-        if isinstance(message, messages.Take):
-            return Reply(caller, messages.Ticket(number=turn.ticket, round=turn.round, shared=self._shared))
+            if message.watermark > message.number:
+                raise RefusedError(
+                    f"closure {message.number} is below its watermark {message.watermark}, and so has ended"
+                )
+            applied = self._store.applied(CLOSURES)
+            applied.forget(message.watermark)
+            ids = contents.asked(function, message.asks, arrays[-1:]) if message.asks else []
+            if repeated := message.number in applied:
+                self._counts["duplicates"] += 1
+                values = contents.pull(function)
+            else:
+                values = contents.run(function, contents.prepare(function, message.counts, arrays))
+                applied.add(message.number)
+                self._store.version += 1
+                self._counts["pushes"] += 1
         self._counts["pulls"] += 1
-        worker = self._workers[caller.task]
-        worker.version = self.holdings.version
-        values = msgspec.structs.replace(
-            self._values(),
-            ticket=turn.ticket,
-            round=turn.round,
-            finished=finished,
-            applied=not isinstance(message, messages.Push) or worker.counted,
-        )
-        rows = self._rows(worker.asked) if isinstance(message, messages.Push) else ()
-        return Reply(caller, values, (*self.holdings.pulled(), *rows))
-
-    def _values(self) -> messages.Values:
-        return messages.Values(origin=self._origin, version=self.holdings.version, step=self._turns.step)
-
-    def statistics(self, now: float) -> messages.Statistics:
-        """Return what this server has counted."""
-        return messages.Statistics(
-            version=self.holdings.version,
-            step=self._turns.step,
-            waiting=len(self._deferred),
-            lost_updates=self._recovery.lost_updates,
-            lost_secs=self._recovery.lost_secs,
-            ended=self.ended,
-            workers=self._workers.statistics(now),
-            **self._counts,
+        return Reply(
+            caller, self._training.values(repeated=repeated), (*values, *contents.look_up(function, ids))
         )
 
-
-def _asks(message: messages.Request) -> TypeGuard[messages.Push | messages.Take]:
-    return isinstance(message, messages.Take) or (isinstance(message, messages.Push) and message.wants)
+    def _counted(self, replies: list[Reply]) -> list[Reply]:
+        """Return replies, and those that have become possible."""
+        replies += self._training.end() if self.ended else self._training.answer_deferred()
+        self._counts["sent_bytes"] += sum(array.nbytes for reply in replies for array in reply.arrays)
+        return replies

@@ -1,4 +1,7 @@
-"""The messages between a worker and a parameter server. Buffers of arrays follow some of them."""
+"""The messages between a task and a parameter server. Buffers of arrays follow some of them.
+
+Arrays by name come in a *bundle*: what they are, in a buffer of bytes, and then their elements.
+"""
 
 from typing import Annotated, Any
 
@@ -8,8 +11,8 @@ import msgspec
 PURPOSE = "parameter server"
 SAVE_PURPOSE = "part of a checkpoint"
 
-# Of a global step, or a round: counting on from it must not come to what no frame can hold.
-Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+# Of a step, a change or a row: counting on from it must not come to what no frame can hold.
+Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -18,19 +21,19 @@ class Caller(msgspec.Struct, frozen=True):
     Args:
         task: The task.
         run: The id.
-        connection: Which of several connections it is that a process has at the same time.
+        client: Which of several connections it is that a process has at the same time.
     """
 
     task: str
     run: str
-    connection: int = 0
+    client: str = ""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """Tell a server what a worker has seen of it before: nothing, by default.
 
     Args:
-        origin: The random id of the initial values that the server's have come from.
+        origin: The random id of the program, or the first values, that the server's have come from.
         run: The random id of the server's process.
         version: How many times the values had been changed.
         idle_secs: How long ago that was, in seconds.
@@ -45,16 +48,20 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Join(msgspec.Struct, tag="join", frozen=True, kw_only=True):
-    """The first request of a connection.
+    """The first request of a connection: of a worker that trains by a plan, or of a coordinator's program.
 
     Args:
         plan: The fingerprint of the worker's plan.
+        origin: The random id of the coordinator's program, whose values follow those of another one.
+        client: The random id of what calls, if its process has several connections; its changes are numbered.
         versions: The versions of its software.
-        starts: Whether it is the chief: it gives initial values, restores, and ends the job.
+        starts: Whether it is the chief, or the coordinator: it alone gives values by name, and ends the job.
         seen: What it knows of the server. Started again, the server restores its snapshot of those values.
     """
 
-    plan: str
+    plan: str = ""
+    origin: str = ""
+    client: str = ""
     versions: dict[str, str] = {}
     starts: bool = False
     seen: Seen = Seen()
@@ -76,54 +83,138 @@ class SharedInput(msgspec.Struct, frozen=True, kw_only=True):
     begin: int
 
 
-class Fill(msgspec.Struct, tag="fill", frozen=True, kw_only=True):
-    """The first values of rows of a table's array, flat: from the first row on, a piece at a time, before
-    `Initialize`.
+class Create(msgspec.Struct, tag="create", frozen=True, kw_only=True):
+    """Take arrays that are not there yet, in a bundle.
+
+    Args:
+        sequence: The number of this change among those of its client, from 1; given when it is sent.
+        by_rows: The names of those that functions will use by rows.
+    """
+
+    sequence: Number = 0
+    by_rows: tuple[str, ...] = ()
+
+
+class Reserve(msgspec.Struct, tag="reserve", frozen=True, kw_only=True):
+    """Take arrays that are not there yet, described in a buffer, by rows: each has no content until all of
+    its rows have been assigned; ``sequence`` as of `Create`."""
+
+    sequence: Number = 0
+
+
+class Assign(msgspec.Struct, tag="assign", frozen=True, kw_only=True):
+    """Give arrays other values, in a bundle; ``sequence`` as of `Create`."""
+
+    sequence: Number = 0
+
+
+class AssignRows(msgspec.Struct, tag="assign rows", frozen=True, kw_only=True):
+    """Give rows of an array other values, which follow flat.
 
     Args:
         name: The array.
-        start: The first of these rows there.
+        start: The first of these rows. Those of an array that has none yet come in order.
+        sequence: As of `Create`.
         origin: As of `Initialize`.
     """
 
     name: str
-    start: Step
+    start: Number
+    sequence: Number = 0
     origin: str = ""
 
 
 class Make(msgspec.Struct, tag="make", frozen=True, kw_only=True):
-    """Let the server make the first values of all rows of a table's array, before `Initialize`, by a function
-    in a buffer: see `Device.make`.
+    """Make all rows of an array that was reserved, by a function in a buffer: see `Device.make`.
 
     Args:
         name: The array.
         first: The number of its first row in the whole table.
+        sequence: As of `Create`.
         origin: As of `Initialize`.
     """
 
     name: str
-    first: Step
+    first: Number
+    sequence: Number = 0
     origin: str = ""
 
 
+class Add(msgspec.Struct, tag="add", frozen=True, kw_only=True):
+    """Add to arrays, in a bundle; ``sequence`` as of `Create`."""
+
+    sequence: Number = 0
+
+
+class CreateHashed(msgspec.Struct, tag="create hashed", frozen=True, kw_only=True):
+    """Make hashed tables that are not there yet, described in a buffer; those that are there may get further
+    slots. ``sequence`` is as of `Create`."""
+
+    sequence: Number = 0
+
+
+class AssignHashed(msgspec.Struct, tag="assign hashed", frozen=True, kw_only=True):
+    """Give rows of a hashed table and their slots other values: a bundle of ids, ascending, and columns.
+
+    Args:
+        name: The name of the table.
+        clears: Whether to forget all rows first.
+        noted: Whether the first column is when each id last occurred, and how often it did.
+        waiting: Whether these are ids without rows: there are no other columns.
+        clock: How many pushes the table has seen; None for what it knows.
+        sequence: As of `Create`.
+    """
+
+    name: str
+    clears: bool = False
+    noted: bool = False
+    waiting: bool = False
+    clock: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)] | None = None
+    sequence: Number = 0
+
+
+class Delete(msgspec.Struct, tag="delete", frozen=True, kw_only=True):
+    """Forget arrays and hashed tables, whose names are in a buffer, and the functions that need them;
+    ``sequence`` as of `Create`."""
+
+    sequence: Number = 0
+
+
+class Register(msgspec.Struct, tag="register", frozen=True, kw_only=True):
+    """Take a function, encoded in a buffer; ``sequence`` as of `Create`."""
+
+    sequence: Number = 0
+
+
 class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
-    """The first values of what is pulled and kept, after those of tables' arrays, and the global step.
+    """The first values of what a plan pulls and keeps, flat, after all rows of its tables; training begins.
 
     Args:
         step: The global step.
-        origin: A random id of these values.
+        origin: A random id of these values. The first change with another one begins new values.
         shared: The pass over the data, if workers share one.
         open: The tickets of steps that are to be made although later ones are among those that were made.
     """
 
-    step: Step = 0
+    step: Number = 0
     origin: str = ""
     shared: SharedInput | None = None
     open: tuple[int, ...] = ()
 
 
 class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
-    """Ask for the values; deferred until there are some."""
+    """Ask for what a function takes, and for rows of its tables, whose ids are in a buffer.
+
+    Args:
+        function: The fingerprint of the function; empty for that of the plan, which is deferred until there
+            are values.
+        counts: How many ids there are of each table: int64, ascending, each once. Nothing for no rows.
+        whole: Whether to send what the function takes, too; else rows alone, at once.
+    """
+
+    function: str = ""
+    counts: tuple[Number, ...] = ()
+    whole: bool = True
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -134,42 +225,37 @@ class Round(msgspec.Struct, frozen=True):
         members: The tasks that push in it.
     """
 
-    number: Step
+    number: Number
     members: tuple[str, ...]
 
 
 class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
-    """Send gradients, and whatever else the update takes: flat, and then for rows of each table.
+    """Run the updates of a function on what is pushed, unless this push was applied before.
+
+    The buffers are those that `FunctionLayout` describes.
 
     Args:
-        sequence: The number of this push among those of its worker, from 1.
-        ticket: The ticket of this step, if this server gave one, or if tickets say what steps compute.
+        number: That of the closure, which no other has; or that among a worker's pushes by the plan, from 1.
+        function: The fingerprint of the function; empty for that of the plan.
+        watermark: The number below which all closures have ended.
+        counts: How many rows are pushed of each table.
+        asks: As of `Pull`: rows that come with the answer, as they are then. Their ids follow last.
+        ticket: By the plan: the ticket of this step, if this server gave one, or if tickets say what steps
+            compute. So is what follows.
         wants: Whether the answer is to bring the next ticket; it is deferred until there is one.
         max_steps: The global step at which tickets end; None for no end.
         round: The round of the ticket, on all servers, if workers train in rounds.
-        counts: How many rows are pushed of each table. Their ids follow as of `LookUp`, in one buffer, and
-            then for each table what is pushed for it as a whole, and what is for each of its rows.
-        asks: As of `LookUp`: rows that come with the answer, as they are then. Their ids follow last. Nothing
-            for none of any table.
     """
 
-    sequence: int
+    number: int
+    function: str = ""
+    watermark: Number = 0
+    counts: tuple[Number, ...] = ()
+    asks: tuple[Number, ...] = ()
     ticket: int | None = None
     wants: bool = False
     max_steps: int | None = None
     round: Round | None = None
-    counts: tuple[Step, ...] = ()
-    asks: tuple[Step, ...] = ()
-
-
-class LookUp(msgspec.Struct, tag="look_up", frozen=True, kw_only=True):
-    """Ask for rows of the plan's tables; a buffer has their ids: int64, of each table ascending, each once.
-
-    Args:
-        counts: How many ids there are of each table.
-    """
-
-    counts: tuple[Step, ...] = ()
 
 
 class Take(msgspec.Struct, tag="take", frozen=True, kw_only=True):
@@ -183,11 +269,45 @@ class GiveBack(msgspec.Struct, tag="give_back", frozen=True, kw_only=True):
 
 
 class Read(msgspec.Struct, tag="read", frozen=True, kw_only=True):
-    """Ask for everything at one instant of this server: what is pulled, kept, and tables' arrays."""
+    """Ask for arrays, whose names are in a buffer, at one instant of this server."""
+
+
+class ReadRows(msgspec.Struct, tag="read rows", frozen=True, kw_only=True):
+    """Ask for rows of an array that follow each other.
+
+    Args:
+        name: The name of the array.
+        start: The first of them.
+        count: How many there are.
+    """
+
+    name: str
+    start: Number
+    count: Number
+
+
+class ReadHashed(msgspec.Struct, tag="read hashed", frozen=True, kw_only=True):
+    """Ask for rows of a hashed table with their slots, some at a time.
+
+    Args:
+        name: The name of the table.
+        start: Where to begin: 0, and then where the answer before says.
+        count: How many rows, at most.
+    """
+
+    name: str
+    start: Number
+    count: Number
+
+
+class Describe(msgspec.Struct, tag="describe", frozen=True, kw_only=True):
+    """Ask what a function takes and is pushed here, by its fingerprint."""
+
+    function: str
 
 
 class End(msgspec.Struct, tag="end", frozen=True, kw_only=True):
-    """The chief says that the job has ended."""
+    """The chief, or the coordinator, says that the job has ended."""
 
 
 class Stats(msgspec.Struct, tag="stats", frozen=True, kw_only=True):
@@ -198,28 +318,36 @@ class Joined(msgspec.Struct, tag="joined", frozen=True, kw_only=True):
     """Answers `Join` and `Offer`.
 
     Args:
-        known: Whether the server has the plan; if not, it is to be offered.
-        initialized: Whether it has values.
-        sequence: The last push of this worker that it has applied, or lost; 0 for none.
+        sequence: The last push of this worker, or the last change of this client, that was applied, or lost;
+            0 for none.
         version: How many times the values were changed.
         run: The random id of the server's process.
+        known: Whether the server has the plan; if not, it is to be offered.
+        initialized: Whether the plan has values.
         origin: The random id of the initial values that these have come from; empty if it has none.
     """
 
-    known: bool
-    initialized: bool
     sequence: int
     version: int
     run: str = ""
+    known: bool = False
+    initialized: bool = False
     origin: str = ""
 
 
+class Described(msgspec.Struct, tag="described", frozen=True, kw_only=True):
+    """Answers `Describe`; a buffer has a `Signature`, or there is none if the function is not known here."""
+
+
 class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
-    """Answers `Pull`, `Push` and `Read`; the values follow, and then the rows that a push asks for.
+    """Answers `Read`, `ReadRows` and `ReadHashed` by a bundle; `Pull` and `Push` by what the function takes,
+    in flat buffers, and by the rows of each table that were asked for.
 
     Args:
-        origin: The random id of the initial values that these have come from.
         version: How many times the values were changed.
+        repeated: Whether the closure had been applied before.
+        next: Where the rows of a hashed table go on; 0 if these were the last ones.
+        origin: The random id of the initial values of a plan that these have come from.
         step: The global step; on servers that do not keep it, how many steps came with tickets.
         ticket: The ticket that was wanted.
         round: The round of that ticket, if workers train in rounds.
@@ -230,23 +358,15 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
     """
 
     version: int
-    step: int
+    repeated: bool = False
+    next: int = 0
     origin: str = ""
+    step: int = 0
     ticket: int | None = None
     round: Round | None = None
     finished: bool = False
     applied: bool = True
     open: tuple[int, ...] = ()
-
-
-class Rows(msgspec.Struct, tag="rows", frozen=True, kw_only=True):
-    """Answers `LookUp`; the rows of each table follow.
-
-    Args:
-        version: How many times the values were changed.
-    """
-
-    version: int
 
 
 class Ticket(msgspec.Struct, tag="ticket", frozen=True, kw_only=True):
@@ -295,31 +415,60 @@ class WorkerStats(msgspec.Struct, frozen=True):
     connected: bool
 
 
+class TableStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The counters of a hashed table.
+
+    Args:
+        name: Its name.
+        rows: How many rows there are.
+        candidates: How many ids wait for more occurrences.
+        admitted: How many ids have got rows in this process.
+        evicted: How many rows went.
+        nbytes: The memory that it takes, in bytes.
+    """
+
+    name: str
+    rows: int
+    candidates: int
+    admitted: int
+    evicted: int
+    nbytes: int
+
+
 class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
     """Answers `Stats`.
 
     Args:
         version: How many times the values were changed.
+        variables: How many arrays there are.
+        nbytes: Their size in bytes.
+        functions: How many functions there are.
+        tables: What is counted for hashed tables.
         step: The global step; on servers that do not keep it, how many steps came with tickets.
         pushes: How many were applied.
         pulls: How many times the values were sent.
-        lookups: How many times rows of tables were sent.
+        lookups: How many times rows of tables were sent to those who train by a plan.
         staleness: How many changes came between a worker's values and its push, summed over all pushes that
             were applied.
         received_bytes: The size of the buffers that were received.
         sent_bytes: The size of the buffers that were sent.
-        duplicates: How many pushes came again, and were not applied again.
+        duplicates: How many requests came again, and changed nothing again.
         late: How many pushes were not applied because their ticket had gone to another worker, or their
             round had ended.
         refused: How many requests were refused.
         waiting: How many requests are deferred.
+        remembered: How many closures are remembered one by one.
         lost_updates: How many changes of the values were lost, since the server was killed.
         lost_secs: How long training had gone on after the snapshot that it has restored, in seconds.
-        ended: Whether the chief has ended the job.
-        workers: The workers that have joined, by task.
+        ended: Whether the job has ended.
+        workers: The workers that have joined to train by a plan, by task.
     """
 
     version: int = 0
+    variables: int = 0
+    nbytes: int = 0
+    functions: int = 0
+    tables: tuple[TableStatistics, ...] = ()
     step: int = 0
     pushes: int = 0
     pulls: int = 0
@@ -331,6 +480,7 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
     late: int = 0
     refused: int = 0
     waiting: int = 0
+    remembered: int = 0
     lost_updates: int = 0
     lost_secs: float = 0.0
     ended: bool = False
@@ -401,12 +551,15 @@ class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True)
 
 
 # For type checkers, and as unions for msgspec.
-First = Fill | Make | Initialize
-Change = Offer | First  # what a server that was killed goes on from
-Request = Join | Offer | First | Pull | LookUp | Push | Take | GiveBack | Read | End | Stats
+# By name, of the coordinator; and what a chief gives first. A server that was killed goes on from these.
+Named = Create | Reserve | Make | Assign | AssignRows | Add | CreateHashed | AssignHashed | Delete | Register
+First = AssignRows | Make | Initialize
+Change = Offer | Initialize | Named
+Reading = Read | ReadRows | ReadHashed | Describe
+Request = Join | Change | Pull | Push | Take | GiveBack | Reading | End | Stats
 PartRequest = SavePart | WritePart
 PartAnswer = PartTaken | PartWritten | Refused
-Answer = Joined | Values | Rows | Ticket | Done | Ended | Refused | Statistics
+Answer = Joined | Described | Values | Ticket | Done | Ended | Refused | Statistics
 
 
 class Header(msgspec.Struct, frozen=True):

@@ -6,12 +6,12 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
 
 from muster._text import printable
 from muster.checkpoint import link_base, sees_folder
 from muster.net import Connection, Hello, ProtocolError, encode_frame
 from muster.ps import _messages as messages
+from muster.ps._machine import Machine
 from muster.ps._replies import RefusedError
 from muster.ps._service import Service
 from muster.ps._shard_snapshot import Base, ShardSnapshot
@@ -30,26 +30,15 @@ class PartWriter:
 
     Args:
         service: The server.
-        begin: Returns the values of a request as they are now, and whether those of tables must be whole is
-            its second argument; called between two requests of the service. Raises RefusedError.
-        name: The task, for the log, such as ``"ps 0"``.
-        has_tables: Returns whether there are rows of tables, which are given away for one checkpoint at a
-            time.
+        machine: Its values, asked for between two requests of the service. Rows of tables are given away for
+            one checkpoint at a time.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        begin: Callable[[messages.SavePart, bool], ShardSnapshot],
-        name: str,
-        *,
-        has_tables: Callable[[], bool],
-    ) -> None:
+    def __init__(self, service: Service, machine: Machine) -> None:
         self._service = service
-        self._begin = begin
-        self._has_tables = has_tables
+        self._machine = machine
+        self._name = machine.name
         self._base: Base | None = None
-        self._name = name
         self._threads: set[threading.Thread] = set()
         # A chief whose connection broke asks again while its file may still be written.
         self._writing = threading.RLock()
@@ -84,7 +73,7 @@ class PartWriter:
             raise ProtocolError(f"it begins with {messages.name_of(save)}")
         try:
             if sees_folder(save.folder, save.token):
-                with self._writing if self._has_tables() else contextlib.nullcontext():
+                with self._writing if self._machine.has_rows else contextlib.nullcontext():
                     self._save_values(connection, hello, save)
             else:
                 self._service.check_job(hello)
@@ -94,7 +83,7 @@ class PartWriter:
 
     def _save_values(self, connection: Connection, hello: Hello, save: messages.SavePart) -> None:
         has_base = self._base is not None and link_base(save.folder, self._base.path)
-        values = self._service.between(lambda: self._begin(save, not has_base))
+        values = self._service.between(lambda: self._machine.begin_part(save, not has_base, time.monotonic()))
         written = False
         try:
             self._service.check_job(hello)  # which the service knows now that it has answered

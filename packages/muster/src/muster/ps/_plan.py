@@ -66,9 +66,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(itertools.chain.from_iterable(table.columns for table in self.tables))
 
     @property
-    def rows(self) -> FunctionLayout:
-        """The layout of messages for rows of its tables."""
-        return FunctionLayout(Signature(tables=tuple(table.signature for table in self.tables)))
+    def layout(self) -> FunctionLayout:
+        """The layout of messages of its function, which takes and is pushed flat buffers."""
+        tables = tuple(table.signature for table in self.tables)
+        return FunctionLayout(
+            Signature(_buffers("pulled", self.pulled), _buffers("pushed", self.pushed), True, tables)
+        )
 
     def buffers(self) -> tuple[tuple[ArraySpec, ...], tuple[ArraySpec, ...]]:
         """Return the flat arrays of what is pulled, and of what is kept."""
@@ -90,13 +93,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def fingerprint(plan: Plan) -> str:
     """Return what distinguishes a plan from others that hold or mean something else."""
-    if plan.meaning:
-        tables = tuple(
-            msgspec.structs.replace(table, use=msgspec.structs.replace(table.use, update=b""))
-            for table in plan.tables
-        )
-        plan = msgspec.structs.replace(plan, update=b"", tables=tables)
-    return hashlib.sha256(plan.encode()).hexdigest()
+    return hashlib.sha256((without_updates(plan) if plan.meaning else plan).encode()).hexdigest()
+
+
+def without_updates(plan: Plan) -> Plan:
+    """Return a plan without its serialized updates, which are large."""
+    tables = tuple(
+        msgspec.structs.replace(table, use=msgspec.structs.replace(table.use, update=b""))
+        for table in plan.tables
+    )
+    return msgspec.structs.replace(plan, update=b"", tables=tables)
 
 
 def check_plan(plan: Plan) -> None:

@@ -2,32 +2,29 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from muster.ps._flat_layout import Array
 from muster.ps._journal import Recorded
 from muster.ps._messages import Seen
 from muster.ps._row_snapshots import Piece
-from muster.ps._snapshots import Savable
+from muster.ps._snapshots import Saved
 
 _log = logging.getLogger(__name__)
 
-_Saved = TypeVar("_Saved")
 
-
-class Found(NamedTuple, Generic[_Saved]):
+class Found(NamedTuple):
     """A snapshot, its arrays, how old it is in seconds, its rows, which can be read once, and the changes
     since then, with their arrays."""
 
-    saved: _Saved
+    saved: Saved
     arrays: list[Array]
     age_secs: float
     pieces: Iterable[Piece] = ()
-    changes: Sequence[tuple[Recorded[Any], Sequence[Array]]] = ()
+    changes: Sequence[tuple[Recorded, Sequence[Array]]] = ()
 
 
-_S = TypeVar("_S", bound=Savable)
-Find = Callable[[str], Found[_S] | None]
+Find = Callable[[str], Found | None]
 """Returns the newest snapshot of the values of an origin; None if there is none."""
 
 
@@ -35,7 +32,7 @@ def no_snapshot(origin: str) -> None:
     """Find no snapshot, since none are written."""
 
 
-class Recovery(Generic[_S]):
+class Recovery:
     """Finds what to restore, and counts what is lost.
 
     Lost are those changes that workers have seen and that came after the snapshot.
@@ -50,16 +47,16 @@ class Recovery(Generic[_S]):
         lost_secs: How long training had gone on after the snapshot, in seconds.
     """
 
-    def __init__(self, name: str, run: str, find: Find[_S]) -> None:
+    def __init__(self, name: str, run: str, find: Find) -> None:
         self.lost_updates = 0
         self.lost_secs = 0.0
         self._name = name
         self._run = run
         self._find = find
-        self._saved: _S | None = None
+        self._saved: Saved | None = None
         self._taken_at = 0.0  # by the clock of `now`
 
-    def find(self, seen: Seen, now: float) -> Found[_S] | None:
+    def find(self, seen: Seen, now: float) -> Found | None:
         """Return the snapshot of the values that a worker knows of, if there is one.
 
         Args:

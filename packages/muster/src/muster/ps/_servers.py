@@ -138,7 +138,7 @@ class Servers:
 
     def read(self) -> list[tuple[messages.Values, Held]]:
         """Return everything, each server's at one instant of its own, in new buffers."""
-        return self._all(lambda client, index: client.send(messages.Read()), Client.held)
+        return self._all(lambda client, index: client.read(), Client.held)
 
     def take_ticket(self, max_steps: int | None) -> messages.Ticket:
         """Return the right to make a step, by the global step that it starts from; None if none is left."""

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import functools
 import logging
+import math
 import selectors
 import socket
 import threading
@@ -17,8 +18,11 @@ from muster._text import printable
 from muster.cluster.roster import RunningClock
 from muster.net import Connection, Hello, ProtocolError, drop_first
 from muster.ps import _messages as messages
-from muster.ps._endpoint import Endpoint, Peer
+from muster.ps._endpoint import Peer
 from muster.ps._flat_layout import Array
+from muster.ps._keeper import Keeper
+from muster.ps._machine import Machine
+from muster.ps._messages import Caller
 from muster.ps._replies import RefusedError, Reply
 from muster.ps._wire import encode
 
@@ -38,21 +42,32 @@ _LINGER_SECS = 30.0
 class Service:
     """Serves the connections of other tasks until it is closed, one thread for all of them.
 
-    The job has ended when it has for one of the machines.
-
     Args:
-        name: The task, for the log, such as ``"ps 0"``.
-        desks: What answers, for connections of different purposes.
+        machine: What answers; nobody but the service may use it meanwhile.
+        keeper: Writes snapshots; None for none.
+        report: Called about once a second, on the service's thread.
+        next_secs: How long a server waits for the next coordinator when one is gone, with its workers, in
+            seconds.
     """
 
-    def __init__(self, name: str, desks: Sequence[Endpoint[Any]]) -> None:
-        self._name = name
-        self._desks = desks
+    def __init__(
+        self,
+        machine: Machine,
+        keeper: Keeper | None = None,
+        report: Callable[[], None] | None = None,
+        next_secs: float = math.inf,
+    ) -> None:
+        self._name = machine.name
+        self._machine = machine
+        self._keeper = keeper
+        self._report = report
+        self._next_secs = next_secs
         self._peers: set[Peer] = set()
-        self._replies: collections.deque[tuple[Endpoint[Any], Reply]] = collections.deque()
+        self._joined: dict[Caller, Peer] = {}  # on which the first request has come
+        self._replies: collections.deque[Reply] = collections.deque()
         self._delivering = False
         self._job = ""
-        self._inbox: collections.deque[tuple[Endpoint[Any], Connection, Hello]] = collections.deque()
+        self._inbox: collections.deque[tuple[Connection, Hello]] = collections.deque()
         self._calls: collections.deque[tuple[Future[Any], Callable[[], None]]] = collections.deque()
         self._inbox_lock = threading.Lock()
         self._closing = self._leaving = False
@@ -76,13 +91,13 @@ class Service:
         self._job = job
         self._thread.start()
 
-    def serve(self, desk: Endpoint[Any], connection: Connection, hello: Hello) -> None:
-        """Take over a connection to a desk: the handler of an `Acceptor`, on any thread."""
+    def serve(self, connection: Connection, hello: Hello) -> None:
+        """Take over a connection: the handler of an `Acceptor`, on any thread."""
         with self._inbox_lock:
             if self._closing:
                 connection.close()
             else:
-                self._inbox.append((desk, connection, hello))
+                self._inbox.append((connection, hello))
                 self._wake()
 
     def check_job(self, hello: Hello) -> None:
@@ -94,7 +109,7 @@ class Service:
             )
 
     def between(self, look: Callable[[], _T]) -> _T:
-        """Return what a function finds in machines between two requests: for other threads.
+        """Return what a function finds in the machine between two requests: for other threads.
 
         Raises:
             Exception: What the function raises.
@@ -165,10 +180,9 @@ class Service:
                 if (now := time.monotonic()) >= look_at:
                     look_at = now + _LOOK_SECS
                     self._look(now)
-                if any(desk.machine.ended for desk in self._desks):
-                    if not self._ended.is_set():
-                        for desk in reversed(self._desks):  # the first one's are around the others'
-                            desk.remove_snapshots()
+                if self._machine.ended:
+                    if not self._ended.is_set() and self._keeper is not None:
+                        self._keeper.remove()
                     self._ended.set()
                     if not self._peers:
                         self._alone.set()
@@ -185,7 +199,7 @@ class Service:
             self._closing = True
         for connection in (
             *(each.connection for each in self._peers),
-            *(each for _, each, _ in self._inbox),
+            *(each for each, _ in self._inbox),
         ):
             connection.close()
         for result, _ in self._calls:
@@ -198,29 +212,27 @@ class Service:
 
     def _look(self, now: float) -> None:
         """Do what time alone makes due."""
-        for desk in self._desks:
-            self._deliver(desk, desk.machine.recall(now))
-            if desk.report is not None:
-                desk.report()
+        self._deliver(self._machine.recall(now))
+        if self._report is not None:
+            self._report()
         for peer in [each for each in self._peers if now - (each.refused_at or now) > _DRAIN_SECS]:
             self._drop(peer)
         self._wait_for_others()
 
     def _wait_for_others(self) -> None:
-        """Raise MissingPeerError if nobody has come for long since all callers of a desk are gone."""
+        """Raise MissingPeerError if nobody has come for long since a coordinator's program is gone."""
         now = self._clock()
         if self._peers or self._alone_since is None:
             self._alone_since = now
         secs = now - self._alone_since
-        for desk in self._desks:
-            if desk.was_joined and desk.next_secs is not None and secs >= desk.next_secs:
-                raise MissingPeerError(
-                    f"{self._name} has lost all tasks that it has served, and no other one has come for "
-                    f"{desk.next_secs:.0f} s. Start the job again: it goes on from its last checkpoint."
-                )
+        if self._machine.coordinated and secs >= self._next_secs:
+            raise MissingPeerError(
+                f"{self._name} has lost all tasks that it has served, and no other one has come for "
+                f"{self._next_secs:.0f} s. Start the job again: it goes on from its last checkpoint."
+            )
 
-    def _take(self, desk: Endpoint[Any], connection: Connection, hello: Hello) -> None:
-        peer = Peer(desk, connection, desk.caller(hello))
+    def _take(self, connection: Connection, hello: Hello) -> None:
+        peer = Peer(self._machine, self._joined, connection, hello)
         self._peers.add(peer)
         self._selector.register(connection, selectors.EVENT_READ, functools.partial(self._serve, peer))
         try:
@@ -251,27 +263,27 @@ class Service:
             self._handle(peer, message, arrays)
 
     def _handle(self, peer: Peer, message: Any, arrays: Sequence[Array]) -> None:
-        joined = peer.desk.joined
-        if isinstance(message, peer.desk.machine.first):
-            peer.desk.was_joined = True
+        if isinstance(message, messages.Join):
+            peer.caller = Caller(peer.caller.task, peer.caller.run, message.client)
             # The caller's other connection is broken, and it was the first to see that.
-            before, joined[peer.caller] = joined.get(peer.caller), peer
+            before, self._joined[peer.caller] = self._joined.get(peer.caller), peer
             if before is not None and before is not peer:
                 self._drop(before)
         if peer.outgoing:
             self._refuse(peer, f"it sends a {messages.name_of(message)} before it has read the last answer")
             return
-        self._deliver(peer.desk, peer.desk.machine.handle(peer.caller, message, arrays, time.monotonic()))
+        self._deliver(self._machine.handle(peer.caller, message, arrays, time.monotonic()))
 
-    def _deliver(self, desk: Endpoint[Any], replies: Sequence[Reply]) -> None:
-        desk.save()
-        self._replies += [(desk, reply) for reply in replies]
+    def _deliver(self, replies: Sequence[Reply]) -> None:
+        if self._keeper is not None and not self._machine.ended:
+            self._keeper.look(self._machine)
+        self._replies += replies
         if self._delivering:
             return  # a reply could not be sent, and its caller's loss made this one possible
         self._delivering = True
         while self._replies:
-            to, reply = self._replies.popleft()
-            if (peer := to.joined.get(reply.caller)) is not None:
+            reply = self._replies.popleft()
+            if (peer := self._joined.get(reply.caller)) is not None:
                 peer.outgoing = encode(reply.message, reply.arrays)
                 del reply  # its arrays are the values', which are updated in place when they are sent
                 self._send(peer)
@@ -309,6 +321,6 @@ class Service:
         self._leave(peer)
 
     def _leave(self, peer: Peer) -> None:
-        if peer.desk.joined.get(peer.caller) is peer:
-            del peer.desk.joined[peer.caller]
-            self._deliver(peer.desk, peer.desk.machine.lost(peer.caller))
+        if self._joined.get(peer.caller) is peer:
+            del self._joined[peer.caller]
+            self._deliver(self._machine.lost(peer.caller))

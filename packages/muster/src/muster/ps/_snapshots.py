@@ -6,14 +6,14 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from muster._arrays import dtype_named
 from muster.ps._flat_layout import Array, allocate, memory, sizes_of
-from muster.ps._messages import Caller, SharedInput
+from muster.ps._messages import SharedInput
 from muster.ps._row_snapshots import Piece, RowLayout, RowSnapshot
 from muster.ps._snapshot_files import (
     check_file,
@@ -27,44 +27,18 @@ from muster.ps._snapshot_files import (
 _BLOCK = 1 << 18
 
 
-class Savable(Protocol):
-    """Describes a snapshot: a struct, of which ``plan`` is the part that is large and seldom changes."""
-
-    @property
-    def origin(self) -> str:
-        """The random id of the initial values that these come from."""
-
-    @property
-    def plan(self) -> bytes:
-        """The large part of the description, which seldom changes."""
-
-    @property
-    def version(self) -> int:
-        """The number of changes of the values."""
-
-    @property
-    def at(self) -> float:
-        """The time of the snapshot, in seconds since the epoch."""
-
-    @property
-    def changes(self) -> int:
-        """The number of recorded changes that it contains."""
-
-
-_S = TypeVar("_S", bound=Savable)
-
-
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
     """Describe a snapshot: what it holds beside its values.
 
     Args:
-        origin: The random id of the initial values that these come from.
-        plan: The plan, encoded.
+        origin: The random id of the program, or of the initial values that these come from.
+        plan: The arrays, functions and plan, encoded.
         version: How many times the values were changed.
-        step: The global step; on servers that do not keep it, how many steps came with tickets.
         at: When it was taken, in seconds since the epoch.
         changes: How many recorded changes they contain.
-        pushes: The last push of each worker that the values contain, by its number.
+        applied: The requests of each source that they contain: those below a number, and others.
+        clocks: How many pushes each hashed table has seen.
+        step: The global step; on servers that do not keep it, how many steps came with tickets.
         open: The tickets of steps that were not made, among those that were given out.
         shared: The pass over the data, if workers share one.
     """
@@ -73,14 +47,15 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     plan: bytes
     version: int
     at: float
-    step: int = 0
     changes: int = 0
-    pushes: tuple[tuple[Caller, int], ...] = ()
+    applied: dict[str, tuple[int, tuple[int, ...]]] = {}
+    clocks: dict[str, int] = {}
+    step: int = 0
     open: tuple[int, ...] = ()
     shared: SharedInput | None = None
 
 
-class Taken(NamedTuple, Generic[_S]):
+class Taken(NamedTuple):
     """All that a server needs to go on.
 
     Attributes:
@@ -89,31 +64,31 @@ class Taken(NamedTuple, Generic[_S]):
         rows: Rows of tables, which do; None for none.
     """
 
-    saved: _S
+    saved: Saved
     arrays: tuple[Array, ...]
     rows: RowSnapshot | None = None
 
 
-class _Whole(msgspec.Struct, Generic[_S], frozen=True, tag="whole"):
+class _Whole(msgspec.Struct, frozen=True, tag="whole"):
     """The header of a file with all values: an id, the dtype and the number of elements of each array, and
     what the rows have that follow."""
 
     id: str
-    saved: _S
+    saved: Saved
     sizes: tuple[tuple[str, int], ...]
     rows: tuple[RowLayout, ...] = ()
 
 
-class _Changes(msgspec.Struct, Generic[_S], frozen=True, tag="changes"):
+class _Changes(msgspec.Struct, frozen=True, tag="changes"):
     """The header of a file with what has changed since another file was written: blocks by number, and
     rows."""
 
     id: str
-    saved: _S
+    saved: Saved
     blocks: tuple[int, ...]
 
 
-class Snapshots(Generic[_S]):
+class Snapshots:
     """Keeps the newest snapshot of a server. Each is whole or absent, whatever dies and when.
 
     There are two files: one with all values, and one with the blocks that differ from it now. If more than
@@ -121,16 +96,13 @@ class Snapshots(Generic[_S]):
 
     Args:
         folder: The folder, made when the first snapshot is written.
-        kind: What describes a snapshot.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], kind: type[_S]) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
-        self._whole_type: Any = _Whole[kind]  # type: ignore[valid-type]
-        self._changes_type: Any = _Changes[kind]  # type: ignore[valid-type]
         self._whole, self._changes = self._folder / "values", self._folder / "changes"
 
-    def write(self, saved: _S, arrays: Sequence[Array], rows: RowSnapshot | None = None) -> int:
+    def write(self, saved: Saved, arrays: Sequence[Array], rows: RowSnapshot | None = None) -> int:
         """Write a snapshot, and return the bytes of values that this took.
 
         Args:
@@ -146,7 +118,7 @@ class Snapshots(Generic[_S]):
         if rows is None or not rows.whole:
             if (found := self._changed(saved, blocks, limited=rows is None)) is not None:
                 base, changed = found
-                changes = _Changes(base, _with_plan(saved, b""), tuple(changed))
+                changes = _Changes(base, msgspec.structs.replace(saved, plan=b""), tuple(changed))
                 return write_file(self._changes, changes, [blocks[number] for number in changed], rows or ())
             if rows is not None:
                 raise FileNotFoundError(f"{self._whole} with all rows is there no more")
@@ -155,7 +127,7 @@ class Snapshots(Generic[_S]):
         self._changes.unlink(missing_ok=True)  # it was about the file before
         return written
 
-    def read(self, origin: str) -> tuple[_S, list[Array], Iterable[Piece]] | None:
+    def read(self, origin: str) -> tuple[Saved, list[Array], Iterable[Piece]] | None:
         """Return the newest snapshot of values of an origin, the values, and rows; None if there is none.
 
         Rows come in pieces, in which those that come later count. They are read as they are asked for.
@@ -167,7 +139,7 @@ class Snapshots(Generic[_S]):
         if not self._whole.exists():
             return None
         check_file(self._whole)
-        whole, content = open_file(self._whole, self._whole_type)
+        whole, content = open_file(self._whole, _Whole)
         if whole.saved.origin != origin:
             return None
         arrays = [allocate(size, dtype_named(name)) for name, size in whole.sizes]
@@ -176,12 +148,16 @@ class Snapshots(Generic[_S]):
         if not self._changes.exists():
             return whole.saved, arrays, pieces
         check_file(self._changes)
-        changes, content = open_file(self._changes, self._changes_type)
+        changes, content = open_file(self._changes, _Changes)
         if changes.id != whole.id:  # the file that it was about is gone
             return whole.saved, arrays, pieces
         left = fill_blocks(self._changes, content, [blocks[number] for number in changes.blocks])
         changed = read_pieces(left, whole.rows)
-        return _with_plan(changes.saved, whole.saved.plan), arrays, itertools.chain(pieces, changed)
+        return (
+            msgspec.structs.replace(changes.saved, plan=whole.saved.plan),
+            arrays,
+            itertools.chain(pieces, changed),
+        )
 
     def remove(self) -> None:
         """Remove the snapshot."""
@@ -192,12 +168,12 @@ class Snapshots(Generic[_S]):
             self._folder.rmdir()
 
     def _changed(
-        self, saved: _S, blocks: Sequence[memoryview], *, limited: bool
+        self, saved: Saved, blocks: Sequence[memoryview], *, limited: bool
     ) -> tuple[str, list[int]] | None:
         """Return the id of the file with all values, and the blocks that differ from it; None if that cannot
         be said, or, where they are limited, if they are many."""
         try:
-            whole, content = open_file(self._whole, self._whole_type)
+            whole, content = open_file(self._whole, _Whole)
         except (OSError, ValueError):
             return None  # there is none yet, or it is of no use
         is_same = whole.saved.origin == saved.origin and whole.saved.plan == saved.plan
@@ -213,12 +189,6 @@ class Snapshots(Generic[_S]):
                     return None
             start += len(block)
         return whole.id, changed
-
-
-def _with_plan(saved: _S, plan: bytes) -> _S:
-    described: Any = saved
-    replaced: _S = msgspec.structs.replace(described, plan=plan)
-    return replaced
 
 
 def _blocks(arrays: Sequence[Array]) -> Iterator[memoryview]:

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from muster.ps import _messages as messages
+from muster.ps._applied import Applied
 from muster.ps._messages import Caller
 from muster.ps._sync_rounds import SyncRounds
-from muster.ps._tickets import Applied, Tickets
+from muster.ps._tickets import Tickets
 
 
 class StalenessBound:
@@ -85,14 +86,15 @@ class StepScheduler:
     def open(self) -> tuple[int, ...]:
         """The tickets that were given out, and whose steps were not made; elsewhere, if tickets come with
         pushes, those below the last that came."""
-        counts = self._tickets or self._applied
+        counts = self._applied if self._tickets is None else self._tickets
         return () if counts is None else counts.open
 
     @property
     def step(self) -> int:
         """The global step; on servers that do not keep it, how many steps came with their tickets."""
-        counts = self._tickets or self._applied
-        return 0 if counts is None else counts.step
+        if self._tickets is not None:
+            return self._tickets.step
+        return 0 if self._applied is None else self._applied.count
 
     def start_from(self, step: int, open: Iterable[int] = (), *, exact: bool = False) -> None:
         """Give turns for the steps from a global step on: see `Tickets`. If they are exact, servers that do
@@ -100,7 +102,7 @@ class StepScheduler:
         if self._tickets is not None:
             self._tickets = Tickets(step, open, exact=exact)
         elif exact:
-            self._applied = Applied(step, open)
+            self._applied = Applied.except_for(open, step)
 
     def take(self, caller: Caller, max_steps: int | None, max_staleness: int | None) -> Turn | None:
         """Return the turn of a caller that asks for one; None while it may not have it."""

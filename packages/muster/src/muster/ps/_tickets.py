@@ -29,40 +29,6 @@ def tickets_in(array: Array) -> list[int]:
     return [number for number in array.tolist() if number != _NONE]
 
 
-class Applied:
-    """The steps that a server has applied which gives no tickets, by their numbers: each counts once.
-
-    Args:
-        start: How many were applied.
-        open: Those that were not among the first ones.
-    """
-
-    def __init__(self, start: int = 0, open: Iterable[int] = ()) -> None:
-        self._open = set(open)
-        self._next = start + len(self._open)
-
-    @property
-    def step(self) -> int:
-        """The number of applied tickets."""
-        return self._next - len(self._open)
-
-    @property
-    def open(self) -> tuple[int, ...]:
-        """Those that were not, below the last one that was."""
-        return tuple(sorted(self._open))
-
-    def add(self, number: int) -> bool:
-        """Note a step, and return whether it is to be applied: not for a second time."""
-        if number >= self._next:
-            self._open.update(range(self._next, number))
-            self._next = number + 1
-            return True
-        if number not in self._open:
-            return False
-        self._open.remove(number)
-        return True
-
-
 class Tickets(Generic[Caller]):
     """Gives out the numbers of global steps, each to one caller at a time, so that none is made twice.
 

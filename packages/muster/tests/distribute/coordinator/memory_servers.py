@@ -10,8 +10,9 @@ import numpy as np
 
 from muster.cluster import Task
 from muster.program.variables import ByIdentity
+from muster.ps import PURPOSE
 from muster.ps.contents.updates import versions
-from muster.ps.store import PURPOSE, StoreClient, StoredArray
+from muster.ps.store import StoreClient, StoredArray
 
 
 class Rows:

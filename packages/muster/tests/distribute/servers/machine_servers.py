@@ -9,6 +9,7 @@ from muster.distribute.engine._shards import Division
 from muster.distribute.servers._remote_servers import plans_of
 from muster.ps import Held
 from muster.ps import _messages as messages
+from muster.ps._bundles import packed, unbundled
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
@@ -40,7 +41,7 @@ class MachineServers:
         self.division = Division(step, shared, placed, count, batch if by_rows else None)
         self.plans = plans_of(self.division)
         self.machines = [
-            Machine(JaxDevice(copies=False), name=f"ps {n}", run=str(n), keeps_step=n == 0, versions={})
+            Machine(JaxDevice(), name=f"ps {n}", run=str(n), keeps_step=n == 0, versions={})
             for n in range(count)
         ]
         self._local = [program.initial[path] for path in step.local]
@@ -52,7 +53,7 @@ class MachineServers:
             self._ask(machine, messages.Join(plan=fingerprint(plan), starts=True))
             self._ask(machine, messages.Offer(), [np.frombuffer(plan.encode(), np.uint8)])
             for spec, pieces in zip(plan.columns, held.columns, strict=True):
-                self._ask(machine, messages.Fill(name=spec.name, start=0), [np.concatenate([*pieces])])
+                self._ask(machine, messages.AssignRows(name=spec.name, start=0), [np.concatenate([*pieces])])
             self._ask(machine, messages.Initialize(), [*held.pulled.values(), *held.kept.values()])
 
     def step(self, *batch):
@@ -71,15 +72,17 @@ class MachineServers:
             self.machines, self.plans, self.division.pushed(pushes, asked), strict=True
         ):
             counts = tuple(len(ids) for ids, _ in push.rows)
-            arrays = [*push.flat.values(), *plan.rows.pack_pushed(push.whole, push.rows)]
-            self._ask(machine, messages.Push(sequence=sequence, counts=counts), arrays)
+            arrays = plan.layout.pack_pushed([*push.flat.values(), *push.whole], push.rows)
+            self._ask(machine, messages.Push(number=sequence, counts=counts), arrays)
         return outputs
 
     def values(self):
         """Return all variables by path."""
         held = []
         for machine, plan in zip(self.machines, self.plans, strict=True):
-            arrays = iter(self._ask(machine, messages.Read()).arrays)
+            names = [spec.name for specs in (*plan.buffers(), plan.columns) for spec in specs]
+            read = self._ask(machine, messages.Read(), [packed(names)]).arrays
+            arrays = iter([array for _, array in unbundled(read)])
             layouts = FlatLayout(plan.pulled), FlatLayout(plan.kept)
             pulled, kept = ({dtype: next(arrays) for dtype in layout.sizes} for layout in layouts)
             held.append(Held(pulled, kept, [*arrays]))
@@ -89,8 +92,8 @@ class MachineServers:
         if not ids:
             return []
         counts = tuple(map(len, ids))
-        rows = self._ask(machine, messages.LookUp(counts=counts), plan.rows.pack_ids(ids)).arrays
-        return plan.rows.unpack_taken(rows, counts)
+        rows = self._ask(machine, messages.Pull(counts=counts, whole=False), plan.layout.pack_ids(ids)).arrays
+        return plan.layout.unpack_rows(rows, counts)
 
     def _ask(self, machine, message, arrays=()):
         (reply,) = machine.handle(CHIEF, message, arrays, 0.0)

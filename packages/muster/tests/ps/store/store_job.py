@@ -1,7 +1,6 @@
 """Servers with stores in this process, over real sockets, and clients of them."""
 
 import contextlib
-import functools
 import selectors
 import socket
 import threading
@@ -11,9 +10,9 @@ import uuid
 from store_values import VERSIONS, NumPyDevice, made
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
-from muster.ps import Endpoint, Service, no_snapshot
+from muster.ps import PURPOSE, Machine, Service, no_snapshot
 from muster.ps._keeper import Keeper
-from muster.ps.store import PURPOSE, Change, SavedStore, StoreClient, StoreMachine
+from muster.ps.store import StoreClient
 
 SECS = 60.0
 
@@ -29,12 +28,12 @@ class Serving:
         return lambda secs: dial(self.address, hello, credentials, secs)
 
     def statistics(self):
-        return self.service.between(self.machine.statistics)
+        return self.service.between(lambda: self.machine.statistics(time.monotonic()))
 
 
 @contextlib.contextmanager
 def serving(device=None, keeper=None, port=0, versions=VERSIONS, job="", credentials=NO_CREDENTIALS):
-    machine = StoreMachine(
+    machine = Machine(
         device or NumPyDevice(1 << 30),
         name="ps 0",
         run=uuid.uuid4().hex,
@@ -42,12 +41,11 @@ def serving(device=None, keeper=None, port=0, versions=VERSIONS, job="", credent
         find=keeper.find if keeper else no_snapshot,
         record=keeper.record if keeper else None,
     )
-    desk = Endpoint(machine, keeper)
-    service = Service("ps 0", [desk])
+    service = Service(machine, keeper)
     service.start(job)
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", port)) as listener, selectors.DefaultSelector() as selector:
-        handlers = {PURPOSE: functools.partial(service.serve, desk)}
+        handlers = {PURPOSE: service.serve}
         acceptor = Acceptor(selector, [listener], credentials, lambda: "ps 0", handlers)
 
         def run():
@@ -89,7 +87,7 @@ def wait_for(condition):
 
 def keeper_in(folder, updates=None):
     """What keeps a store in a folder."""
-    return Keeper(folder, SavedStore, Change, None, updates)
+    return Keeper(folder, None, updates)
 
 
 def kept(folder, updates=None):
@@ -104,6 +102,6 @@ def saved(machine, keeper):
     def written():
         keeper.look(machine)
         keeper.wait()
-        return keeper.find("origin").saved.version == machine.version
+        return keeper.find("origin").saved.version == machine.statistics(0.0).version
 
     wait_for(written)

@@ -5,12 +5,13 @@ import functools
 import msgspec
 import numpy as np
 
+from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
+from muster.ps._bundles import bundle, packed, unbundled
 from muster.ps._flat_layout import FlatLayout
+from muster.ps._machine import Machine
 from muster.ps._messages import Caller, Refused
-from muster.ps.store import StoredFunction, StoreMachine, TableUse
-from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import bundle, packed, unbundled
+from muster.ps.store import StoredFunction, TableUse
 
 VERSIONS = {"jax": "1.2"}
 CHIEF, WORKER, OTHER = (Caller(task, f"run of {task}") for task in ("chief 0", "worker 0", "worker 1"))
@@ -105,7 +106,7 @@ def full(spec, value):
 
 
 def made(device=None, **options):
-    return StoreMachine(device or NumPyDevice(), name="ps 0", run="run", versions=dict(VERSIONS), **options)
+    return Machine(device or NumPyDevice(), name="ps 0", run="run", versions=dict(VERSIONS), **options)
 
 
 class Talk:
@@ -162,7 +163,7 @@ class Talk:
 
     def apply(self, closure, value=1.0, watermark=0, function="add"):
         pushed = [np.full(6, value, np.float32)]
-        return self.ask(messages.Apply(function=function, closure=closure, watermark=watermark), pushed)
+        return self.ask(messages.Push(function=function, number=closure, watermark=watermark), pushed)
 
     def rows(self, *ids, function="train"):
         """The rows of the only table of a function."""
@@ -173,17 +174,15 @@ class Talk:
         """Apply TRAIN: values are added to both numbers of each row."""
         gradients = np.repeat(np.array(values, np.float32), 2)
         buffers = [np.full(6, value, np.float32), np.array(ids, np.int64), np.full(1, factor, np.float32)]
-        message = messages.Apply(function="train", closure=closure, counts=(len(ids),))
+        message = messages.Push(function="train", number=closure, counts=(len(ids),))
         return self.ask(message, [*buffers, gradients])
 
-    def read_rows(self, name, *numbers):
-        buffers = self.ask(messages.ReadRows(name=name), [np.array(numbers, np.int64)])[1]
-        return unbundled(buffers)[0][1]
+    def read_rows(self, name, start, count):
+        return unbundled(self.ask(messages.ReadRows(name=name, start=start, count=count))[1])[0][1]
 
-    def assign_rows(self, name, numbers, rows, sequence=None):
-        kind = functools.partial(messages.AssignRows, name=name)
-        buffers = [np.array(numbers, np.int64), np.array(rows, np.float32)]
-        return self.change(kind, buffers, sequence)
+    def assign_rows(self, name, start, rows, sequence=None):
+        kind = functools.partial(messages.AssignRows, name=name, start=start)
+        return self.change(kind, [np.array(rows, np.float32)], sequence)
 
     def prepare_rows(self, **options):
         self.create((A, 0.0), (B, 0.0), (COUNT, 1), (ROWS, 0.0), (SLOT, 0.0), **options)

@@ -8,12 +8,12 @@ import pytest
 from store_job import client, keeper_in, kept, saved, serving, wait_for
 from store_values import ADD, CHIEF, COUNT, TRAIN, WORKER, A, B, Talk, full
 
+from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
+from muster.ps._bundles import packed
 from muster.ps._journal import Journal, Recorded
 from muster.ps._messages import Caller
-from muster.ps.store import Change, StoredArray, StoredName
-from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import packed
+from muster.ps.store import StoredArray, StoredName
 
 
 @pytest.fixture
@@ -22,7 +22,12 @@ def folder(tmp_path):
 
 
 def seen(machine, **changes):
-    given = {"origin": "origin", "run": "another process", "version": machine.version, "idle_secs": 1.0}
+    given = {
+        "origin": "origin",
+        "run": "another process",
+        "version": machine.statistics(0.0).version,
+        "idle_secs": 1.0,
+    }
     return messages.Seen(**(given | changes))
 
 
@@ -61,7 +66,7 @@ def test_values_and_closures_are_of_one_instant(folder, caplog):
     ]
     assert worker.first("a") == sum(2.0**closure for closure in range(1, 7))
     assert worker.first("count") == 6
-    assert again.statistics().lost_updates == 2
+    assert again.statistics(0.0).lost_updates == 2
     assert "ps 0 lost 2 updates, " in caplog.text
 
 
@@ -92,7 +97,7 @@ def test_rows_that_a_coordinator_assigns_since_a_snapshot(folder):
     chief = Talk(machine).prepare_rows(by_rows=("rows",))
     Talk(machine, WORKER).push(1, [101], [1.0])
     saved(machine, keeper)
-    chief.assign_rows("rows", [2, 3], [5.0, 5.0, 6.0, 6.0])
+    chief.assign_rows("rows", 2, [5.0, 5.0, 6.0, 6.0])
     chief.change(messages.Register, [packed(msgspec.structs.replace(TRAIN, fingerprint="later"))])
     again, _ = kept(folder)
     assert Talk(again, WORKER).rows(101, 102, 103, function="later")[:, 0].tolist() == [1, 5, 6]
@@ -128,7 +133,7 @@ def test_what_was_lost_is_counted_with_nothing_but_changes(folder):
         worker.apply(closure)
     again, _ = kept(folder)
     Talk(again, WORKER, seen=seen(machine))
-    assert again.statistics().lost_updates == 3
+    assert again.statistics(0.0).lost_updates == 3
     assert Talk(again, WORKER).first("a") == 0.0
 
 
@@ -224,16 +229,16 @@ def test_the_end_of_a_job_removes_what_was_kept(folder):
 
 
 def test_arrays_of_any_size_in_a_journal(folder):
-    journal = Journal(folder, Change)
+    journal = Journal(folder)
     given = [np.arange(5, dtype=np.int16), np.zeros(0, np.float32), np.full(3, 2, np.dtype("bool"))]
     message = messages.Delete(sequence=1)
     journal.write(Recorded(0, "origin"), [])
     journal.write(Recorded(1, "origin", "client", message), given)
-    (_, none), (change, arrays) = Journal(folder, Change).read("origin")
+    (_, none), (change, arrays) = Journal(folder).read("origin")
     assert (none, change.message) == ([], message)
     for array, wanted in zip(arrays, given, strict=True):
         np.testing.assert_array_equal(array, wanted)
-    assert Journal(folder, Change).read("another") == []
+    assert Journal(folder).read("another") == []
 
 
 def test_clients_go_on_with_a_server_that_was_killed(folder, caplog):

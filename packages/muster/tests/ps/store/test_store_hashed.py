@@ -8,10 +8,10 @@ import pytest
 from store_job import client, kept, saved, serving
 from store_values import COUNT, USE, WORKER, A, Talk, full, made
 
+from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
+from muster.ps._bundles import bundle, packed, unbundled
 from muster.ps.store import StoredArray, StoredFunction, StoredHash, StoredName
-from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import bundle, packed, unbundled
 from muster.ps.tables import Constant, Keeping, SlotSpec, TableSpec, owners
 
 SPEC = TableSpec(name="ids", shape=(2,), initial=Constant(1.0), slots=(SlotSpec("n", ()),))
@@ -41,7 +41,7 @@ def prepare(machine, table=TABLE):
 def push(worker, closure, ids, value=1.0):
     """Add to rows; the slot counts."""
     buffers = [np.array(ids, np.int64), np.ones(1, np.float32), np.full(2 * len(ids), value, np.float32)]
-    return worker.ask(messages.Apply(function="train", closure=closure, counts=(len(ids),)), buffers)[0]
+    return worker.ask(messages.Push(function="train", number=closure, counts=(len(ids),)), buffers)[0]
 
 
 def read(talk, name="hashed", count=100):
@@ -69,11 +69,11 @@ def test_rows_appear_at_their_first_push():
     push(worker, 2, [5])
     assert worker.rows(-FAR, 5, FAR).tolist() == [[2, 2], [3, 3], [1, 1]]
     assert read(worker) == {-FAR: (2, 1), 5: (3, 2)}
-    (counts,) = machine.statistics().tables
+    (counts,) = machine.statistics(0.0).tables
     assert counts == messages.TableStatistics(
         name="hashed", rows=2, candidates=0, admitted=2, evicted=0, nbytes=counts.nbytes
     )
-    assert machine.statistics().nbytes == counts.nbytes + A.nbytes + COUNT.nbytes
+    assert machine.statistics(0.0).nbytes == counts.nbytes + A.nbytes + COUNT.nbytes
 
 
 def test_rows_are_admitted_and_given_up():
@@ -87,7 +87,7 @@ def test_rows_are_admitted_and_given_up():
     assert worker.rows(5).tolist() == [[2, 2]]
     for closure in range(3, 8):
         push(worker, closure, [])
-    (counts,) = machine.statistics().tables
+    (counts,) = machine.statistics(0.0).tables
     assert (counts.rows, counts.candidates, counts.admitted, counts.evicted) == (0, 0, 1, 1)
 
 
@@ -117,11 +117,11 @@ def test_pushes_that_do_not_fit_change_nothing(ids, text):
     worker = Talk(machine, WORKER)
     one, rows = np.ones(1, np.float32), np.ones(2 * len(ids), np.float32)
     buffers = [np.array([101, *ids]), one, np.ones(2, np.float32), one, rows]
-    message = messages.Apply(function="both", closure=1, counts=(1, len(ids)))
+    message = messages.Push(function="both", number=1, counts=(1, len(ids)))
     refused(text, worker.ask, message, buffers)
     assert not worker.read("rows")[0].any()
-    assert machine.version == 0
-    assert machine.statistics().tables[0].rows == 0
+    assert machine.statistics(0.0).version == 0
+    assert machine.statistics(0.0).tables[0].rows == 0
 
 
 def test_tables_are_created_once():
@@ -175,7 +175,7 @@ def test_slots_may_come_later(restarts, tmp_path):
             saved(machine, keeper)
     assert columns(chief, [5]) == [[[2, 2]], [1], [[4, 4]]]
     buffers = [np.array([5, 7]), np.ones(1, np.float32), np.ones(4, np.float32)]
-    chief.ask(messages.Apply(function="more", closure=9, counts=(2,)), buffers)
+    chief.ask(messages.Push(function="more", number=9, counts=(2,)), buffers)
     push(chief, 10, [7])  # by a function that takes a slot less
     assert columns(chief, [5, 7]) == [[[3, 3], [3, 3]], [2, 2], [[5, 5], [5, 5]]]
     refused("another table or array hashed is here", create, chief, TABLE)
@@ -198,7 +198,7 @@ def test_rows_are_assigned_with_what_is_noted_of_them():
     chief.change(functools.partial(assign, noted=True), given(ids, notes, row, slot))
     waiting = given(np.array([6]), np.array([[104, 2]], np.uint32))
     chief.change(functools.partial(assign, waiting=True), waiting)
-    (counts,) = machine.statistics().tables
+    (counts,) = machine.statistics(0.0).tables
     assert (counts.rows, counts.candidates) == (1, 1)
     assert chief.rows(5, 6, 99).tolist() == [[1, 1], [1, 1], [0, 0]]
     for closure in range(2, 6):
@@ -284,12 +284,12 @@ def test_a_server_that_was_killed_goes_on_with_its_rows(tmp_path):
         if closure in (4, 7, 10):
             saved(machine, keeper)
         if closure == 10:
-            wanted, counts = read(worker), machine.statistics().tables[0]
+            wanted, counts = read(worker), machine.statistics(0.0).tables[0]
     create(chief, msgspec.structs.replace(TABLE, name="more"))
     again, _ = kept(tmp_path / "store")
     restored = Talk(again, WORKER)
     assert read(restored) == wanted
-    found = again.statistics().tables
+    found = again.statistics(0.0).tables
     assert [each.name for each in found] == ["hashed", "more"]
     assert (found[0].rows, found[0].candidates) == (counts.rows, counts.candidates)
     assert [push(restored, closure, [50]).repeated for closure in (10, 11)] == [True, False]

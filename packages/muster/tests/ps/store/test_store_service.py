@@ -13,11 +13,11 @@ from store_values import ADD, COUNT, LOOK, ROWS, SLOT, TRAIN, VERSIONS, A, B, fu
 
 from muster._errors import JobEndedError, MissingPeerError, ParameterServerError
 from muster.net import Connection
+from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
+from muster.ps._bundles import bundle
 from muster.ps._wire import encode
 from muster.ps.store import StoredArray, StoredFunction, StoredName
-from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import bundle
 
 
 def stored(spec, server=0):
@@ -94,7 +94,7 @@ def test_servers_are_asked_at_the_same_time():
         handle = machine.handle
 
         def wait(caller, message, arrays, now):
-            if isinstance(message, messages.Apply):
+            if isinstance(message, messages.Push):
                 both.wait(SECS)
             return handle(caller, message, arrays, now)
 
@@ -156,7 +156,7 @@ def test_a_push_whose_answer_is_lost_counts_once(caplog):
             made[-1].breaks = True
             assert first(worker.apply("add", 1, 0, pushes(1.0))) == 2.0
         (counts,) = chief.statistics()
-        assert (counts.applies, len(made)) == (2, 2)
+        assert (counts.pushes, len(made)) == (2, 2)
     assert "connection to ps 0 (localhost:" in caplog.text
 
 
@@ -279,10 +279,8 @@ def test_rows_of_tables_of_two_servers():
 def test_rows_are_read_and_assigned_in_parts():
     with serving() as server, client(server) as chief:
         chief.create([(stored(ROWS), full(ROWS, 1))])
-        chief.assign_rows(
-            StoredName(0, "rows"), np.array([2, 3]), np.arange(4, dtype=np.float32).reshape(2, 2)
-        )
-        found = chief.read_rows(StoredName(0, "rows"), np.arange(1, 4))
+        chief.assign_rows(StoredName(0, "rows"), 2, np.arange(4, dtype=np.float32).reshape(2, 2))
+        found = chief.read_rows(StoredName(0, "rows"), 1, 3)
         assert found.tolist() == [[1, 1], [0, 1], [2, 3]]
 
 
@@ -344,8 +342,8 @@ JOIN = messages.Join(origin="origin", client="client", versions=VERSIONS)
         struct.pack("!I", 1 << 31),
         struct.pack("!I", 5) + b"\xc1\xc1\xc1\xc1\xc1",
         encode(messages.Pull(function="x" * 1000), [np.zeros(5, np.int8)]),
-        encode(messages.Apply(function="add", closure=1), [np.zeros(1 << 20, np.int8)]),
-        encode(messages.Apply(function="add", closure=1), [np.zeros(7, np.float32)]),
+        encode(messages.Push(function="add", number=1), [np.zeros(1 << 20, np.int8)]),
+        encode(messages.Push(function="add", number=1), [np.zeros(7, np.float32)]),
         encode({"type": "apply", "function": "add", "closure": -1}, ()),
         encode({"type": "apply", "function": "add", "closure": 1 << 63}, ()),
         encode({"type": "assign", "sequence": -1}, ()),
@@ -376,7 +374,7 @@ def test_malformed_and_oversized_requests_end_their_connection(sent, joins, capl
 def test_random_bytes_leave_the_server_up():
     rng = np.random.default_rng(7)
     requests = [
-        encode(messages.Apply(function="add", closure=1), [np.zeros(6, np.float32)]),
+        encode(messages.Push(function="add", number=1), [np.zeros(6, np.float32)]),
         encode(messages.Assign(sequence=1), bundle([(A, full(A, 1))])),
         encode(messages.Read(), bundle([(A, full(A, 1))])),
         encode(messages.Register(sequence=1), [np.zeros(50, np.uint8)]),

@@ -1,6 +1,5 @@
-"""The state of a parameter server: the plan of an Estimator's workers, or a coordinator's variables."""
+"""The state of a parameter server: the variables of a coordinator, or the plan of an Estimator's workers."""
 
-import functools
 import os
 import time
 import uuid
@@ -8,24 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from muster.net import Handler
-from muster.ps import (
-    PURPOSE,
-    SAVE_PURPOSE,
-    Change,
-    Endpoint,
-    Keeper,
-    Machine,
-    PartWriter,
-    Saved,
-    Service,
-    Statistics,
-    no_snapshot,
-)
+from muster.ps import PURPOSE, SAVE_PURPOSE, Keeper, Machine, PartWriter, Service, Statistics, no_snapshot
 from muster.ps.contents.updates import JaxDevice, versions
-from muster.ps.store import PURPOSE as STORE_PURPOSE
-from muster.ps.store import SAVE_PURPOSE as STORE_SAVE_PURPOSE
-from muster.ps.store import Change as StoreChange
-from muster.ps.store import SavedStore, StoreMachine, StoreStatistics
 
 # How long to wait for the next coordinator when one is gone, with its workers, in seconds.
 _NEXT_SECS = 600.0
@@ -44,12 +27,12 @@ class Held(NamedTuple):
 
     Attributes:
         service: Holds the values.
-        part_writers: Write them into checkpoints.
+        part_writer: Writes them into checkpoints.
         handlers: By purpose, what takes over a connection.
     """
 
     service: Service
-    part_writers: tuple[PartWriter, ...]
+    part_writer: PartWriter
     handlers: dict[str, Handler]
 
 
@@ -60,7 +43,6 @@ def build_server(
     workers: int,
     keeping: SnapshotConfig | None,
     report: Callable[[Statistics], None],
-    report_store: Callable[[StoreStatistics], None],
 ) -> Held:
     """Make what a parameter server needs.
 
@@ -69,53 +51,19 @@ def build_server(
         keeps_step: Whether it keeps the global step of an Estimator's workers.
         workers: How many workers the job has.
         keeping: Where it keeps what it goes on from; None for nowhere.
-        report: Called with what is counted for a plan about once a second, on another thread.
-        report_store: Called likewise for variables of a coordinator.
+        report: Called with what is counted about once a second, on another thread.
     """
-    run = uuid.uuid4().hex
-    of_plan: Keeper[Saved] | None = None
-    of_store: Keeper[SavedStore] | None = None
-    if keeping is not None:
-        folder, often = keeping.folder, (keeping.secs, keeping.updates)
-        of_plan = Keeper(folder, Saved, Change, *often)
-        of_store = Keeper(os.path.join(folder, "store"), SavedStore, StoreChange, *often)
+    keeper = None if keeping is None else Keeper(*keeping)
     machine = Machine(
-        JaxDevice(copies=False),
-        name=name,
-        run=run,
-        keeps_step=keeps_step,
-        versions=versions(),
-        find=no_snapshot if of_plan is None else of_plan.find,
-        record=None if of_plan is None else of_plan.record,
-        workers=workers,
-    )
-    store = StoreMachine(
         JaxDevice(),
         name=name,
-        run=run,
+        run=uuid.uuid4().hex,
         versions=versions(),
-        find=no_snapshot if of_store is None else of_store.find,
-        record=None if of_store is None else of_store.record,
+        keeps_step=keeps_step,
+        find=no_snapshot if keeper is None else keeper.find,
+        record=None if keeper is None else keeper.record,
+        workers=workers,
     )
-    plans = Endpoint(machine, of_plan, lambda: report(machine.statistics(time.monotonic())))
-    variables = Endpoint(store, of_store, lambda: report_store(store.statistics()), _NEXT_SECS)
-    service = Service(name, [plans, variables])
-    saves = PartWriter(
-        service,
-        lambda save, whole: machine.begin_part(save, whole, time.monotonic()),
-        name,
-        has_tables=lambda: machine.has_tables,
-    )
-    store_saves = PartWriter(
-        service,
-        lambda save, whole: store.begin_part(save, whole, time.monotonic()),
-        name,
-        has_tables=lambda: True,
-    )
-    handlers: dict[str, Handler] = {
-        PURPOSE: functools.partial(service.serve, plans),
-        SAVE_PURPOSE: saves.serve,
-        STORE_PURPOSE: functools.partial(service.serve, variables),
-        STORE_SAVE_PURPOSE: store_saves.serve,
-    }
-    return Held(service, (saves, store_saves), handlers)
+    service = Service(machine, keeper, lambda: report(machine.statistics(time.monotonic())), _NEXT_SECS)
+    writer = PartWriter(service, machine)
+    return Held(service, writer, {PURPOSE: service.serve, SAVE_PURPOSE: writer.serve})

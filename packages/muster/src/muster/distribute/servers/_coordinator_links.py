@@ -14,9 +14,9 @@ from muster.cluster.roster import Roster, TaskState, derive_job_id, query_status
 from muster.distribute.closures import PURPOSE as CLOSURES
 from muster.distribute.closures import End
 from muster.net import Connection, Credentials, Hello, dial
+from muster.ps import PURPOSE as STORE
 from muster.ps import Dial, encode
 from muster.ps.contents.updates import versions
-from muster.ps.store import PURPOSE as STORE
 from muster.ps.store import StoreClient
 
 _log = logging.getLogger(__name__)

@@ -23,8 +23,7 @@ from muster.distribute.workers._signals import SignalWatch
 from muster.net import Handler
 from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartWriter, Service, Statistics
 from muster.ps.contents.updates import versions
-from muster.ps.store import PURPOSE as STORE_PURPOSE
-from muster.ps.store import StoreClient, StoreStatistics
+from muster.ps.store import StoreClient
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +92,7 @@ class Server:
         self._service: Service | None = None
         self._closures: ClosureService | None = None
         self._reported = Statistics()
-        self._part_writers: tuple[PartWriter, ...] = ()
+        self._part_writer: PartWriter | None = None
         self._roster: Roster | None = None
         if start:
             self.start()
@@ -120,13 +119,12 @@ class Server:
         service: Service | None = None
         handlers: dict[str, Handler] = {}
         if self._task.type == TaskType.PS:
-            service, self._part_writers, handlers = build_server(
+            service, self._part_writer, handlers = build_server(
                 str(self._task),
                 keeps_step=self._task.index == 0,
                 workers=_workers(self._cluster),
                 keeping=self._keeping,
                 report=self._report,
-                report_store=self._report_store,
             )
         elif self._task.type == TaskType.WORKER:
             connect = functools.partial(self.store, starts=False)
@@ -226,7 +224,7 @@ class Server:
         Raises:
             ClusterError: There is no parameter server, or more than one chief.
         """
-        return StoreClient(self._named_dials(STORE_PURPOSE), origin, versions(), starts=starts)
+        return StoreClient(self._named_dials(PURPOSE), origin, versions(), starts=starts)
 
     def _named_dials(self, purpose: str) -> list[tuple[str, Dial]]:
         """Return the name of each parameter server, and what connects to it."""
@@ -260,8 +258,8 @@ class Server:
         if self._closures is not None:
             self._closures.close()
             atexit.unregister(self._closures.close)
-        for writer in self._part_writers:
-            writer.close()
+        if self._part_writer is not None:
+            self._part_writer.close()
         if self._roster is not None:
             self._roster.done()
             self._roster.close()
@@ -275,8 +273,10 @@ class Server:
         self.close()
 
     def _report(self, statistics: Statistics) -> None:
-        if not statistics.workers:
-            return  # of an Estimator: this server may hold a coordinator's variables
+        if not statistics.workers:  # that train by a plan: these are a coordinator's variables
+            if statistics.version:
+                self.roster.report(pulls=statistics.pulls, pushes=statistics.pushes)
+            return
         before, self._reported = self._reported, statistics
         pushes = statistics.pushes - before.pushes
         self.roster.report(
@@ -286,10 +286,6 @@ class Server:
             queue=statistics.waiting,
             staleness=(statistics.staleness - before.staleness) / pushes if pushes else None,
         )
-
-    def _report_store(self, statistics: StoreStatistics) -> None:
-        if statistics.version:
-            self.roster.report(pulls=statistics.pulls + statistics.applies, pushes=statistics.applies)
 
     def _dial_to(self, index: int, purpose: str) -> Any:
         task, address = Task(TaskType.PS, index), self._cluster.task_address(TaskType.PS, index)

@@ -54,10 +54,10 @@ class Store(Protocol):
     def reserve(self, arrays: Sequence[StoredArray], /) -> None:
         """Create arrays whose rows are assigned next."""
 
-    def read_rows(self, name: StoredName, ids: Array, /) -> Array:
+    def read_rows(self, name: StoredName, start: int, count: int, /) -> Array:
         """Return rows of an array by their numbers in it."""
 
-    def assign_rows(self, name: StoredName, ids: Array, rows: Array, /) -> None:
+    def assign_rows(self, name: StoredName, start: int, rows: Array, /) -> None:
         """Set rows of an array."""
 
     def delete(self, names: Sequence[StoredName], /) -> None:
@@ -93,7 +93,7 @@ def assign_arrays(store: Store, values: Sequence[tuple[StoredArray, Array]]) -> 
     for array, value in values:
         if comes_in_pieces(array):
             for start, stop in pieces(array):
-                store.assign_rows(array.key, np.arange(start, stop), value[start:stop])
+                store.assign_rows(array.key, start, value[start:stop])
 
 
 def require_room(name: str, nbytes: int) -> None:
@@ -108,5 +108,5 @@ def require_room(name: str, nbytes: int) -> None:
 def _in_pieces(store: Store, array: StoredArray) -> Array:
     made = np.empty(array.shape, dtype_named(array.dtype))
     for start, stop in pieces(array):
-        made[start:stop] = store.read_rows(array.key, np.arange(start, stop))
+        made[start:stop] = store.read_rows(array.key, start, stop - start)
     return made

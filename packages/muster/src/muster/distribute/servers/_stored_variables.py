@@ -207,7 +207,7 @@ class StoredVariables(Storage):
                     store.reserve([rows.array])
                     for begin, end in pieces(rows.array):
                         new = compute(rows.start + begin, rows.start + end)
-                        store.assign_rows(rows.array.key, np.arange(begin, end), new)
+                        store.assign_rows(rows.array.key, begin, new)
                 else:
                     store.create([(rows.array, compute(rows.start, rows.stop))])
                 self._held[rows.array.server] += nbytes_of(rows.array)

@@ -20,9 +20,9 @@ from muster.distribute.servers._stored_arrays import Store
 from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
-from muster.ps import Dial, PartSavers
+from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartSavers
 from muster.ps.contents.updates import versions
-from muster.ps.store import PURPOSE, SAVE_PURPOSE, StoreClient
+from muster.ps.store import StoreClient
 
 
 class DatasetOfWorkers(DistributedDataset):

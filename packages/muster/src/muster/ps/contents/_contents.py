@@ -1,7 +1,7 @@
 """The arrays and functions of a store, and checks of requests for them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -74,6 +74,20 @@ class Description(msgspec.Struct, frozen=True):
     functions: tuple[StoredFunction, ...] = ()
     by_rows: tuple[str, ...] = ()
     hashed: tuple[StoredHash, ...] = ()
+
+
+class Push(NamedTuple):
+    """What was pushed for a function, checked.
+
+    Attributes:
+        flat: Flat buffers, by the name of their dtype.
+        rows: What there is for rows of each table.
+        updates: Update these rows, when they are called.
+    """
+
+    flat: Flat
+    rows: Sequence[RowPush] = ()
+    updates: Sequence[Callable[[], None]] = ()
 
 
 class _Known:
@@ -161,68 +175,57 @@ class Contents:
         known = self._functions.get(fingerprint)
         return None if known is None else known.signature
 
-    def pull(
-        self, fingerprint: str, counts: Sequence[int] = (), arrays: Sequence[Array] = ()
-    ) -> tuple[Array, ...]:
-        """Return what workers take for a function, and rows of its tables.
-
-        Args:
-            fingerprint: The function.
-            counts: How many rows of each table; nothing for none of any.
-            arrays: Their ids, as `FunctionLayout` says.
-        """
+    def pull(self, fingerprint: str) -> tuple[Array, ...]:
+        """Return what workers take for a function."""
         known = self._function(fingerprint)
-        taken = known.compiled.pull(self.values.whole(known.function.takes))
-        rows = self.look_up(fingerprint, known.layout.unpack_ids(arrays, counts)) if counts else ()
-        return (*taken.values(), *rows)
+        return tuple(known.compiled.pull(self.values.whole(known.function.takes)).values())
+
+    def asked(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> list[Array]:
+        """Return the ids in a buffer of the rows of each table of a function; refuses those of no row."""
+        known = self._function(fingerprint)
+        if not known.tables:
+            return []
+        ids = known.layout.unpack_ids(arrays, counts)
+        for table, wanted in zip(known.tables, ids, strict=True):
+            table.check(wanted)
+        return ids
 
     def look_up(self, fingerprint: str, ids: Sequence[Array]) -> tuple[Array, ...]:
         """Return rows of the tables of a function, flat.
 
         Args:
             fingerprint: The function.
-            ids: Those of the rows of each table.
+            ids: Those of the rows of each table; nothing for none of any.
         """
-        tables = self._function(fingerprint).tables
+        tables = self._function(fingerprint).tables if ids else ()
         return tuple(table.look_up(wanted) for table, wanted in zip(tables, ids, strict=True))
 
-    def check_ids(self, fingerprint: str, ids: Sequence[Array]) -> None:
-        """Raise RefusedError if a table of a function has no rows of such ids; as for `look_up`."""
-        for table, wanted in zip(self._function(fingerprint).tables, ids, strict=True):
-            table.check(wanted)
-
-    def apply(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Run the updates of a function on what was pushed, and return what workers take then.
+    def prepare(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> Push:
+        """Return what was pushed for a function, checked; changes nothing.
 
         Args:
             fingerprint: The function.
             counts: How many rows of each table are pushed.
-            arrays: What is pushed, as `FunctionLayout` says.
+            arrays: What is pushed, as `FunctionLayout` says, which the result refers to.
         """
-        pushed, pushes = self._function(fingerprint).layout.unpack_pushed(arrays, counts)
-        return self.run(fingerprint, pushed, self.prepare(fingerprint, pushes))
+        return self.checked(fingerprint, *self._function(fingerprint).layout.unpack_pushed(arrays, counts))
 
-    def run(self, fingerprint: str, pushed: Flat, updates: Iterable[Callable[[], None]]) -> tuple[Array, ...]:
-        """Run the updates of a function, and return what workers take then.
+    def checked(self, fingerprint: str, flat: Flat, rows: Sequence[RowPush]) -> Push:
+        """Return a push for a function as a whole and for its tables, whose rows are found."""
+        tables = self._function(fingerprint).tables
+        updates = [table.prepare(push) for table, push in zip(tables, rows, strict=True)]
+        return Push(flat, rows, updates)
 
-        Args:
-            fingerprint: The function.
-            pushed: What is pushed for it as a whole, in flat buffers.
-            updates: What `prepare` has returned for its tables.
-        """
+    def run(self, fingerprint: str, push: Push) -> tuple[Array, ...]:
+        """Run the updates of a function on a push, and return what workers take then."""
         known = self._function(fingerprint)
-        for update in updates:
+        for update in push.updates:
             update()
         function = known.function
         values = self.values.whole(known.whole)
-        taken = known.compiled.apply(values, pushed)
+        taken = known.compiled.apply(values, push.flat)
         self.values.replace(values, function.updates)
         return tuple(taken.values())
-
-    def prepare(self, fingerprint: str, pushes: Sequence[RowPush]) -> list[Callable[[], None]]:
-        """Return what updates the rows that are pushed for the tables of a function; changes nothing."""
-        known = self._function(fingerprint)
-        return [table.prepare(push) for table, push in zip(known.tables, pushes, strict=True)]
 
     def check_pulled(self, fingerprint: str, counts: Sequence[int], given: Sequence[tuple[str, int]]) -> None:
         """Raise RefusedError if other buffers ask for rows than ids of each table.
@@ -235,21 +238,33 @@ class Contents:
         if counts or given:
             layout = self._function(fingerprint).layout
             _require_counts(layout, counts)
-            _require_sizes("ids are sent", given, layout.asked_sizes(counts))
+            require_sizes("ids are sent", given, layout.asked_sizes(counts))
 
-    def check_pushed(self, fingerprint: str, counts: Sequence[int], given: Sequence[tuple[str, int]]) -> None:
+    def check_pushed(
+        self,
+        fingerprint: str,
+        counts: Sequence[int],
+        asks: Sequence[int],
+        given: Sequence[tuple[str, int]],
+    ) -> None:
         """Raise RefusedError if other buffers are to be pushed than a function takes.
 
         Args:
             fingerprint: The function.
             counts: How many rows of each table are pushed.
+            asks: How many rows of each table are asked for; nothing for none of any.
             given: The name of the dtype and the number of elements of each buffer.
         """
-        known = self._function(fingerprint)
-        if not known.function.changes:
+        layout = self._function(fingerprint).layout
+        for each in (counts, asks) if asks else (counts,):
+            _require_counts(layout, each)
+        wanted = layout.pushed_sizes(counts) + (layout.asked_sizes(asks) if asks else [])
+        require_sizes("elements are pushed", given, wanted)
+
+    def require_changes(self, fingerprint: str) -> None:
+        """Refuse what is pushed for a function that changes nothing."""
+        if not self._function(fingerprint).function.changes:
             raise RefusedError("its function changes nothing on this server. Pull instead")
-        _require_counts(known.layout, counts)
-        _require_sizes("elements are pushed", given, known.layout.pushed_sizes(counts))
 
     def create(self, arrays: Sequence[tuple[ArraySpec, Array]], by_rows: Sequence[str]) -> None:
         """Take arrays: see `StoredValues`."""
@@ -261,8 +276,8 @@ class Contents:
         self._require_free(specs)
         self.values.reserve(specs)
 
-    def make(self, name: str, first: int, function: bytes) -> int:
-        """Give all rows of an array that is held by rows other values, and return how many there are.
+    def make(self, name: str, first: int, function: bytes) -> None:
+        """Give all rows of an array that is held by rows other values.
 
         Args:
             name: The array.
@@ -276,11 +291,10 @@ class Contents:
         start = 0
         try:
             for rows in self._device.make(function, self.values.specs[name], first):
-                self.values.fill(name, start, rows)
+                self.values.assign_rows(name, start, rows)
                 start += len(rows)
         except ValueError as exc:
             raise RefusedError(f"its rows cannot be made: {printable(str(exc))}") from exc
-        return start
 
     def declare(self, arrays: Sequence[ArraySpec], by_rows: Sequence[ArraySpec]) -> None:
         """Take arrays, some of them by rows, whose values are assigned before anything else is done."""
@@ -341,16 +355,12 @@ class Contents:
         """
         self.values.restore(description.arrays, description.by_rows, arrays)
         self.hashed.create(description.hashed, {})
-        self.restore_rows(pieces)
-        self.hashed.set_clocks(clocks)
-        for function in description.functions:
-            self.register(function)
-
-    def restore_rows(self, pieces: Iterable[Piece]) -> None:
-        """Take back the rows that a snapshot has given away."""
         parts = self._parts()
         for part, ids, rows in pieces:
             parts[part].restore(ids, rows)
+        self.hashed.set_clocks(clocks)
+        for function in description.functions:
+            self.register(function)
 
     def _require_free(self, specs: Sequence[ArraySpec]) -> None:
         for spec in specs:
@@ -375,7 +385,14 @@ def _require_counts(layout: FunctionLayout, counts: Sequence[int]) -> None:
         raise RefusedError(f"it has rows of {len(counts)} tables for a function with {layout.tables}")
 
 
-def _require_sizes(what: str, given: Sequence[tuple[str, int]], wanted: Sequence[tuple[str, int]]) -> None:
+def require_sizes(what: str, given: Sequence[tuple[str, int]], wanted: Sequence[tuple[str, int]]) -> None:
+    """Raise RefusedError if buffers have other dtypes or sizes than they must.
+
+    Args:
+        what: What they are sent for, as a clause, for the text.
+        given: The name of the dtype and the number of elements of each.
+        wanted: Those that they must have.
+    """
     if list(given) != list(wanted):
         described, planned = (
             ", ".join(f"{size} of {dtype}" for dtype, size in each) or "none" for each in (given, wanted)

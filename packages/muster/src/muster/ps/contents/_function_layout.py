@@ -34,8 +34,9 @@ class FunctionLayout:
 
     - Those of `Pull` are the ids of all tables, one after the other, in one; none if no rows are asked for.
     - The answer has what the function takes, flat, and then the rows of each table.
-    - Those of `Apply` are what is pushed as a whole, flat, and the ids of all tables; then, for each table,
-      what is pushed for it as a whole, flat, and each array of rows.
+    - Those of `Push` are what is pushed as a whole, flat, and the ids of all tables; then, for each table,
+      what is pushed for it as a whole, flat, and each array of rows; and at last the ids of rows that it asks
+      for.
 
     Args:
         signature: What workers read and push.
@@ -59,11 +60,10 @@ class FunctionLayout:
             sizes += [*layout.sizes.items(), *((each.dtype, count * each.size) for each in table.row_pushes)]
         return sizes
 
-    def taken_sizes(self, counts: Sequence[int]) -> list[tuple[str, int]]:
-        """Return those of what is taken, and then of some rows of each table if there are counts of them."""
+    def row_sizes(self, counts: Sequence[int]) -> list[tuple[str, int]]:
+        """Return those of some rows of each table; of none if there are no counts."""
         rows = [table.row for table in self._signature.tables][: len(counts)]
-        sizes = [(row.dtype, count * row.size) for count, row in zip(counts, rows, strict=True)]
-        return [*self._takes.sizes.items(), *sizes]
+        return [(row.dtype, count * row.size) for count, row in zip(counts, rows, strict=True)]
 
     def pack_ids(self, ids: Sequence[Any]) -> list[Array]:
         """Return the ids of all tables to ask for.
@@ -99,7 +99,7 @@ class FunctionLayout:
         self._into = self._into or [layout.allocate() for layout in (self._pushed, *self._of_tables)]
         left = iter(pushed)
         packed = [
-            list(layout.pack({spec.name: next(left) for spec in specs}, into).values())
+            layout.buffers({spec.name: next(left) for spec in specs}, into)
             for layout, specs, into in zip(
                 (self._pushed, *self._of_tables), of_tables, self._into, strict=True
             )
@@ -136,13 +136,17 @@ class FunctionLayout:
         Raises:
             ValueError: The buffers are others; the text is a clause.
         """
-        rows = [table.row for table in self._signature.tables][: len(counts)]
-        if list(sizes_of(buffers)) != self.taken_sizes(counts):
+        if list(sizes_of(buffers)) != [*self._takes.sizes.items(), *self.row_sizes(counts)]:
             raise ValueError("its Values have other elements than the function takes")
         left = iter(buffers)
         arrays = self._takes.unpack(_next_flat(self._takes, left))
-        of_rows = [next(left).reshape(-1, *row.shape) for row in rows]
-        return [*(arrays[spec.name] for spec in self._signature.takes), *of_rows]
+        taken = [arrays[spec.name] for spec in self._signature.takes]
+        return [*taken, *self.unpack_rows([*left], counts)]
+
+    def unpack_rows(self, buffers: Sequence[Array], counts: Sequence[int]) -> list[Array]:
+        """Return rows of each table, of the sizes of `row_sizes`."""
+        tables = self._signature.tables[: len(counts)]
+        return [array.reshape(-1, *table.row.shape) for array, table in zip(buffers, tables, strict=True)]
 
 
 def row_of(spec: ArraySpec) -> ArraySpec:

@@ -3,36 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import msgspec
-
 from muster._text import printable
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array
+from muster.ps._messages import TableStatistics
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part
 from muster.ps.contents._stored import StoredHash, TableUse
 from muster.ps.contents._values import check_order
 from muster.ps.tables import NOTE, Columns, HashTable, Ids, TableSpec, Trained
-
-
-class TableStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The counters of a hashed table.
-
-    Args:
-        name: Its name.
-        rows: How many rows there are.
-        candidates: How many ids wait for more occurrences.
-        admitted: How many ids have got rows in this process.
-        evicted: How many rows went.
-        nbytes: The memory that it takes, in bytes.
-    """
-
-    name: str
-    rows: int
-    candidates: int
-    admitted: int
-    evicted: int
-    nbytes: int
 
 
 class HashedRows:

@@ -46,6 +46,7 @@ class StoredValues:
         self._memory = memory
         self._whole: dict[str, Any] = {}
         self._rows: dict[str, RowStore] = {}
+        self._filled: dict[str, int] = {}  # how many rows of those that were reserved have values
 
     def create(self, arrays: Sequence[tuple[ArraySpec, Array]], by_rows: Collection[str] = ()) -> None:
         """Take arrays, but for those that are here already.
@@ -77,6 +78,7 @@ class StoredValues:
             raise RefusedError(f"its array {_said(empty[0])} has no rows")
         for spec in self._new(specs):
             self._rows[spec.name] = _of_rows(spec)
+            self._filled[spec.name] = 0
             self.specs[spec.name] = spec
             self.nbytes += spec.nbytes
 
@@ -98,24 +100,27 @@ class StoredValues:
         for spec, array in arrays:
             self._set(spec.name, np.asarray(self._get(spec.name) + array))
 
-    def assign_rows(self, name: str, ids: Array, rows: Array) -> None:
-        """Give some rows of an array other values, given flat."""
-        spec = self._check_rows(name, ids)
-        wanted = len(ids) * (spec.size // spec.shape[0])
-        if (rows.dtype, rows.shape) != (dtype_named(spec.dtype), (wanted,)):
-            given = f"{rows.size} elements of {rows.dtype}"
-            raise RefusedError(f"its {len(ids)} rows of {_said(spec)} are {given}, instead of {wanted}")
+    def assign_rows(self, name: str, start: int, rows: Array) -> None:
+        """Give some rows of an array that follow each other other values, given flat or as rows."""
+        spec = self._with_rows(name)
+        row = spec.size // spec.shape[0]
+        count = -1 if rows.dtype != dtype_named(spec.dtype) or rows.size % row else rows.size // row
+        if count < 0 or start + count > spec.shape[0]:
+            raise RefusedError(
+                f"its rows from {start} on are {rows.size} elements of {rows.dtype}, and those of "
+                f"{_said(spec)} are others"
+            )
+        if start > (filled := self._filled.get(name, start)):
+            raise RefusedError(f"rows from {filled} on of {printable(name)} come first")
         rows = rows.reshape(-1, *spec.shape[1:])
         if (store := self._rows.get(name)) is not None:
-            store.write(ids, [rows])
+            store.write(slice(start, start + count), [rows])
         else:
             array = self._memory.get(self._whole[name]).copy()
-            array[ids] = rows
+            array[start : start + count] = rows
             self._whole[name] = self._memory.put(array)
-
-    def fill(self, name: str, start: int, rows: Array) -> None:
-        """Give some rows that follow each other, of an array by rows, other values."""
-        self._rows[name].write(slice(start, start + len(rows)), [rows])
+        if name in self._filled:
+            self._filled[name] = max(filled, start + count)
 
     def delete(self, names: Iterable[str]) -> set[str]:
         """Forget arrays, if they are here, and return which were."""
@@ -124,6 +129,7 @@ class StoredValues:
             self.nbytes -= self.specs.pop(name).nbytes
             self._whole.pop(name, None)
             self._rows.pop(name, None)
+            self._filled.pop(name, None)
         return gone
 
     def read(self, names: Sequence[str]) -> list[tuple[ArraySpec, Array]]:
@@ -131,11 +137,22 @@ class StoredValues:
         self._require(names)
         return [(self.specs[name], self._get(name)) for name in names]
 
-    def read_rows(self, name: str, ids: Array) -> tuple[ArraySpec, Array]:
-        """Return rows of an array."""
-        spec = self._check_rows(name, ids)
-        rows = np.take(self._get(name), ids, axis=0)
+    def read_rows(self, name: str, start: int, count: int) -> tuple[ArraySpec, Array]:
+        """Return rows of an array that follow each other, without a copy, not to be kept."""
+        spec = self._with_rows(name)
+        if start + count > spec.shape[0]:
+            raise RefusedError(f"its array {_said(spec)} has no {count} rows from {start} on")
+        rows = self._get(name)[start : start + count]
         return ArraySpec(name, rows.shape, spec.dtype), rows
+
+    def require_filled(self, names: Iterable[str]) -> None:
+        """Refuse to go on if some rows of arrays that were reserved have no values."""
+        for name in names:
+            rows = self.specs[name].shape[0]
+            if (filled := self._filled.get(name, rows)) < rows:
+                raise RefusedError(
+                    f"{_said(self.specs[name])} has {filled} rows with values so far. Give all rows first"
+                )
 
     def rows(self, name: str) -> RowStore:
         """Return the rows of an array, which is held by rows from now on."""
@@ -211,6 +228,8 @@ class StoredValues:
             self._whole[name] = self._memory.put(array)
         else:
             rows.write(slice(0, len(rows)), [array])
+            if name in self._filled:
+                self._filled[name] = len(rows)
 
     def _require_same(self, specs: Iterable[ArraySpec]) -> None:
         for spec in specs:
@@ -223,12 +242,11 @@ class StoredValues:
             if name not in self.specs:
                 raise RefusedError(f"there is no array {printable(name)} on this server. Create it first")
 
-    def _check_rows(self, name: str, ids: Array) -> ArraySpec:
+    def _with_rows(self, name: str) -> ArraySpec:
         self._require([name])
         spec = self.specs[name]
-        if not spec.shape:
+        if not spec.size or not spec.shape:
             raise RefusedError(f"its array {_said(spec)} has no rows")
-        check_ids(name, ids, 0, spec.shape[0])
         return spec
 
 

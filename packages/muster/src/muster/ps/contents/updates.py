@@ -26,15 +26,7 @@ def versions() -> dict[str, str]:
 
 
 class JaxDevice:
-    """JAX's default device: the `Device` of a server's contents.
-
-    Args:
-        copies: Whether what is sent is a copy, so that values can be changed in place meanwhile. Else a flat
-            array that alone has its dtype is sent from where it is.
-    """
-
-    def __init__(self, *, copies: bool = True) -> None:
-        self._copies = copies
+    """JAX's default device: the `Device` of a server's contents."""
 
     def check(self, specs: Sequence[ArraySpec], held: int) -> None:
         """Raise ValueError, with a clause, if it cannot hold arrays beside some bytes that it holds."""
@@ -53,7 +45,7 @@ class JaxDevice:
 
     def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> "JaxFunction":
         """Return a function of values that are held; raises ValueError with a clause about it."""
-        return JaxFunction(function, held, copies=self._copies)
+        return JaxFunction(function, held)
 
     def compile_rows(
         self, use: TableUse, columns: Sequence[Column], held: Mapping[str, ArraySpec]
@@ -90,31 +82,28 @@ def _made_rows(
 class JaxFunction:
     """A function, compiled: its update, and what workers take after it, are computed at once.
 
-    What is returned to be sent is in flat buffers. Values are changed in place, unless somebody reads them,
+    What is returned to be sent is in flat buffers; an array that is flat, and alone in its dtype, is sent
+    from where it is. Values are changed in place, unless somebody reads them,
     sends them without a copy or writes a snapshot: JAX donates no buffer that NumPy's arrays refer to.
 
     Args:
         function: The function.
         held: The arrays of the server, by name.
-        copies: As of `JaxDevice`.
 
     Raises:
         ValueError: Its update is none, or does not fit the arrays; the text is a clause.
     """
 
-    def __init__(
-        self, function: StoredFunction, held: Mapping[str, ArraySpec], *, copies: bool = True
-    ) -> None:
+    def __init__(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> None:
         self._updates = function.updates
         self._others = tuple(name for name in function.whole if name not in function.updates)
         of_dtypes: dict[str, list[str]] = {}
         for name in function.takes:
             of_dtypes.setdefault(held[name].dtype, []).append(name)
-        # What is flat and alone is sent from the memory where it is.
         self._sent = {
             dtype: names[0]
             for dtype, names in of_dtypes.items()
-            if not copies and len(names) == 1 and len(held[names[0]].shape) == 1
+            if len(names) == 1 and len(held[names[0]].shape) == 1
         }
         self._takes = tuple(name for name in function.takes if held[name].dtype not in self._sent)
         shapes = {name: _shape(held[name]) for name in function.whole}

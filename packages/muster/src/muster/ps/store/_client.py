@@ -7,13 +7,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from muster._errors import ParameterServerError
+from muster.ps import _messages as messages
+from muster.ps._bundles import bundle, bundle_columns, described, packed
 from muster.ps._collectives import broadcast, gather
 from muster.ps._flat_layout import Array
-from muster.ps._messages import End, Stats
 from muster.ps._retrying_connection import Dial
 from muster.ps.contents import StoredArray, StoredFunction, StoredHash, StoredName
-from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import bundle, bundle_columns, described, packed
 from muster.ps.store._server_client import FunctionPart, ServerClient
 
 _T = TypeVar("_T")
@@ -103,22 +102,23 @@ class StoreClient:
         """Add to arrays, to all of a server at one instant: what workers push meanwhile counts, too."""
         self._change(_given(messages.Add, values))
 
-    def assign_rows(self, name: StoredName, ids: Any, rows: Any) -> None:
-        """Give rows of an array other values.
+    def assign_rows(self, name: StoredName, start: int, rows: Any) -> None:
+        """Give rows of an array that follow each other other values.
 
         Args:
             name: The array.
-            ids: The numbers of the rows in it, int64 of shape (n,), ascending.
-            rows: An array of n rows.
+            start: The first of them.
+            rows: The rows.
         """
-        arrays = [np.ascontiguousarray(each).reshape(-1) for each in (ids, rows)]
-        self._change({name.server: (messages.AssignRows(name=name.name), arrays)})
+        message = messages.AssignRows(name=name.name, start=start)
+        self._change({name.server: (message, [np.ascontiguousarray(rows).reshape(-1)])})
 
-    def read_rows(self, name: StoredName, ids: Any) -> Array:
-        """Return rows of an array; the arguments are those of `assign_rows`."""
+    def read_rows(self, name: StoredName, start: int, count: int) -> Array:
+        """Return rows of an array that follow each other."""
+        message = messages.ReadRows(name=name.name, start=start, count=count)
         found = self._some(
             [name.server],
-            lambda server, index: server.send(messages.ReadRows(name=name.name), [np.asarray(ids)]),
+            lambda server, index: server.send(message),
             lambda server, index: server.read(),
         )
         return found[name.server][name.name]
@@ -247,21 +247,19 @@ class StoreClient:
             layout, of_tables = parts[index].layout, rows[index] if rows else ()
             if parts[index].changes:
                 counts = tuple(len(ids) for ids, _ in of_tables)
-                message = messages.Apply(
-                    function=function, closure=closure, watermark=watermark, counts=counts
-                )
+                message = messages.Push(function=function, number=closure, watermark=watermark, counts=counts)
                 server.send(message, layout.pack_pushed(pushed[index], of_tables))
             else:
                 server.send(messages.Pull(function=function))
 
         return self._taken(parts, send)
 
-    def statistics(self) -> list[messages.StoreStatistics]:
+    def statistics(self) -> list[messages.Statistics]:
         """Return what each server has counted."""
         return gather(
             self._servers,
-            lambda server, index: server.send(Stats()),
-            lambda server, index: cast(messages.StoreStatistics, server.receive()[0]),
+            lambda server, index: server.send(messages.Stats()),
+            lambda server, index: cast(messages.Statistics, server.receive()[0]),
         )
 
     def end(self) -> None:
@@ -269,7 +267,7 @@ class StoreClient:
         coordinator may; once is enough."""
 
         def tell(server: ServerClient) -> None:
-            server.send(End())
+            server.send(messages.End())
             server.receive()
 
         broadcast(self._servers, tell)

@@ -6,18 +6,15 @@ from typing import Any
 
 import msgspec
 
-from muster._arrays import dtype_named
 from muster._errors import JobEndedError, ParameterServerError
 from muster._text import printable
-from muster.net import ProtocolError
-from muster.ps._array_spec import is_of_numbers
-from muster.ps._flat_layout import Array, allocate
+from muster.ps import _messages as messages
+from muster.ps._bundles import BundleError, new_places, unbundled, unbundled_columns, unpacked
+from muster.ps._flat_layout import Array
 from muster.ps._messages import Done, End, Ended, Refused, Seen
 from muster.ps._retrying_connection import Dial, RetryingConnection
 from muster.ps._wire import Sizes
 from muster.ps.contents import FunctionLayout, Signature
-from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import BundleError, unbundled, unbundled_columns, unpacked
 
 
 class FunctionPart:
@@ -148,6 +145,4 @@ class ServerClient:
 
 def _place(message: messages.Answer, sizes: Sizes) -> Sequence[Array]:
     """Return where the arrays that a server announces are received: new memory, which the caller keeps."""
-    if any(size < 0 or not is_of_numbers(name) for name, size in sizes):
-        raise ProtocolError("its arrays are of no numbers")
-    return [allocate(size, dtype_named(name)) for name, size in sizes]
+    return new_places(sizes)

@@ -10,7 +10,7 @@ from muster._arrays import dtype_named
 from muster._text import printable
 from muster.net import ProtocolError, decode_message
 from muster.ps._array_spec import ArraySpec, check_specs, is_of_numbers
-from muster.ps._flat_layout import Array, FlatLayout, sizes_of
+from muster.ps._flat_layout import Array, FlatLayout, allocate, sizes_of
 from muster.ps._memory import memory_bytes
 from muster.ps._replies import RefusedError
 
@@ -120,3 +120,10 @@ def check_room(sizes: Sequence[tuple[str, int]]) -> None:
             f"its arrays take {needed / 1e9:.1f} GB, and this server has {limit / 1e9:.1f} GB of memory. "
             "Give the job more parameter servers, and divide large variables among them by a partitioner"
         )
+
+
+def new_places(sizes: Sequence[tuple[str, int]]) -> Sequence[Array]:
+    """Return new memory for buffers of some sizes; raises ProtocolError if these are none."""
+    if any(size < 0 or not is_of_numbers(name) for name, size in sizes):
+        raise ProtocolError("its arrays are of no numbers")
+    return [allocate(size, dtype_named(name)) for name, size in sizes]
