@@ -4,7 +4,6 @@ Arguments: ``server [KEYS]``, which prints its port and serves until the job end
 SECONDS``, which takes steps of 20 ms for so long after a line on stdin, and prints how many.
 """
 
-import functools
 import importlib.metadata
 import selectors
 import socket

@@ -24,8 +24,8 @@ from bench.workers import free_ports
 
 from bench import _results
 from muster.distribute import Server
-from muster.ps import ArraySpec
-from muster.ps.store import StoreClient, StoredArray, StoredFunction, StoredHash, StoredName, TableUse
+from muster.ps import ArraySpec, Servers
+from muster.ps.contents import StoredArray, StoredFunction, StoredHash, StoredName, TableUse
 from muster.ps.tables import Constant, SlotSpec, TableSpec
 
 DIM, IDS = 32, 64 * 26
@@ -50,7 +50,7 @@ def function(columns: tuple[str, ...], slots: int = 0) -> StoredFunction:
     return StoredFunction(fingerprint=columns[0], tables=(use,))
 
 
-def dense(client: StoreClient, rows: int) -> StoredFunction:
+def dense(client: Servers, rows: int) -> StoredFunction:
     """Make a table of ids from 0."""
     arrays = [StoredArray(name, 0, (rows, DIM), "float32", by_rows=True) for name in ("table", "slot")]
     client.reserve(arrays)
@@ -61,7 +61,7 @@ def dense(client: StoreClient, rows: int) -> StoredFunction:
     return function(("table", "slot"))
 
 
-def hashed(client: StoreClient, rows: int) -> StoredFunction:
+def hashed(client: Servers, rows: int) -> StoredFunction:
     """Make a table of the ids that `as_hashed` gives."""
     slot = SlotSpec("accumulator", (DIM,), initial=0.1)
     spec = TableSpec(name="hashed", shape=(DIM,), initial=Constant(0.0), slots=(slot,))
@@ -90,7 +90,7 @@ class Contestant:
         memory: The resident memory of the server that it takes, in times of its rows and slots.
     """
 
-    def __init__(self, kind: str, rows: int, client: StoreClient, process: int) -> None:
+    def __init__(self, kind: str, rows: int, client: Servers, process: int) -> None:
         make, given = KINDS[kind]
         self._client, self._process = client, process
         client.create([(StoredArray("rate", 0, (), "float32"), np.float32(0.01))])
@@ -129,7 +129,7 @@ class Contestant:
 
 
 @contextlib.contextmanager
-def served() -> Iterator[tuple[StoreClient, int]]:
+def served() -> Iterator[tuple[Servers, int]]:
     """Run a server; return a client of it, and its process."""
     (port,) = free_ports(1)
     cluster = {"ps": [f"127.0.0.1:{port}"], "chief": ["127.0.0.1:0"]}

@@ -23,7 +23,7 @@ from bench._ps_job import STEP_SECS, connect, scalar
 from bench.transport import SIZES, answer_plainly, contestant, fill, make_certificates
 
 from bench import _results
-from muster.ps import ArraySpec, Held, Plan, PlanValues, Pushed, Servers
+from muster.ps import ArraySpec, Held, Plan, Pushed, Servers
 
 JOB = Path(__file__).with_name("_ps_job.py")
 EMPTY_STEPS = 3000
@@ -112,16 +112,19 @@ def exchange(keys: Path | None) -> dict[str, Any]:
 
 def update_secs(plan: Plan) -> float:
     """Return how long the update of a plan takes, in this process."""
+    from muster.ps.contents import Contents
     from muster.ps.contents.updates import JaxDevice
 
-    values = PlanValues(JaxDevice())
-    values.take_plan(plan.encode())
-    zeros = [np.zeros(spec.size, spec.dtype) for spec in plan.pushed]
-    values.set([*zeros, *zeros])
+    contents, function = Contents(JaxDevice()), plan.function()
+    pulled, kept = plan.buffers()
+    contents.declare((*pulled, *kept), ())
+    contents.values.assign([(spec, np.zeros(spec.shape, spec.dtype)) for spec in (*pulled, *kept)])
+    contents.register(function)
+    zeros = [np.zeros(spec.size, spec.dtype) for spec in function.pushed]
     secs = []
     for _ in range(20):
         began = time.perf_counter()
-        values.apply(values.unpacked(zeros))
+        contents.run(function.fingerprint, contents.prepare(function.fingerprint, (), zeros))
         secs.append(time.perf_counter() - began)
     return statistics.median(secs)
 

@@ -182,7 +182,7 @@ def test_a_server_that_was_killed_saves_what_it_has_from_its_snapshot(tmp_path):
 
     with served(keeper=kept(tmp_path / "snapshot")) as server, worker(server, PLAN, "chief 0") as servers:
         servers.initialize([initial()], 0)
-        origin = servers.pull()[0].answer.origin
+        origin = servers.pull_plans()[0].answer.origin
     with served(keeper=kept(tmp_path / "snapshot")) as again, writer_of(again) as address:
         serving = Serving(None, address, tmp_path)
         requests = PartRequests([serving.request(origin=origin)])

@@ -83,7 +83,7 @@ def fragile(server, task, made):
 def test_a_job_of_a_chief_and_a_worker():
     with served() as server, worker(server, PLAN, "chief 0") as chief, worker(server, PLAN) as other:
         waiting = []
-        thread = threading.Thread(target=lambda: waiting.append(first(other.pull())))
+        thread = threading.Thread(target=lambda: waiting.append(first(other.pull_plans())))
         thread.start()
         chief.initialize(initial(1.0), step=10)
         thread.join()
@@ -95,13 +95,13 @@ def test_a_job_of_a_chief_and_a_worker():
         assert first(answer) == 3.0
         other.give_back_ticket()
         assert chief.take_ticket(13).number == 11
-        _, everything = chief.read()[0]
+        _, everything = chief.read_all()[0]
         assert (everything.pulled["float32"][0], everything.kept["float32"][0]) == (3.0, 1.0)
         (counts,) = other.statistics()
         assert (counts.pushes, counts.version, sorted(counts.workers)) == (1, 2, ["chief 0", "worker 0"])
         chief.end()
         with pytest.raises(JobEndedError, match=r"ps 0 \(localhost:.* says that the chief has ended the job"):
-            other.pull()
+            other.pull_plans()
         chief.close()
         other.close()
         server.service.join()
@@ -151,10 +151,10 @@ def test_over_tls(tmp_path):
 def test_the_next_values_do_not_overwrite_those_in_use():
     with served() as server, worker(server, PLAN, "chief 0") as chief:
         chief.initialize(initial(1.0), step=0)
-        before = chief.pull()
+        before = chief.pull_plans()
         after = chief.push_and_pull(pushed(1.0))
         assert (first(before), first(after)) == (1.0, 2.0)
-        third = chief.pull()
+        third = chief.pull_plans()
         assert third[0].pulled["float32"].ctypes.data == before[0].pulled["float32"].ctypes.data
 
 
@@ -190,7 +190,7 @@ def test_values_are_never_torn():
             thread.join()
         assert not torn
         assert len(pulls) == 60
-        assert first(chief.pull()) == 60.0
+        assert first(chief.pull_plans()) == 60.0
 
 
 def test_a_push_whose_answer_is_lost_is_applied_once(caplog):
@@ -202,7 +202,7 @@ def test_a_push_whose_answer_is_lost_is_applied_once(caplog):
             made[-1].breaks = True
             assert first(one.push_and_pull(pushed(1.0))) == 2.0
             made[-1].breaks = True
-            assert first(one.pull()) == 2.0
+            assert first(one.pull_plans()) == 2.0
             assert first(one.push_and_pull(pushed(1.0))) == 3.0
         (counts,) = chief.statistics()
         assert (counts.pushes, len(made)) == (3, 3)
@@ -230,7 +230,7 @@ def test_a_connection_that_breaks_again_and_again(caplog):
 
         with worker(server, PLAN, dialed=dial, secs=1.0) as one:
             with pytest.raises(MissingPeerError, match="has not answered within 1 s: "):
-                one.pull()
+                one.pull_plans()
     assert 3 <= len(made) <= 12
     assert caplog.text.count("is broken") == 1
 
@@ -433,7 +433,7 @@ def test_a_server_that_comes_back_without_values_is_named():
         worker(server, PLAN, "chief 0", dialed=fragile(server, "chief 0", made)) as chief,
     ):
         chief.initialize(initial(1.0), step=0)
-        chief.pull()
+        chief.pull_plans()
         with served() as again:
             server.address = again.address
             made[-1].breaks = True
@@ -453,7 +453,7 @@ def test_a_worker_goes_on_where_training_has_begun_again(caplog):
             one.push_and_pull(pushed(1.0))
             server.address = again.address
             made[-1].breaks = True
-            assert first(one.pull()) == 1.0
+            assert first(one.pull_plans()) == 1.0
             assert first(one.push_and_pull(pushed(1.0))) == 2.0
     assert "has other initial values now: training has begun again" in caplog.text
 
@@ -484,7 +484,7 @@ def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
         worker(server, PLAN, dialed=fragile(server, "worker 0", made)) as one,
     ):
         chief.initialize(initial(1.0), step=5)
-        origin = one.pull()[0].answer.origin
+        origin = one.pull_plans()[0].answer.origin
         assert one.take_ticket(None).number == 5
         for turn in range(5):
             (answer,) = one.push_and_pull(pushed(1.0), ticket=5 + turn, wants=True)
@@ -499,7 +499,7 @@ def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
             assert answer.answer.step == 9
             assert one.statistics()[0].lost_updates == 2
             assert "ps 0 lost 2 updates" in caplog.text
-            assert first(chief.pull()) == 5.0
+            assert first(chief.pull_plans()) == 5.0
             chief.end()
             wait_for(lambda: not tmp_path.exists())
 
@@ -537,13 +537,13 @@ def test_a_server_that_was_killed_learns_from_others_what_to_restore(tmp_path):
             clients = [zero.client(PLAN, "chief 0", run="2"), again.client(PLAN, "chief 0", run="2")]
             with contextlib.closing(Servers(clients)) as chief:
                 assert all(each.initialized for each in chief.join())
-                assert [first([each]) for each in chief.pull()] in ([2.0, 2.0], [2.0, 1.0])
+                assert [first([each]) for each in chief.pull_plans()] in ([2.0, 2.0], [2.0, 1.0])
 
 
 def test_a_server_that_stands_still_is_named(monkeypatch, caplog):
     monkeypatch.setattr("muster.ps._retrying_connection._QUIET_SECS", 0.05)
     with served() as server, worker(server, PLAN) as one, worker(server, PLAN, "chief 0") as chief:
-        thread = threading.Thread(target=one.pull)
+        thread = threading.Thread(target=one.pull_plans)
         thread.start()
         wait_for(lambda: "has not answered for 0 s" in caplog.text)
         chief.initialize(initial(1.0), step=0)
@@ -558,7 +558,7 @@ def test_a_server_that_leaves_serves_until_the_workers_have_gone():
             chief.initialize(initial(1.0), step=0)
             server.service.leave()
             assert first(chief.push_and_pull(pushed(1.0))) == 2.0
-            assert first([chief.read()[0][1]]) == 2.0
+            assert first([chief.read_all()[0][1]]) == 2.0
             assert server.service._thread.is_alive()
         server.service.join()
 

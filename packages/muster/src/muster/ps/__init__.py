@@ -6,6 +6,7 @@ from muster.ps._client import FirstValues as FirstValues
 from muster.ps._client import Held as Held
 from muster.ps._client import MadeRows as MadeRows
 from muster.ps._client import Pulled as Pulled
+from muster.ps._client import Pushed as Pushed
 from muster.ps._flat_layout import Array as Array
 from muster.ps._flat_layout import FlatLayout as FlatLayout
 from muster.ps._flat_layout import allocate as allocate
@@ -36,7 +37,6 @@ from muster.ps._plan import PlanTable as PlanTable
 from muster.ps._plan import fingerprint as fingerprint
 from muster.ps._recovery import no_snapshot as no_snapshot
 from muster.ps._retrying_connection import Dial as Dial
-from muster.ps._servers import Pushed as Pushed
 from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
 from muster.ps._shard_snapshot import ShardSnapshot as ShardSnapshot

@@ -1,25 +1,27 @@
-"""A worker's requests to one parameter server that keeps a plan."""
+"""Requests to one parameter server: of a coordinator's program, or of a worker that trains by a plan."""
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
-from muster._arrays import dtype_named
 from muster._errors import JobEndedError, ParameterServerError
 from muster._text import printable
 from muster.net import ProtocolError
 from muster.ps import _messages as messages
-from muster.ps._bundles import BundleError, new_places, packed, unbundled
-from muster.ps._flat_layout import Array, Flat, FlatLayout, allocate
+from muster.ps._bundles import new_places, packed, unbundled, unbundled_columns, unpacked
+from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._plan import Plan, fingerprint
 from muster.ps._retrying_connection import Dial, RetryingConnection
 from muster.ps._wire import Sizes
+from muster.ps.contents import FunctionLayout, Signature
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 # Answers initial values on a server that has taken them, or others, already.
 _TAKEN = messages.Done()
@@ -66,15 +68,24 @@ class FirstValues(NamedTuple):
     columns: Sequence[MadeRows | Iterable[Array]] = ()
 
 
-class Request(NamedTuple):
-    """A request, and the flat arrays that follow it."""
+class Pushed(NamedTuple):
+    """One push by a plan, for one server.
 
-    message: messages.Request
-    arrays: Sequence[Array]
+    Attributes:
+        flat: The arguments of its update, in flat buffers.
+        whole: What is pushed for its tables as a whole.
+        rows: For each of its tables ids, int64 of shape (n,), ascending, and arrays with a row for each.
+        asks: For each of its tables ids of rows that the answer is to bring; nothing for none of any.
+    """
+
+    flat: Flat
+    whole: Sequence[Array] = ()
+    rows: Sequence[tuple[Array, Sequence[Array]]] = ()
+    asks: Sequence[Array] = ()
 
 
 class Pulled(NamedTuple):
-    """The values of one server that workers read as a whole.
+    """The values of one server that workers read by a plan as a whole.
 
     Args:
         answer: Their version, the global step, the next ticket: see `Values`.
@@ -87,44 +98,86 @@ class Pulled(NamedTuple):
     rows: Sequence[Array] = ()
 
 
+class Request(NamedTuple):
+    """A request, and the flat arrays that follow it."""
+
+    message: messages.Request
+    arrays: Sequence[Array]
+
+
+class FunctionPart:
+    """One server's part of a function, as its callers see it.
+
+    Args:
+        signature: What is read and pushed there.
+
+    Attributes:
+        changes: Whether it changes anything there.
+        layout: What travels for it.
+    """
+
+    def __init__(self, signature: Signature) -> None:
+        self.changes = signature.changes
+        self.layout = FunctionLayout(signature)
+
+
 class Client:
     """Asks one server, one request after the other.
 
-    A request that a broken connection leaves open is sent again; the server still applies a push once.
+    A request that a broken connection leaves open is sent again; the server still applies it once.
 
     Args:
         server: The name and the address of the server, for messages.
         dial: Connects to it.
-        plan: What the server is to hold; an empty one is not offered, and only lets the job be ended.
-        starts: Whether this task is the chief.
+        plan: What the server is to hold; an empty one is not offered, and only lets the job be ended. None
+            for a coordinator's program.
+        origin: The random id of that program.
+        client: The random id of this client, if its process has several.
+        starts: Whether this task is the chief or the coordinator.
         versions: The versions of this task's software.
         deadline_secs: How long a request may take, with all that it waits for, in seconds.
+
+    Attributes:
+        plan: As given; an empty one for a coordinator's program.
+        part: What travels for the plan's function.
     """
 
     def __init__(
         self,
         server: str,
         dial: Dial,
-        plan: Plan,
+        plan: Plan | None = None,
         *,
         starts: bool,
         versions: Mapping[str, str],
+        origin: str = "",
+        client: str = "",
         deadline_secs: float = 600.0,
     ) -> None:
         self._line = RetryingConnection(
             server, dial, messages.AnswerHeader, self._greet, self._place, deadline_secs
         )
-        self._plan = b"" if plan == Plan() else plan.encode()
-        self._greeting = messages.Join(plan=fingerprint(plan), versions=dict(versions), starts=starts)
-        self._pulled, self._kept = FlatLayout(plan.pulled), FlatLayout(plan.kept)
-        self._layout = plan.layout
-        self._columns = plan.columns
-        self._names = [spec.name for spec in (*plan.buffers()[0], *plan.buffers()[1], *plan.columns)]
-        self._sets = self._pulled.allocate(), self._pulled.allocate()
+        self.plan = plan or Plan()
+        self.part = FunctionPart(self.plan.signature)
+        self._greeting = messages.Join(
+            plan="" if plan is None else fingerprint(plan),
+            origin=origin,
+            client=client,
+            versions=dict(versions),
+            starts=starts,
+        )
+        self._seen = messages.Seen(origin=origin)
         self._joined: messages.Joined | None = None
-        self._sequence = 0  # the last push that was sent
-        self._seen = messages.Seen()
+        self._number = 0  # of the last push by the plan, or change by name, that was sent
         self._had_values = False
+        pulled = FlatLayout(self.plan.pulled)
+        self._whole = list(pulled.sizes.items())  # what workers pull as a whole, and where it is received
+        self._sets = [*pulled.allocate().values()], [*pulled.allocate().values()]
+
+    def connect(self) -> None:
+        """Connect, if there is no connection."""
+        if not self._line.connected:
+            self._line.connect()
 
     def join(self, origin: str = "") -> messages.Joined:
         """Connect, wait for the server if it is not up yet, and agree on the plan.
@@ -140,59 +193,51 @@ class Client:
             raise RuntimeError("The server was not greeted.")
         return self._joined
 
-    def push(
-        self,
-        pushed: Flat,
-        whole: Sequence[Array] = (),
-        rows: Sequence[tuple[Array, Sequence[Array]]] = (),
-        asks: Sequence[Array] = (),
-        *,
-        ticket: int | None = None,
-        shared: messages.Round | None = None,
-        wants: bool = False,
-        max_steps: int | None = None,
-    ) -> None:
-        """Send a push; `pulled` returns the answer.
+    def send(self, message: messages.Request, arrays: Sequence[Array] = ()) -> None:
+        """Send a request; `receive` returns the answer. The arrays must not change until then."""
+        self.connect()
+        self._line.send(message, arrays)
+
+    def change(self, message: messages.Named, arrays: Sequence[Array]) -> None:
+        """Send a change by name, which gets its number."""
+        self.connect()  # which says what was made of the changes before
+        self._number += 1
+        self.send(msgspec.structs.replace(message, sequence=self._number), arrays)
+
+    def push(self, step: messages.Push, pushed: Pushed) -> None:
+        """Send a push by the plan; `pulled` returns the answer.
 
         Args:
-            pushed: Flat buffers.
-            whole: What is pushed for tables as a whole, one after the other.
-            rows: For each table ids, int64 of shape (n,), ascending, and arrays with a row for each.
-            asks: For each table ids of rows that are to come with the answer; nothing for none of any.
-            ticket: As of `Push`, as is what follows.
-            shared: The round.
-            wants: Whether the answer is to bring the next ticket.
-            max_steps: The global step at which tickets end.
+            step: What it says of its step; it gets its number.
+            pushed: What is pushed.
         """
-        if not self._line.connected:
-            self.join()  # which says what was applied of the pushes before
-        push = messages.Push(
-            number=self._sequence + 1,
-            ticket=ticket,
-            round=shared,
-            wants=wants,
-            max_steps=max_steps,
-            counts=tuple(len(ids) for ids, _ in rows),
-            asks=tuple(map(len, asks)),
+        self.connect()  # which says what was applied of the pushes before
+        self._number += 1
+        message = msgspec.structs.replace(
+            step,
+            number=self._number,
+            counts=tuple(len(ids) for ids, _ in pushed.rows),
+            asks=tuple(map(len, pushed.asks)),
         )
-        self._sequence += 1
-        arrays = self._layout.pack_pushed([*pushed.values(), *whole], rows)
-        self.send(push, [*arrays, *(self._layout.pack_ids(asks) if asks else [])])
+        layout = self.part.layout
+        arrays = layout.pack_pushed([*pushed.flat.values(), *pushed.whole], pushed.rows)
+        self.send(message, [*arrays, *(layout.pack_ids(pushed.asks) if pushed.asks else [])])
+
+    def pulled(self) -> Pulled:
+        """Wait for the values that answer a push or a pull by the plan."""
+        answer, arrays = self.taken(self.part)
+        buffers = {dtype: array for (dtype, _), array in zip(self._whole, arrays, strict=False)}
+        return Pulled(answer, buffers, arrays[len(buffers) :])
 
     def look_up(self, ids: Sequence[Array]) -> None:
-        """Ask for rows of each table, by ids as of `push`; `rows` returns them."""
+        """Ask for rows of each table of the plan, by ids as of `Pushed`; `taken` returns them."""
         asked = messages.Pull(counts=tuple(map(len, ids)), whole=False)
-        self.send(asked, self._layout.pack_ids(ids))
-
-    def rows(self) -> list[Array]:
-        """Wait for rows of each table that were asked for; they are the caller's."""
-        request = self._line.request
-        return self._layout.unpack_rows(self._values()[1], request.counts)
+        self.send(asked, self.part.layout.pack_ids(ids))
 
     def initial(self, message: messages.Initialize, values: FirstValues) -> Iterator[Request]:
         """Return the requests that give first values, one after the other; the message is the last one."""
         self._note(origin=message.origin)  # of which a server that is killed meanwhile keeps what it has
-        for spec, rows in zip(self._columns, values.columns, strict=True):
+        for spec, rows in zip(self.plan.columns, values.columns, strict=True):
             if isinstance(rows, MadeRows):
                 function = np.frombuffer(rows.function, np.uint8)
                 make = messages.Make(name=spec.name, first=rows.first, origin=message.origin)
@@ -200,51 +245,18 @@ class Client:
                 continue
             start = 0
             for piece in rows:
-                yield Request(
-                    messages.AssignRows(name=spec.name, start=start, origin=message.origin), [piece]
-                )
+                some = messages.AssignRows(name=spec.name, start=start, origin=message.origin)
+                yield Request(some, [piece])
                 start += piece.size * spec.shape[0] // spec.size
-        given = ((self._pulled, values.pulled), (self._kept, values.kept))
-        flat = [buffers[name] for layout, buffers in given for name in layout.sizes]
-        yield Request(message, flat)
-
-    def pulled(self) -> Pulled:
-        """Wait for the values that answer a push or a pull."""
-        request = self._line.request
-        answer, arrays = self._values()
-        pulled = dict(zip(self._pulled.sizes, arrays, strict=False))
-        asks = request.asks if isinstance(request, messages.Push) else ()
-        return Pulled(answer, pulled, self._layout.unpack_rows(arrays[len(pulled) :], asks))
-
-    def held(self) -> tuple[messages.Values, Held]:
-        """Wait for everything, which answers a read, in new buffers."""
-        answer, arrays = self._values()
-        try:
-            left = iter([array for _, array in unbundled(arrays)])
-            pulled, kept = ({name: next(left) for name in each.sizes} for each in (self._pulled, self._kept))
-        except (BundleError, StopIteration) as exc:
-            raise self._line.astray(str(exc)) from exc
-        return answer, Held(pulled, kept, [*left])
-
-    def read(self) -> None:
-        """Ask for everything; `held` returns it."""
-        self.send(messages.Read(), [packed(self._names)])
-
-    def _values(self) -> tuple[messages.Values, Sequence[Array]]:
-        answer, arrays = self.receive()
-        if not isinstance(answer, messages.Values):
-            raise self._line.astray(answer)
-        return answer, arrays
-
-    def send(self, message: messages.Request, arrays: Sequence[Array] = ()) -> None:
-        """Send a request; `receive` returns the answer. The arrays must not change until then."""
-        self._line.send(message, arrays)
+        layouts = FlatLayout(self.plan.pulled), FlatLayout(self.plan.kept)
+        given = zip(layouts, (values.pulled, values.kept), strict=True)
+        yield Request(message, [buffers[name] for layout, buffers in given for name in layout.sizes])
 
     def receive(self) -> tuple[Any, Sequence[Array]]:
         """Wait for the answer, on another connection if this one breaks.
 
         Raises:
-            JobEndedError: The chief has ended the job.
+            JobEndedError: The chief or the coordinator has ended the job.
             ParameterServerError: The server refuses the request, or has lost what it had.
             MissingPeerError: It did not answer in time.
             StrayPeerError: Something else answers there, or it is not of this job.
@@ -257,11 +269,13 @@ class Client:
         if isinstance(request, messages.Initialize) and answer is not _TAKEN:
             self._note(origin=request.origin)
             self._had_values = True
-        if isinstance(request, messages.Push):
-            self._note(sequence=request.number)
         if isinstance(answer, messages.Values):
-            self._note(origin=answer.origin, version=answer.version)
-            self._had_values = True
+            self._note(version=answer.version)
+            if not self._greeting.origin:
+                self._note(origin=answer.origin)
+                self._had_values = True
+                if isinstance(request, messages.Push):
+                    self._note(sequence=request.number)
             if _is_whole(request):
                 self._sets = self._sets[1], self._sets[0]
         return answer, values
@@ -271,6 +285,44 @@ class Client:
         self.send(message)
         return self.receive()[0]
 
+    def taken(self, part: FunctionPart) -> tuple[messages.Values, list[Array]]:
+        """Wait for what a function takes, if it was asked for, and for the rows that were."""
+        request = self._line.request
+        answer, buffers = self.receive()
+        counts = request.asks if isinstance(request, messages.Push) else request.counts
+        whole = isinstance(request, messages.Push) or request.whole
+        return answer, self._fitting(lambda: part.layout.unpack_taken(buffers, counts, whole=whole))
+
+    def read(self) -> tuple[messages.Values, dict[str, Array]]:
+        """Wait for arrays, by name."""
+        answer, buffers = self.receive()
+        return answer, self._fitting(lambda: {spec.name: array for spec, array in unbundled(buffers)})
+
+    def read_hashed(self) -> tuple[int, Array, list[Array]]:
+        """Wait for rows of a hashed table, and where they go on."""
+        answer, buffers = self.receive()
+        return answer.next, *self._fitting(lambda: unbundled_columns(buffers))
+
+    def described(self) -> FunctionPart | None:
+        """Wait for what the server has of a function; None if it has nothing of it."""
+        _, buffers = self.receive()
+        return FunctionPart(self._fitting(lambda: unpacked(buffers, Signature))) if buffers else None
+
+    def held(self) -> tuple[messages.Values, Held]:
+        """Wait for everything that the plan has, which answers `read_all`, in new buffers."""
+        answer, found = self.read()
+
+        def held() -> Held:
+            pulled, kept = ({spec.dtype: found[spec.name] for spec in specs} for specs in self.plan.buffers())
+            return Held(pulled, kept, [found[spec.name].reshape(-1) for spec in self.plan.columns])
+
+        return answer, self._fitting(held)
+
+    def read_all(self) -> None:
+        """Ask for everything that the plan has; `held` returns it."""
+        names = [spec.name for specs in (*self.plan.buffers(), self.plan.columns) for spec in specs]
+        self.send(messages.Read(), [packed(names)])
+
     def abandon(self) -> None:
         """Forget an open request, with the connection on which its answer could still come."""
         self._line.abandon()
@@ -279,13 +331,20 @@ class Client:
         """Close the connection."""
         self._line.close()
 
+    def _fitting(self, read: Callable[[], _T]) -> _T:
+        """Return what an answer is read as; raise an error that names the server if it is something else."""
+        try:
+            return read()
+        except (ValueError, KeyError) as exc:
+            raise self._line.astray(str(exc)) from exc
+
     def _greet(self) -> messages.Done | None:
-        """Agree on the plan; return the answer to initial values, if the server has some."""
+        """Join, and agree on the plan; return the answer to initial values, if the server has some."""
         at = self._line.answered_at
         seen = msgspec.structs.replace(self._seen, idle_secs=time.monotonic() - at if at else 0.0)
         joined = self._agree(msgspec.structs.replace(self._greeting, seen=seen))
-        if not joined.known and self._plan:
-            joined = self._agree(messages.Offer(), [np.frombuffer(self._plan, np.uint8)])
+        if not joined.known and self.plan != Plan():
+            joined = self._agree(messages.Offer(), [np.frombuffer(self.plan.encode(), np.uint8)])
         if self._had_values and not joined.initialized:
             self.close()
             raise ParameterServerError(
@@ -300,8 +359,8 @@ class Client:
             self._note(version=0)
         self._note(run=joined.run, origin=joined.origin or self._seen.origin)
         request = self._line.request
-        if not isinstance(request, messages.Push):
-            self._sequence = joined.sequence
+        if not isinstance(request, messages.Push | messages.Named):
+            self._number = joined.sequence
         self._joined = joined
         return _TAKEN if isinstance(request, messages.Initialize) and joined.initialized else None
 
@@ -315,33 +374,27 @@ class Client:
     def _check(self, answer: Any) -> None:
         """Raise what an answer says that is no result."""
         if isinstance(answer, messages.Ended):
-            raise JobEndedError(f"{self._line.server} says that the chief has ended the job.")
+            who = "coordinator" if self._greeting.origin else "chief"
+            raise JobEndedError(f"{self._line.server} says that the {who} has ended the job.")
         if isinstance(answer, messages.Refused):
             self.close()  # the server may close it, too
             raise ParameterServerError(f"{self._line.server} refuses this task: {printable(answer.text)}.")
 
-    def _place(self, message: messages.Answer, sizes: Sizes) -> Sequence[Array]:
-        """Return where the values that a server announces are received."""
-        request = self._line.request
-        if not isinstance(message, messages.Values):
-            wanted, places = [], []
-        elif isinstance(request, messages.Pull | messages.Push):
-            asks = request.asks if isinstance(request, messages.Push) else request.counts
-            whole = list(self._pulled.sizes.items()) if _is_whole(request) else []
-            rows = self._layout.row_sizes(asks)
-            wanted = whole + rows
-            places = list(self._sets[0].values())[: len(whole)]
-            places += [allocate(size, dtype_named(name)) for name, size in rows]
-        else:
-            return new_places(sizes)
-        if list(sizes) != wanted:
-            raise ProtocolError(f"its {messages.name_of(message)} has other arrays than the plan")
-        return places
-
     def _note(self, **changes: Any) -> None:
         self._seen = msgspec.structs.replace(self._seen, **changes)
 
+    def _place(self, message: messages.Answer, sizes: Sizes) -> Sequence[Array]:
+        """Return where the arrays that a server announces are received: mostly new memory, for the caller."""
+        if not isinstance(message, messages.Values) or not _is_whole(self._line.request):
+            return new_places(sizes)
+        whole = len(self._whole)
+        if list(sizes[:whole]) != self._whole:
+            raise ProtocolError("its Values have other arrays than the plan")
+        return [*self._sets[0], *new_places(sizes[whole:])]
+
 
 def _is_whole(request: messages.Request) -> bool:
-    """Return whether the answer to a request brings what workers pull as a whole."""
-    return isinstance(request, messages.Push) or (isinstance(request, messages.Pull) and request.whole)
+    """Return whether the answer to a request brings what workers pull by the plan as a whole."""
+    if not isinstance(request, messages.Push | messages.Pull) or request.function:
+        return False
+    return isinstance(request, messages.Push) or request.whole

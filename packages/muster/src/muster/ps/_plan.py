@@ -8,7 +8,7 @@ import msgspec
 
 from muster.ps._array_spec import ArraySpec, check_specs
 from muster.ps._flat_layout import FlatLayout
-from muster.ps.contents import FunctionLayout, Signature, StoredFunction, TableSignature, TableUse, row_of
+from muster.ps.contents import Signature, StoredFunction, TableSignature, TableUse, row_of
 
 
 class PlanTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,12 +66,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(itertools.chain.from_iterable(table.columns for table in self.tables))
 
     @property
-    def layout(self) -> FunctionLayout:
-        """The layout of messages of its function, which takes and is pushed flat buffers."""
-        tables = tuple(table.signature for table in self.tables)
-        return FunctionLayout(
-            Signature(_buffers("pulled", self.pulled), _buffers("pushed", self.pushed), True, tables)
-        )
+    def signature(self) -> Signature:
+        """What workers read and push for its function: flat buffers, and rows of its tables."""
+        flat = _buffers("pulled", self.pulled), _buffers("pushed", self.pushed)
+        return Signature(*flat, True, tuple(table.signature for table in self.tables))
 
     def buffers(self) -> tuple[tuple[ArraySpec, ...], tuple[ArraySpec, ...]]:
         """Return the flat arrays of what is pulled, and of what is kept."""

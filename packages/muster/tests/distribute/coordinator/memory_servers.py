@@ -10,9 +10,9 @@ import numpy as np
 
 from muster.cluster import Task
 from muster.program.variables import ByIdentity
-from muster.ps import PURPOSE
+from muster.ps import PURPOSE, Servers
+from muster.ps.contents import StoredArray
 from muster.ps.contents.updates import versions
-from muster.ps.store import StoreClient, StoredArray
 
 
 class Rows:
@@ -69,7 +69,7 @@ class RealServers(Variables):
         tasks = [Task("ps", index) for index in cluster.task_indices("ps")]
         super().__init__(len(tasks))
         dials = [(links.name_of(task), links.dial_to(task, PURPOSE)) for task in tasks]
-        self.client = StoreClient(dials, links.run, versions(), starts=True)
+        self.client = Servers.of_program(dials, links.run, versions(), starts=True)
 
     def put(self, array, value):
         self.client.create([(array, value)])

@@ -14,6 +14,7 @@ from muster.ps._flat_layout import FlatLayout
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import fingerprint
+from muster.ps.contents import FunctionLayout
 from muster.ps.contents.updates import JaxDevice
 from served_steps import divided
 
@@ -72,7 +73,7 @@ class MachineServers:
             self.machines, self.plans, self.division.pushed(pushes, asked), strict=True
         ):
             counts = tuple(len(ids) for ids, _ in push.rows)
-            arrays = plan.layout.pack_pushed([*push.flat.values(), *push.whole], push.rows)
+            arrays = FunctionLayout(plan.signature).pack_pushed([*push.flat.values(), *push.whole], push.rows)
             self._ask(machine, messages.Push(number=sequence, counts=counts), arrays)
         return outputs
 
@@ -92,8 +93,10 @@ class MachineServers:
         if not ids:
             return []
         counts = tuple(map(len, ids))
-        rows = self._ask(machine, messages.Pull(counts=counts, whole=False), plan.layout.pack_ids(ids)).arrays
-        return plan.layout.unpack_rows(rows, counts)
+        rows = self._ask(
+            machine, messages.Pull(counts=counts, whole=False), FunctionLayout(plan.signature).pack_ids(ids)
+        ).arrays
+        return FunctionLayout(plan.signature).unpack_taken(rows, counts, whole=False)
 
     def _ask(self, machine, message, arrays=()):
         (reply,) = machine.handle(CHIEF, message, arrays, 0.0)

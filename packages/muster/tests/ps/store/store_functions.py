@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster.ps._array_spec import ArraySpec
-from muster.ps.store import StoredArray, StoredFunction, TableUse
+from muster.ps.contents import StoredArray, StoredFunction, TableUse
 
 
 def exported(update, *specs):

@@ -10,9 +10,8 @@ import uuid
 from store_values import VERSIONS, NumPyDevice, made
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
-from muster.ps import PURPOSE, Machine, Service, no_snapshot
+from muster.ps import PURPOSE, Machine, Servers, Service, no_snapshot
 from muster.ps._keeper import Keeper
-from muster.ps.store import StoreClient
 
 SECS = 60.0
 
@@ -73,7 +72,7 @@ def client(*servers, task="chief 0", origin="origin", run="run", secs=SECS, dial
         (f"ps {index} ({each.address})", call)
         for index, (each, call) in enumerate(zip(servers, dials, strict=True))
     ]
-    opened = StoreClient(named, origin, versions, starts=task.startswith("chief"), deadline_secs=secs)
+    opened = Servers.of_program(named, origin, versions, starts=task.startswith("chief"), deadline_secs=secs)
     with contextlib.closing(opened):
         yield opened
 

@@ -11,7 +11,7 @@ from muster.ps._bundles import bundle, packed, unbundled
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller, Refused
-from muster.ps.store import StoredFunction, TableUse
+from muster.ps.contents import StoredFunction, TableUse
 
 VERSIONS = {"jax": "1.2"}
 CHIEF, WORKER, OTHER = (Caller(task, f"run of {task}") for task in ("chief 0", "worker 0", "worker 1"))

@@ -13,7 +13,7 @@ from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import packed
 from muster.ps._journal import Journal, Recorded
 from muster.ps._messages import Caller
-from muster.ps.store import StoredArray, StoredName
+from muster.ps.contents import StoredArray, StoredName
 
 
 @pytest.fixture

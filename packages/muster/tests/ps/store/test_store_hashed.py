@@ -11,7 +11,7 @@ from store_values import COUNT, USE, WORKER, A, Talk, full, made
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle, packed, unbundled
-from muster.ps.store import StoredArray, StoredFunction, StoredHash, StoredName
+from muster.ps.contents import StoredArray, StoredFunction, StoredHash, StoredName
 from muster.ps.tables import Constant, Keeping, SlotSpec, TableSpec, owners
 
 SPEC = TableSpec(name="ids", shape=(2,), initial=Constant(1.0), slots=(SlotSpec("n", ()),))

@@ -28,8 +28,7 @@ from muster.ps._applied import Applied
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle, packed
 from muster.ps._messages import Caller, End, Ended, Stats
-from muster.ps.contents import Signature
-from muster.ps.store import StoredFunction
+from muster.ps.contents import Signature, StoredFunction
 
 
 @pytest.fixture

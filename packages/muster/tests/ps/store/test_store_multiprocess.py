@@ -14,7 +14,7 @@ from store_functions import adagrad, descent, filled
 from jobs import Job
 from muster._errors import JobEndedError, ParameterServerError
 from muster.distribute import Server
-from muster.ps.store import StoredName
+from muster.ps.contents import StoredName
 
 pytestmark = pytest.mark.processes
 

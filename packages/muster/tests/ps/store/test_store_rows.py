@@ -26,8 +26,7 @@ from store_values import (
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle, packed
-from muster.ps.contents import Signature, TableSignature
-from muster.ps.store import StoredFunction
+from muster.ps.contents import Signature, StoredFunction, TableSignature
 
 BY_ROWS = ("rows", "rows/slot")
 SEEN = StoredFunction(

@@ -17,7 +17,7 @@ from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle
 from muster.ps._wire import encode
-from muster.ps.store import StoredArray, StoredFunction, StoredName
+from muster.ps.contents import StoredArray, StoredFunction, StoredName
 
 
 def stored(spec, server=0):

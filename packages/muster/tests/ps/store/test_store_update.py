@@ -8,9 +8,9 @@ import pytest
 from store_functions import adagrad, descent, exported, exported_rows
 
 from muster.ps._array_spec import ArraySpec
+from muster.ps.contents import StoredFunction
 from muster.ps.contents._row_uses import columns_of
 from muster.ps.contents.updates import JaxDevice
-from muster.ps.store import StoredFunction
 
 DEVICE = JaxDevice()
 

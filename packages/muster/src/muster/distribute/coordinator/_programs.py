@@ -23,7 +23,7 @@ from muster.program.passes import split_at_pushes, with_given_numbers
 from muster.program.trace import FunctionProgram
 from muster.program.variables import VariableKind, like_value_of
 from muster.program.variables.keras_internals import value_of
-from muster.ps.store import StoredFunction
+from muster.ps.contents import StoredFunction
 
 # What exported functions cannot do: they would run this process' Python.
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")

@@ -15,7 +15,7 @@ from muster.distribute.engine._asked_rows import Table
 from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._stored_tables import Source, StoredRows, StoredTables
 from muster.program.passes import CoupledRowsError, LookupStep, UpdatePart, WorkerServerSplit, by_rows
-from muster.ps.store import StoredFunction
+from muster.ps.contents import StoredFunction
 
 
 class _Part(NamedTuple):

@@ -38,7 +38,7 @@ from muster.program.passes import (
 )
 from muster.program.variables import InitialValue
 from muster.ps import ArraySpec, FirstValues, Held, MadeRows, PlanTable, Pushed
-from muster.ps.store import StoredArray
+from muster.ps.contents import StoredArray
 
 LEAST_ROWS_BYTES = 1 << 17
 """A table of fewer bytes travels as a whole: a message more in each step, for its rows, would cost more."""

@@ -15,7 +15,7 @@ from muster.distribute.engine._asked_rows import Table, TableRows
 from muster.distribute.engine._flat_arrays import Rows
 from muster.program.passes import LookupStep, NotByRowsError, UpdatePart, WorkerServerSplit, find_lookups
 from muster.ps import ArraySpec
-from muster.ps.store import StoredArray, TableUse
+from muster.ps.contents import StoredArray, TableUse
 
 # Places in the source, which differ between tasks of a job.
 _LOCATIONS = re.compile(r"^#loc.*\n|\s*\bloc\(#\w+\)", re.MULTILINE)

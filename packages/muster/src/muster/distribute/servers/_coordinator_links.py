@@ -15,9 +15,8 @@ from muster.distribute.closures import PURPOSE as CLOSURES
 from muster.distribute.closures import End
 from muster.net import Connection, Credentials, Hello, dial
 from muster.ps import PURPOSE as STORE
-from muster.ps import Dial, encode
+from muster.ps import Dial, Servers, encode
 from muster.ps.contents.updates import versions
-from muster.ps.store import StoreClient
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +125,9 @@ class CoordinatorLinks:
         try:
             if task.type == TaskType.PS:
                 server = self.name_of(task), self.dial_to(task, STORE)
-                client = StoreClient([server], self.run, versions(), starts=True, deadline_secs=_END_SECS)
+                client = Servers.of_program(
+                    [server], self.run, versions(), starts=True, deadline_secs=_END_SECS
+                )
                 try:
                     client.end()
                 finally:

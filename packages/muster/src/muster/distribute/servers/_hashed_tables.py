@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from muster.program.variables import ByIdentity
-from muster.ps.store import StoredHash
+from muster.ps.contents import StoredHash
 from muster.ps.tables import Constant, Keeping, Normal, SlotSpec, TableSpec, Uniform
 
 

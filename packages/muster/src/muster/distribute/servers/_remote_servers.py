@@ -173,7 +173,7 @@ class RemoteServers:
             self._unwatch()
             if self._starts and not all(each.initialized for each in joined):
                 servers.initialize(division.split(values), self.global_step, self.shared, self.open)
-            pulled = servers.pull()
+            pulled = servers.pull_plans()
             self._origins = [each.answer.origin for each in pulled]
             self.global_step = pulled[0].answer.step
             self.require_ticket()
@@ -262,13 +262,13 @@ class RemoteServers:
         return [each.pulled for each in self._pull()]
 
     def _pull(self) -> list[Pulled]:
-        answers = self._met().pull()
+        answers = self._met().pull_plans()
         self.global_step = answers[0].answer.step
         return answers
 
     def read(self) -> list[Held]:
         """Return all values of each server."""
-        answers = self._met().read()
+        answers = self._met().read_all()
         self.open = answers[0][0].open
         return [held for _, held in answers]
 

@@ -12,7 +12,7 @@ from muster.checkpoint.objects import Variable, assign_saved, named_variables
 from muster.distribute.servers._hashed_tables import TableColumn
 from muster.distribute.servers._stored_variables import StoredVariables
 from muster.program.variables import storage_of
-from muster.ps.store import StoredName
+from muster.ps.contents import StoredName
 from muster.ps.tables import owners
 
 Array = np.ndarray[Any, Any]

@@ -21,9 +21,8 @@ from muster.distribute.servers._build_server import SnapshotConfig, build_server
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.workers._signals import SignalWatch
 from muster.net import Handler
-from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartWriter, Service, Statistics
+from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartWriter, Servers, Service, Statistics
 from muster.ps.contents.updates import versions
-from muster.ps.store import StoreClient
 
 _log = logging.getLogger(__name__)
 
@@ -214,7 +213,7 @@ class Server:
         dials, save_dials = self._named_dials(PURPOSE), self._named_dials(SAVE_PURPOSE)
         return RemoteServers(str(self._task), dials, save_dials, starts=starts)
 
-    def store(self, origin: str, *, starts: bool) -> StoreClient:
+    def store(self, origin: str, *, starts: bool) -> Servers:
         """Return a client of all parameter servers, for variables of a coordinator; for one thread.
 
         Args:
@@ -224,7 +223,7 @@ class Server:
         Raises:
             ClusterError: There is no parameter server, or more than one chief.
         """
-        return StoreClient(self._named_dials(PURPOSE), origin, versions(), starts=starts)
+        return Servers.of_program(self._named_dials(PURPOSE), origin, versions(), starts=starts)
 
     def _named_dials(self, purpose: str) -> list[tuple[str, Dial]]:
         """Return the name of each parameter server, and what connects to it."""

@@ -8,7 +8,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import ParameterServerError
 from muster.ps import memory_bytes
-from muster.ps.store import StoredArray, StoredHash, StoredName
+from muster.ps.contents import StoredArray, StoredHash, StoredName
 
 Array = np.ndarray[Any, Any]
 
@@ -49,7 +49,7 @@ class Store(Protocol):
         """Add values to arrays."""
 
     def make(self, name: StoredName, function: bytes, first: int, /) -> None:
-        """Let a server make all rows of an array that was reserved: see `StoreClient.make`."""
+        """Let a server make all rows of an array that was reserved: see `Servers.make`."""
 
     def reserve(self, arrays: Sequence[StoredArray], /) -> None:
         """Create arrays whose rows are assigned next."""

@@ -40,7 +40,7 @@ from muster.program.variables import (
     reference_of_new,
 )
 from muster.ps import PartRequests, PartSavers, SavePart, ServedVariable, Shard, place
-from muster.ps.store import StoredArray
+from muster.ps.contents import StoredArray
 
 Array = np.ndarray[Any, Any]
 

@@ -20,9 +20,8 @@ from muster.distribute.servers._stored_arrays import Store
 from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
-from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartSavers
+from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartSavers, Servers
 from muster.ps.contents.updates import versions
-from muster.ps.store import StoreClient
 
 
 class DatasetOfWorkers(DistributedDataset):
@@ -105,7 +104,7 @@ class ParameterServerStrategy(Strategy):
             self.links.close(ends=ends)
 
     def _connect(self) -> Store:
-        client = StoreClient(self._servers(PURPOSE), self.links.run, versions(), starts=True)
+        client = Servers.of_program(self._servers(PURPOSE), self.links.run, versions(), starts=True)
         client.connect()  # workers ask all servers, also those that hold nothing yet
         return client
 

@@ -60,11 +60,6 @@ class FunctionLayout:
             sizes += [*layout.sizes.items(), *((each.dtype, count * each.size) for each in table.row_pushes)]
         return sizes
 
-    def row_sizes(self, counts: Sequence[int]) -> list[tuple[str, int]]:
-        """Return those of some rows of each table; of none if there are no counts."""
-        rows = [table.row for table in self._signature.tables][: len(counts)]
-        return [(row.dtype, count * row.size) for count, row in zip(counts, rows, strict=True)]
-
     def pack_ids(self, ids: Sequence[Any]) -> list[Array]:
         """Return the ids of all tables to ask for.
 
@@ -130,23 +125,29 @@ class FunctionLayout:
             pushes.append(RowPush(ids, rows, whole))
         return flat, pushes
 
-    def unpack_taken(self, buffers: Sequence[Array], counts: Sequence[int]) -> list[Array]:
+    def unpack_taken(
+        self, buffers: Sequence[Array], counts: Sequence[int], *, whole: bool = True
+    ) -> list[Array]:
         """Return what was taken, and then rows of each table if there are counts of them.
+
+        Args:
+            buffers: What has come.
+            counts: How many rows of each table; nothing for none of any.
+            whole: Whether what is taken as a whole is there.
 
         Raises:
             ValueError: The buffers are others; the text is a clause.
         """
-        if list(sizes_of(buffers)) != [*self._takes.sizes.items(), *self.row_sizes(counts)]:
+        rows = [table.row for table in self._signature.tables][: len(counts)]
+        sizes = list(self._takes.sizes.items()) if whole else []
+        sizes += [(row.dtype, count * row.size) for count, row in zip(counts, rows, strict=True)]
+        if list(sizes_of(buffers)) != sizes:
             raise ValueError("its Values have other elements than the function takes")
-        left = iter(buffers)
-        arrays = self._takes.unpack(_next_flat(self._takes, left))
-        taken = [arrays[spec.name] for spec in self._signature.takes]
-        return [*taken, *self.unpack_rows([*left], counts)]
-
-    def unpack_rows(self, buffers: Sequence[Array], counts: Sequence[int]) -> list[Array]:
-        """Return rows of each table, of the sizes of `row_sizes`."""
-        tables = self._signature.tables[: len(counts)]
-        return [array.reshape(-1, *table.row.shape) for array, table in zip(buffers, tables, strict=True)]
+        left, taken = iter(buffers), []
+        if whole:
+            arrays = self._takes.unpack(_next_flat(self._takes, left))
+            taken = [arrays[spec.name] for spec in self._signature.takes]
+        return [*taken, *(next(left).reshape(-1, *row.shape) for row in rows)]
 
 
 def row_of(spec: ArraySpec) -> ArraySpec:
