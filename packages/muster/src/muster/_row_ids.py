@@ -19,13 +19,16 @@ LEAST_TABLE_BYTES = 1 << 20
 """A table of fewer bytes travels as a whole, and all of it is updated: that costs little, and is exact."""
 
 
-def unique_ids(table: str, ids: Any, rows: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+def unique_ids(
+    table: str, ids: Any, rows: int, *, checks: bool = True
+) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return the ids that look-ups of a table ask for, each once, in ascending order.
 
     Args:
         table: The table's name, for errors.
         ids: int32 of shape (n,); `NO_ROW` asks for none.
         rows: The number of rows of the table.
+        checks: Whether other ids are an error; else they are left out.
 
     Raises:
         DatasetError: The table has no such row.
@@ -33,6 +36,8 @@ def unique_ids(table: str, ids: Any, rows: int) -> np.ndarray[Any, np.dtype[np.i
     unique: np.ndarray[Any, np.dtype[np.int32]] = np.unique(np.asarray(ids, np.int32))
     if unique.size and unique[-1] == NO_ROW:
         unique = unique[:-1]
+    if not checks:
+        return unique[(unique >= 0) & (unique < rows)]
     if unique.size and (unique[0] < 0 or unique[-1] >= rows):
         wrong = unique[0] if unique[0] < 0 else unique[-1]
         raise DatasetError(

@@ -12,7 +12,7 @@ from muster._keras import keras
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.data import Dataset
 from muster.distribute import function
-from muster.distribute.coordinator import _variable_layout
+from muster.distribute.coordinator import _programs
 from muster.feature_column import DenseFeatures, categorical_column_with_identity, embedding_column
 from muster.feature_column._categorical_column import PaddedIds
 from muster.feature_column._lookup import combined_rows
@@ -259,7 +259,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_large_table_that_is_needed_as_a_whole_is_refused(servers, coordinator, name, monkeypatch):
     users = looked_up(servers)
-    monkeypatch.setattr(_variable_layout, "_LARGEST_WHOLE_BYTES", LEAST_TABLE_BYTES - 1)
+    monkeypatch.setattr(_programs, "_LARGEST_WHOLE_BYTES", LEAST_TABLE_BYTES - 1)
     lookup, reason = REFUSED[name]
 
     @function

@@ -14,17 +14,25 @@ from jax.extend import core as jex
 from muster._errors import TraceError
 from muster.distribute.closures import ArrayKind, Draw, Program
 from muster.distribute.coordinator._stored_functions import StoredFunctions
-from muster.distribute.coordinator._variable_layout import VariableLayout, stored_lookups
 from muster.distribute.coordinator._worker_parts import Part, worker_parts
-from muster.distribute.engine._stored_tables import HashedColumn, StoredRows
+from muster.distribute.engine._stored_tables import nbytes_of, row_lookups
+from muster.distribute.engine._variable_layout import HashedColumn, StoredRows, VariableLayout
 from muster.distribute.functions import _draws as drawn
 from muster.distribute.functions._traced_function import Values
-from muster.program.passes import split_at_pushes, with_given_numbers
+from muster.program.passes import (
+    LookupStep,
+    NotByRowsError,
+    WorkerServerSplit,
+    split_at_pushes,
+    with_given_numbers,
+)
 from muster.program.trace import FunctionProgram
 from muster.program.variables import VariableKind, like_value_of
 from muster.program.variables.keras_internals import value_of
 from muster.ps.contents import StoredFunction
 
+# A variable of which rows are looked up travels as a whole, if it must, up to this size.
+_LARGEST_WHOLE_BYTES = 256 << 20
 # What exported functions cannot do: they would run this process' Python.
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 
@@ -165,7 +173,7 @@ def program_of(
             lambda values, arrays: step(values, arrays), state, given, list(own), returns_updated=True
         )
         places = VariableLayout(state, placed, served.pushed, hashed)
-        lookups = stored_lookups(served, places, given)
+        lookups = _stored_lookups(served, places, given)
     except TraceError as exc:
         raise TraceError(f"The function {name!r} cannot be scheduled: {exc}") from exc
     functions = StoredFunctions(served, lookups, places, given, servers)
@@ -189,6 +197,46 @@ def program_of(
     shipped = ShippedProgram(name, parts, program, traced.static.filled, first)
     shipped.encoded("cpu")  # what cannot be exported is refused where the function is scheduled
     return shipped
+
+
+def _stored_lookups(step: WorkerServerSplit, places: VariableLayout, batch: Any) -> LookupStep | None:
+    """Divide a step at its look-ups in variables that are so large that rows of them travel alone.
+
+    Args:
+        step: The step.
+        places: Where variables are.
+        batch: The shapes and dtypes of the arrays of the batch.
+
+    Returns:
+        The divided step; None if there is no such variable.
+
+    Raises:
+        TraceError: The step needs all rows of a variable that is too large for that.
+    """
+    lookups, refused = row_lookups(
+        step, places.specs, places.placed, batch, lambda lookups, path: _apart(lookups, places, path)
+    )
+    for path, error in refused.items():
+        if (nbytes := nbytes_of(places.specs[path])) > _LARGEST_WHOLE_BYTES:
+            raise TraceError(
+                f"{error} It has {nbytes >> 20} MiB, and at most {_LARGEST_WHOLE_BYTES >> 20} MiB of a "
+                "variable travel to workers as a whole."
+            ) from error
+    return lookups
+
+
+def _apart(lookups: LookupStep, places: VariableLayout, table: str) -> NotByRowsError | None:
+    """Return an error if a server that holds rows of a table lacks those of its slots."""
+    for stored in places.placed[table]:
+        rows = places.rows(table, stored)
+        for path in lookups.columns[table]:
+            if places.name_of(path, rows) is None:
+                return NotByRowsError(table, f"the same rows of {path} are on another server")
+    if kept := [column.path for column in places.hashed.get(table, ())]:
+        for path in lookups.columns[table]:
+            if path not in kept:
+                return NotByRowsError(table, f"{path} is no slot of it")
+    return None
 
 
 def _rows_of(name: str, variable: Any, variables: Variables | None) -> Sequence[StoredRows]:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.export
 import jax.numpy as jnp
 
-from muster._errors import TraceError
-from muster.distribute.coordinator._variable_layout import VariableLayout
 from muster.distribute.engine._asked_rows import Table
 from muster.distribute.engine._flat_arrays import Rows
-from muster.distribute.engine._stored_tables import Source, StoredRows, StoredTables
-from muster.program.passes import CoupledRowsError, LookupStep, UpdatePart, WorkerServerSplit, by_rows
+from muster.distribute.engine._stored_tables import StoredTables
+from muster.distribute.engine._variable_layout import Source, StoredRows, VariableLayout, exported
+from muster.program.passes import LookupStep, UpdatePart, WorkerServerSplit
 from muster.ps.contents import StoredFunction
 
 
@@ -161,21 +159,7 @@ class StoredFunctions:
             *(self._places.name_of(path, rows) or Source(path, rows) for path in update.takes),
             *(Source(number, rows) for number in update.pushes),
         )
-        return _Part(tuple(names), inputs, self._function(update, rows))
-
-    def _function(self, update: UpdatePart, rows: Rows) -> Callable[..., list[jax.Array]]:
-        if rows.stop is None:
-            return update.function
-        shapes = [self._places.specs[path] for path in update.takes]
-        shapes += [self._step.pushed[number] for number in update.pushes]
-        try:
-            return by_rows(update.function, shapes, rows.stop - rows.start)
-        except CoupledRowsError as exc:
-            raise TraceError(
-                f"{', '.join(update.updates)}: they are divided among parameter servers by rows, and their "
-                f"update needs all rows: {exc}. Leave them whole, by a partitioner that gives them one part, "
-                "or choose an optimizer that treats each element by itself, such as Adam."
-            ) from exc
+        return _Part(tuple(names), inputs, self._places.update(update, rows))
 
     def _reads(self, parts: Sequence[_Part]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(each for part in parts for each in part.inputs if isinstance(each, str)))
@@ -201,11 +185,8 @@ class StoredFunctions:
         shapes = [of_names[name] for name in reads]
         specs = [self._places.spec(each) for each in brought]
         shapes += [jax.ShapeDtypeStruct(spec.shape, jnp.dtype(spec.dtype)) for spec in specs]
-        jitted = jax.jit(update, keep_unused=True)
-        meaning = (
-            f"{takes} {reads} {specs} {[part.names for part in parts]} {jitted.lower(*shapes).as_text()}"
-        )
-        return meaning, bytes(jax.export.export(jitted, platforms=("cpu",))(*shapes).serialize())
+        text, encoded = exported(update, *shapes)
+        return f"{takes} {reads} {specs} {[part.names for part in parts]} {text}", encoded
 
 
 def _joined(pieces: Sequence[tuple[int, jax.Array]]) -> jax.Array:

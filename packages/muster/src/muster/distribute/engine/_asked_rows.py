@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import msgspec
 import numpy as np
 
@@ -47,6 +48,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[TableRows, ...]
     hashed: bool = False
 
+    @property
+    def row_shapes(self) -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct]:
+        """The shapes and dtypes of the ids and of the rows that the program is given."""
+        rows = jax.ShapeDtypeStruct((self.given, *self.shape[1:]), self.dtype)
+        return jax.ShapeDtypeStruct((self.given,), "int32"), rows
+
 
 class AskedRows:
     """The rows of tables that a step asks for.
@@ -54,6 +61,7 @@ class AskedRows:
     Args:
         tables: The tables.
         ids: For each the ids that look-ups ask for, in any order, with repetitions.
+        checks: Whether ids of no row are an error; else they are left out.
 
     Attributes:
         numbers: For each hashed table, which of its rows each id asks for.
@@ -62,7 +70,7 @@ class AskedRows:
         DatasetError: A table has no such row.
     """
 
-    def __init__(self, tables: Sequence[Table], ids: Sequence[Any]) -> None:
+    def __init__(self, tables: Sequence[Table], ids: Sequence[Any], *, checks: bool = True) -> None:
         self._tables = tables
         self.numbers: list[Array] = []
         self._ids: list[Array] = []
@@ -76,7 +84,7 @@ class AskedRows:
                 self.numbers.append(numbers)
                 some: list[Any] = [np.flatnonzero(owner == part.start) for part in table.parts]
             else:
-                unique = unique_ids(table.name, given, table.shape[0])
+                unique = unique_ids(table.name, given, table.shape[0], checks=checks)
                 spans = [np.searchsorted(unique, (part.start, part.stop)) for part in table.parts]
                 some = [slice(*span) for span in spans]
             self._ids.append(unique)

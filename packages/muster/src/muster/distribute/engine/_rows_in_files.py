@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from muster._arrays import LazyArray
-from muster._row_ids import NO_ROW, unique_ids
 from muster.checkpoint import MappedArray
+from muster.distribute.engine._asked_rows import AskedRows, Table, TableRows
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced
 from muster.program.passes import LookupStep, WorkerServerSplit, find_lookups, split_at_pushes
@@ -94,31 +94,42 @@ class StepOnRows:
         self._takes = split.takes if lookups is None else lookups.takes
         local = [state[path] for path in split.local]
         asked = {} if lookups is None else jax.eval_shape(lookups.ids, local, batch)
-        self._given = {path: max(1, min(ids.size, state[path].shape[0])) for path, ids in asked.items()}
-        rows = {
-            path: (jax.ShapeDtypeStruct((given,), "int32"), _shape(state[path], given))
-            for path, given in self._given.items()
-        }
+        self._tables = tuple(
+            Table(
+                name=path,
+                shape=tuple(state[path].shape),
+                dtype=str(state[path].dtype),
+                given=max(1, min(ids.size, state[path].shape[0])),
+                pushed=0,
+                parts=(TableRows(0, 0, state[path].shape[0]),),
+            )
+            for path, ids in asked.items()
+        )
+        rows = {table.name: table.row_shapes for table in self._tables}
         taken = [_shape(state[path]) for path in self._takes]
         self._ids = lookups and compiled(lookups.ids, (local, batch), executables, donates=())
         self._run = compiled(self._work, (local, rows, taken, batch), executables)
 
     def __call__(self, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
         state = _read(state, [path for path in in_files(state) if path in self._takes])
-        ids = self._asked(state, batch)
-        rows = {path: self._rows(path, state[path], some) for path, some in ids.items()}
+        asked = self._asked(
+            state, batch, checks=False
+        )  # what a look-up makes of others, it makes without this
+        read = [_rows(state[table.name], ids) for table, ids in zip(self._tables, *asked.ids(1), strict=True)]
+        taken = iter(asked.taken([read]))
+        rows = {table.name: (next(taken), next(taken)) for table in self._tables}
         local = [state[path] for path in self._split.local]
         local, results = self._run(local, rows, [state[path] for path in self._takes], batch)
         return {**state, **dict(zip(self._split.local, local, strict=True))}, results
 
     def check_ids(self, state: State, batch: Any) -> None:
         """Raise DatasetError if a batch looks up a row that a table does not have."""
-        for path, ids in self._asked(state, batch).items():
-            unique_ids(path, ids, state[path].shape[0])
+        self._asked(state, batch, checks=True)
 
-    def _asked(self, state: State, batch: Any) -> Mapping[str, Any]:
+    def _asked(self, state: State, batch: Any, *, checks: bool) -> AskedRows:
         """Return which rows of each table a batch looks up."""
-        return self._ids([state[path] for path in self._split.local], batch) if self._ids else {}
+        ids = self._ids([state[path] for path in self._split.local], batch) if self._ids else {}
+        return AskedRows(self._tables, [ids[table.name] for table in self._tables], checks=checks)
 
     def _work(self, local: Any, rows: Any, taken: Any, batch: Any) -> tuple[Any, Any]:
         """Compute the step; pure, for JAX."""
@@ -128,20 +139,9 @@ class StepOnRows:
             _, local, results = self._lookups.work(rows, taken, local, batch)
         return local, results
 
-    def _rows(self, path: str, table: Any, ids: jax.Array) -> tuple[Any, Any]:
-        """Return the ids that a batch asks for, and their rows, as `LookupStep.work` takes them.
 
-        What a look-up makes of an id of no row, such as NaNs, it makes without this.
-        """
-        unique = np.unique(np.asarray(ids))
-        unique = unique[(unique >= 0) & (unique < table.shape[0])]
-        numbers = np.full(self._given[path], NO_ROW, np.int32)
-        numbers[: len(unique)] = unique
-        values = np.zeros((self._given[path], *table.shape[1:]), table.dtype)
-        values[: len(unique)] = (
-            table.rows(unique) if isinstance(table, MappedArray) else np.asarray(table)[unique]
-        )
-        return numbers, values
+def _rows(table: Any, ids: Any) -> Any:
+    return table.rows(ids) if isinstance(table, MappedArray) else np.asarray(table)[ids]
 
 
 def _read(state: State, paths: Collection[str]) -> State:

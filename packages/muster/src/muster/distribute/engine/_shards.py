@@ -16,28 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._errors import TraceError
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._flat_arrays import Buffers, FlatArrays, Piece, Place, Rows
-from muster.distribute.engine._stored_tables import (
-    HashedColumn,
-    Readable,
-    Source,
-    StoredRows,
-    StoredTables,
-    row_lookups,
-)
-from muster.program.passes import (
-    CoupledRowsError,
-    LookupStep,
-    NotByRowsError,
-    UpdatePart,
-    WorkerServerSplit,
-    by_rows,
-)
+from muster.distribute.engine._stored_tables import StoredTables, row_lookups
+from muster.distribute.engine._variable_layout import Readable, VariableLayout
+from muster.program.passes import LookupStep, NotByRowsError, UpdatePart, WorkerServerSplit
 from muster.program.variables import InitialValue
-from muster.ps import ArraySpec, FirstValues, Held, MadeRows, PlanTable, Pushed
+from muster.ps import FirstValues, Held, MadeRows, PlanTable, Pushed
 from muster.ps.contents import StoredArray
 
 LEAST_ROWS_BYTES = 1 << 17
@@ -129,10 +115,13 @@ class Division:
         for path in variables:  # what no update changes or reads
             if path not in self._found:
                 self._found[path] = [*placed.get(path, [Rows(0)])]
+        self._layout = VariableLayout(variables, {}, step.pushed)
         self.shares = [self._share(number, parts) for number, parts in enumerate(of_server)]
         self.tables: StoredTables | None = None
         if self.lookups is not None:
-            self.tables = StoredTables(self.lookups, _Layout(self), batch, servers)
+            placed = {path: self._stored(path) for path in self._by_rows}
+            layout = VariableLayout(step.shapes, placed, step.pushed, readable=self._readable)
+            self.tables = StoredTables(self.lookups, layout, batch, servers)
 
     def _apart(self, lookups: LookupStep, table: str) -> NotByRowsError | None:
         """Return an error if the rows of a table cannot be updated from what travels, or is a number."""
@@ -203,7 +192,7 @@ class Division:
         kept = FlatArrays(itertools.compress(pieces, (not each for each in is_pulled)))
         brought = dict.fromkeys((number, rows) for part, rows in parts for number in part.pushes)
         pushed = FlatArrays(self._piece(number, rows, self._step.pushed[number]) for number, rows in brought)
-        functions = [self._function(part, rows) for part, rows in parts]
+        functions = [self._layout.update(part, rows) for part, rows in parts]
 
         def update(old: Buffers, slots: Buffers, gradients: Buffers) -> tuple[Buffers, Buffers]:
             state = {**pulled.unpack(old), **kept.unpack(slots)}
@@ -225,20 +214,6 @@ class Division:
         ]
         return ServerShare(pulled, kept, pushed, update, tuple(columns))
 
-    def _function(self, part: UpdatePart, rows: Rows) -> Callable[..., list[jax.Array]]:
-        if rows.stop is None:
-            return part.function
-        shapes = [self._variables[path] for path in part.takes]
-        shapes += [self._step.pushed[number] for number in part.pushes]
-        try:
-            return by_rows(part.function, shapes, rows.stop - rows.start)
-        except CoupledRowsError as exc:
-            raise TraceError(
-                f"{', '.join(part.updates)}: they are divided among parameter servers by rows, and their "
-                f"update needs all rows: {exc}. Leave them whole, by a partitioner that gives them one part, "
-                "or choose an optimizer that treats each element by itself, such as Adam."
-            ) from exc
-
     def _piece(self, key: str | int, rows: Rows, spec: jax.ShapeDtypeStruct) -> Piece:
         return Piece(key, rows, rows.shape_of(spec.shape), str(spec.dtype))
 
@@ -246,6 +221,36 @@ class Division:
         """Return the rows from which workers read a variable: of copies, the first."""
         found = self._found[path]
         return sorted(found, key=lambda rows: rows.start) if found[0].stop is not None else found[:1]
+
+    def _stored(self, path: str) -> list["StoredTableRows"]:
+        """Return where the rows of a table or slot are."""
+        found = []
+        for rows in self._sources(path):
+            piece = self._piece(path, rows, self._variables[path])
+            array = StoredArray(piece.spec.name, rows.server, piece.shape, piece.dtype, by_rows=True)
+            found.append(StoredTableRows(array, *rows.span(piece.shape)))
+        return found
+
+    def _readable(self, paths: Sequence[str], server: int) -> Readable:
+        """Return the numbers that a server has in its buffers."""
+        share = self.shares[server]
+        found = {}
+        for kind, arrays in (("pulled", share.pulled), ("kept", share.kept)):
+            there = {piece.key for piece in arrays.pieces}
+            if not there.isdisjoint(paths):
+                found[kind] = arrays
+        buffers = [spec for kind, arrays in found.items() for spec in arrays.buffers(kind)]
+
+        def values(given: Sequence[jax.Array]) -> list[jax.Array]:
+            left = iter(given)
+            numbers: dict[str | int, jax.Array] = {}
+            for arrays in found.values():
+                flat = {dtype: next(left) for dtype in arrays.shapes}
+                numbers.update({key: array for (key, _), array in arrays.unpack(flat).items()})
+            return [numbers[path] for path in paths]
+
+        shapes = [jax.ShapeDtypeStruct(spec.shape, jnp.dtype(spec.dtype)) for spec in buffers]
+        return Readable(tuple(paths), tuple(spec.name for spec in buffers), shapes, values)
 
     def describe(self) -> list[str]:
         """Return what each server holds and does, as texts that are equal for equal ones."""
@@ -371,6 +376,14 @@ class Division:
         ]
 
 
+class StoredTableRows(NamedTuple):
+    """Rows of a table on a server: see `StoredRows`."""
+
+    array: StoredArray
+    start: int
+    stop: int
+
+
 class Pushes(NamedTuple):
     """The gradients and other values that a worker pushes to servers.
 
@@ -383,73 +396,6 @@ class Pushes(NamedTuple):
     flat: list[Buffers]
     whole: Sequence[Sequence[jax.Array]] = ()
     rows: Sequence[jax.Array] = ()
-
-
-class _TableRows(NamedTuple):
-    """Rows of a table on a server: see `StoredRows`."""
-
-    array: StoredArray
-    start: int
-    stop: int
-
-
-class _Layout:
-    """The places of a division's variables, as `TableLayout`: numbers lie in the buffers of servers."""
-
-    def __init__(self, division: Division) -> None:
-        self.specs: Mapping[str, jax.ShapeDtypeStruct] = division._step.shapes
-        self.hashed: Mapping[str, Sequence[HashedColumn]] = {}
-        self.placed: Mapping[str, Sequence[StoredRows]] = {
-            path: [
-                _TableRows(
-                    StoredArray(piece.spec.name, piece.rows.server, piece.shape, piece.dtype, by_rows=True),
-                    *piece.rows.span(piece.shape),
-                )
-                for piece in pieces
-            ]
-            for path, pieces in division.held().items()
-            if path in division._by_rows
-        }
-        self._division = division
-
-    def rows(self, path: str, stored: Any) -> Rows:
-        """Return which rows of a variable are stored there."""
-        server, whole = stored.array.server, len(self.placed[path]) == 1
-        return Rows(server) if whole else Rows(server, stored.start, stored.stop)
-
-    def name_of(self, path: str, rows: Rows) -> str | None:
-        """Return the name of rows of a table or slot."""
-        return next((each.array.name for each in self.placed[path] if self.rows(path, each) == rows), None)
-
-    def readable(self, paths: Sequence[str], server: int) -> Readable:
-        """Return the numbers that a server has in its buffers."""
-        share = self._division.shares[server]
-        found = {}
-        for kind, arrays in (("pulled", share.pulled), ("kept", share.kept)):
-            there = {piece.key for piece in arrays.pieces}
-            if not there.isdisjoint(paths):
-                found[kind] = arrays
-        buffers = [spec for kind, arrays in found.items() for spec in arrays.buffers(kind)]
-
-        def values(given: Sequence[jax.Array]) -> list[jax.Array]:
-            left = iter(given)
-            numbers: dict[str | int, jax.Array] = {}
-            for arrays in found.values():
-                flat = {dtype: next(left) for dtype in arrays.shapes}
-                numbers.update({key: array for (key, _), array in arrays.unpack(flat).items()})
-            return [numbers[path] for path in paths]
-
-        shapes = [jax.ShapeDtypeStruct(spec.shape, jnp.dtype(spec.dtype)) for spec in buffers]
-        return Readable(tuple(paths), tuple(spec.name for spec in buffers), shapes, values)
-
-    def spec(self, source: Source) -> ArraySpec:
-        """Return what is pushed."""
-        kind = self.kind(source.key)
-        return ArraySpec(f"push {source.key}", tuple(kind.shape), str(kind.dtype))
-
-    def kind(self, key: str | int) -> jax.ShapeDtypeStruct:
-        """Return the shape and dtype of an array that the worker computes."""
-        return self.specs[key] if isinstance(key, str) else self._division._step.pushed[key]
 
 
 def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:

@@ -1,9 +1,8 @@
 """Tables on servers, of which workers fetch and push only the rows that they need."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import jax
 import jax.export
@@ -13,94 +12,17 @@ import numpy as np
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.distribute.engine._asked_rows import Table, TableRows
 from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._variable_layout import (
+    HashedColumn,
+    Readable,
+    Source,
+    StoredRows,
+    VariableLayout,
+    exported,
+)
 from muster.program.passes import LookupStep, NotByRowsError, UpdatePart, WorkerServerSplit, find_lookups
 from muster.ps import ArraySpec
-from muster.ps.contents import StoredArray, TableUse
-
-# Places in the source, which differ between tasks of a job.
-_LOCATIONS = re.compile(r"^#loc.*\n|\s*\bloc\(#\w+\)", re.MULTILINE)
-
-
-class StoredRows(Protocol):
-    """Rows of a variable on a server."""
-
-    @property
-    def array(self) -> StoredArray:
-        """The array on the server."""
-
-    @property
-    def start(self) -> int:
-        """The first row."""
-
-    @property
-    def stop(self) -> int:
-        """The row after the last."""
-
-
-class HashedColumn(NamedTuple):
-    """A column of a hashed table on servers: its rows, or a slot of an optimizer.
-
-    Attributes:
-        path: The path of its variable; None if the function does not use that.
-        shape: Its shape for one row.
-        dtype: The name of its dtype.
-    """
-
-    path: str | None
-    shape: tuple[int, ...]
-    dtype: str
-
-
-class Source(NamedTuple):
-    """Something that a worker pushes: rows of a variable's value, or of an array that it has computed."""
-
-    key: str | int
-    rows: Rows
-
-
-class Readable(NamedTuple):
-    """Numbers that a server has, as its functions read them.
-
-    Attributes:
-        paths: Their paths.
-        names: The names of the arrays on the server in which they are.
-        shapes: The shapes and dtypes of these arrays.
-        values: Returns the numbers, in order, of the values of these arrays; traceable.
-    """
-
-    paths: tuple[str, ...]
-    names: tuple[str, ...]
-    shapes: Sequence[jax.ShapeDtypeStruct]
-    values: Callable[[Sequence[jax.Array]], list[jax.Array]]
-
-
-class TableLayout(Protocol):
-    """The places of variables on servers.
-
-    Attributes:
-        specs: Path -> shape and dtype of each variable.
-        placed: Path of a table -> where its rows are, in order.
-        hashed: Path of a hashed table -> what servers keep for each row, in order.
-    """
-
-    specs: Mapping[str, jax.ShapeDtypeStruct]
-    placed: Mapping[str, Sequence[StoredRows]]
-    hashed: Mapping[str, Sequence[HashedColumn]]
-
-    def rows(self, path: str, stored: StoredRows) -> Rows:
-        """Return which rows of a variable are stored there."""
-
-    def name_of(self, path: str, rows: Rows) -> str | None:
-        """Return the name of rows of a variable, or of the whole, on the server that holds these."""
-
-    def readable(self, paths: Sequence[str], server: int) -> Readable:
-        """Return those of some numbers that a server has."""
-
-    def spec(self, source: Source) -> ArraySpec:
-        """Return what is pushed."""
-
-    def kind(self, key: str | int) -> jax.ShapeDtypeStruct:
-        """Return the shape and dtype of a variable, or of an array that the worker computes."""
+from muster.ps.contents import TableUse
 
 
 def row_lookups(
@@ -160,7 +82,7 @@ class StoredTables:
         meaning: A text that is the same for the same.
     """
 
-    def __init__(self, lookups: LookupStep, places: TableLayout, batch: Any, servers: int) -> None:
+    def __init__(self, lookups: LookupStep, places: VariableLayout, batch: Any, servers: int) -> None:
         self._lookups, self._places = lookups, places
         (self._symbol,) = jax.export.symbolic_shape("rows")
         self._exported: dict[Any, tuple[str, bytes]] = {}
@@ -178,14 +100,7 @@ class StoredTables:
     @property
     def row_shapes(self) -> list[jax.ShapeDtypeStruct]:
         """The shapes and dtypes of the ids and rows that a worker is given, table by table."""
-        return [
-            shape
-            for table in self.tables
-            for shape in (
-                jax.ShapeDtypeStruct((table.given,), "int32"),
-                jax.ShapeDtypeStruct((table.given, *table.shape[1:]), table.dtype),
-            )
-        ]
+        return [shape for table in self.tables for shape in table.row_shapes]
 
     def _table(self, path: str, asked: int) -> Table:
         spec = self._places.specs[path]
@@ -278,6 +193,5 @@ class StoredTables:
             one = self._lookups.row_shape(number)
             rows.append(jax.ShapeDtypeStruct((self._symbol, *one.shape), one.dtype))
         shapes = [*rows, *here.shapes, *(self._places.kind(key) for key in brought)]
-        exported = jax.export.export(jax.jit(update, keep_unused=True), platforms=("cpu",))(*shapes)
-        made = self._exported[known] = _LOCATIONS.sub("", exported.mlir_module()), bytes(exported.serialize())
+        made = self._exported[known] = exported(update, *shapes)
         return made

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.export
 
 from muster._errors import JobEndedError, MissingPeerError
 from muster.distribute.engine._flat_arrays import Buffers
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Division
+from muster.distribute.engine._variable_layout import exported
 from muster.ps import (
     Array,
     Client,
@@ -51,16 +51,15 @@ def _plan(division: Division, server: int, max_staleness: int | None) -> Plan:
     def run(*arrays: jax.Array) -> list[jax.Array]:
         return jax.tree.leaves(share.update(*jax.tree.unflatten(structure, arrays)))
 
-    update = jax.jit(run, keep_unused=True)
+    text, update = exported(run, *shapes)
     changes = bool(share.pulled.shapes or share.kept.shapes)
     of_tables = "" if division.tables is None else division.tables.meaning
     return Plan(
         pulled=share.pulled.specs,
         kept=share.kept.specs,
         pushed=share.pushed.specs,
-        # Without places in the source, which differ between machines.
-        meaning=update.lower(*shapes).as_text() + of_tables,
-        update=bytes(jax.export.export(update, platforms=("cpu",))(*shapes).serialize()) if changes else b"",
+        meaning=text + of_tables,
+        update=update if changes else b"",
         tables=division.plan_tables(server),
         server=server,
         servers=servers,
