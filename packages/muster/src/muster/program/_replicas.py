@@ -249,13 +249,38 @@ class Replicas:
         wide = array.astype(jnp.int32) if array.dtype == jnp.bool_ else array
         lengths = self._lengths(array, axis, joins=True) if lengths is None else lengths
         if len(set(lengths)) > 1:
-            starts = [*itertools.accumulate(lengths, initial=0)]
-            shape = (*array.shape[:axis], starts.pop(), *array.shape[axis + 1 :])
-            start = jnp.asarray(starts)[self.index]
-            placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros(shape, wide.dtype), wide, start, axis)
-            return jnp.split(self.sum([placed])[0].astype(array.dtype), starts[1:], axis)
+            starts = [*itertools.accumulate(lengths[:-1])]
+            placed = self.placed(wide, lengths, axis)
+            return jnp.split(self.sum([placed])[0].astype(array.dtype), starts, axis)
         placed = jnp.zeros((self.count, *array.shape), wide.dtype).at[self.index].set(wide)
         return list(self.sum([placed])[0].astype(array.dtype))
+
+    def placed(self, array: jax.Array, lengths: Sequence[int], axis: int = 0) -> jax.Array:
+        """Return zeros with this replica's array at its place: the sum has the arrays of all active replicas.
+
+        Args:
+            array: Per replica.
+            lengths: How long the arrays of the active replicas are along the axis.
+            axis: The axis along which they follow each other.
+        """
+        if self.active < self.count:
+            return array
+        *starts, total = itertools.accumulate(lengths, initial=0)
+        shape = (*array.shape[:axis], total, *array.shape[axis + 1 :])
+        start = jnp.asarray(starts)[self.index]
+        return jax.lax.dynamic_update_slice_in_dim(jnp.zeros(shape, array.dtype), array, start, axis)
+
+    def row_counts(self, ids: jax.Array) -> tuple[int, ...]:
+        """Return how many ids each active replica has, if this one has so many: as many for each of its rows."""
+        own = ids.size
+        if self.active < self.count:
+            return (own,)
+        sizes = (1,) * self.count if self.shares is None else self.shares.sizes
+        each = own if self.shares is None else own // self.shares.own
+        assumed = tuple(size * each for size in sizes)
+        if self.gathers is None or self.recorded:
+            return assumed
+        return self.gathers.lengths(ids.shape, 0, assumed, joins=True)
 
     def element_counts(self, array: jax.Array, axes: Sequence[int]) -> list[int]:
         """Return how many elements the arrays of all replicas have along axes; one number if equally many."""

@@ -1,5 +1,7 @@
 """Tables whose optimizer leaves rows without a gradient as they are change by rows, to the same values."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 from muster._keras import keras
 from muster.program._replicas import Replicas
 from muster.program.partition import partitioned
-from muster.program.passes import replicating, with_table_updates
+from muster.program.passes import exchanging_rows, with_table_updates
 
 ROWS, UNITS, BATCH = 3000, 4, 12
 RNG = np.random.default_rng(0)
@@ -149,8 +151,14 @@ def test_devices_send_rows(name):
     mesh = Mesh(jax.devices()[:2], ("replica",))
     everywhere, divided = NamedSharding(mesh, P()), NamedSharding(mesh, P("replica"))
 
+    def everyones(rows):
+        summed = rows.summed_by_device([BATCH // 2] * 2)
+        return dataclasses.replace(
+            summed, parts=jax.lax.with_sharding_constraint(summed.parts, everywhere)
+        )
+
     def on_devices(state, batch):
-        with replicating(lambda array: jax.lax.with_sharding_constraint(array, everywhere)):
+        with exchanging_rows(everyones):
             return with_table_updates(step, state, batch)
 
     placed = jax.device_put(state, everywhere), jax.device_put((IDS, LABELS), divided)

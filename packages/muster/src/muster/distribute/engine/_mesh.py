@@ -1,6 +1,7 @@
 """The engine of a mesh: replicas on devices of one or more processes, with XLA's collectives."""
 
 import contextlib
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from muster.distribute.engine._split import (
     UnevenBatch,
     WholeWarning,
     filled_up,
+    row_count,
     sizes_of,
     unwrapped,
 )
@@ -27,7 +29,7 @@ from muster.distribute.engine._uneven import as_chief_has, first_of, variants_of
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program import Replicas
-from muster.program.passes import replicating
+from muster.program.passes import Rows, exchanging_rows
 
 
 def use_any_core() -> None:
@@ -129,11 +131,20 @@ class MeshEngine(Engine):
         everywhere = NamedSharding(self._mesh, P())
         place = self._placing(traced, batch)
         rows = batch.rows if isinstance(batch, UnevenBatch) else None
+        shared = not isinstance(first_of(batch), ReplicatedBatch)
 
         def step(state: State, reads: Reads, batch: Any) -> Any:
             if rows is not None:  # without the padding; XLA keeps the rows where they are
                 batch = jax.tree.map(lambda leaf: leaf[:rows] if leaf.ndim else leaf, unwrapped(batch))
-            with replicating(functools.partial(jax.lax.with_sharding_constraint, shardings=everywhere)):
+            examples = row_count(unwrapped(batch)) if shared else None
+
+            def everyones(own: Rows) -> Rows:
+                summed = own.summed_by_device(filled_up(examples, self._mesh.size)) if examples else own
+                return dataclasses.replace(
+                    summed, parts=jax.lax.with_sharding_constraint(summed.parts, everywhere)
+                )
+
+            with exchanging_rows(everyones):
                 result = traced.step(state, reads, batch)
             return jax.lax.with_sharding_constraint(result, everywhere)
 

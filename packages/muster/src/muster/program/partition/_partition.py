@@ -26,7 +26,6 @@ from muster.program.partition._sharding import (
     Value,
     WorkerGroup,
     all_reduce_p,
-    replicate_p,
 )
 from muster.program.passes._jaxprs import (
     Atom,
@@ -38,8 +37,8 @@ from muster.program.passes._jaxprs import (
     type_of,
 )
 from muster.program.passes._loops import with_wide_products
+from muster.program.passes._rows import exchanged_by_marker, exchanging_rows
 from muster.program.passes._sparse_gradients import by_masks
-from muster.program.passes._table_updates import replicating
 
 # Primitives that call a function, whose equations can be computed in place.
 _BODIES: Mapping[jex.Primitive, str] = {
@@ -72,8 +71,8 @@ def partitioned(function: Callable[[Any, Any], Any], state: Any, batch: Any, rep
     leaves = jax.tree.leaves((state, batch))
     of_state = len(jax.tree.leaves(state))
     global_batch = jax.tree.map(lambda leaf: _global_shape(leaf, replicas), batch)
-    # Rows that are gathered and sorted cannot be divided.
-    with by_masks(), replicating(replicate_p.bind):
+    # Rows that are gathered and sorted cannot be divided, but for those that all workers have.
+    with by_masks(), exchanging_rows(exchanged_by_marker):
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, global_batch)
     if closed.effects:
         raise IndivisibleError(f"it has effects, {sorted(map(str, closed.effects))}")

@@ -17,9 +17,9 @@ from muster.program.partition._sharding import (
     ShardedEquation,
     Value,
     axis_without,
-    replicate_p,
 )
 from muster.program.passes._jaxprs import ELEMENTWISE, named, type_of
+from muster.program.passes._rows import exchange_rows_p, own_sums
 
 
 def apply_rule(equation: ShardedEquation) -> list[Value]:
@@ -217,16 +217,23 @@ def _windows(equation: ShardedEquation) -> list[Value]:
     return equation.sharded(axis, *equation.shards(axis))
 
 
-def _replicate(equation: ShardedEquation) -> list[Value]:
-    (value,) = equation.operands
-    workers = equation.workers
-    return [Replicated(workers.unsharded(value) if isinstance(value, Sharded) else workers.replicated(value))]
+def _exchange_rows(equation: ShardedEquation) -> list[Value]:
+    """Let all workers have the rows of a gradient that each of them has looked up."""
+    workers, operands = equation.workers, equation.operands
+    if all(isinstance(value, Sharded) and value.axis == 0 for value in operands):
+        own = own_sums([value.array for value in operands], **equation.eqn.params)  # type: ignore[union-attr]
+        return [Replicated(workers.unsharded(Sharded(each, 0))) for each in own]
+    whole = [
+        workers.unsharded(value) if isinstance(value, Sharded) else workers.replicated(value)
+        for value in operands
+    ]
+    return [Replicated(jnp.concatenate(whole[place::2])) for place in range(2)]
 
 
 _RULES: Mapping[jex.Primitive, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     lax.optimization_barrier_p: _each,
-    replicate_p: _replicate,
+    exchange_rows_p: _exchange_rows,
     **dict.fromkeys(named("reduce_sum reduce_max reduce_min reduce_and reduce_or reduce_prod"), _reduce),
     **dict.fromkeys(named("argmax argmin"), _along_others("axes", removes=True)),
     lax.broadcast_in_dim_p: _broadcast_in_dim,

@@ -8,18 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend import core as jex
-from jax.interpreters import mlir
 
 from muster.program._replicas import Shares
 from muster.program.passes._jaxprs import Equation, function_of, type_of
 
 all_reduce_p = jex.Primitive("muster_all_reduce")
 all_reduce_p.def_abstract_eval(lambda value: value)
-
-replicate_p = jex.Primitive("muster_replicate")
-replicate_p.def_abstract_eval(lambda value: value)
-replicate_p.def_impl(lambda value: value)
-mlir.register_lowering(replicate_p, lambda _, value: [value])
 
 
 class IndivisibleError(Exception):

@@ -6,7 +6,7 @@ What replicas send each other and what an optimizer updates are these rows, so t
 on the table's size.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -17,9 +17,7 @@ from jax import lax
 from jax.extend import core as jex
 from jax.extend.core import primitives
 
-from muster.program._replicas import Replicas
 from muster.program.passes._gradient_markers import (
-    Rule,
     dense_update,
     has_gradient_markers,
     sum_p,
@@ -30,10 +28,20 @@ from muster.program.passes._jaxprs import (
     Equation,
     Values,
     body_contains,
+    contains,
     has_shardings,
+    is_number,
     named,
-    type_of,
     variables_of,
+)
+from muster.program.passes._rows import (
+    Rows,
+    adds_rows,
+    exchanged,
+    is_exchanging,
+    rows_added,
+    sent_rows,
+    updated_rows,
 )
 from muster.program.passes._served import push_p
 
@@ -45,74 +53,40 @@ by_masks = partial(_BY_ROWS, False)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows to add to zeros.
-
-    Attributes:
-        ids: Integers of shape (n,); those of rows that the table does not have are its number of rows.
-        values: An array of shape (n, ...).
-    """
-
-    ids: jax.Array
-    values: jax.Array
-
-    def __add__(self, other: "Rows") -> "Rows":
-        ids = jnp.concatenate([self.ids, other.ids])
-        return Rows(ids, jnp.concatenate([self.values, other.values]))
-
-    def map(self, function: Callable[[jax.Array], jax.Array]) -> "Rows":
-        return Rows(self.ids, function(self.values))
-
-    def dense(self, like: jax.Array) -> jax.Array:
-        return jnp.zeros_like(like).at[self.ids].add(self.values, mode="drop")
-
-    def mask(self, rows: int) -> "_Mask":
-        there = (self.ids < rows).astype(jnp.float32)
-        return _Mask(jnp.zeros(rows, jnp.float32).at[self.ids].add(there, mode="drop"))
-
-
-@dataclass(frozen=True)
 class _Mask:
     """The number of look-ups of each row of a gradient: float32 of shape (rows,)."""
 
     counts: jax.Array
 
-    def mask(self, rows: int) -> "_Mask":
-        return self
+    @classmethod
+    def of(cls, rows: Rows) -> "_Mask":
+        there = (rows.ids < rows.table_rows).astype(jnp.float32)
+        return cls(jnp.zeros(rows.table_rows, jnp.float32).at[rows.ids].add(there, mode="drop"))
+
+    def __add__(self, other: "_Mask") -> "_Mask":
+        return _Mask(self.counts + other.counts)
 
 
 _Sparse: TypeAlias = Rows | _Mask
 
 
-def adds_rows(eqn: Equation) -> bool:
-    """Return whether a scatter adds whole rows to its operand."""
-    operand, indices, updates = map(type_of, eqn.invars)
-    axes = eqn.params["dimension_numbers"]
-    trailing = range(indices.ndim - 1, updates.ndim)
-    return (
-        axes.inserted_window_dims == (0,)
-        and axes.scatter_dims_to_operand_dims == (0,)
-        and not axes.operand_batching_dims
-        and axes.update_window_dims == tuple(trailing)
-        and updates.shape[trailing.start :] == operand.shape[1:]
-    )
+def with_sparse_gradients(
+    closed: jex.ClosedJaxpr, gradients: Collection[jex.Var] = ()
+) -> Callable[..., list[jax.Array]]:
+    """Make a function of flat arguments that computes a jaxpr, with its markers replaced.
+
+    What norms are made of, sums over a whole gradient, is computed of its rows, too.
+
+    Args:
+        closed: The jaxpr.
+        gradients: Gradients that consist of rows, which are exchanged if those who share a batch do so.
+    """
+    sums_rows = not contains(closed, push_p)  # what servers compute is divided by its own rules
+    return lambda *args: _Evaluation(closed, args, {}, gradients, sums_rows).arrays()
 
 
-def rows_added(eqn: Equation, indices: jax.Array, updates: jax.Array) -> "Rows":
-    """Return the rows that such a scatter adds, of its indices and updates."""
-    shape = type_of(eqn.invars[0]).shape
-    ids = indices.reshape(-1).astype(jnp.int32)
-    if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
-        ids = jnp.clip(ids, 0, shape[0] - 1)
-    ids = jnp.where((ids < 0) | (ids >= shape[0]), shape[0], ids)
-    return Rows(ids, updates.reshape(-1, *shape[1:]))
-
-
-def with_sparse_gradients(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
-    """Make a function of flat arguments that computes a jaxpr, with its markers replaced."""
-    return lambda *args: _Evaluation(closed, args, {}).arrays()
-
-
+# Of zero these make zero, if all else that they take are numbers.
+_OF_ROWS = named("abs convert_element_type copy mul neg reduce_precision sign square")
 # Of zero and of anything else these make zero, so that rows that were not looked up stay zero.
 _KEEPS_ZERO = {
     *named("abs clamp convert_element_type copy div max min mul neg reduce_precision select_n sign"),
@@ -124,12 +98,19 @@ class _Evaluation:
     """Computes equations in order, and keeps track of the gradients that consist of rows."""
 
     def __init__(
-        self, closed: jex.ClosedJaxpr, args: Sequence[jax.Array], sparse: Mapping[int, _Sparse]
+        self,
+        closed: jex.ClosedJaxpr,
+        args: Sequence[jax.Array],
+        sparse: Mapping[int, _Sparse],
+        gradients: Collection[jex.Var] = (),
+        sums_rows: bool = False,
     ) -> None:
         self._jaxpr = jaxpr = closed.jaxpr
+        self._gradients = gradients
+        self._sums_rows = sums_rows
         self._values = Values.of(closed, args)
         self._pending: list[Equation] = []
-        self._broadcasts: dict[Atom, Atom] = {}  # array -> the scalar that it was broadcast from
+        self._broadcasts: dict[Atom, Atom] = {}  # array -> the number that it was broadcast from
         self._sparse: dict[Atom, _Sparse] = {jaxpr.invars[place]: each for place, each in sparse.items()}
         for eqn in jaxpr.eqns:
             self._compute(eqn)
@@ -150,12 +131,18 @@ class _Evaluation:
             self._update(eqn)
         elif self._is_inlined(eqn):
             self._call(eqn)
-        else:
-            self._pending.append(_with_computed_bodies(eqn))
-            if eqn.primitive is lax.broadcast_in_dim_p and type_of(eqn.invars[0]).shape == ():
+        elif not self._reduce(eqn):
+            if eqn.primitive is lax.broadcast_in_dim_p and is_number(eqn.invars[0]):
                 self._broadcasts[eqn.outvars[0]] = eqn.invars[0]
             elif (found := self._scattered(eqn) or self._combined(eqn)) is not None:
-                self._sparse[eqn.outvars[0]] = found
+                (made,) = eqn.outvars
+                self._sparse[made] = found
+                if made in self._gradients and isinstance(found, Rows):
+                    self._sparse[made] = found = exchanged(found)
+                    if found.everywhere:
+                        self._values[made] = found.dense()
+                        return
+            self._pending.append(_with_computed_bodies(eqn))
 
     def _is_inlined(self, eqn: Equation) -> bool:
         if eqn.primitive is not primitives.jit_p or eqn.effects or has_shardings(eqn):
@@ -166,13 +153,13 @@ class _Evaluation:
     def _call(self, eqn: Equation) -> None:
         """Compute the body of a jit in its place."""
         taken = {i: rows for i, v in enumerate(eqn.invars) if (rows := self._rows_of(v)) is not None}
-        body = _Evaluation(eqn.params["jaxpr"], self._read(eqn.invars), taken)
+        body = _Evaluation(eqn.params["jaxpr"], self._read(eqn.invars), taken, (), self._sums_rows)
         self._values.update(zip(eqn.outvars, body.arrays(), strict=True))
         self._sparse.update(
             (v, rows) for v, rows in zip(eqn.outvars, body.sparse(), strict=True) if rows is not None
         )
 
-    def _scattered(self, eqn: Equation) -> Rows | None:
+    def _scattered(self, eqn: Equation) -> _Sparse | None:
         """Return the rows that a scatter adds to zeros, or to other rows; None if it does something else."""
         if eqn.primitive is not lax.scatter_add_p:
             return None
@@ -181,10 +168,12 @@ class _Evaluation:
         operand, indices, updates = eqn.invars
         before = self._rows_of(operand)
         start = self._broadcasts.get(operand)
-        if not isinstance(before, Rows) and not (isinstance(start, jex.Literal) and start.val == 0):
+        if before is None and not (isinstance(start, jex.Literal) and start.val == 0):
             return None
         found = rows_added(eqn, *self._read([indices, updates]))
-        return before + found if isinstance(before, Rows) else found
+        if before is None:
+            return found
+        return before.followed_by(found) if isinstance(before, Rows) else before + _Mask.of(found)
 
     def _combined(self, eqn: Equation) -> _Sparse | None:
         """Return the rows of the result of an operation on rows; None if it has others."""
@@ -195,39 +184,68 @@ class _Evaluation:
             case lax.add_p | primitives.add_jaxvals_p, [Rows() as one, Rows() as other]:
                 return one + other
             case lax.sub_p, [Rows() as one, Rows() as other]:
-                return one + other.map(lax.neg)
-            case lax.neg_p | lax.convert_element_type_p, [Rows() as rows]:
-                return rows.map(lambda values: eqn.primitive.bind(values, **eqn.params))
-            case (lax.mul_p | lax.div_p, [Rows() as rows, None]) | (lax.mul_p, [None, Rows() as rows]):
-                factor = self._number(eqn.invars[given.index(None)])
-                if factor is not None:
-                    return rows.map(lambda values: eqn.primitive.bind(values, jnp.full_like(values, factor)))
+                return one + -other
             case lax.add_p | lax.sub_p | primitives.add_jaxvals_p, [one, other] if one and other:
-                counts = [self._mask(v).counts for v in eqn.invars]
-                return _Mask(counts[0] + counts[1])
+                return self._mask(eqn.invars[0]) + self._mask(eqn.invars[1])
+        if (rows := self._mapped(eqn, given)) is not None:
+            return rows
         if eqn.primitive in _KEEPS_ZERO and not (eqn.primitive is lax.div_p and given[0] is None):
             return self._mask(eqn.invars[next(i for i, rows in enumerate(given) if rows is not None)])
         return None
 
+    def _mapped(self, eqn: Equation, given: Sequence[_Sparse | None]) -> Rows | None:
+        """Return the rows that an elementwise operation makes of those of one gradient, and of numbers."""
+        keeps_zero = (
+            eqn.primitive in _OF_ROWS
+            or (eqn.primitive is lax.div_p and given[1] is None)
+            or (eqn.primitive is lax.integer_pow_p and eqn.params["y"] > 0)
+        )
+        rows = next(each for each in given if each is not None)
+        if not keeps_zero or not isinstance(rows, Rows) or not _may_sort(rows):
+            return None
+        if any(each is not None and each is not rows for each in given):
+            return None
+        numbers = [None if each else self._number(v) for v, each in zip(eqn.invars, given, strict=True)]
+        if any(each is None and number is None for each, number in zip(given, numbers, strict=True)):
+            return None
+        return rows.map(
+            lambda values: eqn.primitive.bind(
+                *(values if n is None else jnp.full_like(values, n) for n in numbers), **eqn.params
+            )
+        )
+
+    def _reduce(self, eqn: Equation) -> bool:
+        """Add up all of a gradient by its rows; return whether that is what an equation does."""
+        if eqn.primitive is not lax.reduce_sum_p or not self._sums_rows:
+            return False
+        rows = self._rows_of(eqn.invars[0])
+        if not isinstance(rows, Rows) or not rows.takes(rows.size) or not _may_sort(rows):
+            return False
+        if not is_number(eqn.outvars[0]):
+            return False
+        ((_, values),) = rows.summed().parts
+        self._values[eqn.outvars[0]] = eqn.primitive.bind(values, **eqn.params)
+        return True
+
     def _sum(self, eqn: Equation) -> None:
-        """Add gradients over replicas: rows as rows if they are few, others with the mask of their rows."""
+        """Add gradients over replicas: rows as rows if they are less, others with the mask of their rows."""
         index, *gradients = self._read(eqn.invars)
         replicas = eqn.params["among"](index=index)
         parts: list[list[jax.Array]] = []
         sent_as_rows = []
         for gradient, rows in zip(gradients, map(self._rows_of, eqn.invars[1:]), strict=True):
-            as_rows = isinstance(rows, Rows) and _are_few(rows, gradient, replicas)
-            sent_as_rows.append(as_rows)
-            if isinstance(rows, Rows) and as_rows:
-                parts.append([_placed(rows.ids, replicas), _placed(rows.values, replicas)])
-            else:
-                parts.append([gradient] if rows is None else [gradient, rows.mask(gradient.shape[0]).counts])
+            may_be_rows = isinstance(rows, Rows) and _may_sort(rows)
+            sent = sent_rows(rows, replicas) if may_be_rows else None  # type: ignore[arg-type]
+            sent_as_rows.append(sent is not None)
+            if sent is None:
+                sent = [gradient] if rows is None else [gradient, _as_mask(rows).counts]
+            parts.append(sent)
         sums = iter(replicas.sum([array for part in parts for array in part]))
         for v, gradient, part, as_rows in zip(eqn.outvars, gradients, parts, sent_as_rows, strict=True):
             first, *others = [next(sums) for _ in part]
             if as_rows:
-                rows = Rows(first.reshape(-1), others[0].reshape(-1, *gradient.shape[1:]))
-                self._sparse[v], self._values[v] = rows, rows.dense(gradient)
+                self._sparse[v] = rows = Rows(((first, others[0]),), gradient.shape[0])
+                self._values[v] = rows.dense()
                 continue
             self._values[v] = first
             if others:
@@ -238,10 +256,10 @@ class _Evaluation:
         rule, count = eqn.params["rule"], eqn.params["count"]
         gradient, *values = self._read(eqn.invars)
         rows = self._rows_of(eqn.invars[0])
-        if isinstance(rows, Rows) and _BY_ROWS.value and rows.ids.size < gradient.shape[0]:
+        if isinstance(rows, Rows) and _may_sort(rows) and rows.size < gradient.shape[0]:
             made = updated_rows(rows, rule, values, count)
         elif (made := dense_update(gradient, *values, rule=rule, count=count)) and rows is not None:
-            counts = self._mask(eqn.invars[0]).counts
+            counts = _as_mask(rows).counts
             # Not what was looked up: servers take the logical and of what workers say of their batches.
             left = jnp.broadcast_to((counts == 0).reshape(-1, *[1] * (gradient.ndim - 1)), gradient.shape)
             made = [jnp.where(left, old, new) for new, old in zip(made, values, strict=False)]
@@ -251,13 +269,13 @@ class _Evaluation:
         return None if isinstance(atom, jex.Literal) else self._sparse.get(atom)
 
     def _mask(self, atom: Atom) -> _Mask:
-        return self._sparse[atom].mask(type_of(atom).shape[0])
+        return _as_mask(self._sparse[atom])
 
     def _number(self, atom: Atom) -> jax.Array | None:
-        """Return the value of a scalar, or of an array that was broadcast from one."""
+        """Return the value of a scalar, or of an array that was broadcast from one; shape ()."""
         if not isinstance(atom, jex.Literal):
             atom = self._broadcasts.get(atom, atom)
-        return None if type_of(atom).shape else self._read([atom])[0]
+        return self._read([atom])[0].reshape(()) if is_number(atom) else None
 
     def _read(self, atoms: Sequence[Atom]) -> list[jax.Array]:
         if any(v not in self._values for v in variables_of(atoms)):
@@ -269,31 +287,13 @@ class _Evaluation:
         self._pending = []
 
 
-def _are_few(rows: Rows, gradient: jax.Array, replicas: Replicas) -> bool:
-    """Return whether to send rows rather than the whole gradient."""
-    if not _BY_ROWS.value or replicas.shares is not None or replicas.active < replicas.count:
-        return False
-    return replicas.count * (rows.ids.size + rows.values.size) < gradient.size
+def _as_mask(rows: _Sparse) -> _Mask:
+    return _Mask.of(rows) if isinstance(rows, Rows) else rows
 
 
-def _placed(array: jax.Array, replicas: Replicas) -> jax.Array:
-    """Return zeros for all replicas, with this one's array at its place: their sum is what all have."""
-    return jnp.zeros((replicas.count, *array.shape), array.dtype).at[replicas.index].set(array)
-
-
-def updated_rows(rows: Rows, rule: Rule, values: Sequence[jax.Array], count: int) -> list[jax.Array]:
-    """Apply the rule to rows that are gathered, and put them back."""
-    table = values[0]
-    if not rows.ids.size:
-        return list(values[:count])
-    ids, places = jnp.unique(rows.ids, return_inverse=True, size=rows.ids.size, fill_value=table.shape[0])
-    total = jax.ops.segment_sum(rows.values, places, ids.size)
-    gathered = [each.at[ids].get(mode="clip") if each.ndim else each for each in values]
-    made = rule(total, *gathered)
-    return [
-        old.at[ids].set(new.astype(old.dtype), mode="drop", indices_are_sorted=True)
-        for old, new in zip(values, made, strict=False)
-    ]
+def _may_sort(rows: Rows) -> bool:
+    """Return whether rows may be gathered and sorted: not those of a part of a batch that code sees whole."""
+    return rows.everywhere or (_BY_ROWS.value and not is_exchanging())
 
 
 def _with_computed_bodies(eqn: Equation) -> Equation:

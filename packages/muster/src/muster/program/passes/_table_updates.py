@@ -6,12 +6,11 @@ gradient, and leave it as it is where that is zero. There only the rows that wer
 neither the time of a step nor what replicas send each other depends on the table's size.
 """
 
-import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 from jax import lax
@@ -19,6 +18,7 @@ from jax.extend import core as jex
 from jax.extend.core import primitives
 
 from muster.program.passes._by_rows import ZERO, CoupledRowsError, by_rows, values_without
+from muster.program.passes._gradient_markers import has_gradient_markers
 from muster.program.passes._jaxprs import (
     Atom,
     Equation,
@@ -27,36 +27,28 @@ from muster.program.passes._jaxprs import (
     dependents,
     function_of,
     inputs_of,
+    is_number,
     needed_equations,
     outputs_of,
     type_of,
     variables_of,
     with_inlined_calls,
 )
-from muster.program.passes._sparse_gradients import adds_rows, rows_added, updated_rows
+from muster.program.passes._rows import adds_rows, rows_added, updated_rows
+from muster.program.passes._sparse_gradients import with_sparse_gradients
 
 _log = logging.getLogger(__name__)
 
 # Tables of fewer rows cost little as a whole.
 _FEWEST_ROWS = 1024
 
-Replicate: TypeAlias = Callable[[jax.Array], jax.Array]
+# Whether code that is traced leaves its markers to the step that it is a part of.
+_LEFT_MARKERS: ContextVar[bool] = ContextVar("left_markers", default=False)
 
-_replicate: ContextVar[Replicate] = ContextVar("replicate", default=lambda array: array)
 
-
-@contextlib.contextmanager
-def replicating(replicate: Replicate) -> Iterator[None]:
-    """Trace steps whose batch is divided among devices or processes.
-
-    Args:
-        replicate: Returns an array that all of them have, of one that is divided among them.
-    """
-    token = _replicate.set(replicate)
-    try:
-        yield
-    finally:
-        _replicate.reset(token)
+def leaves_markers() -> bool:
+    """Return whether the code that is traced is part of a step that `with_table_updates` rewrites."""
+    return _LEFT_MARKERS.get()
 
 
 def with_table_updates(
@@ -72,13 +64,34 @@ def with_table_updates(
         state: Arrays in nested structures.
         batch: Arrays in nested structures.
     """
-    if not any(each.ndim > 1 and each.shape[0] >= _FEWEST_ROWS for each in jax.tree.leaves(state)):
-        return step(state, batch)
-    closed, shapes = jax.make_jaxpr(step, return_shape=True)(state, batch)
-    if contains(closed, lax.scatter_add_p):
-        closed = with_inlined_calls(closed)
+    token = _LEFT_MARKERS.set(True)
+    try:
+        closed, shapes = jax.make_jaxpr(step, return_shape=True)(state, batch)
+    finally:
+        _LEFT_MARKERS.reset(token)
     leaves = jax.tree.leaves((state, batch))
-    return jax.tree.unflatten(jax.tree.structure(shapes), _computed(closed, leaves))  # type: ignore[no-any-return]
+    gradients: Collection[jex.Var] = ()
+    if _has_tables(closed):
+        closed = with_inlined_calls(closed)
+        gradients = _gradients(closed.jaxpr.eqns).keys()
+    if gradients or has_gradient_markers(closed):
+        closed = jax.make_jaxpr(with_sparse_gradients(closed, gradients))(*leaves)
+    flat = jex.jaxpr_as_fun(with_updates_by_rows(closed))(*leaves)
+    return jax.tree.unflatten(jax.tree.structure(shapes), flat)  # type: ignore[no-any-return]
+
+
+def with_updates_by_rows(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
+    """Rewrite a step so that it updates by rows each table for which that gives the same."""
+    if not _has_tables(closed):
+        return closed
+    closed = with_inlined_calls(closed)
+    return jax.make_jaxpr(lambda *leaves: _computed(closed, leaves))(*closed.in_avals)
+
+
+def _has_tables(closed: jex.ClosedJaxpr) -> bool:
+    shapes = [type_of(v).shape for v in closed.jaxpr.invars]
+    is_large = any(len(shape) > 1 and shape[0] >= _FEWEST_ROWS for shape in shapes)
+    return is_large and contains(closed, lax.scatter_add_p)
 
 
 @dataclass(frozen=True)
@@ -107,10 +120,8 @@ class _Table:
 
     def updated(self, values: Values) -> list[jax.Array]:
         """Return the values after the update."""
-        replicate = _replicate.get()
-        added = [rows_added(eqn, *map(replicate, values.read(eqn.invars[1:]))) for eqn in self.scatters]
-        rows = added[0]
-        for more in added[1:]:
+        rows, *others = [rows_added(eqn, *values.read(eqn.invars[1:])) for eqn in self.scatters]
+        for more in others:
             rows += more
         return updated_rows(rows, self.rule, values.read([*self.before, *self.others]), len(self.before))
 
@@ -122,8 +133,8 @@ def _computed(closed: jex.ClosedJaxpr, leaves: Sequence[jax.Array]) -> list[jax.
     tables = []
     for gradient, scatters in gradients.items():
         table = _table(jaxpr, gradient, scatters)
-        how = "as a whole, since that changes other rows, too" if table is None else "by rows"
-        _log.debug("A gradient of rows of a table %s is applied %s.", type_of(gradient).str_short(), how)
+        how = "as a whole, since the step changes other rows, too" if table is None else "by rows"
+        _log.debug("The gradient of a table of shape %s is applied %s.", list(type_of(gradient).shape), how)
         if table is not None:
             tables.append(table)
     after = {v for table in tables for v in table.after}
@@ -179,7 +190,7 @@ def _table(jaxpr: jex.Jaxpr, gradient: jex.Var, scatters: tuple[Equation, ...]) 
     made.update(used)
     others = [v for v in inputs_of(update) if v not in made and v is not gradient and v not in before]
     given = [gradient, *before, *others]
-    if any(type_of(v).shape not in ((), type_of(gradient).shape) for v in given):
+    if any(type_of(v).shape != type_of(gradient).shape and not is_number(v) for v in given):
         return None
     rows = sum(type_of(eqn.invars[1]).size for eqn in scatters)
     shapes = [jax.ShapeDtypeStruct(type_of(v).shape, type_of(v).dtype) for v in given]

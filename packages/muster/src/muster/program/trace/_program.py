@@ -21,7 +21,9 @@ from muster.program.passes._jaxprs import Values, contains, needed_equations
 from muster.program.passes._loops import with_wide_products
 from muster.program.passes._markers import with_rereads, without_assigned
 from muster.program.passes._row_updates import with_row_updates
+from muster.program.passes._served import push_p
 from muster.program.passes._sparse_gradients import with_sparse_gradients
+from muster.program.passes._table_updates import leaves_markers, with_updates_by_rows
 from muster.program.trace._eager import Changes, EagerRun
 from muster.program.trace._outputs import Output
 from muster.program.variables._initial_values import InitialValue, donatable_copy
@@ -52,11 +54,14 @@ def compute_traced(
         closed = jex.ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
     leaves = jax.tree.leaves((state, args))
     closed = without_assigned(with_rereads(jax.make_jaxpr(resolve(closed))(*leaves)))
-    if has_gradient_markers(closed):
+    is_whole = not leaves_markers()
+    if is_whole and has_gradient_markers(closed):
         closed = jax.make_jaxpr(with_sparse_gradients(closed))(*leaves)
     if contains(closed, jax.lax.scan_p):
         closed = jax.make_jaxpr(with_wide_products(closed))(*leaves)
-    flat = with_row_updates(closed)(*leaves)
+    if is_whole and not contains(closed, push_p):
+        closed = with_updates_by_rows(closed)
+    flat = (with_row_updates if is_whole else jex.jaxpr_as_fun)(closed)(*leaves)
     result: Result = jax.tree.unflatten(jax.tree.structure(shapes), flat)
     return result
 
