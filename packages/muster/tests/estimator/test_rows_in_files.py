@@ -150,11 +150,12 @@ TABLE, KERNEL = (ROWS, SIZE), (3 * SIZE, ROWS)
     [
         ("", {}, {TABLE}, {KERNEL}),
         ("", {"eval_distribute": lambda: OneDeviceStrategy("/cpu:1")}, {TABLE}, {KERNEL}),
-        ("", {"eval_distribute": lambda: MirroredStrategy(["/cpu:0", "/cpu:1"])}, set(), {TABLE, KERNEL}),
+        ("", {"eval_distribute": lambda: MirroredStrategy(["/cpu:0", "/cpu:1"])}, {TABLE}, {KERNEL}),
+        ("", {"eval_distribute": lambda: MirroredStrategy(["/cpu:0", "/cpu:1", "/cpu:2"])}, {TABLE}, {KERNEL}),
         ("regularizer", {}, set(), {TABLE, KERNEL}),
         ("print", {}, set(), {TABLE, KERNEL}),
     ],
-    ids=["device", "other device", "replicas", "regularizer", "print"],
+    ids=["device", "other device", "replicas", "uneven replicas", "regularizer", "print"],
 )
 def test_what_is_looked_up_is_read_by_rows_and_all_else_once(
     trained, monkeypatch, reads, params, config, rows, whole
@@ -167,7 +168,9 @@ def test_what_is_looked_up_is_read_by_rows_and_all_else_once(
     assert set(reads["whole"]) == whole
     every = 2 if rows == set() and params != "regularizer" else 1  # slots, too
     assert len(reads["whole"]) == len(whole) * every
-    assert len(reads["rows"]) == 3 * len(rows)
+    strategy = estimator.config.eval_distribute
+    replicas = 1 if strategy is None else strategy.num_replicas_in_sync
+    assert len(reads["rows"]) == -(-len(IDS) // (8 * replicas)) * len(rows)
 
 
 def test_rows_that_servers_wrote_are_read_with_those_that_have_changed(tmp_path, monkeypatch, reads):

@@ -23,7 +23,7 @@ class DeviceEngine(Engine):
 
         def make(state: State, reads: Reads, batch: Any) -> Step:
             if in_files(state):
-                return step_on_files(traced, state, batch, executables)
+                return step_on_files(traced, state, batch, lambda part: self.compile(part, executables))
             return compiled(
                 functools.partial(scan_group, traced.step, traced.loss), (state, reads, batch), executables
             )

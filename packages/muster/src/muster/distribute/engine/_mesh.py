@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 from muster._arrays import AnyArray
 from muster.distribute.engine._compiled import CompiledStep, compiled, scan_group
 from muster.distribute.engine._packing import ONE_PACK, Packing
+from muster.distribute.engine._rows_in_files import in_files, step_on_files
 from muster.distribute.engine._split import (
     ReplicatedBatch,
     UnevenBatch,
@@ -64,6 +65,7 @@ class MeshEngine(Engine):
         self._mesh = mesh
         self._workers = workers or SingleWorker()
         self._packing = packing
+        self.looks_up_rows = self._workers.size == 1  # others might look up other rows
         self._whole_warning = WholeWarning()
 
     def compile(self, traced: Traced, executables: Executables) -> Step:
@@ -114,6 +116,8 @@ class MeshEngine(Engine):
     def _replicated(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
     ) -> Step:
+        if in_files(state):
+            return step_on_files(traced, state, batch, lambda part: self.compile(part, executables))
         make = functools.partial(self._mapped, traced, executables, state, reads)
         return with_replicated_fallback(make, batch, self._whole_warning)
 

@@ -1,7 +1,8 @@
 """Steps that look up rows of variables which lie in a checkpoint's files: only these rows are read."""
 
+import dataclasses
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -10,8 +11,9 @@ import numpy as np
 from muster._arrays import LazyArray
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._asked_rows import AskedRows, Table, TableRows
-from muster.distribute.engine._compiled import compiled
-from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced
+from muster.distribute.engine._split import unwrapped
+from muster.distribute.engine._traced import BatchGroup, Reads, State, Step, Traced
+from muster.program import Replicas
 from muster.program.passes import LookupStep, WorkerServerSplit, find_lookups, split_at_pushes
 from muster.program.variables import InitialValue, array_of_pieces
 
@@ -28,7 +30,7 @@ def in_files(state: State) -> list[str]:
     return [path for path, value in state.items() if isinstance(value, MappedArray)]
 
 
-def step_on_files(traced: Traced, state: State, batch: Any, executables: Executables) -> Step:
+def step_on_files(traced: Traced, state: State, batch: Any, compile_traced: Callable[[Traced], Step]) -> Step:
     """Return the step for batches like this one, of code that changes no variable that lies in a file.
 
     Variables of which it needs more than rows are read whole, once; those that it does not read stay there.
@@ -37,111 +39,149 @@ def step_on_files(traced: Traced, state: State, batch: Any, executables: Executa
         traced: The code.
         state: Its state.
         batch: The batch.
-        executables: As of ``Engine.compile``.
+        compile_traced: Compiles code whose variables are in memory, for the devices of an engine.
     """
-    files = in_files(state)
-    own = [path for path in state if path not in files]
-    shapes = {path: _shape(value) for path, value in state.items()}
     if not isinstance(batch, BatchGroup):
-        split = split_at_pushes(lambda values, batch: traced.step(values, (), batch), shapes, batch, own)
+        division = _Division(traced, state)
+        split = division.split(unwrapped(batch), None)
         if not split.updated and not split.effects:  # the division would leave out what it prints, say
-            tables = [path for path in split.takes if len(shapes[path].shape) >= 2]
-            lookups, refused = find_lookups(split, tables, shapes, batch)
+            tables = [path for path in split.takes if len(state[path].shape) >= 2]
+            lookups, refused = find_lookups(split, tables, division.shapes, unwrapped(batch))
             if lookups is not None:
                 names = ", ".join(lookups.tables)
                 _log.info("Rows of %s are read from the checkpoint, by the ids of each batch.", names)
             for path, error in refused.items():
                 size = state[path].nbytes / 1e6
                 _log.info("%s So all of its %.1f MB are read from the checkpoint.", error, size)
-            return StepOnRows(split, lookups, state, batch, executables)
-    return _whole(traced, executables)
+            takes, found = (split.takes, ()) if lookups is None else (lookups.takes, lookups.tables)
+            return StepOnRows(division, takes, found, compile_traced)
+    return _whole(compile_traced(traced))
 
 
-def _whole(traced: Traced, executables: Executables) -> Step:
+def _whole(run: Step) -> Step:
     """Return the step on a state that is read as a whole."""
-    run = None
 
     def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-        nonlocal run
-        state = _read(state, in_files(state))
-        if run is None:
-            run = compiled(traced.step, (state, reads, batch), executables)
-        return run(state, reads, batch)  # type: ignore[no-any-return]
+        return run(_read(state, in_files(state)), reads, batch)
 
     return step
 
 
-class StepOnRows:
-    """Runs a step that is divided at its look-ups.
+class _Division:
+    """Divides code between what it computes and the variables in files that it reads.
+
+    Each replica divides what it traces itself, so that the parts may reduce values over the replicas.
 
     Args:
-        split: The step.
-        lookups: The same, divided at its look-ups; None if it has none.
+        traced: The code.
         state: Its state.
-        batch: The first batch.
-        executables: As of ``Engine.compile``.
+    """
+
+    def __init__(self, traced: Traced, state: State) -> None:
+        self.traced = traced
+        files = in_files(state)
+        self.own = sorted(path for path in state if path not in files)  # as a division has them
+        self.shapes = {path: _shape(value) for path, value in state.items()}
+
+    def split(self, batch: Any, replicas: Replicas | None) -> WorkerServerSplit:
+        """Divide the code for the batch of a replica, without its wrapper."""
+
+        def run(values: State, batch: Any) -> tuple[State, Any]:
+            return self.traced.run(values, (), batch, replicas)
+
+        return split_at_pushes(run, self.shapes, batch, self.own)
+
+    def lookups(self, tables: Sequence[str], batch: Any, replicas: Replicas | None) -> LookupStep:
+        """Divide the code at its look-ups, too."""
+        return LookupStep(self.split(batch, replicas), tables, self.shapes, batch)
+
+
+class StepOnRows:
+    """Runs a step that is divided at its look-ups: the rows of all replicas' ids, then the step on these.
+
+    Args:
+        division: Divides the code.
+        takes: The paths of the variables in files that it needs as a whole.
+        tables: The paths of those of which it needs rows.
+        compile_traced: As of `step_on_files`.
     """
 
     def __init__(
         self,
-        split: WorkerServerSplit,
-        lookups: LookupStep | None,
-        state: State,
-        batch: Any,
-        executables: Executables,
+        division: _Division,
+        takes: Sequence[str],
+        tables: Sequence[str],
+        compile_traced: Callable[[Traced], Step],
     ) -> None:
-        self._split, self._lookups = split, lookups
-        self._takes = split.takes if lookups is None else lookups.takes
-        local = [state[path] for path in split.local]
-        asked = {} if lookups is None else jax.eval_shape(lookups.ids, local, batch)
-        self._tables = tuple(
-            Table(
-                name=path,
-                shape=tuple(state[path].shape),
-                dtype=str(state[path].dtype),
-                given=max(1, min(ids.size, state[path].shape[0])),
-                pushed=0,
-                parts=(TableRows(0, 0, state[path].shape[0]),),
-            )
-            for path, ids in asked.items()
-        )
-        rows = {table.name: table.row_shapes for table in self._tables}
-        taken = [_shape(state[path]) for path in self._takes]
-        self._ids = lookups and compiled(lookups.ids, (local, batch), executables, donates=())
-        self._run = compiled(self._work, (local, rows, taken, batch), executables)
+        self._division, self._takes, self._tables = division, takes, tables
+        traced = division.traced
+        asking = Traced(run=self._ids, variables=traced.variables, results_sharded=True)
+        self._ask = compile_traced(asking) if tables else None
+        self._work = compile_traced(dataclasses.replace(traced, run=self._run))
+        self._given: dict[str, int] = {}
 
     def __call__(self, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
         state = _read(state, [path for path in in_files(state) if path in self._takes])
-        asked = self._asked(
-            state, batch, checks=False
-        )  # what a look-up makes of others, it makes without this
-        read = [_rows(state[table.name], ids) for table, ids in zip(self._tables, *asked.ids(1), strict=True)]
-        taken = iter(asked.taken([read]))
-        rows = {table.name: (next(taken), next(taken)) for table in self._tables}
-        local = [state[path] for path in self._split.local]
-        local, results = self._run(local, rows, [state[path] for path in self._takes], batch)
-        return {**state, **dict(zip(self._split.local, local, strict=True))}, results
+        rows = {path: self._rows(path, state[path], ids) for path, ids in self._asked(state, batch).items()}
+        taken = [state[path] for path in self._takes]
+        own, results = self._work(self._own(state), (rows, taken), batch)
+        return {**state, **own}, results
 
     def check_ids(self, state: State, batch: Any) -> None:
         """Raise DatasetError if a batch looks up a row that a table does not have."""
-        self._asked(state, batch, checks=True)
+        for path, ids in self._asked(state, batch).items():
+            self._asked_of(path, state[path], ids, checks=True)
 
-    def _asked(self, state: State, batch: Any, *, checks: bool) -> AskedRows:
-        """Return which rows of each table a batch looks up."""
-        ids = self._ids([state[path] for path in self._split.local], batch) if self._ids else {}
-        return AskedRows(self._tables, [ids[table.name] for table in self._tables], checks=checks)
+    def _own(self, state: State) -> dict[str, Any]:
+        return {path: state[path] for path in self._division.own}
 
-    def _work(self, local: Any, rows: Any, taken: Any, batch: Any) -> tuple[Any, Any]:
-        """Compute the step; pure, for JAX."""
-        if self._lookups is None:
-            _, local, results = self._split.work(taken, local, batch)
+    def _asked(self, state: State, batch: Any) -> Mapping[str, Any]:
+        """Return which rows of each table the replicas look up for a batch."""
+        if self._ask is None:
+            return {}
+        asked: Mapping[str, Any] = self._ask((), self._own(state), batch)[1]
+        return asked
+
+    def _ids(self, state: State, own: Reads, batch: Any, replicas: Replicas | None) -> tuple[State, Any]:
+        """Compute which rows a replica looks up; pure, for JAX."""
+        lookups = self._division.lookups(self._tables, batch, replicas)
+        return state, lookups.ids([own[path] for path in lookups.local], batch)
+
+    def _run(self, state: State, reads: Reads, batch: Any, replicas: Replicas | None) -> tuple[State, Any]:
+        """Compute the step of a replica on rows; pure, for JAX."""
+        rows, taken = reads
+        own = [state[path] for path in self._division.own]
+        if self._tables:
+            _, own, results = self._division.lookups(self._tables, batch, replicas).work(
+                rows, taken, own, batch
+            )
         else:
-            _, local, results = self._lookups.work(rows, taken, local, batch)
-        return local, results
+            _, own, results = self._division.split(batch, replicas).work(taken, own, batch)
+        return dict(zip(self._division.own, own, strict=True)), results
 
+    def _asked_of(self, path: str, table: Any, ids: Any, *, checks: bool) -> AskedRows:
+        """Return which rows of a table a batch looks up."""
+        given = self._given.setdefault(path, max(1, min(ids.size, table.shape[0])))
+        rows = Table(
+            name=path,
+            shape=tuple(table.shape),
+            dtype=str(table.dtype),
+            given=given,
+            pushed=0,
+            parts=(TableRows(0, 0, table.shape[0]),),
+        )
+        return AskedRows([rows], [ids], checks=checks)
 
-def _rows(table: Any, ids: Any) -> Any:
-    return table.rows(ids) if isinstance(table, MappedArray) else np.asarray(table)[ids]
+    def _rows(self, path: str, table: Any, ids: Any) -> tuple[Any, Any]:
+        """Return the ids that a batch asks for, and their rows, as `LookupStep.work` takes them.
+
+        What a look-up makes of an id of no row, such as NaNs, it makes without this.
+        """
+        asked = self._asked_of(path, table, ids, checks=False)
+        ((unique,),) = asked.ids(1)
+        read = table.rows(unique) if isinstance(table, MappedArray) else np.asarray(table)[unique]
+        numbers, values = asked.taken([[read]])
+        return numbers, values
 
 
 def _read(state: State, paths: Collection[str]) -> State:
@@ -166,6 +206,5 @@ def on_device(array: LazyArray, sharding: jax.sharding.Sharding | None) -> jax.A
     return array_of_pieces(array.shape, array.dtype, array.pieces(), sharding)
 
 
-def _shape(array: Any, rows: int | None = None) -> jax.ShapeDtypeStruct:
-    shape = tuple(array.shape) if rows is None else (rows, *array.shape[1:])
-    return jax.ShapeDtypeStruct(shape, array.dtype)
+def _shape(array: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)

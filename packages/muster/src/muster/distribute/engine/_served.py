@@ -14,6 +14,7 @@ from muster._errors import DatasetError, TraceError
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import CompiledStep, compiled
 from muster.distribute.engine._flat_arrays import Buffers, Rows, in_memory
+from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
 from muster.distribute.engine._shards import Division
 from muster.distribute.engine._stored_tables import nbytes_of
@@ -201,7 +202,8 @@ class _Training:
         )
         if not served.updated:  # an evaluation
             if in_files(state):
-                return step_on_files(traced, state, batch, self._executables)
+                alone = functools.partial(DeviceEngine().compile, executables=self._executables)
+                return step_on_files(traced, state, batch, alone)
             return compiled(traced.step, (state, reads, batch), self._executables)
         variables, placed = _shapes(traced, self._own), self._place(traced.variables)
         division = Division(served, variables, placed, self._servers.count, batch)

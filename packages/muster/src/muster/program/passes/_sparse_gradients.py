@@ -167,8 +167,7 @@ class _Evaluation:
             return None
         operand, indices, updates = eqn.invars
         before = self._rows_of(operand)
-        start = self._broadcasts.get(operand)
-        if before is None and not (isinstance(start, jex.Literal) and start.val == 0):
+        if before is None and not self._is_zero(operand):
             return None
         found = rows_added(eqn, *self._read([indices, updates]))
         if before is None:
@@ -181,6 +180,10 @@ class _Evaluation:
         if len(eqn.outvars) != 1 or not any(given):
             return None
         match eqn.primitive, given:
+            case lax.add_p | primitives.add_jaxvals_p, [rows, None] if self._is_zero(eqn.invars[1]):
+                return rows
+            case lax.add_p | primitives.add_jaxvals_p, [None, rows] if self._is_zero(eqn.invars[0]):
+                return rows
             case lax.add_p | primitives.add_jaxvals_p, [Rows() as one, Rows() as other]:
                 return one + other
             case lax.sub_p, [Rows() as one, Rows() as other]:
@@ -270,6 +273,10 @@ class _Evaluation:
 
     def _mask(self, atom: Atom) -> _Mask:
         return _as_mask(self._sparse[atom])
+
+    def _is_zero(self, atom: Atom) -> bool:
+        start = None if isinstance(atom, jex.Literal) else self._broadcasts.get(atom)
+        return isinstance(start, jex.Literal) and bool(start.val == 0)
 
     def _number(self, atom: Atom) -> jax.Array | None:
         """Return the value of a scalar, or of an array that was broadcast from one; shape ()."""

@@ -165,9 +165,9 @@ def _gradients(eqns: Sequence[Equation]) -> dict[jex.Var, tuple[Equation, ...]]:
             if few and isinstance(operand, jex.Var) and (operand in zeros or operand in found):
                 found[made] = (*found.pop(operand, ()), eqn)
         elif eqn.primitive in (lax.add_p, primitives.add_jaxvals_p):
-            terms = variables_of(eqn.invars)
-            if len(terms) == 2 and all(v in found for v in terms):
-                found[made] = (*found[terms[0]], *found[terms[1]])
+            terms = [v for v in eqn.invars if isinstance(v, jex.Literal) or v not in zeros]
+            if terms and all(isinstance(v, jex.Var) and v in found for v in terms):
+                found[made] = tuple(scatter for v in terms for scatter in found[v])
                 for v in set(terms):
                     del found[v]
     return found  # type: ignore[return-value]  # no literal is one
