@@ -24,6 +24,7 @@ from muster.estimator import (
     RunConfig,
     build_raw_serving_input_receiver_fn,
 )
+from muster.saved_model import load
 
 COLUMNS, IDS, BATCH, BATCHES = 100, 4, 256, 20
 
@@ -65,11 +66,22 @@ def write(folder, rows):
     print(json.dumps({"table": variables["table/embeddings"].nbytes, "checkpoint": size}))
 
 
+def serve(folder, rows):
+    """Ask a loaded model as `muster serve` does, ten times as often as an evaluation reads batches."""
+    (version,) = os.listdir(folder)
+    signature = load(os.path.join(folder, version)).signatures["serving_default"]
+    for _ in range(10):
+        for features, _ in examples(rows):
+            signature(id=np.asarray(features["id"]))
+
+
 def main():
     how, folder, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
     model_dir = os.path.join(folder, "model")
     if how == "write":
         return write(folder, rows)
+    if how == "serve":
+        return serve(os.path.join(folder, "export"), rows)
     estimator = Estimator(model_fn, model_dir, RunConfig(), rows)
     match how:
         case "start":

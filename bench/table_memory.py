@@ -13,7 +13,7 @@ from typing import Any
 from bench import _results
 
 SCRIPT = Path(__file__).with_name("_table_memory_job.py")
-WAYS = ("start", "evaluate", "predict", "export", "inspect", "warm_start")
+WAYS = ("start", "evaluate", "predict", "export", "serve", "inspect", "warm_start")
 
 
 def measured(how: str, folder: str, rows: int) -> dict[str, float]:

@@ -6,6 +6,7 @@ A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safe
 
 from muster.checkpoint._arrays import FileRecord as FileRecord
 from muster.checkpoint._arrays import open_regular as open_regular
+from muster.checkpoint._arrays import places_in as places_in
 from muster.checkpoint._arrays import read_arrays as read_arrays
 from muster.checkpoint._arrays import write_arrays as write_arrays
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer

@@ -101,8 +101,7 @@ def write_arrays(
     Raises:
         OSError: The file cannot be written.
     """
-    # Wide types first: then every array starts at a multiple of its item's size.
-    keys = sorted(arrays, key=lambda key: -arrays[key].dtype.itemsize)
+    keys = _in_order(arrays)
     header = _header([(key, arrays[key]) for key in keys], description)
     size, crc = 0, 0
     with open(path, "xb", buffering=0) as file:
@@ -143,7 +142,7 @@ def fill_arrays(
         key: np.broadcast_to(np.zeros((), dtype_named(dtype)), shape) for key, (shape, dtype) in blank.items()
     }
     every = {**arrays, **made}
-    keys = sorted(every, key=lambda key: -every[key].dtype.itemsize)
+    keys = _in_order(every)
     header = _header([(key, every[key]) for key in keys], None)
     size = len(header) + sum(array.nbytes for array in every.values())
     with open(path, "x+b") as file:
@@ -172,6 +171,16 @@ def fill_arrays(
         while count := file.readinto(buffer):
             crc = zlib.crc32(memoryview(buffer)[:count], crc)
     return FileRecord(size, crc)
+
+
+def _in_order(arrays: Mapping[str, np.ndarray[Any, Any] | LazyArray]) -> list[str]:
+    """Return the keys in the order of the file.
+
+    First come arrays of whole lines of the processor's cache, which then begin at one, so that XLA can compute
+    with them where they are mapped into memory. Of the others those of wide types come first: then every array
+    begins at a multiple of its item's size.
+    """
+    return sorted(arrays, key=lambda key: (arrays[key].nbytes % _ALIGNMENT != 0, -arrays[key].dtype.itemsize))
 
 
 def _allocate(file: BinaryIO, size: int) -> None:

@@ -73,6 +73,8 @@ def only_data_errors() -> Iterator[None]:
 def check_ids(ids: Any, rows: int) -> None:
     """Check ids that are known against the number of rows of an embedding; ids that are traced pass.
 
+    Of these, ones out of range give rows of NaNs, as labels do: see `label_factor`.
+
     Raises:
         DatasetError: An id is less than 0, or not less than the number of rows.
     """
@@ -114,6 +116,9 @@ def _checked_ids(original: Callable[..., jax.Array]) -> Callable[..., jax.Array]
     @functools.wraps(original)
     def call(self: Any, inputs: Any) -> jax.Array:
         check_ids(inputs, self.input_dim)
+        if isinstance(inputs, jax.core.Tracer):
+            # Keras counts ids below 0 from the last row, and adds the number of rows to them: this undoes it.
+            inputs = jnp.where(inputs < 0, inputs - self.input_dim, inputs)
         return original(self, inputs)
 
     return call

@@ -1,5 +1,6 @@
 """Loading saved models."""
 
+import math
 import os
 import pickle
 from collections.abc import Mapping
@@ -12,13 +13,17 @@ from muster._arrays import dtype_named
 from muster._compilation_cache import keep_compiled
 from muster._errors import DamagedCheckpointError, DamagedSavedModelError, SavedModelError
 from muster._paths import local_path
-from muster.checkpoint import FileRecord, open_regular, read_arrays
+from muster.checkpoint import FileRecord, MappedFile, open_regular, places_in, read_arrays
 from muster.feature_column import column_from_data
 from muster.saved_model._arguments import OwnCode
 from muster.saved_model._folder import missing, read_file, read_manifest
-from muster.saved_model._manifest import OWN_CODE, Manifest
+from muster.saved_model._manifest import OWN_CODE, Manifest, WeightRecord
 from muster.saved_model._modules import read_module
 from muster.saved_model._signature import Signature
+
+
+# Smaller weights are read into memory.
+_LEAST_MAPPED_BYTES = 16 << 20
 
 
 class SavedModel:
@@ -60,7 +65,8 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     But for a model_fn or a receiver that computes with text: what it does with text is kept as Python code,
     which a call of the signature runs. Call models of this kind only if you trust their source.
 
-    What is compiled for a number of rows is kept in the user's cache directory for the next process.
+    What is compiled for a number of rows is kept in the user's cache directory for the next process. On a CPU
+    weights of 16 MiB and more stay in their file: a call brings the rows into memory that it looks up.
 
     Args:
         export_dir: The folder, such as ``Estimator.export_saved_model`` returns.
@@ -83,7 +89,7 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
 
 
 def _load(path: str, manifest: Manifest) -> SavedModel:
-    weights = {name: jax.device_put(value) for name, value in _weights(path, manifest).items()}
+    weights, mapped = _weights(path, manifest)
     files = {name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name)}
 
     def find_file(name: str) -> str:
@@ -99,7 +105,8 @@ def _load(path: str, manifest: Manifest) -> SavedModel:
             for file in (record.own_code, record.made)
         )
         of_module = [weights[each] for each in record.weights]
-        signatures[name] = Signature(name, record, columns, module, of_module, own_code, made)
+        forget = None if mapped is None else mapped.forget
+        signatures[name] = Signature(name, record, columns, module, of_module, own_code, made, forget)
     return SavedModel(path, signatures, manifest.files)
 
 
@@ -126,19 +133,34 @@ class _CodeInFile:
         return self._loaded(features)
 
 
-def _weights(path: str, manifest: Manifest) -> dict[str, np.ndarray]:
+def _weights(path: str, manifest: Manifest) -> tuple[dict[str, jax.Array], MappedFile | None]:
+    """Return the weights by name; on a CPU the large ones stay in their file, mapped into memory."""
     name = manifest.weights_file
     file = os.path.join(path, name)
+    large = [key for key, record in manifest.weights.items() if _nbytes(record) >= _LEAST_MAPPED_BYTES]
+    if jax.default_backend() != "cpu":
+        large = []
+    mapped = None
     try:
         with open(file, "rb", buffering=0, opener=open_regular) as opened:
-            stored = read_arrays(opened, file, manifest.files[name])
+            stored = read_arrays(opened, file, manifest.files[name], large)
+            if large:
+                mapped, places = MappedFile(opened), places_in(opened)
+                stored |= {key: mapped.bytes(places[key], _nbytes(manifest.weights[key])) for key in large}
     except DamagedCheckpointError as exc:
         raise DamagedSavedModelError(f"{exc} Export the model again.") from exc
     except FileNotFoundError as exc:
         raise missing(path, name) from exc
     except OSError as exc:
         raise SavedModelError(f"{file} cannot be read: {exc}.") from exc
-    return {
-        key: stored[key].view(dtype_named(record.dtype)).reshape(record.shape)
+    weights = {
+        key: jax.device_put(
+            stored[key].view(dtype_named(record.dtype)).reshape(record.shape), may_alias=key in large
+        )
         for key, record in manifest.weights.items()
     }
+    return weights, mapped
+
+
+def _nbytes(record: WeightRecord) -> int:
+    return math.prod(record.shape) * dtype_named(record.dtype).itemsize

@@ -69,6 +69,7 @@ class Signature:
         weights: The weights, in the order of the module's.
         own_code: What the program's own code computes of features; None for nothing.
         made: Which features it makes of others before that; None for none.
+        forget: Called after each call, to give back the memory of what it has read of files; None for nothing.
     """
 
     def __init__(
@@ -80,8 +81,10 @@ class Signature:
         weights: Sequence[Any],
         own_code: OwnCode | None = None,
         made: OwnCode | None = None,
+        forget: Callable[[], None] | None = None,
     ) -> None:
         self._name, self._record = name, record
+        self._forget = forget
         self._host = HostPart(record, columns, own_code, made)
         self._module, self._weights = module, list(weights)
         self._words = {
@@ -124,12 +127,15 @@ class Signature:
         """
         arguments, of_host = self._host.arguments(self._checked(inputs))
         results = iter(self._module(self._weights, arguments))
-        return {
+        outputs = {
             key: _output(next(results), self._words[key])
             if record.host is None
             else _passed(of_host[record.host], record)
             for key, record in self._record.outputs.items()
         }
+        if self._forget is not None:
+            self._forget()
+        return outputs
 
     def in_step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outputs for values of a step, as part of it.
