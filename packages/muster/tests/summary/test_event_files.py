@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from muster._errors import SummaryError
 from muster._records import frame
-from muster.summary import Event, EventFileWriter, SessionLog, read_events
+from muster.summary import Event, EventFileWriter, SessionLog, create_file_writer, read_events
 from muster.summary import _messages as messages
 
 DEADLINE = 60.0
@@ -198,6 +198,14 @@ def test_events_are_written_when_it_is_time(tmp_path: Path, monkeypatch: pytest.
     with EventFileWriter(tmp_path) as writer:
         for clock[0], expected in ((109.0, 0), (111.0, 2), (120.0, 2), (121.0, 4)):
             writer.add_scalar("loss", 1, 1)
+            assert len(found(tmp_path)) == expected
+
+
+def test_no_more_events_wait_than_a_writer_of_summaries_keeps(tmp_path: Path) -> None:
+    writer = create_file_writer(tmp_path, max_queue=2)
+    with writer.events as events:
+        for step, expected in enumerate((0, 0, 3, 3)):
+            events.add_scalar("loss", 1, step)
             assert len(found(tmp_path)) == expected
 
 

@@ -75,7 +75,8 @@ class EventFileWriter:
     """Writes one event file into a directory, for TensorBoard.
 
     A call costs some microseconds, since events are buffered in memory. The buffer is written when an event
-    comes ``flush_secs`` or more after the last write, when it exceeds 64 KiB, and by ``flush`` and ``close``.
+    comes ``flush_secs`` or more after the last write, when it exceeds 64 KiB or has more than ``max_queue``
+    events, and by ``flush`` and ``close``.
     Only complete records are written, so that a process that is killed leaves a readable file, without the
     events of its buffer. The file is open only while it is written: a writer that is not closed leaks
     nothing. Threads may share a writer.
@@ -85,7 +86,12 @@ class EventFileWriter:
     """
 
     def __init__(
-        self, logdir: str | os.PathLike[str], *, filename_suffix: str = "", flush_secs: float = 10.0
+        self,
+        logdir: str | os.PathLike[str],
+        *,
+        filename_suffix: str = "",
+        flush_secs: float = 10.0,
+        max_queue: int | None = None,
     ) -> None:
         """Make the directory if it is missing, and a new file in it.
 
@@ -93,12 +99,15 @@ class EventFileWriter:
             logdir: The directory of the file.
             filename_suffix: The end of the file's name.
             flush_secs: The longest time in seconds between two writes as long as events come.
+            max_queue: How many events wait in memory at most; None sets no limit.
 
         Raises:
             SummaryError: The file cannot be written.
         """
         logdir = local_path(logdir)
         self._flush_secs = flush_secs
+        self._max_queue = max_queue
+        self._waiting = 0
         self._lock = threading.Lock()
         now = time.time()
         # TensorBoard reads a directory's files in the order of their names.
@@ -300,11 +309,17 @@ class EventFileWriter:
             if self._closed:
                 raise SummaryError(f"{self._path} is closed.")
             self._pending += record
-            if time.monotonic() - self._flushed >= self._flush_secs or len(self._pending) >= _MAX_PENDING:
+            self._waiting += 1
+            if (
+                time.monotonic() - self._flushed >= self._flush_secs
+                or len(self._pending) >= _MAX_PENDING
+                or (self._max_queue is not None and self._waiting > self._max_queue)
+            ):
                 self._write_pending()
 
     def _write_pending(self) -> None:
         self._flushed = time.monotonic()
+        self._waiting = 0
         if not self._pending:
             return
         try:

@@ -127,7 +127,8 @@ def create_file_writer(
 
     Args:
         logdir: The folder; it is made if it is missing.
-        max_queue: Unused: summaries wait in memory for ``flush_millis``, or until they are 64 KiB.
+        max_queue: How many summaries wait in memory at most, beside the limits of ``flush_millis`` and of
+            64 KiB; None sets no limit, where TensorFlow's is 10.
         flush_millis: The longest time in milliseconds between two writes to the disk; None is 10,000.
         filename_suffix: The end of the file's name; None is ``.v2``.
         name: Unused.
@@ -139,7 +140,7 @@ def create_file_writer(
     """
     seconds = 10.0 if flush_millis is None else flush_millis / 1000
     suffix = ".v2" if filename_suffix is None else filename_suffix
-    return SummaryWriter(EventFileWriter(logdir, filename_suffix=suffix, flush_secs=seconds))
+    return SummaryWriter(EventFileWriter(logdir, filename_suffix=suffix, flush_secs=seconds, max_queue=max_queue))
 
 
 def create_noop_writer() -> SummaryWriter:

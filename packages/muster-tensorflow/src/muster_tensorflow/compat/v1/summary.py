@@ -10,6 +10,8 @@ scalar = _v1.of_graphs(_v1.scalar, "tensor", "collections", "family")
 histogram = _v1.of_graphs(_v1.histogram, "values", "collections", "family")
 image = _v1.of_graphs(_v1.image, "tensor", "max_outputs", "collections", "family")
 text = _v1.of_graphs(_v1.text, "tensor", "collections")
+# Summaries of TensorFlow 2 are written without an operation that a program runs.
+all_v2_summary_ops = list
 
 
 def __getattr__(name: str) -> _Any:
