@@ -270,6 +270,12 @@ def test_records_are_bytes_with_numpy(tmp_path):
 
 def test_bytes_keep_the_zeros_at_their_end():
     assert tf.reshape(tf.constant(b"ab\x00"), ()).numpy() == b"ab\x00"
+    several = tf.constant([[b"ab\x00", b"c"], [b"", b"\x00"]])
+    assert several.numpy().tolist() == tf.constant(several.numpy().tolist(), tf.string).numpy().tolist()
+    assert several.numpy().tolist() == [[b"ab\x00", b"c"], [b"", b"\x00"]]
+    assert tf.strings.length(several).numpy().tolist() == [[3, 1], [0, 1]]
+    serialized = tf.io.serialize_tensor(tf.constant([0], tf.int64)).numpy()
+    assert tf.io.parse_tensor(tf.constant(serialized), tf.int64).numpy().tolist() == [0]
     numbers = tf.data.Dataset.range(2).map(
         lambda i: tf.reshape(tf.py_function(lambda i: bytes([i, 0]), (i,), tf.string), ())
     )

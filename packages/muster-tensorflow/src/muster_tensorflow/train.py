@@ -1,16 +1,10 @@
 """``tf.train`` and ``tf.compat.v1.train``, one module for both."""
 
+from typing import Any as _Any
+
 from muster.cluster import ClusterSpec as ClusterSpec
-from muster.data import BytesList as BytesList
-from muster.data import Example as Example
-from muster.data import Feature as Feature
-from muster.data import FeatureList as FeatureList
-from muster.data import FeatureLists as FeatureLists
-from muster.data import Features as Features
-from muster.data import FloatList as FloatList
-from muster.data import Int64List as Int64List
-from muster.data import SequenceExample as SequenceExample
 from muster.distribute import Server as Server
+from muster.extend import example_message_class as _message_class
 from muster_tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster_tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster_tensorflow.estimator import FinalOpsHook as FinalOpsHook
@@ -103,6 +97,17 @@ from muster_tensorflow.programs.v2.checkpoints._named_checkpoints import (
     latest_checkpoint as latest_checkpoint,
 )
 from muster_tensorflow.programs.v2.gfile import glob as _glob
+
+# The messages themselves, not muster's classes: programs change them in place.
+BytesList: _Any = _message_class("BytesList")
+Example: _Any = _message_class("Example")
+Feature: _Any = _message_class("Feature")
+FeatureList: _Any = _message_class("FeatureList")
+FeatureLists: _Any = _message_class("FeatureLists")
+Features: _Any = _message_class("Features")
+FloatList: _Any = _message_class("FloatList")
+Int64List: _Any = _message_class("Int64List")
+SequenceExample: _Any = _message_class("SequenceExample")
 
 NewCheckpointReader = _takes(load_checkpoint, "filepattern=ckpt_dir_or_file")
 create_global_step = get_or_create_global_step

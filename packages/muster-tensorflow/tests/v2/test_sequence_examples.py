@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
 
 import muster_tensorflow as tf
-from muster import DatasetError
 
 SERIALIZED = (
     b"\n\x19\n\x0b\n\x02id\x12\x05\n\x03\n\x01x\n\n\n\x01n\x12\x05\x1a\x03\n\x01\x03\x12A\n\x1a\n\x03ids\x12"
@@ -81,8 +82,30 @@ def test_lists_that_are_not_as_described(lists, message):
 
 
 def test_other_bytes():
-    with pytest.raises(DatasetError, match="no tf.train.SequenceExample"):
+    with pytest.raises(DecodeError):
         train.SequenceExample.FromString(b"other")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no tf.train.SequenceExample"):
+        io.parse_single_sequence_example(b"other", CONTEXT, LISTS)
+
+
+def test_examples_are_made_in_place():
+    """As converters of tables do: what a name or a list lacks is there once it is written."""
+    example = train.SequenceExample()
+    example.context.feature["n"].int64_list.value.append(3)
+    example.context.feature["id"].bytes_list.value.extend([b"x"])
+    steps = example.feature_lists.feature_list["ids"].feature
+    for values in ([1], [2, 3], []):
+        steps.add().int64_list.value.extend(values)
+    rgb = example.feature_lists.feature_list["rgb"]
+    rgb.feature.extend([floats(1, 2), floats(3, 4)])
+    steps[2].int64_list.SetInParent()
+    assert example.SerializeToString() == SERIALIZED
+    again = train.Example()
+    again.CopyFrom(train.Example(features=train.Features(feature={"a": integers(1), "b": floats(0.5)})))
+    del again.features.feature["b"]
+    assert json_format.MessageToDict(again) == {
+        "features": {"feature": {"a": {"int64List": {"value": ["1"]}}}}
+    }
 
 
 def test_places_and_values_of_sparse_features():

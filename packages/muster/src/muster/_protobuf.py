@@ -1,9 +1,10 @@
 """Create Protocol Buffers message classes from descriptions in text, without generated code.
 
 Generated code works with some versions of protobuf only, and registers its names for the process, where
-TensorFlow and TensorBoard register the same ones: each class here has a pool of its own.
+TensorFlow and TensorBoard register the same ones: each description here has a pool of its own.
 """
 
+import functools
 import re
 from typing import Any
 
@@ -22,12 +23,19 @@ def message_class(description: str, name: str) -> Any:
         name: The message's full name.
     """
     # Imported late: it takes as long as NumPy does, and not every program reads or writes messages.
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf import message_factory
+
+    pool = _pool(description, name.rpartition(".")[0])
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+
+
+@functools.cache
+def _pool(description: str, package: str) -> Any:
+    """Return the messages of a description: one of them holds others only of the same pool."""
+    from google.protobuf import descriptor_pb2, descriptor_pool
 
     field_class = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name=f"{name}.proto", package=name.rpartition(".")[0], syntax="proto3"
-    )
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     messages: list[Any] = []
     in_oneof = False
 
@@ -64,4 +72,4 @@ def message_class(description: str, name: str) -> Any:
                 field.oneof_index = len(messages[-1].oneof_decl) - 1
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    return pool

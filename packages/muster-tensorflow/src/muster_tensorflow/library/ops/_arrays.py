@@ -125,13 +125,19 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
         sizes = np.asarray(value, object)
         flat = [jnp.asarray(size, jax.dtypes.canonicalize_dtype(dtype)) for size in sizes.ravel()]
         return jnp.stack(flat).reshape(sizes.shape)
-    if isinstance(value, bytes) and value.endswith(b"\0") and dtype is None:
-        array = np.empty((), object)  # NumPy's own type for bytes loses zeros at the end
-        array[()] = bytes(value)
-        return array
     typed = isinstance(value, np.ndarray | np.generic)
     array = np.asarray(value, dtype=dtype)
+    if isinstance(value, bytes | list | tuple) and array.dtype.kind in "SU":
+        return _with_zeros(value, array)
     return array if typed or dtype is not None else _narrowed(array)
+
+
+def _with_zeros(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array of bytes or text; one of objects if NumPy's own type has lost zeros at ends of bytes."""
+    objects = np.empty(array.shape, object)
+    objects[()] = bytes(value) if isinstance(value, bytes) else value
+    lost = any(isinstance(each, bytes) and each.endswith(b"\0") for each in objects.flat)
+    return objects if lost else array
 
 
 def as_arrays(*values: ArrayLike) -> list[Array | float]:

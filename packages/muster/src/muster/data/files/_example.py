@@ -127,7 +127,7 @@ class Feature:
         """
         message = example_message_class("Feature")()
         encode_feature(self, message)
-        serialized: bytes = message.SerializeToString(deterministic=True)
+        serialized: bytes = message.SerializeToString()
         return serialized
 
 
@@ -153,7 +153,7 @@ class Example:
         message = example_message_class("Example")()
         for name, feature in self.features.feature.items():
             encode_feature(feature, message.features.feature[name])
-        serialized: bytes = message.SerializeToString(deterministic=True)
+        serialized: bytes = message.SerializeToString()
         return serialized
 
     @classmethod
@@ -203,8 +203,12 @@ def decode_feature(encoded: Any) -> Feature:
 
 @functools.cache
 def example_message_class(name: str) -> Any:
-    """Return the Protocol Buffers class of a message, such as ``Example``."""
-    return message_class(_MESSAGES, f"tensorflow.{name}")
+    """Return the Protocol Buffers class of a message, such as ``Example``, whose equals give equal bytes."""
+    found = message_class(_MESSAGES, f"tensorflow.{name}")
+    serialize = found.SerializeToString
+    # Its classes cannot be derived from; left alone, they write maps in an order that each process draws.
+    found.SerializeToString = lambda self: serialize(self, deterministic=True)
+    return found
 
 
 def read_example(serialized: bytes) -> Mapping[str, Any]:

@@ -64,7 +64,7 @@ class SequenceExample:
             encoded = message.feature_lists.feature_list[name].feature
             for feature in steps.feature:
                 encode_feature(feature, encoded.add())
-        serialized: bytes = message.SerializeToString(deterministic=True)
+        serialized: bytes = message.SerializeToString()
         return serialized
 
     @classmethod

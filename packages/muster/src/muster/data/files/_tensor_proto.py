@@ -113,6 +113,8 @@ def parse_tensor(serialized: bytes, out_type: DTypeLike, name: str | None = None
 
     Source: ``tf.io.parse_tensor``.
     """
+    if isinstance(serialized, np.ndarray) and serialized.shape == ():
+        serialized = serialized.item()  # bytes() of an array of an object is its address
     try:
         message = _message().FromString(bytes(serialized))
     except (DecodeError, TypeError) as exc:

@@ -13,8 +13,8 @@ import numpy as np
 from muster._errors import DatasetError, TraceError
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import CompiledStep, compiled
-from muster.distribute.engine._flat_arrays import Buffers, Rows, in_memory
 from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._flat_arrays import Buffers, Rows, in_memory
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
 from muster.distribute.engine._shards import Division
 from muster.distribute.engine._stored_tables import nbytes_of
