@@ -1,5 +1,6 @@
 """`compute_output_shape` of layers returns what has `as_list()`, as wrappers of programs expect."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,3 +51,37 @@ def test_wrappers_compute_the_shapes_of_what_they_wrap() -> None:
     model.build((None, 2))
     np.testing.assert_allclose(model(np.ones((1, 2), "float32")), np.ones((1, 2)))
     assert model.output_shape == (None, 2)
+
+
+class Scored(layers.Layer):
+    """As layers of attention are: it uses another one, which is built when it is called."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.score = layers.Dense(3, kernel_initializer="ones")
+
+    def call(self, inputs: Any) -> Any:
+        return self.score(inputs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return (None, 3)
+
+
+def test_layers_that_say_their_shape_build_what_they_use(tmp_path: Path) -> None:
+    inputs = layers.Input((2,))
+    model = tf.keras.Model(inputs, Scored()(inputs))
+    assert (model.output_shape, len(model.weights)) == ((None, 3), 2)
+    model.save(tmp_path / "model.h5")
+    loaded = tf.keras.models.load_model(tmp_path / "model.h5", custom_objects={"Scored": Scored})
+    assert loaded.predict(np.ones((1, 2)), verbose=0).tolist() == [[2, 2, 2]]
+
+
+def test_a_layer_that_cannot_be_traced_says_its_shape() -> None:
+    class OfValues(layers.Layer):
+        def call(self, inputs: Any) -> Any:
+            return inputs[: int(inputs[0, 0])]
+
+        def compute_output_shape(self, input_shape: Any) -> Any:
+            return (None, 7)
+
+    assert OfValues()(layers.Input((2,))).shape == (None, 7)
