@@ -464,5 +464,11 @@ def test_an_input_layer_tells_the_values_of_its_columns() -> None:
         a: [[1], [2]],
         b: [[3, 4], [5, 6]],
     }
+    of_layer: dict[Any, Any] = {}
+    v1.keras.layers.DenseFeatures([b, a])(features, cols_to_output_tensors=of_layer)
+    assert {each: np.asarray(values).tolist() for each, values in of_layer.items()} == {
+        a: [[1], [2]],
+        b: [[3, 4], [5, 6]],
+    }
     with pytest.raises(ValueError, match="find variables by their names"):
         v1.feature_column.input_layer(features, [a], cols_to_vars={})

@@ -57,6 +57,7 @@ gfile = _Names(
 
 parse_example = _shown_decoded(_data.parse_example)
 parse_single_example = _shown_decoded(_data.parse_single_example)
+parse_sequence_example = _shown_decoded(_data.parse_sequence_example)
 parse_single_sequence_example = _shown_decoded(_data.parse_single_sequence_example)
 parse_tensor = _shown_decoded(_data.parse_tensor)
 serialize_many_sparse = _shown(_sparse_messages.serialize_many_sparse)

@@ -59,6 +59,41 @@ def test_parsing():
     assert lists["ids"].to_list() == [[1], [2, 3], []]
 
 
+def short_example():
+    """Without the lists and the number that the other has."""
+    context = {"id": train.Feature(bytes_list=train.BytesList(value=[b"y"]))}
+    lists = {"rgb": train.FeatureList(feature=[floats(5, 6)])}
+    return train.SequenceExample(
+        context=train.Features(feature=context), feature_lists=train.FeatureLists(feature_list=lists)
+    ).SerializeToString()
+
+
+def test_parsing_a_batch():
+    context, lists, steps = io.parse_sequence_example([SERIALIZED, short_example()], CONTEXT, LISTS)
+    assert context["id"].numpy().tolist() == [b"x", b"y"]
+    assert np.asarray(context["n"].indices).tolist() == [[0, 0]]
+    assert lists["rgb"].numpy().tolist() == [[[1, 2], [3, 4]], [[5, 6], [0, 0]]]
+    assert lists["none"].shape == (2, 0)
+    assert lists["ids"].indices.numpy().tolist() == [[0, 0, 0], [0, 1, 0], [0, 1, 1]]
+    assert lists["ids"].values.numpy().tolist() == [1, 2, 3]
+    assert tuple(np.asarray(lists["ids"].dense_shape)) == (2, 3, 2)
+    assert tuple(np.asarray(lists["nothing"].dense_shape)) == (2, 0, 0)
+    assert {key: each.numpy().tolist() for key, each in steps.items()} == {"none": [0, 0], "rgb": [2, 1]}
+    assert steps["rgb"].dtype == tf.int64
+    ragged = {"ids": io.RaggedFeature(tf.int64), "rgb": io.RaggedFeature(tf.float32)}
+    _, lists, steps = tf.compat.v1.io.parse_sequence_example([SERIALIZED, short_example()], None, ragged)
+    assert lists["ids"].to_list() == [[[1], [2, 3], []], []]
+    assert lists["rgb"].to_list() == [[[1, 2], [3, 4]], [[5, 6]]]
+    assert steps == {}
+
+
+def test_a_batch_needs_a_vector():
+    with pytest.raises(ValueError, match=r"a vector of bytes, got shape \(\).*parse_single_sequence_example"):
+        io.parse_sequence_example(SERIALIZED, CONTEXT, LISTS)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'no' is required.* of example 0 of the batch"):
+        io.parse_sequence_example([SERIALIZED], None, {"no": io.FixedLenSequenceFeature([], tf.int64)})
+
+
 def test_parsing_in_a_dataset():
     def rgb(serialized):
         context, lists = io.parse_single_sequence_example(serialized, CONTEXT, LISTS)
@@ -79,6 +114,20 @@ def test_parsing_in_a_dataset():
 def test_lists_that_are_not_as_described(lists, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         io.parse_single_sequence_example(SERIALIZED, None, lists)
+
+
+def test_batches_of_examples_padded_with_text():
+    """As TF-Ranking pads lists of Examples: with ``""``, after it has counted them."""
+    written = train.Example(features=train.Features(feature={"x": floats(2)})).SerializeToString()
+
+    def parsed(batch):
+        padded = tf.pad(batch, [[0, 0], [0, 1]], constant_values="")
+        sizes = tf.reduce_sum(tf.ones_like(batch, dtype=tf.int32), axis=1)
+        return io.parse_example(tf.reshape(padded, [-1]), {"x": io.FixedLenFeature([1], tf.float32, [-1])}), sizes
+
+    (features, sizes) = next(iter(tf.data.Dataset.from_tensors([[written]]).map(parsed)))
+    assert features["x"].numpy().tolist() == [[2], [-1]]
+    assert sizes.numpy().tolist() == [1]
 
 
 def test_other_bytes():

@@ -143,7 +143,6 @@ INSTEAD = {
     "tf.image.resize_bicubic": "Use tf.compat.v2.image.resize with method='bicubic'.",
     "tf.import_graph_def": _GRAPH_DATA,
     "tf.io.decode_json_example": "Use json and tf.train.Example.",
-    "tf.io.parse_sequence_example": "Use parse_single_sequence_example in Dataset.map before padded_batch.",
     "tf.is_variable_initialized": "Variables have values from the start.",
     "tf.keras.backend.*": _KERAS_OPS,
     "tf.keras.backend.get_session": _SESSION,

@@ -58,6 +58,7 @@ from muster.data.files._sample_texts import sample_texts as sample_texts
 from muster.data.files._sequence_example import FeatureList as FeatureList
 from muster.data.files._sequence_example import FeatureLists as FeatureLists
 from muster.data.files._sequence_example import SequenceExample as SequenceExample
+from muster.data.files._sequence_example import parse_sequence_example as parse_sequence_example
 from muster.data.files._sequence_example import parse_single_sequence_example as parse_single_sequence_example
 from muster.data.files._sparse_feature import SparseFeature as SparseFeature
 from muster.data.files._tensor_proto import numbered_dtype as numbered_dtype

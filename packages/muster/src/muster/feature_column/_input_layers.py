@@ -128,6 +128,18 @@ class DenseFeatures(ColumnLayer):
     ) -> None:
         super().__init__(sorted_columns(feature_columns), trainable, name)
 
+    def __call__(
+        self,
+        features: Features,
+        *args: Any,
+        cols_to_output_tensors: dict[DenseColumn, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call the layer; put the values of each column in the dict, if there is one, by the column."""
+        values = super().__call__(features, *args, **kwargs)
+        _split(values, self._columns, cols_to_output_tensors)
+        return values
+
     def call(self, features: Features) -> jax.Array:
         """Return the values of a batch."""
         return dense_features(features, self._columns, self.tables)
@@ -138,6 +150,7 @@ def input_layer(
     feature_columns: Iterable[DenseColumn] | DenseColumn,
     weight_collections: object = None,
     trainable: bool = True,
+    cols_to_output_tensors: dict[DenseColumn, Any] | None = None,
 ) -> jax.Array:
     """Return what `dense_features` does, with variables below ``input_layer``.
 
@@ -146,12 +159,25 @@ def input_layer(
         feature_columns: Likewise.
         weight_collections: Ignored: variables are in no collections.
         trainable: Whether embeddings are trained.
+        cols_to_output_tensors: Gets the values of each column, float32 of shape (batch, ``num_elements``),
+            by the column.
 
     Source: ``input_layer`` (tensorflow/python/feature_column/feature_column.py).
     """
     columns = sorted_columns(feature_columns)
     with keras.name_scope("input_layer"):
-        return dense_features(features, columns, new_tables(columns, trainable))
+        values = dense_features(features, columns, new_tables(columns, trainable))
+    _split(values, columns, cols_to_output_tensors)
+    return values
+
+
+def _split(values: Any, columns: tuple[DenseColumn, ...], into: dict[DenseColumn, Any] | None) -> None:
+    """Put the values of each column, which are concatenated in their order, into a dict."""
+    if into is not None:
+        start = 0
+        for column in columns:
+            into[column] = values[:, start : start + column.num_elements]
+            start += column.num_elements
 
 
 def value_of(table: Any) -> Any:

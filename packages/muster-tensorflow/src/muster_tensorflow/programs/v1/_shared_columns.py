@@ -73,13 +73,7 @@ def input_layer(
     _require_defaults("input_layer", cols_to_vars)
     alone = isinstance(feature_columns, FeatureColumn)
     columns: list[Any] = [feature_columns] if alone else [*feature_columns]
-    values = _input_layer(features, columns, weight_collections, trainable)
-    if cols_to_output_tensors is not None:
-        start = 0
-        for column in sorted(columns, key=lambda column: column.name):  # as they are concatenated
-            cols_to_output_tensors[column] = values[:, start : start + column.num_elements]
-            start += column.num_elements
-    return values
+    return _input_layer(features, columns, weight_collections, trainable, cols_to_output_tensors)
 
 
 def linear_model(
