@@ -46,6 +46,22 @@ model = tf.TypeSpec()
     ]
 
 
+def test_a_folder_stands_for_its_programs(tmp_path: Path, capsys: Captured) -> None:
+    package = tmp_path / "package"
+    (package / "models" / ".kept").mkdir(parents=True)
+    for place in ("train.py", "models/model.py", "models/.kept/old.py"):
+        (package / place).write_text("import tensorflow as tf\ntf.app.run()\n")
+    (package / "notes.txt").write_text("import tensorflow as tf\n")
+    assert main(["port", "--write", str(package)]) == 0
+    assert "import muster_tensorflow.compat.v1 as tf" in (package / "models" / "model.py").read_text()
+    assert "import muster_tensorflow.compat.v1 as tf" in (package / "train.py").read_text()
+    assert (package / "models" / ".kept" / "old.py").read_text().startswith("import tensorflow as tf")
+    capsys.readouterr()
+    (empty := tmp_path / "empty").mkdir()
+    assert main(["port", str(empty)]) == 2
+    assert "empty has no programs: no *.py is in it or below" in capsys.readouterr().err
+
+
 def test_all_is_well(tmp_path: Path, capsys: Captured) -> None:
     code, lines = ported("import tensorflow as tf\ntf.constant(1)\n", tmp_path, capsys)
     assert (code, len(lines)) == (0, 1)

@@ -104,3 +104,52 @@ def test_layers_that_are_objects_are_found_again_by_their_place() -> None:
     found = outputs_of(build)
     np.testing.assert_array_equal(found["first"], found["second"])
     np.testing.assert_array_equal(found["first"], found["third"])
+
+
+class Scale(tf.layers.Layer):
+    def build(self, _):
+        self.scale = tf.get_variable("scale", [2], initializer=tf.ones_initializer())
+        self.built = True
+
+    def call(self, x):
+        return x * self.scale
+
+
+class Stack(tf.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.parts = [Scale(), Scale()]
+        self.out = tf.layers.Dense(2, name="out")
+
+    def call(self, x):
+        x = tf.layers.dense(x, 2)
+        for number, part in enumerate(self.parts):
+            with tf.variable_scope(f"layer_{number}"), tf.variable_scope("inner"):
+                x = tf.layers.dense(part(x), 2)
+        return self.out(x)
+
+
+def test_layers_of_programs_have_variables_in_scopes_of_their_own() -> None:
+    """Names are those of TensorFlow 2.15.1; a layer that is called again has the same variables."""
+    calls = []
+
+    def step(x):
+        with tf.variable_scope("model"):
+            stack = Stack()
+            first = stack(tf.ones([3, 2]))
+            with tf.variable_scope("again"):
+                calls.append((first, stack(tf.ones([3, 2]))))
+            y = Scale()(Scale(name="mine")(Stack()(first)))
+        assert isinstance(stack.out, tf.layers.Layer)
+        assert not isinstance(stack, Scale)
+        names.extend(sorted(v.name.removesuffix(":0") for v in tf.global_variables()))
+        return {"y": tf.reduce_sum(y), "same": tf.reduce_all(tf.equal(*calls[-1]))}
+
+    names: list[str] = []
+    assert outputs_of(step)["same"]
+    expected = ["model/mine/scale", "model/scale/scale"]
+    for stack in ("stack", "stack_1"):
+        parts = ["dense", "layer_0/inner/dense", "layer_1/inner/dense", "out"]
+        expected += [f"model/{stack}/{part}/{own}" for part in parts for own in ("bias", "kernel")]
+        expected += [f"model/{stack}/layer_{number}/inner/scale/scale" for number in range(2)]
+    assert sorted(set(names)) == sorted(expected)

@@ -123,7 +123,9 @@ def test_batches_of_examples_padded_with_text():
     def parsed(batch):
         padded = tf.pad(batch, [[0, 0], [0, 1]], constant_values="")
         sizes = tf.reduce_sum(tf.ones_like(batch, dtype=tf.int32), axis=1)
-        return io.parse_example(tf.reshape(padded, [-1]), {"x": io.FixedLenFeature([1], tf.float32, [-1])}), sizes
+        return io.parse_example(
+            tf.reshape(padded, [-1]), {"x": io.FixedLenFeature([1], tf.float32, [-1])}
+        ), sizes
 
     (features, sizes) = next(iter(tf.data.Dataset.from_tensors([[written]]).map(parsed)))
     assert features["x"].numpy().tolist() == [[2], [-1]]

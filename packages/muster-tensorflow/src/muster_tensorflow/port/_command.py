@@ -27,7 +27,12 @@ def add_port_command(commands: Any) -> None:
         epilog="Exit code: 0 if muster has all names, 1 if some are missing, 2 if a file cannot be read or "
         "written.",
     )
-    port.add_argument("files", metavar="FILE", nargs="+", help="a program, such as train.py")
+    port.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a program, such as train.py, or a folder, for all *.py in it and below",
+    )
     port.add_argument(
         "--write",
         action="store_true",
@@ -61,11 +66,15 @@ def _port(args: argparse.Namespace) -> int:
 
     files: dict[Path, _File] = {}
     failed = 0
-    for name in args.files:
-        try:
-            files[Path(os.path.abspath(name))] = _read(name)
-        except ValueError as exc:
-            failed = _complain(str(exc))
+    for given in args.files:
+        names = _programs_in(given)
+        if not names:
+            failed = _complain(f"{printable(given)} has no programs: no *.py is in it or below.")
+        for name in names:
+            try:
+                files[Path(os.path.abspath(name))] = _read(name)
+            except ValueError as exc:
+                failed = _complain(str(exc))
 
     def shown(path: Path) -> str:
         return printable(files[path].name if path in files else str(path))
@@ -82,6 +91,15 @@ def _port(args: argparse.Namespace) -> int:
         else:
             print(f"{shown(path)} imports neither TensorFlow nor Keras.")
     return max([failed, *codes])
+
+
+def _programs_in(given: str) -> list[str]:
+    """Return what a command names: a file, or the files of a folder, but those that are hidden."""
+    if not os.path.isdir(given):
+        return [given]
+    found = sorted(Path(given).rglob("*.py"))
+    below = [path for path in found if not any(part[0] == "." for part in path.relative_to(given).parts)]
+    return [str(path) for path in below if path.is_file()]
 
 
 def _read(path: str) -> _File:

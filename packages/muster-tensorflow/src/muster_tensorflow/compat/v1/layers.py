@@ -13,6 +13,7 @@ from muster_tensorflow.programs.v1.layers import Conv3DTranspose as Conv3DTransp
 from muster_tensorflow.programs.v1.layers import Dense as Dense
 from muster_tensorflow.programs.v1.layers import Dropout as Dropout
 from muster_tensorflow.programs.v1.layers import Flatten as Flatten
+from muster_tensorflow.programs.v1.layers import Layer as Layer
 from muster_tensorflow.programs.v1.layers import MaxPooling1D as MaxPooling1D
 from muster_tensorflow.programs.v1.layers import MaxPooling2D as MaxPooling2D
 from muster_tensorflow.programs.v1.layers import MaxPooling3D as MaxPooling3D
@@ -36,5 +37,4 @@ from muster_tensorflow.programs.v1.layers import max_pooling3d as max_pooling3d
 from muster_tensorflow.programs.v1.layers import separable_conv1d as separable_conv1d
 from muster_tensorflow.programs.v1.layers import separable_conv2d as separable_conv2d
 
-Layer = _keras.layers.Layer
 InputSpec = _keras.layers.InputSpec

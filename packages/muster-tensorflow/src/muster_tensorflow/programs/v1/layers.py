@@ -23,6 +23,7 @@ from muster_tensorflow.programs.v1.variables._variables import (
     is_kept,
     name_weights,
     note_made,
+    scope_of_layer,
     shared,
     variable_scope,
 )
@@ -52,6 +53,38 @@ _NORMALIZATION = (
     *("moving_mean_initializer", "moving_variance_initializer", "beta_regularizer", "gamma_regularizer"),
     *("beta_constraint", "gamma_constraint"),
 )
+
+
+class _AnyLayer(type(keras.layers.Layer)):  # type: ignore[misc]  # keras is untyped
+    """Lets all layers be those that programs ask ``isinstance`` of."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return (
+            isinstance(instance, keras.layers.Layer) if cls is Layer else super().__instancecheck__(instance)
+        )
+
+
+class Layer(keras.layers.Layer, metaclass=_AnyLayer):  # type: ignore[misc]  # keras is untyped
+    """The base of a program's own layers, which find variables by name in a scope of their own.
+
+    Args:
+        trainable: Whether its variables are trained.
+        name: Its name; by default its class's, and a number if there is one of this name in the scope.
+        kwargs: As of Keras' layers.
+    """
+
+    def __init__(self, trainable: bool = True, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__(trainable=trainable, name=name, **_for_keras(kwargs))
+        self._given_name = name
+
+    def build(self, input_shape: Any) -> None:
+        """Note that it is built: what its `call` makes is made there, in its one first run."""
+        self.built = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer in its scope."""
+        with scope_of_layer(self, snake_case(type(self).__name__), self._given_name):
+            return super().__call__(*args, **kwargs)
 
 
 def _layer(layer: Any, order: Sequence[str], **defaults: Any) -> Any:

@@ -439,6 +439,40 @@ def next_name(base: str) -> str:
 
 
 @contextlib.contextmanager
+def scope_of_layer(layer: keras.Layer, base: str, given: str | None) -> Iterator[None]:
+    """Let variables that a program's own layer finds by name be those of the layer.
+
+    Its scope lies in the one that it is called in first, and it finds the same variables at each call. Keras
+    enters the layer's name itself, for the paths of variables.
+
+    Args:
+        layer: The layer.
+        base: What layers of its class are called.
+        given: Its own name; None for the next one of the scope.
+
+    Source: tensorflow/python/keras/legacy_tf_layers/base.py, ``Layer._set_scope``.
+    """
+    scope = current_scope()
+    if scope is None:
+        yield
+        return
+    key = ("tensorflow 1 scope of a layer", id(layer))
+    if key not in scope.shared:
+        outer = _settings()
+        name = given or next_name(base)
+        outer.opened.add(name)
+        if not layer.built:
+            layer.name = name
+        scope.shared[key] = (replace(outer, name=_path(name)), layer)  # which keeps its id
+    kept, _ = scope.shared[key]
+    token = _CURRENT.set(replace(kept, reuse=layer.built or kept.reuse, opened=set()))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+@contextlib.contextmanager
 def kept_in(made: Kept) -> Iterator[None]:
     """Keep what code in a ``with`` block makes by name, and find it in the next block with the same dict.
 
