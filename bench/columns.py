@@ -2,7 +2,8 @@
 
 The columns are like those of the Adult data: vocabularies, hash buckets, crosses. Both make the same ids,
 which is checked. Then they read lines of text by ``map``: CSV by ``decode_csv``, and libsvm by
-``string_split`` and ``string_to_number``. ``make bench-peers`` installs TensorFlow; without it, muster is
+``string_split`` and ``string_to_number``; and records of 40 features, by ``parse_single_example`` before
+``batch`` (``records``) and ``parse_example`` after it (``batches``). ``make bench-peers`` installs TensorFlow; without it, muster is
 measured alone.
 """
 
@@ -23,6 +24,9 @@ from bench.peers import ROOT, python_of
 from bench import _results
 
 
+KINDS = ("columns", "csv", "libsvm", "records", "batches")
+
+
 def turn(library: str, peer: str, *arguments: Any) -> dict[str, Any]:
     """Let a library read for some seconds, in a process of its own."""
     command = [python_of(library), "-m", f"bench._peers.{peer}", library, *arguments]
@@ -40,6 +44,7 @@ def main() -> dict[str, Any]:
     """Print, write and return the rows a second of each library."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=4.0, help="how long to read in a turn")
+    parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS, help="what to read")
     parser.add_argument("--turns", type=int, default=3, help="how many turns each library has")
     options = parser.parse_args()
     libraries = [library for library in ("muster", "tensorflow") if python_of(library)]
@@ -64,12 +69,14 @@ def main() -> dict[str, Any]:
         path = Path(folder) / "rows.csv"
         write_rows(path)
         places = ((1, "one core"), (0, "all cores"))
-        for cores, where in places:
-            speeds = measure("columns", where, "columns", path, options.seconds, cores)
-            figures[where] = {"rows_per_second": speeds}
-        for kind in ("csv", "libsvm"):
+        figures = {where: {} for _, where in places}
+        if "columns" in options.kinds:
+            for cores, where in places:
+                speeds = measure("columns", where, "columns", path, options.seconds, cores)
+                figures[where] = {"rows_per_second": speeds}
+        for kind in [each for each in options.kinds if each != "columns"]:
             path = Path(folder) / f"lines.{kind}"
-            write_lines(kind, path)
+            write_lines("records" if kind == "batches" else kind, path)
             for cores, where in places:
                 speeds = measure(kind, where, "lines", kind, path, options.seconds, cores)
                 figures[where][f"{kind}_lines_per_second"] = speeds

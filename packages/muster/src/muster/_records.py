@@ -11,6 +11,7 @@ import google_crc32c
 
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
+_HEAD = struct.Struct("<QI")  # the length and its checksum
 _ONES = 0xFFFFFFFF
 
 
@@ -53,16 +54,16 @@ def read_record(file: BinaryIO) -> bytes | None:
     Raises:
         RecordError: A checksum does not match, or the record is incomplete.
     """
-    offset = file.tell()
-    length = _read_length(file, offset)
+    length = _read_length(file)
     if length is None:
         return None
     body = file.read(length + 4)
     if len(body) < length + 4:
-        raise RecordError(offset, f"the file ends after {len(body)} of {length + 4} bytes.", cut_off=True)
+        reason = f"the file ends after {len(body)} of {length + 4} bytes."
+        raise RecordError(file.tell() - len(body) - _HEAD.size, reason, cut_off=True)
     data = body[:length]
-    if body[length:] != _masked(data):
-        raise RecordError(offset, "its checksum is wrong.")
+    if masked(google_crc32c.value(data)) != _CHECKSUM.unpack_from(body, length)[0]:
+        raise RecordError(file.tell() - len(body) - _HEAD.size, "its checksum is wrong.")
     return data
 
 
@@ -77,7 +78,7 @@ def skip_record(file: BinaryIO, size: int) -> bool:
         RecordError: The length is damaged, or the record is incomplete.
     """
     offset = file.tell()
-    length = _read_length(file, offset)
+    length = _read_length(file)
     if length is None:
         return False
     if offset + 16 + length > size:
@@ -86,13 +87,15 @@ def skip_record(file: BinaryIO, size: int) -> bool:
     return True
 
 
-def _read_length(file: BinaryIO, offset: int) -> int | None:
-    head = file.read(12)
+def _read_length(file: BinaryIO) -> int | None:
+    head = file.read(_HEAD.size)
     if not head:
         return None
-    if len(head) < 12:
-        raise RecordError(offset, f"the file ends after {len(head)} bytes of its length.", cut_off=True)
-    if head[8:] != _masked(head[:8]):
-        raise RecordError(offset, "its length's checksum is wrong.")
-    length: int = _LENGTH.unpack_from(head)[0]
-    return length
+    if len(head) < _HEAD.size:
+        reason = f"the file ends after {len(head)} bytes of its length."
+        raise RecordError(file.tell() - len(head), reason, cut_off=True)
+    length, checksum = _HEAD.unpack(head)
+    if masked(google_crc32c.value(head[: _LENGTH.size])) != checksum:
+        raise RecordError(file.tell() - len(head), "its length's checksum is wrong.")
+    size: int = length
+    return size

@@ -245,11 +245,17 @@ def as_tensor(value: Any) -> Any:
         return _as_text(value)
     if not isinstance(value, np.ndarray | np.generic):
         return value
-    dtype = value.dtype
-    if jax.dtypes.canonicalize_dtype(dtype) == dtype if _is_number(dtype) else False:
+    if _is_jaxs(value):
         # jnp.asarray would compile a program for each shape; the copy is not the program's to change.
         return jax.device_put(np.array(value))
     return np.asarray(value).view(HostTensor)
+
+
+def _is_jaxs(value: Any) -> bool:
+    """Return whether a value of NumPy is one that JAX has as it is: a number, of no more bits than JAX's."""
+    if not isinstance(value, np.ndarray | np.generic) or not _is_number(value.dtype):
+        return False
+    return bool(jax.dtypes.canonicalize_dtype(value.dtype) == value.dtype)
 
 
 def as_host_tensor(value: Any) -> Any:
@@ -276,7 +282,13 @@ def _is_number(dtype: Any) -> bool:
 
 def shown_elements(elements: list[Any]) -> list[Any]:
     """Return elements of datasets as eager code sees them."""
-    return elements if is_inside() else [_mapped(element) for element in elements]
+    if is_inside():
+        return elements
+    numbers: list[Any] = []
+    _mapped(elements, lambda value: numbers.append(np.array(value)) if _is_jaxs(value) else None)
+    on_device = iter(jax.device_put(numbers))  # all at once: a call for each takes longer
+    shown: list[Any] = _mapped(elements, lambda value: next(on_device) if _is_jaxs(value) else as_tensor(value))
+    return shown
 
 
 def shown_batch(batch: Any) -> Any:

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
 from muster.data.files._example import feature_values, read_example
+from muster.data.files._example_columns import Wanted, columns
 from muster.data.files._placeholder import Parsed, Placeholder
 from muster.data.files._sparse_feature import SparseFeature, sparse_tensor
 from muster.data.pipeline._ragged_tensor import RaggedTensor
@@ -243,10 +244,15 @@ def parse_example(
     names = [f" of example {i} of the batch" for i in range(len(rows))]
     if example_names is not None:
         names = [f" of {name}" for name in example_names]
-    examples = [read_example(row) for row in rows]
+    fixed = {key: spec for key, spec in features.items() if isinstance(spec, FixedLenFeature)}
+    alike = columns(rows, [Wanted(key, spec.kind, spec.size) for key, spec in fixed.items()])
+    examples = [read_example(row) for row in rows] if len(alike) < len(features) else []
     found: dict[str, Any] = {}
     for key, spec in features.items():
-        if isinstance(spec, SparseFeature):
+        if key in alike:
+            shape: Any = fixed[key].shape
+            found[key] = alike[key].reshape(len(rows), *shape)
+        elif isinstance(spec, SparseFeature):
             found[key] = _sparse_feature(key, spec, examples, names)
         else:
             name = _name_of(key, spec)
