@@ -3,8 +3,8 @@
 The columns are like those of the Adult data: vocabularies, hash buckets, crosses. Both make the same ids,
 which is checked. Then they read lines of text by ``map``: CSV by ``decode_csv``, and libsvm by
 ``string_split`` and ``string_to_number``; and records of 40 features, by ``parse_single_example`` before
-``batch`` (``records``) and ``parse_example`` after it (``batches``). ``make bench-peers`` installs TensorFlow; without it, muster is
-measured alone.
+``batch`` (``records``) and ``parse_example`` after it (``batches``). ``make bench-peers`` installs
+TensorFlow; without it, muster is measured alone.
 """
 
 import argparse
@@ -22,7 +22,6 @@ from bench.cases.lines import write_lines
 from bench.peers import ROOT, python_of
 
 from bench import _results
-
 
 KINDS = ("columns", "csv", "libsvm", "records", "batches")
 

@@ -287,7 +287,11 @@ def shown_elements(elements: list[Any]) -> list[Any]:
     numbers: list[Any] = []
     _mapped(elements, lambda value: numbers.append(np.array(value)) if _is_jaxs(value) else None)
     on_device = iter(jax.device_put(numbers))  # all at once: a call for each takes longer
-    shown: list[Any] = _mapped(elements, lambda value: next(on_device) if _is_jaxs(value) else as_tensor(value))
+
+    def leaf(value: Any) -> Any:
+        return next(on_device) if _is_jaxs(value) else as_tensor(value)
+
+    shown: list[Any] = _mapped(elements, leaf)
     return shown
 
 

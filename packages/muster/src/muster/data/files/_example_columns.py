@@ -7,7 +7,7 @@ Source: tensorflow/core/util/example_proto_fast_parsing.cc, which likewise reads
 protobuf.dev/programming-guides/encoding.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Any
@@ -140,7 +140,7 @@ class _Examples:
         return found
 
     def _entries(self, begins: Array, ends: Array) -> tuple[Array, Array, Array]:
-        """Return the example, the begin and the end of each entry: the first ones of all, the second ones, …"""
+        """Return the example, begin and end of each entry: the first ones of all, the second ones, …"""
         found, of = [], np.arange(self._count)
         while len(of):
             lengths, inside = self._lengths(begins, _FIRST)

@@ -202,8 +202,8 @@ def _padded_steps(parts: list[Any], spec: Any) -> tuple[Any, Any]:
     """Return arrays of steps as one, of which each is padded to the most steps; and their numbers."""
     lengths = np.array([len(part) for part in parts], np.int64)
     longest = int(lengths.max(initial=0))
-    dtype = parts[0].dtype if parts else np.dtype(spec.dtype)
-    padded = np.full((len(parts), longest, *spec.shape), b"" if dtype == object else 0, dtype)
+    blank, dtype = (b"", object) if spec.kind == "bytes" else (0, spec.dtype)
+    padded = np.full((len(parts), longest, *spec.shape), blank, dtype)
     for row, part in zip(padded, parts, strict=True):
         row[: len(part)] = part
     return padded, lengths
