@@ -1,6 +1,7 @@
 """The private modules of TensorFlow that programs import."""
 
 import importlib
+import json
 import operator
 import subprocess
 import sys
@@ -443,13 +444,23 @@ def test_sequence_columns_are_told_apart() -> None:
     assert not columns.is_feature_column_v2([numbers, "a"])
 
 
-def test_helpers_of_packages_and_of_runs() -> None:
+def test_helpers_of_packages_and_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     remove = imported("python.util.all_util").remove_undocumented
     remove(__name__, ["something"])
+    page = types.ModuleType("page", "The names are:\n\n@@imported\n  @@v1\n@@not_there\nand @@tf\n")
+    assert imported("python.util.all_util").make_all(__name__, [page]) == ["imported", "v1"]
+    assert imported("python.util.all_util").make_all(__name__) == []
     assert callable(imported)
     for path in ("contrib.learn.python.learn.run_config", "contrib.learn.python.learn.estimators.run_config"):
         assert imported(path).RunConfig is tf.estimator.RunConfig
     assert imported(path).TaskType.PS == "ps"
+    cluster = {"chief": ["h:1"], "worker": ["h:2", "h:3"], "ps": ["h:4"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 1}}))
+    config = imported(path).ClusterConfig()
+    assert (config.task_type, config.task_id, config.is_chief) == ("worker", 1, False)
+    assert (config.num_ps_replicas, config.num_worker_replicas) == (1, 3)
+    assert (config.get_task_id(), config.cluster_spec.as_dict()) == (1, cluster)
+    assert (imported(path).ClusterConfig("grpc://h:2").master, config.evaluation_master) == ("grpc://h:2", "")
     assert imported("datasets").__version__.startswith("4.")
 
 

@@ -1,6 +1,8 @@
 """``tf.compat.v1.logging``."""
 
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,4 +52,32 @@ def test_the_logger_of_tensorflow_hears_what_muster_says(tmp_path: Path) -> None
         "INFO muster.estimator.loop says",
         "INFO muster_tensorflow.programs.v1 says",
         "INFO the program says",
+    ]
+
+
+@pytest.mark.processes
+def test_the_logger_of_tensorflow_has_a_handler() -> None:
+    """Programs give ``logging.getLogger("tensorflow").handlers[0]`` a format, or remove it."""
+    code = """
+import logging
+import muster_tensorflow as tf
+logger = logging.getLogger("tensorflow")
+(handler,) = logger.handlers
+logging.getLogger("muster").warning("plain")
+handler.setFormatter(logging.Formatter("<%(message)s>"))
+logger.setLevel(logging.INFO)
+tf.get_logger().info("formatted")
+logging.getLogger("muster").info("formatted, too")
+logging.basicConfig(format="root: %(message)s")
+logger.info("once")
+logger.removeHandler(logger.handlers[0])
+logger.info("at the root")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.splitlines() == [
+        "plain",
+        "<formatted>",
+        "<formatted, too>",
+        "root: once",
+        "root: at the root",
     ]

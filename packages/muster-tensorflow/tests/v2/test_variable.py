@@ -78,3 +78,14 @@ def test_changes_that_replicas_cannot_combine_are_refused():
         own.scatter_add(row)
     with strategy.scope():
         assert float(table.scatter_add(row)[0]) == 3.0
+
+
+def test_values_are_read_by_a_method_that_code_keeps():
+    table = tf.Variable([1.0, 2.0])
+    read = table.value
+    np.testing.assert_array_equal(read(), [1, 2])
+    table.assign([3.0, 4.0])
+    value = table.value  # which is called nowhere
+    np.testing.assert_array_equal(value, [3, 4])
+    for get in (lambda v: v.value(), lambda v: v.value):
+        np.testing.assert_array_equal(get(table), [3, 4])

@@ -50,7 +50,7 @@ def _calls_in(code: CodeType) -> frozenset[int]:
         if each.opname == "LOAD_METHOD"
         or (
             each.opname == "LOAD_ATTR"
-            and (_is_of_method(each) or _is_called_by_pytest(instructions[place + 1 :]))
+            and (_is_of_method(each) or _is_called_later(instructions[place + 1 :]))
         )
     )
 
@@ -63,12 +63,21 @@ def _is_of_method(instruction: dis.Instruction) -> bool:
     return sys.version_info >= (3, 12) and bool((instruction.arg or 0) & 1)
 
 
-def _is_called_by_pytest(following: Sequence[dis.Instruction]) -> bool:
-    """Return whether pytest has taken a call in an ``assert`` apart, and keeps what is called."""
-    name = following[0].argval if following and following[0].opname.startswith("STORE_") else None
-    if not str(name).startswith("@py_assert"):
+# What loads a variable of some code.
+_LOADS = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF")
+
+
+def _is_called_later(following: Sequence[dis.Instruction]) -> bool:
+    """Return whether code keeps an attribute in a variable, as in ``f = v.value``, only to call it.
+
+    So does pytest, which takes a call in an ``assert`` apart, and shows what it has called.
+    """
+    if not following or not following[0].opname.startswith("STORE_"):
         return False
-    for loaded, after in itertools.pairwise(following[1:]):
-        if loaded.opname.startswith("LOAD_") and loaded.argval == name:
-            return after.opname == "CALL" and after.arg == 0
-    return False
+    name = following[0].argval
+    are_calls = [
+        after.opname == "CALL" and after.arg == 0
+        for loaded, after in itertools.pairwise(following[1:])
+        if loaded.opname.startswith(_LOADS) and loaded.argval == name
+    ]
+    return any(are_calls[:1]) if str(name).startswith("@py_assert") else any(are_calls) and all(are_calls)

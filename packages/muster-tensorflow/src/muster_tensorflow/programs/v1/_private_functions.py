@@ -1,5 +1,7 @@
 """Functions of TensorFlow's private modules that programs import."""
 
+import re
+import sys
 import types
 from collections.abc import Iterable, Sequence
 from types import ModuleType
@@ -7,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from muster.estimator import RunConfig
 from muster.feature_column import FeatureColumn
 from muster_tensorflow.library.ops.arrays._tensor_shape import TensorShape
 
@@ -72,6 +75,51 @@ def remove_undocumented(
 
     Source: tensorflow/python/util/all_util.py, ``remove_undocumented``.
     """
+
+
+def make_all(module_name: str, doc_string_modules: Sequence[ModuleType] | None = None) -> list[str]:
+    """Return the names of a module that a text lists, a line each, as ``@@name``; for its ``__all__``.
+
+    Args:
+        module_name: The name of the module.
+        doc_string_modules: The modules whose docstrings are the text; None is the module itself.
+
+    Source: tensorflow/python/util/all_util.py, ``make_all``.
+    """
+    module = sys.modules[module_name]
+    modules = [module] if doc_string_modules is None else doc_string_modules
+    listed = [name for each in modules for name in re.findall(r"^\s*@@(\S+)\s*$", each.__doc__ or "", re.M)]
+    return [name for name in dict.fromkeys(listed) if hasattr(module, name)]
+
+
+class ClusterConfig:
+    """What the environment says of a job's tasks, as `RunConfig` knows it.
+
+    Args:
+        master: The address to connect to; None for what ``TF_CONFIG`` says. Without effect.
+        evaluation_master: Likewise, for evaluation.
+
+    Raises:
+        ValueError: ``TF_CONFIG`` describes no job.
+
+    Source: tensorflow/contrib/learn/python/learn/estimators/run_config.py of 1.15, ``ClusterConfig``.
+    """
+
+    def __init__(self, master: str | None = None, evaluation_master: str = "") -> None:
+        """Read ``TF_CONFIG``."""
+        config = RunConfig()
+        self.cluster_spec = config.cluster_spec
+        self.task_type, self.task_id = config.task_type, config.task_id
+        self.is_chief = config.is_chief
+        self.num_ps_replicas, self.num_worker_replicas = config.num_ps_replicas, config.num_worker_replicas
+        self.master = config.master if master is None else master
+        self.evaluation_master = evaluation_master
+
+    @staticmethod
+    def get_task_id() -> int:
+        """Return the number of this task among those of its type."""
+        task_id: int = RunConfig().task_id
+        return task_id
 
 
 def is_feature_column_v2(feature_columns: Iterable[Any]) -> bool:

@@ -108,6 +108,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "estimator.estimator": {"_load_global_step_from_checkpoint_dir": _private.load_global_step},
     "estimator.util": {"fn_args": _private.fn_args},
     "contrib.learn.python.learn.estimators.run_config": {
+        "ClusterConfig": _private_functions.ClusterConfig,
         "Environment": _private_functions.ENVIRONMENTS,
         "TaskType": _private_functions.TASK_TYPES,
     },
@@ -187,7 +188,10 @@ _OWN: dict[str, dict[str, Any]] = {
     },
     "ops.numpy_ops.np_config": {"enable_numpy_behavior": enable_numpy_behavior},
     "framework.smart_cond": {"smart_cond": cond},
-    "util.all_util": {"remove_undocumented": _private_functions.remove_undocumented},
+    "util.all_util": {
+        "make_all": _private_functions.make_all,
+        "remove_undocumented": _private_functions.remove_undocumented,
+    },
     "util.function_utils": {"fn_args": _private.fn_args},
     "util.nest": {"is_sequence": is_nested},
     "util.tf_export": {"keras_export": _exported, "tf_export": _exported},

@@ -1,7 +1,9 @@
 """``tf.compat.v1.logging``: the logger ``tensorflow``, which hears all that muster says."""
 
 import logging
+import sys
 from collections import Counter
+from typing import Any
 
 LOGGER = _log = logging.getLogger("tensorflow")
 """TensorFlow's logger. `hear_muster` makes it the parent of muster's."""
@@ -9,18 +11,43 @@ LOGGER = _log = logging.getLogger("tensorflow")
 _counts: Counter[str] = Counter()
 
 
+class _OnStandardError(logging.StreamHandler[Any]):
+    """TensorFlow's logger has one handler, which programs give a format, or remove.
+
+    It shows what Python shows if a program has not set up logging, and nothing if it has: TensorFlow shows
+    messages twice then, in its own form and in the program's.
+
+    Source: tensorflow/python/platform/tf_logging.py, ``get_logger``.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a message to what is standard error now, unless the program has handlers for all loggers."""
+        if not (LOGGER.propagate and logging.getLogger().handlers):
+            if self.stream is self._first:
+                self.stream = self._first = sys.stderr
+            super().emit(record)
+
+    def __init__(self) -> None:
+        """Begin with the standard error of now, which tests and notebooks replace."""
+        super().__init__()
+        self._first = self.stream
+
+
 def hear_muster() -> None:
     """Let handlers and the level that programs give to TensorFlow's logger count for what muster logs."""
     for name in ("muster", "muster_tensorflow"):
         logging.getLogger(name).parent = LOGGER
+    if not LOGGER.handlers:
+        LOGGER.addHandler(_OnStandardError())
 
 
 def get_logger() -> logging.Logger:
     """Return `LOGGER`, which logs to standard error unless the program has set up logging."""
     if not _log.hasHandlers():
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(levelname)s:muster:%(message)s"))
-        _log.addHandler(handler)
+        _log.addHandler(_OnStandardError())
+    for handler in _log.handlers:
+        if isinstance(handler, _OnStandardError) and handler.formatter is None:
+            handler.setFormatter(logging.Formatter("%(levelname)s:muster:%(message)s"))
     return _log
 
 
