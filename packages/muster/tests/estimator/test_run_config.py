@@ -22,7 +22,14 @@ from muster.distribute import (
     ParameterServerStrategyV1,
 )
 from muster.estimator._model_fn import argument_names, call_input_fn, call_model_fn, check_model_fn_args
-from muster.estimator._run_config import DistributeConfig, RunConfig, check_train_args, resolve_config
+from muster.estimator._run_config import (
+    DistributeConfig,
+    RunConfig,
+    check_train_args,
+    check_workers,
+    resolve_config,
+)
+from muster.estimator.loop._setup import strategy_for
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.roles._train_and_evaluate import TrainingExecutor, train_and_evaluate
@@ -407,6 +414,24 @@ def test_a_number_that_is_none_is_a_type_error() -> None:
         RunConfig(save_summary_steps="3")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="steps must be a number, given: '3'"):
         check_train_args(RunConfig(), "3", None)
+
+
+@pytest.mark.parametrize(
+    ("servers", "named"), [(1, "the parameter server of the cluster is"), (2, "the 2 parameter servers")]
+)
+def test_a_chief_that_leaves_servers_out_says_so(
+    servers: int, named: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = {"chief": ["h:1"], "ps": [f"h:{2 + number}" for number in range(servers)]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
+    check_workers(RunConfig(), strategy_for(None))
+    (record,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert f"trains in this process alone, chief 0: {named}" in record.getMessage()
+    assert "call train_and_evaluate(estimator, " in record.getMessage()
+    monkeypatch.delenv("TF_CONFIG")
+    caplog.clear()
+    check_workers(RunConfig(), strategy_for(None))
+    assert not caplog.records
 
 
 def test_a_path_serves_as_model_dir(tmp_path: pathlib.Path) -> None:

@@ -408,15 +408,26 @@ def check_train_args(config: RunConfig, steps: object, max_steps: object) -> tup
 
 
 def check_workers(config: RunConfig, strategy: Strategy) -> None:
-    """Check that a strategy trains with all workers of the job.
+    """Check that a strategy trains with all workers of the job; warn if it leaves out parameter servers.
 
     Raises:
         ClusterError: The strategy has more or fewer workers than the cluster.
     """
-    workers = strategy.input_context.num_input_pipelines
-    if workers != config.num_worker_replicas and not strategy.steps.shared:
-        task = Task(config.task_type, config.task_id)
-        if TaskType.PS in config.cluster_spec.jobs:
+    if strategy.steps.shared:
+        return
+    workers, task = strategy.input_context.num_input_pipelines, Task(config.task_type, config.task_id)
+    servers = config.num_ps_replicas
+    if workers == config.num_worker_replicas and servers:
+        _log.warning(
+            "Estimator.train trains in this process alone, %s: the %s of the cluster %s left out. For "
+            "parameter servers, call train_and_evaluate(estimator, TrainSpec(input_fn, max_steps), "
+            "EvalSpec(eval_input_fn)) in every task.",
+            task,
+            "parameter server" if servers == 1 else f"{servers} parameter servers",
+            "is" if servers == 1 else "are",
+        )
+    if workers != config.num_worker_replicas:
+        if servers:
             raise ClusterError(
                 f"{task} cannot train by Estimator.train, which knows nothing of the parameter servers of "
                 f"the cluster and of its {config.num_worker_replicas} training tasks. Call "
