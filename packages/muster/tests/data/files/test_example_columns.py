@@ -79,6 +79,7 @@ ROWS: dict[str, tuple[list[bytes], set[str]]] = {
     "an example cut off": ([*ALIKE, ALIKE[0][:-1]], set()),
     "a name twice": ([*ALIKE, b"\n\x18" + 2 * b"\n\x0a\n\x01n\x12\x05\x1a\x03\n\x01\x07"], set()),
     "none": ([], set()),
+    "text": ([*ALIKE, "text"], set()),  # type: ignore[list-item]
 }
 
 

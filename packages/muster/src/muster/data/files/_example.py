@@ -211,16 +211,13 @@ def example_message_class(name: str) -> Any:
     return found
 
 
-def read_example(serialized: bytes | str) -> Mapping[str, Any]:
+def read_example(serialized: bytes) -> Mapping[str, Any]:
     """Decode an Example into its features, by name; `feature_values` returns the values of one.
-
-    Empty text is an Example too: programs pad batches of Examples with ``""``.
 
     Raises:
         DatasetError: `serialized` is not an Example.
     """
     try:
-        serialized = serialized or b""
         features: Mapping[str, Any] = example_message_class("Example").FromString(serialized).features.feature
     except (DecodeError, TypeError) as exc:
         shown = repr(serialized[:40] if isinstance(serialized, bytes) else serialized)

@@ -57,7 +57,7 @@ def columns(rows: Sequence[bytes], wanted: Sequence[Wanted]) -> dict[str, Array]
     for each in wanted:
         if each.size == 1 or (each.kind == "float" and each.size):
             groups.setdefault((each.kind, each.size), []).append(each.name)
-    if not rows or not groups:
+    if not rows or not groups or not all(isinstance(row, bytes) for row in rows):
         return {}
     try:
         examples = _Examples(rows, [name for names in groups.values() for name in names])

@@ -238,7 +238,8 @@ def parse_example(
     _check(features)
     if isinstance(serialized, Placeholder):
         return {key: _placeholder(serialized, key, spec) for key, spec in features.items()}
-    rows = list(np.asarray(serialized, object).reshape(-1)) if len(serialized) else []
+    # Programs pad batches with empty text, which is an Example too.
+    rows = [row or b"" for row in np.asarray(serialized, object).reshape(-1)] if len(serialized) else []
     if np.ndim(serialized) > 1:
         raise ValueError(f"parse_example needs a vector of bytes, got shape {np.shape(serialized)}.")
     names = [f" of example {i} of the batch" for i in range(len(rows))]
