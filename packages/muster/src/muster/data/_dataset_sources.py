@@ -17,7 +17,7 @@ from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
 from muster.data.files._element_files import ELEMENTS, ElementFile
 from muster.data.files._files import FileNames, Paths
-from muster.data.files._random_access import RandomAccess, RandomAccessSource
+from muster.data.files._npz import RandomAccess, RandomAccessSource
 from muster.data.pipeline._combine import common_structure
 from muster.data.pipeline._in_order import InOrder, chosen, sampled
 from muster.data.pipeline._node import INFINITE, Node, RandomOrder

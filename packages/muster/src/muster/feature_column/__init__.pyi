@@ -5,8 +5,10 @@ from ._as_data import host_specs as host_specs
 from ._categorical_column import CategoricalColumn as CategoricalColumn
 from ._column_lists import make_parse_example_spec as make_parse_example_spec
 from ._column_lists import sorted_columns as sorted_columns
-from ._crossed_column import CrossedColumn as CrossedColumn
-from ._crossed_column import crossed_column as crossed_column
+from ._derived_columns import CrossedColumn as CrossedColumn
+from ._derived_columns import WeightedCategoricalColumn as WeightedCategoricalColumn
+from ._derived_columns import crossed_column as crossed_column
+from ._derived_columns import weighted_categorical_column as weighted_categorical_column
 from ._embedding_column import EmbeddingColumn as EmbeddingColumn
 from ._embedding_column import IndicatorColumn as IndicatorColumn
 from ._embedding_column import SharedEmbeddingColumn as SharedEmbeddingColumn
@@ -78,5 +80,3 @@ from ._vocabulary_column import (
     categorical_column_with_vocabulary_list as categorical_column_with_vocabulary_list,
 )
 from ._vocabulary_column import vocabulary_lines as vocabulary_lines
-from ._weighted_column import WeightedCategoricalColumn as WeightedCategoricalColumn
-from ._weighted_column import weighted_categorical_column as weighted_categorical_column

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from muster.feature_column._categorical_column import CategoricalColumn
-from muster.feature_column._crossed_column import CrossedColumn
+from muster.feature_column._derived_columns import CrossedColumn, WeightedCategoricalColumn
 from muster.feature_column._feature_column import FeatureColumn
 from muster.feature_column._id_columns import HashedCategoricalColumn, IdentityCategoricalColumn
 from muster.feature_column._numeric_column import BucketizedColumn, NumericColumn
@@ -16,7 +16,6 @@ from muster.feature_column._vocabulary_column import (
     VocabularyFileCategoricalColumn,
     VocabularyListCategoricalColumn,
 )
-from muster.feature_column._weighted_column import WeightedCategoricalColumn
 
 Json: TypeAlias = Any
 Normalizer: TypeAlias = Callable[[Any], Any]

@@ -14,10 +14,10 @@ from muster._keras import keras
 from muster._paths import local_path
 from muster.checkpoint.tensorflow import find_checkpoint, read_either
 from muster.feature_column._categorical_column import CategoricalColumn, PaddedIds
+from muster.feature_column._derived_columns import WeightedCategoricalColumn
 from muster.feature_column._feature_column import Table, column_scopes
 from muster.feature_column._ids_as_values import IdsAsValues, require_categorical
 from muster.feature_column._lookup import combined_rows, counts, require_combiner
-from muster.feature_column._weighted_column import WeightedCategoricalColumn
 
 
 @dataclass(frozen=True, kw_only=True)

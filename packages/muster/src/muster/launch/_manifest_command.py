@@ -7,7 +7,7 @@ import sys
 
 from muster._commands import add_command, add_options
 from muster._errors import ClusterError
-from muster.launch._options import add_program_options, program_of, shape_of
+from muster.launch._command import add_program_options, program_of, shape_of
 from muster.net import make_secret
 
 _DOCKERFILE = """\

@@ -126,7 +126,7 @@ def test_embeddings_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 def test_steps_are_not_waited_for_without_need() -> None:
     """Keras' internals, of which the callback reads one: whether steps are profiled."""
-    from muster.distribute.fit._fit_tensorboard import _AtEpochs, at_epochs
+    from muster.distribute.fit._fit_callbacks import _AtEpochs, at_epochs
 
     class Own(keras.callbacks.TensorBoard):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

@@ -7,11 +7,9 @@ from typing import Any
 from muster.data._dataset import Dataset
 from muster.data.files._csv import CsvColumn, CsvFormat, CsvSource
 from muster.data.files._files import FileSource, Paths, check_compression, paths_of
-from muster.data.files._fixed_length import FixedLengthSource
-from muster.data.files._npz import NpzSource
+from muster.data.files._npz import ArrayRecordSource, NpzSource
 from muster.data.files._parquet import ParquetSource
-from muster.data.files._random_access import ArrayRecordSource
-from muster.data.files._text import TextSource
+from muster.data.files._record_files import FixedLengthSource, TextSource
 from muster.data.files._tfrecord import TFRecordSource
 from muster.data.pipeline._flat_map import Interleave
 from muster.data.pipeline._node import Node

@@ -26,9 +26,8 @@ from muster.data import Dataset
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
 from muster.distribute.fit._file_names import loading_weights, naming, placing, saving, saving_weights
 from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
-from muster.distribute.fit._fit_callbacks import note_saves
+from muster.distribute.fit._fit_callbacks import note_saves, setting_model, summaries_of
 from muster.distribute.fit._fit_data import adapt, batches_of
-from muster.distribute.fit._fit_tensorboard import setting_model, summaries_of
 from muster.distribute.fit._stateful_step import FUNCTIONS, may_have_own_steps, takes_data
 from muster.distribute.fit._step_texts import is_text
 from muster.distribute.strategies._default import get_strategy, has_strategy

@@ -13,7 +13,7 @@ import numpy as np
 from jax.extend import core as jex
 
 from muster._errors import TraceError
-from muster.program.passes._parts import Segment
+from muster.program.passes._jaxprs import Segment
 
 Shapes = tuple[tuple[int, ...], ...]
 """The shape of a value in each variant."""
