@@ -45,4 +45,4 @@ def test_options_of_speed_are_accepted() -> None:
     options.autotune.enabled = False
     assert list(Dataset.range(2).with_options(options)) == [0, 1]
     with pytest.raises(AttributeError, match="ThreadingOptions has max_intra_op_parallelism"):
-        options.threading.threads = 2  # type: ignore[attr-defined]
+        options.threading.threads = 2

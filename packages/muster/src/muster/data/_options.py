@@ -1,7 +1,7 @@
 """Options that travel with a dataset."""
 
 import enum
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any
 
 
@@ -68,46 +68,31 @@ class DistributeOptions(_Checked):
         super().__setattr__(name, value)
 
 
-@dataclass
-class ThreadingOptions(_Checked):
-    """Accepted and ignored: how many threads TensorFlow's pipelines have.
-
-    Source: tensorflow/python/data/ops/options.py, ``ThreadingOptions``, as the next two.
-    """
-
-    max_intra_op_parallelism: int | None = None
-    private_threadpool_size: int | None = None
+def _ignored(name: str, names: str, what: str) -> Any:
+    """Return the class of options that are accepted and ignored."""
+    made = make_dataclass(name, [(each, Any, None) for each in names.split()], bases=(_Checked,))
+    made.__module__, made.__doc__ = __name__, f"Accepted and ignored: {what}"
+    return made
 
 
-@dataclass
-class AutotuneOptions(_Checked):
-    """Accepted and ignored: how TensorFlow's pipelines choose their own parallelism."""
-
-    enabled: bool | None = None
-    cpu_budget: int | None = None
-    ram_budget: int | None = None
-    autotune_algorithm: Any = None
-
-
-@dataclass
-class OptimizationOptions(_Checked):
-    """Accepted and ignored: which operations TensorFlow's pipelines rewrite."""
-
-    apply_default_optimizations: bool | None = None
-    autotune: bool | None = None
-    autotune_buffers: bool | None = None
-    autotune_cpu_budget: int | None = None
-    autotune_ram_budget: int | None = None
-    filter_fusion: bool | None = None
-    filter_parallelization: bool | None = None
-    inject_prefetch: bool | None = None
-    map_and_batch_fusion: bool | None = None
-    map_and_filter_fusion: bool | None = None
-    map_fusion: bool | None = None
-    map_parallelization: bool | None = None
-    noop_elimination: bool | None = None
-    parallel_batch: bool | None = None
-    shuffle_and_repeat_fusion: bool | None = None
+# Source: tensorflow/python/data/ops/options.py, the classes of these names.
+ThreadingOptions = _ignored(
+    "ThreadingOptions",
+    "max_intra_op_parallelism private_threadpool_size",
+    "how many threads TensorFlow's pipelines have.",
+)
+AutotuneOptions = _ignored(
+    "AutotuneOptions",
+    "enabled cpu_budget ram_budget autotune_algorithm",
+    "how TensorFlow's pipelines choose their own parallelism.",
+)
+OptimizationOptions = _ignored(
+    "OptimizationOptions",
+    "apply_default_optimizations autotune autotune_buffers autotune_cpu_budget autotune_ram_budget "
+    "filter_fusion filter_parallelization inject_prefetch map_and_batch_fusion map_and_filter_fusion "
+    "map_fusion map_parallelization noop_elimination parallel_batch shuffle_and_repeat_fusion",
+    "which operations TensorFlow's pipelines rewrite.",
+)
 
 
 @dataclass
@@ -131,8 +116,8 @@ class Options(_Checked):
     deterministic: bool | None = None
     experimental_deterministic: bool | None = None
     experimental_slack: bool | None = None
-    threading: ThreadingOptions = field(default_factory=ThreadingOptions)
-    experimental_threading: ThreadingOptions = field(default_factory=ThreadingOptions)
-    autotune: AutotuneOptions = field(default_factory=AutotuneOptions)
-    experimental_optimization: OptimizationOptions = field(default_factory=OptimizationOptions)
+    threading: Any = field(default_factory=ThreadingOptions)
+    experimental_threading: Any = field(default_factory=ThreadingOptions)
+    autotune: Any = field(default_factory=AutotuneOptions)
+    experimental_optimization: Any = field(default_factory=OptimizationOptions)
     experimental_external_state_policy: Any = None

@@ -159,19 +159,24 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 
 @contextlib.contextmanager
-def record_if(condition: Condition) -> Iterator[None]:
+def _with(name: str, value: Any) -> Iterator[None]:
+    """Set a part of the state inside of a ``with`` block."""
+    before = getattr(_state(), name)
+    _STATE.set(dataclasses.replace(_state(), **{name: value}))
+    try:
+        yield
+    finally:
+        _STATE.set(dataclasses.replace(_state(), **{name: before}))
+
+
+def record_if(condition: Condition) -> contextlib.AbstractContextManager[None]:
     """Record summaries inside of a ``with`` block only if a condition is true.
 
     Args:
         condition: A truth value, which may be computed in a compiled step, or a function that returns one.
             The innermost block counts.
     """
-    before = _state()
-    _STATE.set(dataclasses.replace(before, condition=condition))
-    try:
-        yield
-    finally:
-        _STATE.set(dataclasses.replace(_state(), condition=before.condition))
+    return _with("condition", condition)
 
 
 def should_record_summaries() -> Any:
@@ -197,19 +202,13 @@ def default_writer() -> SummaryWriter | None:
     return _state().writer
 
 
-@contextlib.contextmanager
-def of_replica(number: Any) -> Iterator[None]:
+def of_replica(number: Any) -> contextlib.AbstractContextManager[None]:
     """Run the code of a replica, inside of a ``with`` block: the first one's summaries are recorded.
 
     Args:
         number: The replica's number, from 0; it may be computed in a compiled step.
     """
-    before = _state()
-    _STATE.set(dataclasses.replace(before, replica=number))
-    try:
-        yield
-    finally:
-        _STATE.set(dataclasses.replace(_state(), replica=before.replica))
+    return _with("replica", number)
 
 
 def replica_number() -> Any:
