@@ -11,14 +11,6 @@ def splits_of_lengths(lengths: Any) -> np.ndarray[Any, Any]:
     return np.append(0, np.cumsum(np.asarray(lengths, np.int64)))
 
 
-def splits_of_row_ids(row_ids: Any, count: int | None = None) -> np.ndarray[Any, Any]:
-    """Return the row splits of values of which these are the row numbers."""
-    ids = np.asarray(row_ids, np.int64)
-    rows = int(ids.max(initial=-1)) + 1 if count is None else int(count)
-    splits: np.ndarray[Any, Any] = np.searchsorted(ids, np.arange(rows + 1))
-    return splits
-
-
 def rows_of(splits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the number of each value's row."""
     return np.repeat(np.arange(len(splits) - 1), np.diff(splits))

@@ -15,7 +15,6 @@ from muster.data.pipeline._ragged_parts import (
     rows_of,
     sliced_rows,
     splits_of_lengths,
-    splits_of_row_ids,
     taken,
 )
 from muster.data.pipeline._sparse_tensor import SparseTensor, empty_value
@@ -75,23 +74,6 @@ class RaggedTensor:
         return cls(values, splits_of_lengths(row_lengths))
 
     @classmethod
-    def from_row_starts(cls, values: Any, row_starts: Any, *_: Any, **__: Any) -> "RaggedTensor":
-        """Return rows that begin at these places; the last one ends with the values."""
-        return cls(values, np.append(np.asarray(row_starts, np.int64), len(values)))
-
-    @classmethod
-    def from_row_limits(cls, values: Any, row_limits: Any, *_: Any, **__: Any) -> "RaggedTensor":
-        """Return rows that end at these places; the first one begins with the values."""
-        return cls(values, np.append(0, np.asarray(row_limits, np.int64)))
-
-    @classmethod
-    def from_value_rowids(
-        cls, values: Any, value_rowids: Any, nrows: int | None = None, *_: Any, **__: Any
-    ) -> "RaggedTensor":
-        """Return rows of a value's row numbers, which never fall; rows at the end may be empty."""
-        return cls(values, splits_of_row_ids(value_rowids, nrows))
-
-    @classmethod
     def from_uniform_row_length(
         cls, values: Any, uniform_row_length: int, nrows: int | None = None, *_: Any, **__: Any
     ) -> "RaggedTensor":
@@ -108,27 +90,6 @@ class RaggedTensor:
         for splits in reversed(list(nested_row_splits)):
             flat_values = cls(flat_values, splits)
         return flat_values
-
-    @classmethod
-    def from_nested_row_lengths(
-        cls, flat_values: Any, nested_row_lengths: Iterable[Any], *_: Any, **__: Any
-    ) -> Any:
-        """Return rows of rows, from the lengths in each axis, the outermost first."""
-        return cls.from_nested_row_splits(flat_values, map(splits_of_lengths, nested_row_lengths))
-
-    @classmethod
-    def from_nested_value_rowids(
-        cls,
-        flat_values: Any,
-        nested_value_rowids: Sequence[Any],
-        nested_nrows: Sequence[int] | None = None,
-        *_: Any,
-        **__: Any,
-    ) -> Any:
-        """Return rows of rows, from the row numbers of each axis, the outermost first."""
-        counts: Sequence[int | None] = nested_nrows or [None] * len(nested_value_rowids)
-        splits = map(splits_of_row_ids, nested_value_rowids, counts)
-        return cls.from_nested_row_splits(flat_values, splits)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[Any]], dtype: DTypeLike | None = None) -> "RaggedTensor":
@@ -189,15 +150,6 @@ class RaggedTensor:
         counts = np.minimum(np.asarray(lengths, np.int64), size)
         return cls(flat[in_rows(np.arange(rows) * size, counts)], splits_of_lengths(counts))
 
-    @classmethod
-    def from_sparse(cls, st_input: SparseTensor, *_: Any, **__: Any) -> "RaggedTensor":
-        """Return the rows of a sparse tensor of two axes, whose values are the first ones of their rows."""
-        rows, columns = np.asarray(st_input.plain_indices).T
-        found = cls.from_value_rowids(st_input.plain_values, rows, st_input.shape[0])
-        if (columns != positions(found._row_splits)).any():
-            raise ValueError("The SparseTensor is not right-ragged: there are empty places before values.")
-        return found
-
     def of_any_length(self) -> "RaggedTensor":
         """Return the same rows, whose lengths are not said to be one."""
         return RaggedTensor(self._values, self._row_splits)
@@ -251,14 +203,6 @@ class RaggedTensor:
         """The splits of each ragged axis, the outermost first."""
         return tuple(map(frontend().shown_part, self.plain_splits))
 
-    def nested_row_lengths(self, name: str | None = None) -> tuple[Any, ...]:
-        """Return the lengths in each ragged axis, the outermost first."""
-        return tuple(frontend().shown_part(np.diff(splits)) for splits in self.plain_splits)
-
-    def nested_value_rowids(self, name: str | None = None) -> tuple[Any, ...]:
-        """Return the row numbers of values in each ragged axis, the outermost first."""
-        return tuple(frontend().shown_part(rows_of(splits)) for splits in self.plain_splits)
-
     @property
     def ragged_rank(self) -> int:
         """The number of ragged axes."""
@@ -279,35 +223,11 @@ class RaggedTensor:
         """The type of the values."""
         return frontend().shown_part(self.plain_values[:0]).dtype
 
-    def value_rowids(self, name: str | None = None) -> Any:
-        """Return the number of each value's row."""
-        return frontend().shown_part(rows_of(self._row_splits))
-
-    def row_starts(self, name: str | None = None) -> Any:
-        """Return where rows begin."""
-        return frontend().shown_part(self._row_splits[:-1])
-
-    def row_limits(self, name: str | None = None) -> Any:
-        """Return where rows end."""
-        return frontend().shown_part(self._row_splits[1:])
-
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
         """Return the lengths of rows, int64 of shape (rows,); of a deeper axis as a ragged tensor."""
         if axis > 1:
             return self.with_values(self._values.row_lengths(axis - 1))
         return frontend().shown_part(np.diff(self._row_splits))
-
-    def nrows(self, out_type: DTypeLike = np.int64, name: str | None = None) -> Any:
-        """Return the number of rows."""
-        return frontend().shown_part(np.dtype(out_type).type(len(self)))
-
-    def bounding_shape(
-        self, axis: int | None = None, name: str | None = None, out_type: DTypeLike = np.int64
-    ) -> Any:
-        """Return the shape of the smallest array that has room for the rows, or its size in an axis."""
-        lengths = [int(np.diff(splits).max(initial=0)) for splits in self.plain_splits]
-        sizes = np.array([len(self), *lengths, *self.plain_values.shape[1:]], out_type)
-        return frontend().shown_part(sizes if axis is None else sizes[axis])
 
     def with_values(self, values: Any) -> "RaggedTensor":
         """Return other values in the same rows."""
@@ -318,27 +238,6 @@ class RaggedTensor:
         if isinstance(self._values, RaggedTensor):
             values = self._values.with_flat_values(values)
         return self.with_values(values)
-
-    def with_row_splits_dtype(self, dtype: DTypeLike) -> "RaggedTensor":
-        """Return the ragged tensor: splits are int64."""
-        return self
-
-    def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
-        """Return the values with the axes from `outer_axis` to `inner_axis` as one."""
-        outer, inner = outer_axis % self.ndim, inner_axis % self.ndim
-        if outer >= inner:
-            return self
-        values, splits = self._values, self._row_splits
-        if outer > 1 and isinstance(values, RaggedTensor):
-            return self.with_values(values.merge_dims(outer - 1, inner - 1))
-        if outer > 1:
-            return self.with_values(values.reshape(*values.shape[: outer - 1], -1, *values.shape[inner:]))
-        for _ in range(inner - 1):
-            if isinstance(values, RaggedTensor):
-                values, splits = values._values, values._row_splits[splits]
-            else:
-                values, splits = values.reshape(-1, *values.shape[2:]), splits * values.shape[1]
-        return RaggedTensor(values, splits) if outer else frontend().shown_part(values)
 
     def rows(self) -> list[Any]:
         """Return the rows, as views of the values."""

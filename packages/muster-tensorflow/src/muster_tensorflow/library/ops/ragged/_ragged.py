@@ -14,6 +14,9 @@ from muster_tensorflow.library.ops.arrays import _select, _shape
 from muster_tensorflow.library.ops.ragged import _ragged_shape
 from muster_tensorflow.library.ops.ragged._ragged_values import stack_rows, with_structure
 
+# With the methods that `add_operators` gives it.
+_made: Any = RaggedTensor
+
 
 def constant(
     pylist: Any,
@@ -55,7 +58,7 @@ def constant(
         values = values.astype(np.float32)
     if inner_shape is not None and not values.size:
         values = values.reshape(-1, *inner_shape)
-    return RaggedTensor.from_nested_row_lengths(values, lengths)
+    return _made.from_nested_row_lengths(values, lengths)
 
 
 def _depth(value: Any) -> int:
@@ -119,7 +122,7 @@ def cross(inputs: Sequence[Any], name: str | None = None) -> RaggedTensor:
     """
     given = []
     for number, each in enumerate(inputs):
-        rows = RaggedTensor.from_sparse(each) if isinstance(each, SparseTensor) else each
+        rows = _made.from_sparse(each) if isinstance(each, SparseTensor) else each
         rows = rows if isinstance(rows, RaggedTensor) else as_array(rows)
         if rows.ndim != 2 or rows.dtype.kind not in "iuSUO":
             raise ValueError(f"inputs[{number}] must be rows of text or integers, got {each!r}.")

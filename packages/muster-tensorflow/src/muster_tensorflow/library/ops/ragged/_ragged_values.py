@@ -19,6 +19,7 @@ from muster_tensorflow.library.ops.arrays._shape import concat, expand_dims, til
 from muster_tensorflow.library.ops.arrays._tensor_shape import TensorShape
 from muster_tensorflow.library.ops.math import _math, _special
 from muster_tensorflow.library.ops.nn import _layers_of_nn, _nn
+from muster_tensorflow.library.ops.ragged._ragged_methods import RaggedMethods
 from muster_tensorflow.library.ops.text import _strings
 from muster_tensorflow.patches import change
 
@@ -310,7 +311,7 @@ _COMPARED = {"__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__
 
 
 def add_operators() -> None:
-    """Give ragged and sparse tensors Python's operators and TensorFlow's parts."""
+    """Give ragged and sparse tensors Python's operators, and TensorFlow's parts and methods."""
     kinds: list[Any] = [RaggedTensor, SparseTensor]
     for kind in kinds:
         change(kind, "shape", property(_with_methods(kind.shape)))
@@ -323,6 +324,9 @@ def add_operators() -> None:
         change(RaggedTensor, name, _operator(how))
     for name, function in (("neg", _math.negative), ("invert", _math.logical_not), ("abs", _math.abs)):
         change(RaggedTensor, f"__{name}__", lambda self, function=function: shown_part(function(self)))
+    for name, method in vars(RaggedMethods).items():
+        if not name.startswith("__"):
+            change(RaggedTensor, name, method)
     for how in ("mul", "truediv"):
         change(SparseTensor, f"__{how}__", _operator(how))
     change(SparseTensor, "__rmul__", lambda self, other: self * other)
