@@ -35,6 +35,9 @@ _LOST = (
     "this server was started again, and has no snapshot of the values that it had. Start the job again: it "
     "goes on from its last checkpoint. With a snapshot_dir, servers go on by themselves"
 )
+# Requests for functions, and those of who trains by a plan.
+_CALLS = messages.Pull, messages.Push
+_STEPS = *_CALLS, messages.Take, messages.GiveBack
 _OTHER = "another coordinator has begun a job on this server since. Start one at a time"
 
 
@@ -273,23 +276,23 @@ class Machine:
             raise RefusedError(_OTHER)
         self._training.require_answered(caller, message)
         self.check_sizes(message, sizes_of(arrays))
+        if isinstance(message, _CALLS) and message.function:
+            return self._call(caller, message, arrays)
+        if isinstance(message, _STEPS):
+            if peer.origin:
+                raise RefusedError(f"its {name_of(message)} is of one who trains by a plan")
+            self._store.require_plan()
+            return self._training.answer(caller, message, arrays)
+        if isinstance(message, messages.Offer) and not peer.origin:
+            self._store.take_plan(arrays[0].tobytes())
+            return Reply(caller, self._joined(caller, peer, self._store.fingerprint))
         try:
-            if isinstance(message, messages.Offer) and not peer.origin:
-                self._store.take_plan(arrays[0].tobytes())
-                return Reply(caller, self._joined(caller, peer, self._store.fingerprint))
-            if isinstance(message, messages.End | messages.Change):
-                self._change(peer, message, arrays)
-                return Reply(caller, messages.Done())
             if isinstance(message, messages.Reading):
                 return self._read(caller, peer, message, arrays)
-            if isinstance(message, messages.Pull | messages.Push) and message.function:
-                return self._call(caller, message, arrays)
+            self._change(peer, message, arrays)
         except BundleError as exc:
             raise RefusedError(f"its {name_of(message)} is none: {printable(str(exc))}") from exc
-        if peer.origin:
-            raise RefusedError(f"its {name_of(message)} is of one who trains by a plan")
-        self._store.require_plan()
-        return self._training.answer(caller, message, arrays)
+        return Reply(caller, messages.Done())
 
     def _function(self, message: messages.Pull | messages.Push) -> str:
         if not message.function:

@@ -75,7 +75,9 @@ class Store:
 
     def applied(self, source: str) -> Applied:
         """Return which requests of a source were applied: numbered from 1 on, and closures from 0."""
-        return self._applied.setdefault(source, Applied(int(source != CLOSURES)))
+        if (known := self._applied.get(source)) is None:
+            known = self._applied[source] = Applied(int(source != CLOSURES))
+        return known
 
     def forget(self, source: str) -> None:
         """Forget a source from which nothing comes any more."""

@@ -11,6 +11,7 @@ from muster.ps._replies import RefusedError, Reply
 from muster.ps._round_sums import RoundSums
 from muster.ps._step_scheduler import StepScheduler, Turn
 from muster.ps._store import Store
+from muster.ps.contents import Push
 
 
 class Training:
@@ -40,9 +41,11 @@ class Training:
         self._sums = RoundSums()
         self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
         self._counts = counts
+        self._taken: tuple[Array, ...] | None = None  # what workers read as a whole, as it is now
 
     def start(self) -> None:
         """Give turns from the step on with which training begins."""
+        self._taken = None
         if (begun := self.store.begun) is not None:
             self.turns.start_from(begun.step, begun.open, exact=begun.shared is not None)
 
@@ -182,10 +185,20 @@ class Training:
         if self._in_rounds:
             self._sums.add(push)
         else:
-            store.contents.run(store.fingerprint, push)
-            store.version += 1
+            self._run(push)
         self.changed = True
         self._counts["pushes"] += 1
+
+    def _run(self, push: Push) -> None:
+        """Run the plan's update."""
+        store, self._taken = self.store, None  # else the update could not write in place
+        self._taken = store.contents.run(store.fingerprint, push)
+        store.version += 1
+
+    def _pulled(self) -> tuple[Array, ...]:
+        if self._taken is None:
+            self._taken = self.store.contents.pull(self.store.fingerprint)
+        return self._taken
 
     @property
     def _in_rounds(self) -> bool:
@@ -204,8 +217,7 @@ class Training:
         mean = self._sums.mean()
         if mean is not None:
             store = self.store
-            store.contents.run(store.fingerprint, store.contents.checked(store.fingerprint, *mean))
-            store.version += 1
+            self._run(store.contents.checked(store.fingerprint, *mean))
         self.turns.end_round(counts=mean is not None)
 
     def _answer(self, caller: Caller, message: messages.Request) -> Reply | None:
@@ -239,7 +251,7 @@ class Training:
             applied=not isinstance(message, messages.Push) or worker.counted,
         )
         rows = self._rows(worker.asked) if isinstance(message, messages.Push) else ()
-        return Reply(caller, values, (*store.contents.pull(store.fingerprint), *rows))
+        return Reply(caller, values, (*self._pulled(), *rows))
 
     def values(self, **fields: Any) -> messages.Values:
         """Return an answer with the version, and where the plan's training is."""

@@ -256,9 +256,11 @@ class Contents:
             given: The name of the dtype and the number of elements of each buffer.
         """
         layout = self._function(fingerprint).layout
-        for each in (counts, asks) if asks else (counts,):
-            _require_counts(layout, each)
-        wanted = layout.pushed_sizes(counts) + (layout.asked_sizes(asks) if asks else [])
+        _require_counts(layout, counts)
+        wanted = layout.pushed_sizes(counts)
+        if asks:
+            _require_counts(layout, asks)
+            wanted += layout.asked_sizes(asks)
         require_sizes("elements are pushed", given, wanted)
 
     def require_changes(self, fingerprint: str) -> None:
