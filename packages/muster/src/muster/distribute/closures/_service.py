@@ -24,10 +24,9 @@ from muster.distribute.closures._session import (
     check_sizes,
     may_send_code,
 )
-from muster.distribute.closures._store import Store
 from muster.distribute.engine._traced import Executables
 from muster.net import Connection, Hello, ProtocolError
-from muster.ps import Array, Incoming, allocate, encode
+from muster.ps import Array, Incoming, Servers, allocate, encode
 from muster.ps.contents.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ class ClosureService:
             are none.
     """
 
-    def __init__(self, name: str, worker: int, connect: Callable[[str], Store] | None = None) -> None:
+    def __init__(self, name: str, worker: int, connect: Callable[[str], Servers] | None = None) -> None:
         self.name = name
         self.worker = worker
         self.executables: Executables = {}

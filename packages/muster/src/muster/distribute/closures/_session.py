@@ -20,11 +20,10 @@ from muster.data import Dataset
 from muster.distribute.closures import _messages as messages
 from muster.distribute.closures._drawing import Batch, Drawing
 from muster.distribute.closures._reading import Reading
-from muster.distribute.closures._store import Store
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import Executables
-from muster.ps import Array
+from muster.ps import Array, Servers
 
 # The longest text and the longest trace of an error that are sent, in characters.
 _MAX_TEXT, _MAX_TRACE = 2000, 8000
@@ -65,7 +64,7 @@ class Session:
     def __init__(
         self,
         worker: int,
-        connect: Callable[[], Store] | None,
+        connect: Callable[[], Servers] | None,
         executables: Executables,
         *,
         trusted: bool,
@@ -73,7 +72,7 @@ class Session:
     ) -> None:
         self._worker = np.int32(worker)
         self._connect = connect
-        self._store: Store | None = None
+        self._store: Servers | None = None
         self._executables = executables
         self._trusted = trusted
         self._wake = wake
@@ -247,7 +246,7 @@ class Session:
         newest, self._newest = self._newest, ("", -1, [])
         return newest[2] if newest[:2] == (function, generation) else self._reached().pull(function)
 
-    def _reached(self) -> Store:
+    def _reached(self) -> Servers:
         if self._store is None:
             if self._connect is None:
                 raise RequestError("its program needs parameter servers, and the cluster has none")

@@ -29,19 +29,12 @@ from muster.program.passes import (
 from muster.program.trace import FunctionProgram
 from muster.program.variables import VariableKind, like_value_of
 from muster.program.variables.keras_internals import value_of
-from muster.ps.contents import StoredFunction
+from muster.ps import Servers
 
 # A variable of which rows are looked up travels as a whole, if it must, up to this size.
 _LARGEST_WHOLE_BYTES = 256 << 20
 # What exported functions cannot do: they would run this process' Python.
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
-
-
-class Store(Protocol):
-    """All parameter servers of a job, as one thread asks them."""
-
-    def register(self, functions: Sequence[StoredFunction | None], /) -> None:
-        """Send each server its part of a function."""
 
 
 class Variables(Protocol):
@@ -59,7 +52,7 @@ class Variables(Protocol):
     def columns_of(self, variable: Any, /) -> Sequence[Any]:
         """Return a hashed table's variable and those of its slots, in order; nothing for other variables."""
 
-    def store(self) -> AbstractContextManager[Store]:
+    def store(self) -> AbstractContextManager[Servers]:
         """Lend the servers to this thread."""
 
 

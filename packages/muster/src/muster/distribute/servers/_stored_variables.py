@@ -23,7 +23,6 @@ from muster.distribute.servers._hashed_tables import (
     TableColumn,
 )
 from muster.distribute.servers._stored_arrays import (
-    Store,
     assign_arrays,
     comes_in_pieces,
     pieces,
@@ -39,7 +38,7 @@ from muster.program.variables import (
     may_be_split,
     reference_of_new,
 )
-from muster.ps import PartRequests, PartSavers, SavePart, ServedVariable, Shard, place
+from muster.ps import PartRequests, PartSavers, SavePart, ServedVariable, Servers, Shard, place
 from muster.ps.contents import StoredArray
 
 Array = np.ndarray[Any, Any]
@@ -83,7 +82,7 @@ class StoredVariables(Storage):
 
     def __init__(
         self,
-        connect: Callable[[], Store],
+        connect: Callable[[], Servers],
         servers: int,
         partitioner: Callable[[tuple[int, ...], Any], Sequence[int]] | None = None,
         savers: PartSavers | None = None,
@@ -93,7 +92,7 @@ class StoredVariables(Storage):
         self.servers = servers
         self._savers, self._origin = savers, origin
         self._connect = connect
-        self._store: Store | None = None
+        self._store: Servers | None = None
         self._closed = False
         self._partitioner = partitioner
         self._held = [0] * servers
@@ -131,7 +130,7 @@ class StoredVariables(Storage):
         )
 
     @contextlib.contextmanager
-    def store(self) -> Iterator[Store]:
+    def store(self) -> Iterator[Servers]:
         """Lend the servers to this thread.
 
         Raises:
@@ -174,7 +173,7 @@ class StoredVariables(Storage):
         return self._hashed.column_of(variable)
 
     @contextlib.contextmanager
-    def restoring(self, table: Any) -> Iterator[Store]:
+    def restoring(self, table: Any) -> Iterator[Servers]:
         """Lend the servers to this thread to assign the rows of a hashed table, which they have then."""
         self.rows_of(table)
         with self.store() as store:
@@ -352,7 +351,7 @@ class StoredVariables(Storage):
         variable = ServedVariable(name=name, shape=shape, dtype=dtype, splittable=may_be_split())
         return place([variable], len(self._held), self._partitioner, self._held)
 
-    def _forget(self, store: Store) -> None:
+    def _forget(self, store: Servers) -> None:
         """Delete the values of variables that exist no more."""
         names = []
         while self._gone:

@@ -16,7 +16,6 @@ from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
 from muster.distribute.input._distributed_dataset import DistributedDataset, DistributedIterator
 from muster.distribute.servers._coordinator_links import CoordinatorLinks
-from muster.distribute.servers._stored_arrays import Store
 from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
@@ -103,7 +102,7 @@ class ParameterServerStrategy(Strategy):
         finally:
             self.links.close(ends=ends)
 
-    def _connect(self) -> Store:
+    def _connect(self) -> Servers:
         client = Servers.of_program(self._servers(PURPOSE), self.links.run, versions(), starts=True)
         client.connect()  # workers ask all servers, also those that hold nothing yet
         return client
