@@ -28,6 +28,7 @@ from muster.ps._applied import Applied
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle, packed
 from muster.ps._messages import Caller, End, Ended, Stats
+from muster.ps._plan import Plan
 from muster.ps.contents import Signature, StoredFunction
 
 
@@ -390,3 +391,31 @@ def test_memory_is_counted_over_all_arrays():
         chief.register,
         StoredFunction(fingerprint="f", pushed=(B,), updates=("a",), update=b"adds"),
     )
+
+
+def trained(machine, caller=CHIEF):
+    """Join as one who trains by a plan, and return what answers the offer of that."""
+    plan = Plan(pulled=(ArraySpec("w", (2,), "float32"),))
+    join = messages.Join(plan="unknown", versions=VERSIONS, starts=caller == CHIEF)
+    machine.handle(caller, join, [], 0.0)
+    return machine.handle(caller, messages.Offer(), [packed(plan)], 0.0)[0].message
+
+
+def test_a_plan_where_a_coordinator_has_variables(machine, chief):
+    assert "variables of a coordinator's program" in trained(machine, OTHER).text
+    assert chief.first("a") == 0.0
+
+
+def test_a_coordinator_where_workers_train_by_a_plan(machine):
+    assert trained(machine, OTHER).known
+    refused("worker 1 is the coordinator of a job on this server, or trains by a plan", Talk, machine)
+    machine.lost(OTHER)
+    Talk(machine).prepare()
+    assert "variables of a coordinator's program" in trained(machine, OTHER).text
+
+
+def test_a_worker_of_a_coordinator_trains_by_no_plan(machine, chief):
+    for message in (messages.Take(), messages.GiveBack()):
+        refused("is of one who trains by a plan", chief.ask, message)
+    for message in (messages.Pull(), messages.Push(number=1)):
+        refused("this server has no plan yet", chief.ask, message)

@@ -342,3 +342,12 @@ def test_a_second_table_is_not_made_of_one_that_is_there(chief, worker):
     assert chief.first("looked") == 2.0
     chief.register(LOOK)
     assert Talk(chief.machine, CHIEF).pull("look")[0].size == 10
+
+
+def test_a_push_brings_the_rows_that_it_asks_for(worker):
+    buffers = [np.ones(6, np.float32), np.array([101]), np.ones(1, np.float32), np.ones(2, np.float32)]
+    message = messages.Push(function="train", number=1, counts=(1,), asks=(2,))
+    (*_, rows) = worker.ask(message, [*buffers, np.array([100, 101])])[1]
+    assert rows.tolist() == [0, 0, 1, 1]  # with what this push changes
+    refused("id 99 is of no row", worker.ask, message, [*buffers, np.array([99, 101])])
+    assert worker.ask(message, [*buffers, np.array([101, 102])])[1][-1].tolist() == [1, 1, 0, 0]

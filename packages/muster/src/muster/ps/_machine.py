@@ -339,12 +339,12 @@ class Machine:
         others = [
             other.task
             for other, peer in self._peers.items()
-            if peer.starts and (other.task, other.run) != (caller.task, caller.run)
+            if (peer.starts or not peer.origin) and (other.task, other.run) != (caller.task, caller.run)
         ]
         if others:
             raise RefusedError(
-                f"{printable(others[0])} is the coordinator of a job on this server. End that first, or give "
-                "each job its own servers"
+                f"{printable(others[0])} is the coordinator of a job on this server, or trains by a plan. "
+                "End that first, or give each job its own servers"
             )
         if self._store.origin:
             _log.warning("%s begins anew, for another program of %s.", self.name, printable(caller.task))

@@ -113,8 +113,11 @@ class Store:
         if self.plan is not None:
             self.require_same(plan, found)
             return
-        if self.contents.values.specs:
-            raise RefusedError("this server holds variables of a coordinator, and no plan")
+        if self.origin:
+            raise RefusedError(
+                "this server holds variables of a coordinator's program, which has not ended the job. Give "
+                "each job its own servers, or start this one again"
+            )
         try:
             check_plan(plan)
             # Before the flat buffers, since it says which array is too large, or has a dtype of no use.
@@ -217,7 +220,7 @@ class Store:
     def restore(self, found: Found) -> None:
         """Take up what another process has written, with the changes since then."""
         saved = found.saved
-        self.origin, self.version, self.changes = saved.origin, saved.version, saved.changes
+        self.version, self.changes = saved.version, saved.changes
         if saved.plan:
             described = msgspec.msgpack.decode(saved.plan, type=_Described)
             self.contents.restore(described.contents, found.arrays, found.pieces, saved.clocks)
@@ -232,3 +235,4 @@ class Store:
                 if change.client:
                     self.applied(change.client).forget(message.sequence + 1)
             self.changes = change.number
+        self.origin = saved.origin
