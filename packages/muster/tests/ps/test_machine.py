@@ -26,6 +26,7 @@ from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan, fingerprint
 from muster.ps._recovery import Found
+from muster.ps._statistics import WorkerStats
 from muster.ps._wire import encode
 
 PLAN = added()
@@ -346,8 +347,8 @@ def test_what_is_counted():
     assert (counts.pushes, counts.pulls, counts.duplicates, counts.refused, counts.waiting) == (1, 2, 1, 1, 1)
     assert (counts.received_bytes, counts.sent_bytes) == (len(PLAN.encode()) + 52 + 3 * 48, 2 * 48)
     assert counts.staleness == 0
-    assert counts.workers["worker 0"] == messages.WorkerStats(0, 3.0, True)
-    assert counts.workers["chief 0"] == messages.WorkerStats(1, 0.0, True)
+    assert counts.workers["worker 0"] == WorkerStats(0, 3.0, True)
+    assert counts.workers["chief 0"] == WorkerStats(1, 0.0, True)
 
 
 def killed(pushes=3):

@@ -25,7 +25,7 @@ from muster.ps import (
     _shard_snapshot,
     fingerprint,
 )
-from muster.ps import _messages as messages
+from muster.ps import _part_messages as parts
 from muster.ps._flat_layout import FlatLayout
 
 PLAN = added(1000)
@@ -263,7 +263,7 @@ def test_a_server_that_is_asked_again_writes_no_file_twice_at_a_time(saved, monk
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"\xff" * 100, encode_frame({"type": "go"}), encode_frame(messages.WritePart())],
+    [b"\xff" * 100, encode_frame({"type": "go"}), encode_frame(parts.WritePart())],
     ids=["bytes", "another message", "go"],
 )
 def test_something_else_than_a_request_ends_the_connection(saved, garbage):

@@ -21,6 +21,7 @@ from ps_rows import (
 
 from muster.checkpoint import FileRecord
 from muster.ps import _messages as messages
+from muster.ps import _part_messages as parts
 from muster.ps._array_spec import ArraySpec
 from muster.ps._keeper import Keeper
 from muster.ps._machine import Machine
@@ -227,9 +228,7 @@ def test_a_snapshot_has_the_rows_and_what_changes_meanwhile_stays_out(server):
 
 
 def test_a_checkpoint_has_the_rows_as_they_were(server, tmp_path):
-    save = messages.SavePart(
-        plan=fingerprint(plan()), origin="first", folder=str(tmp_path), token="", file=FILE
-    )
+    save = parts.SavePart(plan=fingerprint(plan()), origin="first", folder=str(tmp_path), token="", file=FILE)
     assert server.has_rows
     part = server.begin_part(save, True, 0.0)
     push(server, WORKER, 1, [6], 2.0)

@@ -11,6 +11,7 @@ from store_values import COUNT, USE, WORKER, A, Talk, full, made
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle, packed, unbundled
+from muster.ps._statistics import TableStatistics
 from muster.ps.contents import StoredArray, StoredFunction, StoredHash, StoredName
 from muster.ps.tables import Constant, Keeping, SlotSpec, TableSpec, owners
 
@@ -70,7 +71,7 @@ def test_rows_appear_at_their_first_push():
     assert worker.rows(-FAR, 5, FAR).tolist() == [[2, 2], [3, 3], [1, 1]]
     assert read(worker) == {-FAR: (2, 1), 5: (3, 2)}
     (counts,) = machine.statistics(0.0).tables
-    assert counts == messages.TableStatistics(
+    assert counts == TableStatistics(
         name="hashed", rows=2, candidates=0, admitted=2, evicted=0, nbytes=counts.nbytes
     )
     assert machine.statistics(0.0).nbytes == counts.nbytes + A.nbytes + COUNT.nbytes

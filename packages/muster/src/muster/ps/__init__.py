@@ -14,12 +14,11 @@ from muster.ps._keeper import Keeper as Keeper
 from muster.ps._machine import Machine as Machine
 from muster.ps._memory import memory_bytes as memory_bytes
 from muster.ps._messages import PURPOSE as PURPOSE
-from muster.ps._messages import SAVE_PURPOSE as SAVE_PURPOSE
 from muster.ps._messages import Change as Change
 from muster.ps._messages import Round as Round
-from muster.ps._messages import SavePart as SavePart
 from muster.ps._messages import SharedInput as SharedInput
-from muster.ps._messages import Statistics as Statistics
+from muster.ps._part_messages import SAVE_PURPOSE as SAVE_PURPOSE
+from muster.ps._part_messages import SavePart as SavePart
 from muster.ps._part_requests import PartRequest as PartRequest
 from muster.ps._part_requests import PartRequests as PartRequests
 from muster.ps._part_requests import PartSavers as PartSavers
@@ -41,6 +40,7 @@ from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
 from muster.ps._shard_snapshot import ShardSnapshot as ShardSnapshot
 from muster.ps._snapshots import Saved as Saved
+from muster.ps._statistics import Statistics as Statistics
 from muster.ps._tickets import OPEN_TICKETS as OPEN_TICKETS
 from muster.ps._tickets import open_tickets as open_tickets
 from muster.ps._tickets import tickets_in as tickets_in

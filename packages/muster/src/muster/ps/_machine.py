@@ -9,6 +9,7 @@ import numpy as np
 
 from muster._text import printable
 from muster.ps import _messages as messages
+from muster.ps import _part_messages as parts
 from muster.ps._bundles import BundleError, check_room
 from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._journal import Record, Recorded
@@ -17,6 +18,7 @@ from muster.ps._recovery import Find, Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Saved, Taken
+from muster.ps._statistics import Statistics, WorkerStats
 from muster.ps._store import CLOSURES, Store
 from muster.ps._tickets import OPEN_TICKETS, open_tickets
 from muster.ps._training import Training
@@ -169,7 +171,7 @@ class Machine:
         """True if there are rows, which change while they are written."""
         return self._store.has_rows
 
-    def begin_part(self, save: messages.SavePart, whole: bool, now: float) -> ShardSnapshot:
+    def begin_part(self, save: parts.SavePart, whole: bool, now: float) -> ShardSnapshot:
         """Begin to give away arrays as they are now, for a checkpoint: some by name, or all of a plan.
 
         The first server adds its open tickets if they say what steps compute.
@@ -234,16 +236,16 @@ class Machine:
         )
         return Taken(saved, taken.arrays, taken.rows)
 
-    def statistics(self, now: float) -> messages.Statistics:
+    def statistics(self, now: float) -> Statistics:
         """Return what this server has counted."""
         store = self._store
         workers = {
-            task: messages.WorkerStats(
+            task: WorkerStats(
                 store.applied(worker.source).watermark - 1, now - worker.heard, worker.connected
             )
             for task, worker in self._training.workers.items()
         }
-        return messages.Statistics(
+        return Statistics(
             version=store.version,
             variables=len(store.contents.values.specs),
             nbytes=store.contents.values.nbytes + store.contents.hashed.nbytes,

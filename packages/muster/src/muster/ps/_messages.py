@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-# What connections to parameter servers are for, in their greeting; and those of one save each.
+from muster.ps._statistics import Statistics
+
+# What connections to parameter servers are for, in their greeting.
 PURPOSE = "parameter server"
-SAVE_PURPOSE = "part of a checkpoint"
 
 # Of a step, a change or a row: counting on from it must not come to what no frame can hold.
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -401,164 +402,12 @@ class Refused(msgspec.Struct, tag="refused", frozen=True, kw_only=True):
     text: str
 
 
-class WorkerStats(msgspec.Struct, frozen=True):
-    """The state of one worker: its last push, when the server last heard of it, and whether it is connected.
-
-    Args:
-        sequence: The number of its last push.
-        idle_secs: How long ago that was, or another request, in seconds.
-        connected: Whether its connection is open.
-    """
-
-    sequence: int
-    idle_secs: float
-    connected: bool
-
-
-class TableStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The counters of a hashed table.
-
-    Args:
-        name: Its name.
-        rows: How many rows there are.
-        candidates: How many ids wait for more occurrences.
-        admitted: How many ids have got rows in this process.
-        evicted: How many rows went.
-        nbytes: The memory that it takes, in bytes.
-    """
-
-    name: str
-    rows: int
-    candidates: int
-    admitted: int
-    evicted: int
-    nbytes: int
-
-
-class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
-    """Answers `Stats`.
-
-    Args:
-        version: How many times the values were changed.
-        variables: How many arrays there are.
-        nbytes: Their size in bytes.
-        functions: How many functions there are.
-        tables: What is counted for hashed tables.
-        step: The global step; on servers that do not keep it, how many steps came with tickets.
-        pushes: How many were applied.
-        pulls: How many times the values were sent.
-        lookups: How many times rows of tables were sent to those who train by a plan.
-        staleness: How many changes came between a worker's values and its push, summed over all pushes that
-            were applied.
-        received_bytes: The size of the buffers that were received.
-        sent_bytes: The size of the buffers that were sent.
-        duplicates: How many requests came again, and changed nothing again.
-        late: How many pushes were not applied because their ticket had gone to another worker, or their
-            round had ended.
-        refused: How many requests were refused.
-        waiting: How many requests are deferred.
-        remembered: How many closures are remembered one by one.
-        lost_updates: How many changes of the values were lost, since the server was killed.
-        lost_secs: How long training had gone on after the snapshot that it has restored, in seconds.
-        ended: Whether the job has ended.
-        workers: The workers that have joined to train by a plan, by task.
-    """
-
-    version: int = 0
-    variables: int = 0
-    nbytes: int = 0
-    functions: int = 0
-    tables: tuple[TableStatistics, ...] = ()
-    step: int = 0
-    pushes: int = 0
-    pulls: int = 0
-    lookups: int = 0
-    staleness: int = 0
-    received_bytes: int = 0
-    sent_bytes: int = 0
-    duplicates: int = 0
-    late: int = 0
-    refused: int = 0
-    waiting: int = 0
-    remembered: int = 0
-    lost_updates: int = 0
-    lost_secs: float = 0.0
-    ended: bool = False
-    workers: dict[str, WorkerStats] = {}
-
-
-class SavePart(msgspec.Struct, tag="save_part", frozen=True, kw_only=True):
-    """Ask for values in a file; the only request but `WritePart` of a connection with its own purpose.
-    `PartTaken` is answered at once: the server holds the values as they are then.
-
-    Args:
-        plan: The fingerprint of the plan, all arrays of which are written; empty for a variable store.
-        arrays: The names of the arrays of a variable store, and of its hashed tables.
-        origin: The random id of the initial values that the chief knows of: see `Seen`.
-        folder: The folder of the checkpoint.
-        token: A file in it, by which the server knows the folder.
-        file: The name of the file to write.
-    """
-
-    plan: str = ""
-    arrays: tuple[str, ...] = ()
-    origin: str
-    folder: str
-    token: str
-    file: str
-
-
-class PartTaken(msgspec.Struct, tag="part_taken", frozen=True, kw_only=True):
-    """Answers `SavePart`: whether the server sees the folder."""
-
-    found: bool
-
-
-class WritePart(msgspec.Struct, tag="write_part", frozen=True, kw_only=True):
-    """Write the file, since all servers see the folder. Answered by `PartWritten` or `Refused` when done."""
-
-
-class Base(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of an earlier checkpoint, which is in the folder of this one, too.
-
-    Args:
-        name: Its name.
-        bytes: Its size.
-        crc32: Its checksum.
-    """
-
-    name: str
-    bytes: int
-    crc32: int
-
-
-class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True):
-    """Answers `WritePart`.
-
-    Args:
-        bytes: The size of the file.
-        crc32: Its checksum.
-        changed: The arrays, and the rows by id, of which it has only the rows that differ from the base.
-        base: The file that has all of their rows; None if nothing is taken from there.
-        counts: How many rows by id there are under each key, with those of the base.
-    """
-
-    bytes: int
-    crc32: int
-    changed: tuple[str, ...] = ()
-    base: Base | None = None
-    counts: dict[str, int] = {}
-
-
-# For type checkers, and as unions for msgspec.
 # By name, of the coordinator; and what a chief gives first. A server that was killed goes on from these.
 Named = Create | Reserve | Make | Assign | AssignRows | Add | CreateHashed | AssignHashed | Delete | Register
 First = AssignRows | Make | Initialize
 Change = Offer | Initialize | Named
 Reading = Read | ReadRows | ReadHashed | Describe
 Request = Join | Change | Pull | Push | Take | GiveBack | Reading | End | Stats
-PartRequest = SavePart | WritePart
-PartAnswer = PartTaken | PartWritten | Refused
 Answer = Joined | Described | Values | Ticket | Done | Ended | Refused | Statistics
 
 

@@ -11,6 +11,7 @@ from muster._text import printable
 from muster.checkpoint import FileRecord, PartRecord
 from muster.net import Connection, ProtocolError, encode_frame
 from muster.ps import _messages as messages
+from muster.ps import _part_messages as parts
 from muster.ps._retrying_connection import Dial
 from muster.ps._wire import receive_message
 
@@ -38,7 +39,7 @@ class PartRequest:
         self,
         server: str,
         dial: Dial,
-        save: messages.SavePart,
+        save: parts.SavePart,
         *,
         reach_secs: float = _REACH_SECS,
         write_secs: float = _WRITE_SECS,
@@ -78,7 +79,7 @@ class PartRequest:
                 threading.Event().wait(_PAUSE_SECS)
                 self.ask()
                 continue
-            if not isinstance(answer, messages.PartTaken):
+            if not isinstance(answer, parts.PartTaken):
                 raise self._failed(f"it gives an answer that does not fit: {messages.name_of(answer)}")
             return answer.found
 
@@ -86,9 +87,7 @@ class PartRequest:
         """Let it write; `wait` returns the answer."""
         if self._connection is not None:
             try:
-                self._connection.send_all(
-                    [encode_frame(messages.WritePart())], time.monotonic() + _ANSWER_SECS
-                )
+                self._connection.send_all([encode_frame(parts.WritePart())], time.monotonic() + _ANSWER_SECS)
             except OSError:
                 self.close()  # it is asked again
 
@@ -122,7 +121,7 @@ class PartRequest:
                 threading.Event().wait(_PAUSE_SECS)
                 continue
             self.close()
-            if not isinstance(answer, messages.PartWritten):
+            if not isinstance(answer, parts.PartWritten):
                 raise self._failed(f"it gives an answer that does not fit: {messages.name_of(answer)}")
             file, base = FileRecord(answer.bytes, answer.crc32), answer.base
             if base is None:
@@ -136,12 +135,12 @@ class PartRequest:
             self._connection.close()
             self._connection = None
 
-    def _hear(self, secs: float) -> messages.PartAnswer:
+    def _hear(self, secs: float) -> parts.PartAnswer:
         if self._connection is None:
             raise ConnectionResetError("end of the connection")
         try:
-            answer: messages.PartAnswer = receive_message(
-                self._connection, messages.PartAnswer, time.monotonic() + secs
+            answer: parts.PartAnswer = receive_message(
+                self._connection, parts.PartAnswer, time.monotonic() + secs
             )
         except ProtocolError as exc:
             raise self._failed(str(exc)) from exc
@@ -221,7 +220,7 @@ class PartSavers:
         self._servers = servers
         self._told = False  # that servers do not see the folder
 
-    def begin(self, saves: Sequence[messages.SavePart]) -> PartRequests | None:
+    def begin(self, saves: Sequence[parts.SavePart]) -> PartRequests | None:
         """Let the servers write the values that they have now; None if one does not see the folder.
 
         Args:

@@ -11,6 +11,7 @@ from muster._text import printable
 from muster.checkpoint import link_base, sees_folder
 from muster.net import Connection, Hello, ProtocolError, encode_frame
 from muster.ps import _messages as messages
+from muster.ps import _part_messages as parts
 from muster.ps._machine import Machine
 from muster.ps._replies import RefusedError
 from muster.ps._service import Service
@@ -69,7 +70,7 @@ class PartWriter:
 
     def _save(self, connection: Connection, hello: Hello) -> None:
         save = _receive(connection)
-        if not isinstance(save, messages.SavePart):
+        if not isinstance(save, parts.SavePart):
             raise ProtocolError(f"it begins with {messages.name_of(save)}")
         try:
             if sees_folder(save.folder, save.token):
@@ -77,26 +78,26 @@ class PartWriter:
                     self._save_values(connection, hello, save)
             else:
                 self._service.check_job(hello)
-                _send(connection, messages.PartTaken(found=False))
+                _send(connection, parts.PartTaken(found=False))
         except RefusedError as exc:
             _send(connection, messages.Refused(text=str(exc)))
 
-    def _save_values(self, connection: Connection, hello: Hello, save: messages.SavePart) -> None:
+    def _save_values(self, connection: Connection, hello: Hello, save: parts.SavePart) -> None:
         has_base = self._base is not None and link_base(save.folder, self._base.path)
         values = self._service.between(lambda: self._machine.begin_part(save, not has_base, time.monotonic()))
         written = False
         try:
             self._service.check_job(hello)  # which the service knows now that it has answered
-            _send(connection, messages.PartTaken(found=True))
-            if isinstance(_receive(connection), messages.WritePart):
+            _send(connection, parts.PartTaken(found=True))
+            if isinstance(_receive(connection), parts.WritePart):
                 with self._writing:
                     answer = self._write(save, values)
-                written = isinstance(answer, messages.PartWritten)
+                written = isinstance(answer, parts.PartWritten)
                 _send(connection, answer)
         finally:
             values.close(written)
 
-    def _write(self, save: messages.SavePart, values: ShardSnapshot) -> messages.PartAnswer:
+    def _write(self, save: parts.SavePart, values: ShardSnapshot) -> parts.PartAnswer:
         base = self._base if values.needs_base else None
         try:
             record = values.write(save.folder, save.file)
@@ -108,13 +109,13 @@ class PartWriter:
             file, kept = (save.file, record) if base is None else (os.path.basename(base.path), base.record)
             self._base = Base(os.path.join(save.folder, file), kept)
         if base is None:
-            return messages.PartWritten(bytes=record.bytes, crc32=record.crc32, counts=dict(values.keyed))
-        return messages.PartWritten(
+            return parts.PartWritten(bytes=record.bytes, crc32=record.crc32, counts=dict(values.keyed))
+        return parts.PartWritten(
             bytes=record.bytes,
             crc32=record.crc32,
             counts=dict(values.keyed),
             changed=(*values.tables, *values.keyed),
-            base=messages.Base(
+            base=parts.Base(
                 name=os.path.basename(base.path), bytes=base.record.bytes, crc32=base.record.crc32
             ),
         )
@@ -128,12 +129,12 @@ def _explained(folder: str, exc: Exception) -> str:
         return f"{text}: {folder}"
 
 
-def _receive(connection: Connection) -> messages.PartRequest:
-    request: messages.PartRequest = receive_message(
-        connection, messages.PartRequest, time.monotonic() + _PATIENCE_SECS
+def _receive(connection: Connection) -> parts.PartRequest:
+    request: parts.PartRequest = receive_message(
+        connection, parts.PartRequest, time.monotonic() + _PATIENCE_SECS
     )
     return request
 
 
-def _send(connection: Connection, answer: messages.PartAnswer) -> None:
+def _send(connection: Connection, answer: parts.PartAnswer) -> None:
     connection.send_all([encode_frame(answer)], time.monotonic() + _PATIENCE_SECS)

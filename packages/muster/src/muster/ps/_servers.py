@@ -14,6 +14,7 @@ from muster.ps._client import Client, FirstValues, FunctionPart, Held, Pulled, P
 from muster.ps._collectives import broadcast, gather
 from muster.ps._flat_layout import Array
 from muster.ps._retrying_connection import Dial
+from muster.ps._statistics import Statistics
 from muster.ps.contents import StoredArray, StoredFunction, StoredHash, StoredName
 
 _T = TypeVar("_T")
@@ -395,7 +396,7 @@ class Servers:
         or the coordinator may; once is enough."""
         broadcast(self._clients, lambda client: client.ask(messages.End()))
 
-    def statistics(self) -> list[messages.Statistics]:
+    def statistics(self) -> list[Statistics]:
         """Return what each server has counted."""
         answers = self._all(lambda client, index: client.send(messages.Stats()), Client.receive)
         return [answer for answer, _ in answers]

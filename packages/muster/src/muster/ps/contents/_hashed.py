@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from muster._text import printable
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array
-from muster.ps._messages import TableStatistics
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part
+from muster.ps._statistics import TableStatistics
 from muster.ps.contents._stored import StoredHash, TableUse
 from muster.ps.contents._values import check_order
 from muster.ps.tables import NOTE, Columns, HashTable, Ids, TableSpec, Trained
