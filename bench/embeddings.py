@@ -56,8 +56,8 @@ def dense(client: Servers, rows: int) -> StoredFunction:
     client.reserve(arrays)
     for array, value in zip(arrays, (0.0, 0.1), strict=True):
         for start in range(0, rows, FILL):
-            ids = np.arange(start, min(start + FILL, rows))
-            client.assign_rows(array.key, ids, np.full((len(ids), DIM), value, np.float32))
+            many = min(FILL, rows - start)
+            client.assign_rows(array.key, start, np.full((many, DIM), value, np.float32))
     return function(("table", "slot"))
 
 
