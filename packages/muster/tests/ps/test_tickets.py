@@ -1,11 +1,12 @@
 """However workers come, go and come again, each global step is made exactly once."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ps_rows import AddingDevice, as_buffer
 
 from muster.ps import _messages as messages
+from muster.ps._applied import Applied
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan, fingerprint
@@ -51,6 +52,20 @@ def test_a_late_step_takes_another_place_unless_its_number_says_what_it_computes
     assert tickets.finish("d", 2, None)
     assert tickets.open == (1,)
     assert tickets.step == (2 if exact else 3)
+
+
+@given(st.integers(0, 8), st.sets(st.integers(-2, 9), max_size=4), st.lists(st.integers(-2, 20), max_size=20))
+def test_steps_that_come_with_their_tickets_count_once(start, left, tickets):
+    """Some that were given out were not made when others began to count, and may come yet."""
+    assume(all(number < start + len(left) for number in left))
+    applied = Applied.except_for(left, start)
+    made = set(range(-3, start + len(left))) - left
+    assert applied.count == start
+    for number in tickets:
+        assert applied.add(number) == (number not in made)
+        made.add(number)
+        assert applied.count == start + len(made) - len(set(range(-3, start + len(left))) - left)
+        assert applied.open == tuple(sorted(set(range(-3, max(made))) - made))
 
 
 class Worker:
