@@ -1,6 +1,7 @@
 """Evaluation, prediction and export that read rows of tables alone: as with whole tables, bit for bit."""
 
 import contextlib
+import gc
 import os
 import shutil
 
@@ -14,7 +15,7 @@ import muster
 from canned_models import OF_EACH_KIND, X, batches, made
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster.checkpoint import MappedArray, _mapped_array
+from muster.checkpoint import MappedArray, MappedFile, _mapped_array
 from muster.checkpoint._manifest import read_manifest
 from muster.data import Dataset, TensorSpec
 from muster.distribute import FixedShardsPartitioner, MirroredStrategy, OneDeviceStrategy
@@ -30,7 +31,7 @@ from muster.estimator import (
 )
 from muster.estimator.loop import _setup
 from muster.program.variables import InitialValue, _initial_values
-from muster.saved_model import load
+from muster.saved_model import _load, load
 from noted_losses import Losses
 
 pytestmark = [
@@ -292,3 +293,31 @@ def test_an_export_has_large_variables_in_pieces(trained, tmp_path, monkeypatch)
     path = estimator.export_saved_model(tmp_path / "export", receiver)
     found = load(path).signatures["serving_default"](id=IDS)
     np.testing.assert_allclose(found["logits"], expected, rtol=1e-5)
+
+
+def test_a_loaded_export_leaves_large_weights_in_its_file(trained, tmp_path, monkeypatch):
+    receiver = build_raw_serving_input_receiver_fn({"id": TensorSpec((None, 3), "int32")})
+    path = trained().export_saved_model(tmp_path / "export", receiver)
+    expected = load(path).signatures["serving_default"](id=IDS)
+    files, placed = [], []
+    make, put = MappedFile.__init__, jax.device_put
+    monkeypatch.setattr(_load, "_LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
+    monkeypatch.setattr(MappedFile, "__init__", lambda self, file: files.append(self) or make(self, file))
+
+    def noted(value, **options):
+        placed.append((value, put(value, **options)))
+        return placed[-1][1]
+
+    monkeypatch.setattr(_load.jax, "device_put", noted)
+    load(path)
+    in_file = [value.shape for value, array in placed if array.unsafe_buffer_pointer() == value.ctypes.data]
+    assert in_file == [TABLE, KERNEL]
+    forgotten = []
+    monkeypatch.setattr(MappedFile, "forget", lambda self: forgotten.append(self))
+    signature = load(path).signatures["serving_default"]
+    assert_same(signature(id=IDS), expected)
+    assert forgotten == files[1:]
+    for held in (files, placed, forgotten):
+        held.clear()
+    del signature
+    gc.collect()  # also for JAX, which lets go of NumPy's arrays then

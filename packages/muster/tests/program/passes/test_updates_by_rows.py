@@ -25,13 +25,14 @@ LABELS = RNG.standard_normal((BATCH, 1)).astype(np.float32)
 MAKERS = {
     "SGD": lambda: keras.optimizers.SGD(0.1),
     "Adagrad": lambda: keras.optimizers.Adagrad(0.1),
+    "clipped by norm": lambda: keras.optimizers.SGD(0.1, clipnorm=0.1),
+    "clipped by the norm of all": lambda: keras.optimizers.Adagrad(0.1, global_clipnorm=0.1),
     "a schedule": lambda: keras.optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.5)),
 }
 OTHERS = {
     "Adam": lambda: keras.optimizers.Adam(0.1),
     "momentum": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
     "weight decay": lambda: keras.optimizers.SGD(0.1, weight_decay=0.1),
-    "clipped by norm": lambda: keras.optimizers.SGD(0.1, clipnorm=0.1),
     "average": lambda: keras.optimizers.SGD(0.1, use_ema=True),
     "Ftrl": lambda: keras.optimizers.Ftrl(0.1),
 }
