@@ -92,9 +92,7 @@ def model():
 def by_fit(strategy, make, how):
     with strategy.scope():
         trained = model()
-        trained.compile(
-            make(**OPTIONS[how]), "mse", steps_per_execution=2 if how == "in groups" else 1
-        )
+        trained.compile(make(**OPTIONS[how]), "mse", steps_per_execution=2 if how == "in groups" else 1)
     ids, labels = map(np.concatenate, zip(*parts(how), strict=True))
     size = len(parts(how)[0][0])
     trained.fit(ids, labels, batch_size=size, shuffle=False, verbose=0)

@@ -1,7 +1,7 @@
 """Ids of no row, and tables that a checkpoint has otherwise, are errors that say so; TensorFlow's are, too.
 
-TensorFlow 2.15.1 on a CPU, of `tf.keras.layers.Embedding(5, 2)` and -1 or 5: InvalidArgumentError, "indices[0]
-= -1 is not in [0, 5)". Of an embedding_column, ids below 0 are none, and give zeros.
+TensorFlow 2.15.1 on a CPU, of `tf.keras.layers.Embedding(5, 2)` and -1 or 5: InvalidArgumentError, "indices
+[0] = -1 is not in [0, 5)". Of an embedding_column, ids below 0 are none, and give zeros.
 """
 
 import numpy as np
@@ -44,7 +44,8 @@ def model_fn(features, labels, mode, params):
 
 
 def refused(bad):
-    return pytest.raises(DatasetError, match=rf"id value of {bad} which is outside the valid range of \[0, {ROWS}\)")
+    said = rf"id value of {bad} which is outside the valid range of \[0, {ROWS}\)"
+    return pytest.raises(DatasetError, match=said)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -143,6 +143,10 @@ def trained(tmp_path):
     return make
 
 
+def replicas(count):
+    return MirroredStrategy([f"/cpu:{device}" for device in range(count)])
+
+
 TABLE, KERNEL = (ROWS, SIZE), (3 * SIZE, ROWS)
 
 
@@ -152,7 +156,12 @@ TABLE, KERNEL = (ROWS, SIZE), (3 * SIZE, ROWS)
         ("", {}, {TABLE}, {KERNEL}),
         ("", {"eval_distribute": lambda: OneDeviceStrategy("/cpu:1")}, {TABLE}, {KERNEL}),
         ("", {"eval_distribute": lambda: MirroredStrategy(["/cpu:0", "/cpu:1"])}, {TABLE}, {KERNEL}),
-        ("", {"eval_distribute": lambda: MirroredStrategy(["/cpu:0", "/cpu:1", "/cpu:2"])}, {TABLE}, {KERNEL}),
+        (
+            "",
+            {"eval_distribute": lambda: MirroredStrategy(["/cpu:0", "/cpu:1", "/cpu:2"])},
+            {TABLE},
+            {KERNEL},
+        ),
         ("regularizer", {}, set(), {TABLE, KERNEL}),
         ("print", {}, set(), {TABLE, KERNEL}),
     ],
@@ -170,8 +179,8 @@ def test_what_is_looked_up_is_read_by_rows_and_all_else_once(
     every = 2 if rows == set() and params != "regularizer" else 1  # slots, too
     assert len(reads["whole"]) == len(whole) * every
     strategy = estimator.config.eval_distribute
-    replicas = 1 if strategy is None else strategy.num_replicas_in_sync
-    assert len(reads["rows"]) == -(-len(IDS) // (8 * replicas)) * len(rows)
+    count = 1 if strategy is None else strategy.num_replicas_in_sync
+    assert len(reads["rows"]) == -(-len(IDS) // (8 * count)) * len(rows)
 
 
 def test_rows_that_servers_wrote_are_read_with_those_that_have_changed(tmp_path, monkeypatch, reads):

@@ -176,9 +176,9 @@ def fill_arrays(
 def _in_order(arrays: Mapping[str, np.ndarray[Any, Any] | LazyArray]) -> list[str]:
     """Return the keys in the order of the file.
 
-    First come arrays of whole lines of the processor's cache, which then begin at one, so that XLA can compute
-    with them where they are mapped into memory. Of the others those of wide types come first: then every array
-    begins at a multiple of its item's size.
+    First come arrays of whole lines of the processor's cache, which then begin at one, so that XLA can
+    compute with them where they are mapped into memory. Of the others those of wide types come first: then
+    every array begins at a multiple of its item's size.
     """
     return sorted(arrays, key=lambda key: (arrays[key].nbytes % _ALIGNMENT != 0, -arrays[key].dtype.itemsize))
 

@@ -271,7 +271,7 @@ class Replicas:
         return jax.lax.dynamic_update_slice_in_dim(jnp.zeros(shape, array.dtype), array, start, axis)
 
     def row_counts(self, ids: jax.Array) -> tuple[int, ...]:
-        """Return how many ids each active replica has, if this one has so many: as many for each of its rows."""
+        """Return how many ids each active replica has, if all have as many for a row as this one."""
         own = ids.size
         if self.active < self.count:
             return (own,)

@@ -21,7 +21,6 @@ from muster.saved_model._manifest import OWN_CODE, Manifest, WeightRecord
 from muster.saved_model._modules import read_module
 from muster.saved_model._signature import Signature
 
-
 # Smaller weights are read into memory.
 _LEAST_MAPPED_BYTES = 16 << 20
 

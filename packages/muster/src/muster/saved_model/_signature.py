@@ -69,7 +69,7 @@ class Signature:
         weights: The weights, in the order of the module's.
         own_code: What the program's own code computes of features; None for nothing.
         made: Which features it makes of others before that; None for none.
-        forget: Called after each call, to give back the memory of what it has read of files; None for nothing.
+        forget: Called after each call, to give back the memory of what was read of files; None for nothing.
     """
 
     def __init__(

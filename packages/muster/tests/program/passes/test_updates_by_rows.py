@@ -154,9 +154,7 @@ def test_devices_send_rows(name):
 
     def everyones(rows):
         summed = rows.summed_by_device([BATCH // 2] * 2)
-        return dataclasses.replace(
-            summed, parts=jax.lax.with_sharding_constraint(summed.parts, everywhere)
-        )
+        return dataclasses.replace(summed, parts=jax.lax.with_sharding_constraint(summed.parts, everywhere))
 
     def on_devices(state, batch):
         with exchanging_rows(everyones):

@@ -119,8 +119,8 @@ class Division:
         self.shares = [self._share(number, parts) for number, parts in enumerate(of_server)]
         self.tables: StoredTables | None = None
         if self.lookups is not None:
-            placed = {path: self._stored(path) for path in self._by_rows}
-            layout = VariableLayout(step.shapes, placed, step.pushed, readable=self._readable)
+            stored = {path: self._stored(path) for path in self._by_rows}
+            layout = VariableLayout(step.shapes, stored, step.pushed, readable=self._readable)
             self.tables = StoredTables(self.lookups, layout, batch, servers)
 
     def _apart(self, lookups: LookupStep, table: str) -> NotByRowsError | None:

@@ -167,7 +167,9 @@ def updated_rows(rows: Rows, rule: Rule, values: Sequence[jax.Array], count: int
         return list(values[:count])
     ((ids, sums),) = rows.summed().parts
     is_table = [each.shape[:1] == (rows.table_rows,) for each in values]
-    gathered = [each.at[ids].get(mode="clip") if table else each for each, table in zip(values, is_table, strict=True)]
+    gathered = [
+        each.at[ids].get(mode="clip") if table else each for each, table in zip(values, is_table, strict=True)
+    ]
     made = rule(sums, *gathered)
     return [
         old.at[ids].set(new.astype(old.dtype), mode="drop", indices_are_sorted=True)
@@ -176,7 +178,7 @@ def updated_rows(rows: Rows, rule: Rule, values: Sequence[jax.Array], count: int
 
 
 def sent_rows(rows: Rows, replicas: Replicas) -> list[jax.Array] | None:
-    """Return what a replica adds, so that the sums are the rows of all; None if the whole gradient is less."""
+    """Return what a replica sends to get the rows of all as sums; None if the whole gradient is less."""
     if not rows.size:
         return None
     (part,) = rows.summed().parts
@@ -200,7 +202,7 @@ _exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 @contextlib.contextmanager
 def exchanging_rows(exchange: Exchange) -> Iterator[None]:
-    """Trace steps that see all rows of a batch, which is divided, with how those who share it exchange rows."""
+    """Trace steps that see all rows of a divided batch, with how those who share it exchange rows."""
     token = _exchange.set(exchange)
     try:
         yield

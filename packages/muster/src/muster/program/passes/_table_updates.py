@@ -90,7 +90,9 @@ def with_updates_by_rows(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
 
 def _has_tables(closed: jex.ClosedJaxpr) -> bool:
     shapes = [type_of(v).shape for v in closed.jaxpr.invars]
-    rows = [shape[0] for shape in shapes if len(shape) > 1 and isinstance(shape[0], int)]  # symbols are others'
+    rows = [
+        shape[0] for shape in shapes if len(shape) > 1 and isinstance(shape[0], int)
+    ]  # symbols are others'
     return max(rows, default=0) >= _FEWEST_ROWS and contains(closed, lax.scatter_add_p)
 
 
