@@ -33,6 +33,7 @@ FEWER = ROWS * UNITS // 4
 OPTIMIZERS = {
     "Adagrad": lambda **options: keras.optimizers.Adagrad(0.1, **options),
     "Adam": lambda **options: keras.optimizers.Adam(0.1, **options),
+    "SGD": lambda **options: keras.optimizers.SGD(0.1, **options),
     "TensorFlow's Adagrad": lambda **options: optimizers.Adagrad(0.1, **options),
     "momentum of rows": lambda **options: optimizers.SGD(0.1, momentum=0.9, **options),
 }
@@ -163,6 +164,7 @@ def devices(count):
 
 CASES = [
     ("Estimator", "Adagrad", "plain"),
+    ("Estimator", "SGD", "uneven"),
     ("Estimator", "TensorFlow's Adagrad", "uneven"),
     ("Estimator", "Adam", "in groups"),
     ("Estimator", "Adam", "accumulated"),
@@ -173,6 +175,7 @@ CASES = [
     ("fit", "Adagrad", "accumulated"),
     ("fit", "TensorFlow's Adagrad", "clipped"),
     ("loop", "momentum of rows", "plain"),
+    ("loop", "SGD", "plain"),
     ("loop", "Adam", "uneven"),
     ("loop", "Adagrad", "in groups"),
     ("loop", "Adagrad", "accumulated"),
