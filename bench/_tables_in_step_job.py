@@ -1,4 +1,4 @@
-"""Train a model with a large table as one of two workers in step: ``KIND ROWS STEPS FOLDER``."""
+"""Train a model with a large table as one of two workers, or devices, in step: ``KIND ROWS STEPS FOLDER``."""
 
 import json
 import os
@@ -15,7 +15,7 @@ else:
     import muster_tensorflow as tf
 import numpy as np  # noqa: E402
 
-rank = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+rank = json.loads(os.environ.get("TF_CONFIG", '{"task": {"index": 0}}'))["task"]["index"]
 rng = np.random.default_rng(0)
 ids = rng.integers(0, rows, 20 * BATCH)
 numbers = rng.random((len(ids), 8), dtype=np.float32)
@@ -52,13 +52,15 @@ def estimator() -> None:
 def fit() -> None:
     """A Keras model with a table of the same size."""
     from muster import keras
-    from muster.distribute import MultiWorkerMirroredStrategy
+    from muster.distribute import MirroredStrategy, MultiWorkerMirroredStrategy
 
     class Clock(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
             seen.append(time.perf_counter())
 
-    with MultiWorkerMirroredStrategy().scope():
+    devices = ["/cpu:0", "/cpu:1"]
+    strategy = MirroredStrategy(devices) if name == "mirrored" else MultiWorkerMirroredStrategy()
+    with strategy.scope():
         words, x = keras.Input((1,), dtype="int32"), keras.Input((8,))
         rows_of = keras.layers.Flatten()(keras.layers.Embedding(rows, DIM)(words))
         hidden = keras.layers.Dense(64, "relu")(keras.layers.Concatenate()([rows_of, x]))
@@ -71,7 +73,7 @@ def fit() -> None:
 
 
 if __name__ == "__main__":
-    {"tensorflow": estimator, "Estimator": estimator, "fit": fit}[name]()
+    {"tensorflow": estimator, "Estimator": estimator, "fit": fit, "mirrored": fit}[name]()
     if rank == 0:
         rate = (len(seen) - 1 - SKIPPED) / (seen[-1] - seen[SKIPPED])
         Path(folder, "rate.json").write_text(json.dumps(rate))

@@ -1,4 +1,4 @@
-"""Measure two workers in step on a model with a table: whether a step costs what its rows cost.
+"""Measure two workers, or devices, in step on a model with a table: whether a step costs what its rows cost.
 
 Both sizes train in turn. ``make bench-peers`` installs TensorFlow, whose Estimator then takes its turns, too.
 """
@@ -19,7 +19,7 @@ from bench import _results
 
 JOB = Path(__file__).with_name("_tables_in_step_job.py")
 SIZES = (10**4, 10**6)
-KINDS = ("Estimator Adagrad", "fit SGD", "fit Adagrad", "fit Adam")
+KINDS = ("Estimator Adagrad", "fit SGD", "fit Adagrad", "fit Adam", "mirrored Adagrad")
 STEPS = 400
 SLOW_STEPS = 60  # of what computes all rows of a large table
 ALTERNATIONS = 3
@@ -27,19 +27,23 @@ DEADLINE_SECS = 300
 
 
 def rate(kind: str, rows: int) -> float:
-    """Return the steps a second of two workers."""
+    """Return the steps a second of two workers; of one with two devices if it is mirrored."""
     slow = rows == SIZES[-1] and kind in ("fit Adam", "tensorflow Adagrad")
     steps = SLOW_STEPS if slow else STEPS
     python = python_of("tensorflow") if kind.startswith("tensorflow") else sys.executable
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    mirrored = kind.startswith("mirrored")
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(1 if mirrored else 2)]
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    if mirrored:
+        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
     with tempfile.TemporaryDirectory() as folder:
         tasks = []
-        for index in range(2):
+        for index in range(len(addresses)):
             task = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
             tasks.append(
                 subprocess.Popen(
                     [str(python), str(JOB), kind, str(rows), str(steps), folder],
-                    env=os.environ | {"TF_CONFIG": json.dumps(task), "TF_CPP_MIN_LOG_LEVEL": "3"},
+                    env=environment if mirrored else environment | {"TF_CONFIG": json.dumps(task)},
                     stderr=subprocess.PIPE,
                 )
             )
@@ -63,7 +67,7 @@ def main() -> dict[str, Any]:
     else:
         kinds.append("tensorflow Adagrad")
     small, large = SIZES
-    print(f"### Steps/s of two workers in step, a table of 16 columns, {ALTERNATIONS} turns each\n")
+    print(f"### Steps/s of two in step, a table of 16 columns, {ALTERNATIONS} turns each\n")
     print(f"| trained by | {small:,} rows | {large:,} rows | large over small |")
     print("|---" * 4 + "|")
     figures: dict[str, Any] = {}
