@@ -224,14 +224,14 @@ def is_exchanging() -> bool:
     return _exchange.get() is not None
 
 
-exchange_rows_p = jex.Primitive("muster_exchange_rows")
-exchange_rows_p.multiple_results = True
-
-
-@exchange_rows_p.def_abstract_eval
 def _joined_shapes(*arrays: Any, table_rows: int) -> list[Any]:
     size = sum(each.size for each in arrays[::2])
     return [arrays[0].update(shape=(size,)), arrays[1].update(shape=(size, *arrays[1].shape[1:]))]
+
+
+exchange_rows_p = jex.Primitive("muster_exchange_rows")
+exchange_rows_p.multiple_results = True
+exchange_rows_p.def_abstract_eval(_joined_shapes)
 
 
 def exchanged_by_marker(rows: Rows) -> Rows:
