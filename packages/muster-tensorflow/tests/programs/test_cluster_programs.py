@@ -15,7 +15,7 @@ TASKS = {
     "recommender_coordinator": {"chief": 1, "worker": 2, "ps": 2},
 }
 # Others of these kinds of jobs are run by tests of what they are about.
-SLOW = ("gan_on_workers", "keras_workers_callbacks")
+SLOW = ("census_cluster", "gan_on_workers", "keras_workers_callbacks")
 
 pytestmark = pytest.mark.processes
 

@@ -32,11 +32,17 @@ def trains_without_strategy(path: Path) -> bool:
     )
 
 
+# They train several Estimators; others of their kind are not slow.
+SLOW = ("k_fold_estimators", "transfer_warm_start")
+
 FITTED = [name for name, path in PROGRAMS.items() if trains_without_strategy(path)]
 
 
 def but_soak(names: Iterable[str], soak: Collection[str]) -> list[Any]:
-    return [pytest.param(name, marks=[pytest.mark.soak] if name in soak else []) for name in names]
+    def marks(name: str) -> list[Any]:
+        return [pytest.mark.soak] if name in soak else [pytest.mark.slow] if name in SLOW else []
+
+    return [pytest.param(name, marks=marks(name)) for name in names]
 
 
 @pytest.fixture(scope="module")

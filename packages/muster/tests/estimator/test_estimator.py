@@ -187,10 +187,16 @@ def test_warm_start(tmp_path):
     started.train(train_input, steps=1)
     assert np.abs(started.get_variable_value("w") - weights).max() < 0.1
     assert started.latest_checkpoint().endswith("ckpt-1")
-    only_b = WarmStartSettings(ckpt_to_initialize_from=source.latest_checkpoint(), vars_to_warm_start="b")
-    part = Estimator(model_fn, tmp_path / "part", warm_start_from=only_b)
-    part.train(train_input, steps=1)
-    assert np.abs(part.get_variable_value("w")).max() < 0.2
+    parts = []
+    for number, pattern in enumerate(("b", "b[^/]")):  # TensorFlow's name is "b:0", which both match
+        only_b = WarmStartSettings(
+            ckpt_to_initialize_from=source.latest_checkpoint(), vars_to_warm_start=pattern
+        )
+        part = Estimator(model_fn, tmp_path / f"part {number}", warm_start_from=only_b)
+        part.train(train_input, steps=1)
+        assert np.abs(part.get_variable_value("w")).max() < 0.2
+        parts.append(part.get_variable_value("b"))
+    assert parts[0] == parts[1] != 0
     wrong = WarmStartSettings(
         ckpt_to_initialize_from=source.latest_checkpoint(), var_name_to_prev_var_name={"w": "nothing"}
     )

@@ -10,8 +10,8 @@ _SESSION = (
 _GRAPH = "There is no graph: a step is traced from Python code. Leave it out."
 _QUEUES = "There are no queues: read files by tf.data, as in TFRecordDataset(files).shuffle(…).batch(…)."
 _HOOKED = (
-    "Use an Estimator, whose train takes hooks, saves checkpoints and writes summaries: the page \"Programs "
-    "with sessions\" of the documentation (docs/guides/session-programs.md) shows how."
+    'Use an Estimator, whose train takes hooks, saves checkpoints and writes summaries: the page "Programs '
+    'with sessions" of the documentation (docs/guides/session-programs.md) shows how.'
 )
 _GENERATOR = "Use keras.random with a keras.random.SeedGenerator, whose state is saved."
 _RNN = "Use Keras' layers: keras.layers.LSTM, GRU, or RNN with cells."
@@ -225,7 +225,7 @@ INSTEAD = {
     "tf.train.import_meta_graph": _GRAPH_DATA,
     "tf.train.queue_runner": "Leave it out: datasets read ahead by themselves.",
     "tf.train.replica_device_setter": "Use RunConfig and TF_CONFIG with a job ps, which place variables: the "
-    "page \"Programs with sessions\" of the documentation (docs/guides/session-programs.md) shows how.",
+    'page "Programs with sessions" of the documentation (docs/guides/session-programs.md) shows how.',
     "tf.train.shuffle_batch_join": "Read all files of one queue by one reader, and use "
     "tf.train.shuffle_batch.",
     "tf.train.start_queue_runners": "Leave it out: datasets read ahead by themselves.",

@@ -141,7 +141,7 @@ for epoch in range(start // STEPS_PER_EPOCH, EPOCHS):
     manager.save()
 print("steps", step_counter.numpy(), optimizer.iterations.numpy())
 names = [name for name, _ in tf.train.list_variables(manager.latest_checkpoint)]
-assert [name for name in names if "user/" in name], names
+assert sum("embeddings" in name for name in names) >= 4, names
 
 # Inline evaluation.
 eval_rmse = tf.keras.metrics.RootMeanSquaredError()
@@ -151,5 +151,5 @@ for x, y in ds:
     eval_rmse.update_state(y, predictions)
 print("eval", float(eval_rmse.result()))
 assert losses[-1] < losses[0]
-assert float(eval_rmse.result()) < 1.2
+assert float(eval_rmse.result()) < 1.4
 print("ok")

@@ -140,7 +140,9 @@ def create_file_writer(
     """
     seconds = 10.0 if flush_millis is None else flush_millis / 1000
     suffix = ".v2" if filename_suffix is None else filename_suffix
-    return SummaryWriter(EventFileWriter(logdir, filename_suffix=suffix, flush_secs=seconds, max_queue=max_queue))
+    return SummaryWriter(
+        EventFileWriter(logdir, filename_suffix=suffix, flush_secs=seconds, max_queue=max_queue)
+    )
 
 
 def create_noop_writer() -> SummaryWriter:

@@ -133,7 +133,7 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
 
 
 def _with_zeros(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array of bytes or text; one of objects if NumPy's own type has lost zeros at ends of bytes."""
+    """Return an array of bytes or text; one of objects if NumPy's own type has lost zeros at their ends."""
     objects = np.empty(array.shape, object)
     objects[()] = bytes(value) if isinstance(value, bytes) else value
     lost = any(isinstance(each, bytes) and each.endswith(b"\0") for each in objects.flat)

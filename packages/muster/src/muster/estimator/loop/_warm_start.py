@@ -28,7 +28,8 @@ class WarmStartSettings:
         vars_to_warm_start: A regular expression, which the path of a trainable variable must match from its
             beginning; or a list of them, one of which the path of a trainable variable, or of any other of
             a layer, such as a moving average, must match. TensorFlow's list takes slots of optimizers, too.
-            What matches a path with ``:0`` behind it counts, as TensorFlow has it: ``"dense/kernel[^/]"``. None warm-starts only variables with a vocabulary.
+            A path matches also with ``:0`` behind it, which TensorFlow's names have, as for
+            ``"dense/kernel[^/]"``. None warm-starts only variables with a vocabulary.
         var_name_to_vocab_info: Path -> how the vocabulary of its entries has changed, where it has.
         var_name_to_prev_var_name: Path in this model -> path in the checkpoint, where they differ.
 
@@ -66,7 +67,8 @@ class WarmStartSettings:
         # As in TensorFlow one expression is for trainable variables, and a list is for others, too.
         in_layer = variable.kind is VariableKind.WEIGHT and not isinstance(self.vars_to_warm_start, str)
         names = (variable.path, f"{variable.path}:0")
-        return (variable.trainable or in_layer) and any(each.match(name) for each in patterns for name in names)
+        wanted = any(each.match(name) for each in patterns for name in names)
+        return wanted and (variable.trainable or in_layer)
 
     def values(self, variables: Sequence[VariableSpec]) -> dict[str, AnyArray]:
         """Return the initial values of the variables that are warm-started, by path; large ones in files.

@@ -3,9 +3,10 @@
 Results of ``compute_output_shape`` have the methods of `TensorShape`, such as ``as_list()``: wrappers of
 programs call it of the layers in them. What is returned here is a tuple still, as Keras wants.
 
-A program's own layer is called for its outputs in a functional model, also if it has ``compute_output_shape``.
-Keras 3 asks this method alone, so that layers which ``call`` uses for the first time are not built: a model
-that is loaded lacks their variables. It asks only where ``call`` cannot be traced.
+A program's own layer is called for its outputs in a functional model, also if it has
+``compute_output_shape``. Keras 3 asks this method alone, so that layers which ``call`` uses for the first
+time are not built, and a model that is loaded lacks their variables. Here it asks where ``call`` cannot be
+traced.
 
 Source: keras/src/engine/base_layer.py of Keras 2.15, ``_infer_output_signature``.
 """
@@ -44,7 +45,7 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
         if _says_its_shape(type(self)):
             try:
                 return keras.Operation.compute_output_spec(self, *args, **kwargs)
-            except Exception:  # noqa: BLE001, S110: whatever it is, it comes again when the model is called
+            except Exception:  # whatever it is, it comes again when the model is called
                 pass
         return original(self, *args, **kwargs)
 
