@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muster._checkpoint_commands import inspect_checkpoints
-from muster._errors import CheckpointError, DamagedCheckpointError
+from muster._errors import CheckpointError, CheckpointMismatchError, DamagedCheckpointError
 from muster._keras import keras
 from muster.checkpoint.tensorflow import find_checkpoint, list_either, read_either
 from muster.data import Dataset, FixedLenFeature
@@ -78,6 +78,26 @@ def test_a_warm_start(exported, tmp_path, form, settings):
     np.testing.assert_allclose(other.get_variable_value(KERNEL), est.get_variable_value(KERNEL), atol=1e-6)
     logits = [each.get_variable_value("dnn/logits/kernel") for each in (est, other)]
     assert np.array_equal(*logits) != settings or np.allclose(*logits, atol=0.05) != settings
+
+
+def test_evaluation_and_prediction(exported, tmp_path):
+    est, path = exported
+    few = lambda: input_fn().take(2)  # noqa: E731
+    other = regressor(tmp_path)
+    expected = est.evaluate(few)
+    found = other.evaluate(few, checkpoint_path=f"{path}/variables/variables")
+    assert found == {**expected, "global_step": 0}  # which an export does not have
+    rows = [
+        [each["predictions"] for each in one.predict(few, checkpoint_path=of)]
+        for one, of in ((est, None), (other, path))
+    ]
+    np.testing.assert_array_equal(*rows)
+
+
+def test_what_an_export_lacks_of_the_weights_is_an_error(exported, tmp_path):
+    wider = DNNRegressor([4, 4], [numeric_column("x", (3,))], model_dir=str(tmp_path))
+    with pytest.raises(CheckpointMismatchError, match="It lacks: .*hiddenlayer_1/kernel"):
+        wider.evaluate(input_fn, steps=1, checkpoint_path=exported[1])
 
 
 def test_inspect(exported, capsys):

@@ -239,7 +239,8 @@ class Estimator:
             input_fn: As for ``train``.
             steps: How many batches to take; None takes all.
             hooks: Called around each batch.
-            checkpoint_path: The checkpoint; None takes the newest, or initial values if there is none.
+            checkpoint_path: The checkpoint; None takes the newest, or initial values if there is none. The
+                folder of an exported model has the weights, and no global step: it is 0.
             name: Tells evaluations on several data sets apart: the summaries go to ``eval_<name>``.
 
         Returns:

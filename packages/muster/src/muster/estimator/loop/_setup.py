@@ -13,7 +13,7 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError, DatasetError
 from muster._frontend import frontend
-from muster.checkpoint import Checkpoint, MappedArray, close_files
+from muster.checkpoint import EXPORT, Checkpoint, MappedArray, close_files
 from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
 from muster.distribute import (
@@ -346,6 +346,8 @@ def _require_match(program: Program[EstimatorSpec], checkpoint: Checkpoint) -> N
     wanted = {v.path: v for v in program.variables if v.saved and (mode == ModeKeys.TRAIN or not v.local)}
     # A generator may be of one mode alone, such as the noise of a prediction: it starts afresh.
     fresh = {path for path, v in wanted.items() if v.local or v.kind is VariableKind.SEED}
+    if EXPORT in checkpoint.metadata and mode != ModeKeys.TRAIN:  # it has no optimizer and no global step
+        fresh |= {path for path, v in wanted.items() if v.kind is not VariableKind.WEIGHT}
     missing = [str(v) for path, v in wanted.items() if path not in stored and path not in fresh]
     reshaped = [
         f"{v} (the checkpoint has {list(stored[path].shape)})"
