@@ -101,6 +101,7 @@ def test_extended_describes_where_things_are():
     assert extended.worker_devices == extended.parameter_devices == ("/device:CPU:0", "/device:CPU:1")
     assert extended.should_checkpoint
     assert extended.should_save_summary
+    assert not extended.experimental_between_graph
     made = extended.update_non_slot(extended.non_slot_devices([]), lambda x: x + 1, (1,), group=False)
     assert made == (2, 2)
     assert isinstance(extended, tf.distribute.StrategyExtended)

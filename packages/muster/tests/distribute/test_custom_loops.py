@@ -202,6 +202,14 @@ def test_what_replicas_tell_each_other():
     assert float(strategy.reduce("MEAN", values)) == 2
 
 
+def test_constants_of_replicas_are_merged_as_values_of_each():
+    def on_replica():
+        merge = lambda s, a, b: s.reduce("SUM", a) + s.reduce("MEAN", b)  # noqa: E731
+        return get_replica_context().merge_call(merge, args=(np.float32(2), np.array(3)))
+
+    assert [float(each) for each in mirrored(2).run(on_replica).values] == [7, 7]
+
+
 def test_a_sum_over_replicas_is_differentiable():
     strategy = mirrored(2)
 

@@ -22,7 +22,7 @@ from muster._text import printable as printable
 from muster.checkpoint.objects import Variable as Variable
 from muster.checkpoint.objects import named_variables as named_variables
 from muster.cluster.roster import TaskState as TaskState
-from muster.data.files._example import example_message_class as example_message_class
+from muster.data.files import example_message_class as example_message_class
 from muster.data.pipeline import ArraySource as ArraySource
 from muster.data.pipeline import Node as Node
 from muster.data.pipeline import as_leaf as as_leaf

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster._errors import TraceError
 from muster.distribute.replicas._values import PerReplica, ReplicaKind, by_numbers, is_key, map_values
@@ -182,6 +183,8 @@ def _read(value: Any) -> Any:
 
 
 def _wrapped(value: Any, replicas: Replicas) -> Any:
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufc":
+        value = jnp.asarray(value)  # a constant that each replica has made, as a front end's are
     if not isinstance(value, jax.Array):
         return value
     sizes = None if replicas.shares is None else replicas.shares.sizes

@@ -45,6 +45,11 @@ class StrategyExtended:
 
     should_save_summary = should_checkpoint
 
+    @property
+    def experimental_between_graph(self) -> bool:
+        """True if each worker runs the program, beside others."""
+        return self._strategy.workers.size > 1
+
     def call_for_each_replica(
         self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
