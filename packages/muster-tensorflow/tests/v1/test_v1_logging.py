@@ -73,7 +73,9 @@ logger.info("once")
 logger.removeHandler(logger.handlers[0])
 logger.info("at the root")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stderr.splitlines() == [
         "plain",
         "<formatted>",

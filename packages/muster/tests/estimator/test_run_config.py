@@ -29,9 +29,9 @@ from muster.estimator._run_config import (
     check_workers,
     resolve_config,
 )
-from muster.estimator.loop._setup import strategy_for
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
+from muster.estimator.loop._setup import strategy_for
 from muster.estimator.roles._train_and_evaluate import TrainingExecutor, train_and_evaluate
 
 
