@@ -91,14 +91,14 @@ def test_ranking(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "metric", "least"),
+    ("name", "metric", "least", "most"),
     [
-        ("mnist", "accuracy", 0.9),
-        ("resnet", "loss", 0.0),
-        ("wide_deep", "auc", 0.6),
-        ("transformer", "metrics/accuracy", 0.05),
+        ("mnist", "accuracy", 0.9, 1.0),
+        ("resnet", "loss", 0.0, 5.0),
+        ("wide_deep", "average_loss", 0.0, 2.0),
+        ("transformer", "loss", 0.0, 3.5),
     ],
 )
-def test_official_models(name: str, metric: str, least: float, folder: Path) -> None:
+def test_official_models(name: str, metric: str, least: float, most: float, folder: Path) -> None:
     metrics = train("official", "train_models.py", name, folder, *BESIDE_SERVERS)
-    assert least < metrics[metric] < 5
+    assert least < metrics[metric] <= most
