@@ -22,6 +22,13 @@ DELIBERATE = {
         "tf.keras.layers.experimental.preprocessing.PreprocessingLayer"
     },
     "packages/muster-tensorflow/tests/test_used_names.py": {"tf.losses.huber_loss", "tf.layers.dense"},
+    **{
+        f"packages/muster-tensorflow/tests/programs/sessions/{name}_before.py": {
+            "tf.compat.v1.train.MonitoredTrainingSession",
+            "tf.compat.v1.train.replica_device_setter",
+        }
+        for name in ("dist_mnist", "sync_replicas")
+    },
 }
 
 
