@@ -19,8 +19,7 @@ import yaml
 
 from jobs import QUICKLY_BY_FLAGS, Server
 from muster.launch._kubernetes import kubernetes_objects
-from muster.launch._plan import Manifest
-from muster.launch._plan import JobShape
+from muster.launch._plan import JobShape, Manifest
 from muster.net import make_secret
 from pages import PAGES, blocks
 from repository import CORE, FRONT_END, ROOT, SOURCES
