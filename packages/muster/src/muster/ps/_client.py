@@ -220,14 +220,24 @@ class Client:
             asks=tuple(map(len, pushed.asks)),
         )
         layout = self.part.layout
-        arrays = layout.pack_pushed([*pushed.flat.values(), *pushed.whole], pushed.rows)
-        self.send(message, [*arrays, *(layout.pack_ids(pushed.asks) if pushed.asks else [])])
+        by_rows = layout.pack_rows(pushed.whole, pushed.rows) if pushed.rows else []
+        asks = layout.pack_ids(pushed.asks) if pushed.asks else []
+        self.send(message, [*pushed.flat.values(), *by_rows, *asks])
 
     def pulled(self) -> Pulled:
         """Wait for the values that answer a push or a pull by the plan."""
-        answer, arrays = self.taken(self.part)
+        request = self._line.request
+        answer, arrays = self.receive()
+        if not isinstance(answer, messages.Values):
+            raise self._line.astray(answer)
+        whole = len(self._whole)
         buffers = {dtype: array for (dtype, _), array in zip(self._whole, arrays, strict=False)}
-        return Pulled(answer, buffers, arrays[len(buffers) :])
+        if not isinstance(request, messages.Push) or not request.asks:
+            return Pulled(answer, buffers)
+        taken = self.part.layout.unpack_taken
+        return Pulled(
+            answer, buffers, self._fitting(lambda: taken(arrays[whole:], request.asks, whole=False))
+        )
 
     def look_up(self, ids: Sequence[Array]) -> None:
         """Ask for rows of each table of the plan, by ids as of `Pushed`; `taken` returns them."""

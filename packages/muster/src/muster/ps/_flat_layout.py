@@ -65,15 +65,6 @@ class FlatLayout:
             flat[spec.dtype][start : start + spec.size] = array.reshape(-1)
         return flat
 
-    def buffers(self, arrays: Mapping[str, Any], into: Flat) -> list[Array]:
-        """Return arrays in buffers; without a copy if each is alone in its dtype, and is flat already."""
-        if len(self.sizes) == len(self._places):
-            given = [np.asarray(arrays[spec.name]) for spec, _ in self._places]
-            named = {array.dtype.name: np.ascontiguousarray(array) for array in given if array.ndim == 1}
-            if {name: array.size for name, array in named.items()} == self.sizes:
-                return [named[name] for name in self.sizes]
-        return list(self.pack(arrays, into).values())
-
     def unpack(self, flat: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arrays by name: views of NumPy's buffers; of JAX's, traceable, slices."""
         return {

@@ -203,7 +203,7 @@ class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
     open: tuple[int, ...] = ()
 
 
-class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
+class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True, omit_defaults=True):
     """Ask for what a function takes, and for rows of its tables, whose ids are in a buffer.
 
     Args:
@@ -230,7 +230,7 @@ class Round(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
 
 
-class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
+class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True, omit_defaults=True):
     """Run the updates of a function on what is pushed, unless this push was applied before.
 
     The buffers are those that `FunctionLayout` describes.
@@ -340,7 +340,7 @@ class Described(msgspec.Struct, tag="described", frozen=True, kw_only=True):
     """Answers `Describe`; a buffer has a `Signature`, or there is none if the function is not known here."""
 
 
-class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
+class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True, omit_defaults=True):
     """Answers `Read`, `ReadRows` and `ReadHashed` by a bundle; `Pull` and `Push` by what the function takes,
     in flat buffers, and by the rows of each table that were asked for.
 

@@ -47,7 +47,7 @@ class FunctionLayout:
         self._signature = signature
         self._takes, self._pushed = FlatLayout(signature.takes), FlatLayout(signature.pushed)
         self._of_tables = [FlatLayout(table.pushed) for table in signature.tables]
-        self._into: list[Flat] = []
+        self._into: Flat = {}
 
     def asked_sizes(self, counts: Sequence[int]) -> list[tuple[str, int]]:
         """Return the dtype and the size of each buffer that asks for some rows of each table."""
@@ -85,23 +85,20 @@ class FunctionLayout:
         Raises:
             ValueError: They are not what the function takes.
         """
-        tables = self._signature.tables
-        of_tables = [self._signature.pushed, *(table.pushed for table in tables)]
-        wanted = sum(map(len, of_tables))
+        specs, tables = self._signature.pushed, self._signature.tables
+        wanted = len(specs) + sum(len(table.pushed) for table in tables)
         if len(pushed) != wanted:
             raise ValueError(f"{len(pushed)} arrays are to be pushed to a function that takes {wanted}.")
-        asked = self.pack_ids([ids for ids, _ in rows])
-        self._into = self._into or [layout.allocate() for layout in (self._pushed, *self._of_tables)]
-        left = iter(pushed)
-        packed = [
-            layout.buffers({spec.name: next(left) for spec in specs}, into)
-            for layout, specs, into in zip(
-                (self._pushed, *self._of_tables), of_tables, self._into, strict=True
-            )
-        ]
-        buffers = [*packed[0], *asked]
-        for whole, table, (ids, arrays) in zip(packed[1:], tables, rows, strict=True):
-            buffers += [*whole, *_flat_rows(table, len(ids), arrays)]
+        own = {spec.name: array for spec, array in zip(specs, pushed, strict=False)}
+        self._into = self._into or self._pushed.allocate()
+        return [*self._pushed.pack(own, self._into).values(), *self.pack_rows(pushed[len(specs) :], rows)]
+
+    def pack_rows(self, whole: Sequence[Any], rows: Sequence[tuple[Any, Sequence[Any]]]) -> list[Array]:
+        """Return what is pushed for tables alone; arguments and errors are those of `pack_pushed`."""
+        buffers, left = self.pack_ids([ids for ids, _ in rows]), iter(whole)
+        for layout, table, (ids, arrays) in zip(self._of_tables, self._signature.tables, rows, strict=True):
+            given = {spec.name: next(left) for spec in table.pushed}
+            buffers += [*layout.pack(given).values(), *_flat_rows(table, len(ids), arrays)]
         return buffers
 
     def unpack_ids(self, buffers: Sequence[Array], counts: Sequence[int]) -> list[Array]:
