@@ -20,17 +20,17 @@ class _OnStandardError(logging.StreamHandler[Any]):
     Source: tensorflow/python/platform/tf_logging.py, ``get_logger``.
     """
 
+    def __init__(self) -> None:
+        """Begin with the standard error of now, which tests and notebooks replace."""
+        super().__init__()
+        self._first: Any = self.stream
+
     def emit(self, record: logging.LogRecord) -> None:
         """Write a message to what is standard error now, unless the program has handlers for all loggers."""
         if not (LOGGER.propagate and logging.getLogger().handlers):
             if self.stream is self._first:
                 self.stream = self._first = sys.stderr
             super().emit(record)
-
-    def __init__(self) -> None:
-        """Begin with the standard error of now, which tests and notebooks replace."""
-        super().__init__()
-        self._first = self.stream
 
 
 def hear_muster() -> None:

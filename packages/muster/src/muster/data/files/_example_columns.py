@@ -174,7 +174,7 @@ class _Examples:
         places = np.full((len(encoded), self._count), -1)
         places[numbers[entries], of[entries]] = entries
         _require(np.array(np.count_nonzero(places >= 0) == len(entries)))  # none twice
-        there = (places >= 0).all(axis=1)
+        there: Any = (places >= 0).all(axis=1)
         return {name: row for name, row, all_there in zip(names, places, there, strict=True) if all_there}
 
     def _inside(self, begins: Array, ends: Array, tag: int | None = None) -> Array:

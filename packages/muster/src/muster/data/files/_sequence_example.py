@@ -160,7 +160,8 @@ def parse_sequence_example(
         places = [f" of {each}" for each in example_names]
     messages = [_read(row).feature_lists.feature_list for row in rows]
     context = parse_example(serialized, context_features, example_names) if context_features else {}
-    found, lengths = {}, {}
+    found: dict[str, Any] = {}
+    lengths: dict[str, Any] = {}
     for key, spec in _checked_lists(sequence_features).items():
         parts = [_steps(key, spec, *each) for each in zip(messages, places, strict=True)]
         if isinstance(spec, VarLenFeature):

@@ -340,8 +340,9 @@ cumsum = _cumulative("cumsum", 0)
 
 def _like(function: str) -> Callable[..., Array]:
     def operation(input: ArrayLike, dtype: DTypeLike = None, name: str | None = None) -> Array:
-        if dtype is not None and getattr(getattr(input, "dtype", None), "kind", "") in "OSTU":
-            input = np.zeros(np.shape(input), np.int8)  # of text, only the shape counts
+        text: Any = input
+        if dtype is not None and getattr(getattr(text, "dtype", None), "kind", None) in ("O", "S", "T", "U"):
+            input = np.zeros(text.shape, np.int8)  # of text, only the shape counts
         return apply(function, as_array(input, dtype))
 
     return _named(operation, function)
