@@ -10,6 +10,7 @@ from muster.data import SparseFeature as SparseFeature
 from muster.data import TFRecordOptions as TFRecordOptions
 from muster.data import TFRecordWriter as TFRecordWriter
 from muster.data import VarLenFeature as VarLenFeature
+from muster_tensorflow.library.ops import _tensor_proto
 from muster_tensorflow.library.ops._eager_values import shown as _shown
 from muster_tensorflow.library.ops._eager_values import shown_decoded as _shown_decoded
 from muster_tensorflow.library.ops._parameters import takes as _takes
@@ -59,7 +60,7 @@ parse_example = _shown_decoded(_data.parse_example)
 parse_single_example = _shown_decoded(_data.parse_single_example)
 parse_sequence_example = _shown_decoded(_data.parse_sequence_example)
 parse_single_sequence_example = _shown_decoded(_data.parse_single_sequence_example)
-parse_tensor = _shown_decoded(_data.parse_tensor)
+parse_tensor = _shown_decoded(_tensor_proto.parse_tensor)
 serialize_many_sparse = _shown(_sparse_messages.serialize_many_sparse)
 serialize_sparse = _shown(_sparse_messages.serialize_sparse)
-serialize_tensor = _shown(_data.serialize_tensor)
+serialize_tensor = _shown(_tensor_proto.serialize_tensor)

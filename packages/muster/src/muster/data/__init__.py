@@ -61,9 +61,6 @@ from muster.data.files._sequence_example import SequenceExample as SequenceExamp
 from muster.data.files._sequence_example import parse_sequence_example as parse_sequence_example
 from muster.data.files._sequence_example import parse_single_sequence_example as parse_single_sequence_example
 from muster.data.files._sparse_feature import SparseFeature as SparseFeature
-from muster.data.files._tensor_proto import numbered_dtype as numbered_dtype
-from muster.data.files._tensor_proto import parse_tensor as parse_tensor
-from muster.data.files._tensor_proto import serialize_tensor as serialize_tensor
 from muster.data.files._tfrecord import TFRecordOptions as TFRecordOptions
 from muster.data.files._tfrecord import TFRecordWriter as TFRecordWriter
 from muster.data.pipeline._map import in_dataset_function as in_dataset_function

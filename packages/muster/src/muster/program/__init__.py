@@ -30,7 +30,6 @@ from muster.program.gradients._optimize import train_op_of as train_op_of
 from muster.program.gradients._optimize import trainable_variables as trainable_variables
 from muster.program.gradients._tape import GradientTape as GradientTape
 from muster.program.passes._gradient_markers import update_rows as update_rows
-from muster.program.trace._constants import known_constants as known_constants
 from muster.program.trace._eager import run_functions_eagerly as run_functions_eagerly
 from muster.program.trace._host_element import HostCall as HostCall
 from muster.program.trace._host_element import HostPlace as HostPlace

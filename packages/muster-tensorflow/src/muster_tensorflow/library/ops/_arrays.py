@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster import keras
-from muster.data import RaggedTensor, SparseTensor, TensorSpec, numbered_dtype
+from muster.data import RaggedTensor, SparseTensor, TensorSpec
 from muster.distribute import ShardedVariable
 from muster.extend import is_tape_open, is_tracing
+from muster_tensorflow.library.ops._tensor_proto import numbered_dtype
 from muster_tensorflow.library.ops.control._needs_values import NeedsValuesError
 
 Array: TypeAlias = np.ndarray[Any, Any] | jax.Array

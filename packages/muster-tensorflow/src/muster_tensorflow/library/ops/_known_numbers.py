@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.program import known_constants
+from muster_tensorflow.library.ops._constants import known_constants
 from muster_tensorflow.library.ops.control._both_ways import answer
 from muster_tensorflow.patches import wrap
 

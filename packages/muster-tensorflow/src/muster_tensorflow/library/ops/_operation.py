@@ -19,8 +19,9 @@ from muster.data import (
     SparseTensor,
     replaced,
 )
-from muster.program import HostValue, StandIn, known_constants, known_on_host
+from muster.program import HostValue, StandIn, known_on_host
 from muster_tensorflow.library.ops._arrays import is_size
+from muster_tensorflow.library.ops._constants import known_constants
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host, is_of_host
 from muster_tensorflow.library.ops._one_shot import compute_for_next
 from muster_tensorflow.library.ops.arrays._chosen import Chosen, compute_chosen

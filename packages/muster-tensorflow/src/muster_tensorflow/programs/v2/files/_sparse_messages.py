@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import SparseTensor, parse_tensor, serialize_tensor
+from muster.data import SparseTensor
 from muster_tensorflow.library.ops._arrays import DTypeLike
 from muster_tensorflow.library.ops._operation import operation
+from muster_tensorflow.library.ops._tensor_proto import parse_tensor, serialize_tensor
 
 
 @operation

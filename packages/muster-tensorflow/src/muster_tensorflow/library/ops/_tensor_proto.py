@@ -12,9 +12,8 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import DTypeLike
 
-from muster._errors import DatasetError
-from muster._protobuf import message_class
-from muster.data.pipeline._spec import object_array, short_dtype
+from muster import DatasetError
+from muster.extend import message_class, object_array
 
 # The number of each type, and the field of values that are not bytes of the whole array.
 _TYPES = {
@@ -123,8 +122,9 @@ def parse_tensor(serialized: bytes, out_type: DTypeLike, name: str | None = None
         ) from exc
     wanted = np.dtype(out_type)
     dtype, field = _TYPES.get(message.dtype, (f"type {message.dtype}", ""))
-    if dtype != ("str" if wanted.kind in "OSU" else str(wanted)):
-        raise DatasetError(f"parse_tensor was asked for {short_dtype(wanted)}, and the tensor has {dtype}.")
+    asked = "str" if wanted.kind in "OSU" else str(wanted)
+    if dtype != asked:
+        raise DatasetError(f"parse_tensor was asked for {asked}, and the tensor has {dtype}.")
     shape = [size.size for size in message.tensor_shape.dim]
     if dtype == "str":
         texts = object_array(list(message.string_val)).reshape(shape)

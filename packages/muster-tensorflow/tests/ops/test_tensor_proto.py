@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from muster import DatasetError
-from muster.data import parse_tensor, serialize_tensor
+from muster_tensorflow.library.ops._tensor_proto import parse_tensor, serialize_tensor
 
 SIX = np.arange(6, dtype=np.float32).reshape(2, 3)
 SERIALIZED = [
