@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import math
 import os
 import signal
 import sys
@@ -97,6 +98,7 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     parser = add_command(
         commands,
         "run",
+        {"seconds": _seconds},
         devices_option="--devices-per-worker",
         devices_help="GPUs of each training task, or, where there are none, virtual devices of the CPU "
         "(default: all GPUs in equal parts; 1 device of the CPU)",
@@ -159,6 +161,16 @@ def _end_with_input() -> None:
     while os.read(0, 1 << 12):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, 0 or more, given: {text!r}")
+    return value
 
 
 def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
