@@ -1,5 +1,6 @@
 """The package as it is installed: its names, what importing costs, and the command."""
 
+import argparse
 import ast
 import importlib
 import os
@@ -16,6 +17,8 @@ import muster
 from check_imports import circles, graph_of, intrusions, modules_of, problems
 from muster.__main__ import main
 from muster.checkpoint import write_checkpoint
+from muster.launch import add_run_command
+from muster.launch._command import late_options
 from repository import CORE
 
 PACKAGES = [
@@ -273,8 +276,31 @@ def test_the_command_ends_quietly_when_its_reader_goes(model_dir: Path) -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit:
-        main([])
-    assert exit.value.code == 2
-    assert "COMMAND" in capsys.readouterr().err
+def test_no_command_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "run a program as several tasks" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "--worker", "2", "a.py"], "unrecognized arguments: --worker. Did you mean --workers?"),
+        (["--versions"], "unrecognized arguments: --versions. Did you mean --version?"),
+        (["inspect", "--xyz", "."], "unrecognized arguments: --xyz\n"),
+    ],
+)
+def test_wrong_options_are_named_with_what_may_be_meant(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert says in capsys.readouterr().err
+
+
+def test_options_after_the_programs_name_are_the_programs() -> None:
+    parser = argparse.ArgumentParser(prog="muster")
+    commands = parser.add_subparsers()
+    add_run_command(commands)
+    for program in (["a.py"], ["-m", "a"]):
+        args = parser.parse_args(["run", "--ps", "1", *program, "--workers=2", "--chief", "--rate", "2"])
+        assert late_options(commands.choices["run"], args) == ["--workers=2", "--chief"]
