@@ -165,8 +165,8 @@ def test_replicas_are_in_step(tmp_path, caplog):
 
 def test_beside_parameter_servers_workers_are_in_step_if_they_are_to_be(monkeypatch):
     def trains(max_staleness):
-        servers = SimpleNamespace(max_staleness=max_staleness)
-        strategy = SimpleNamespace(servers=servers)
+        steps = SimpleNamespace(shared=True, max_staleness=max_staleness)
+        strategy = SimpleNamespace(steps=steps)
         monkeypatch.setattr(_sync_replicas, "get_strategy", lambda: strategy)
 
         def step(x):

@@ -20,16 +20,20 @@ class _OnStandardError(logging.StreamHandler[Any]):
     Source: tensorflow/python/platform/tf_logging.py, ``get_logger``.
     """
 
-    def __init__(self) -> None:
-        """Begin with the standard error of now, which tests and notebooks replace."""
-        super().__init__()
-        self._first: Any = self.stream
+    _given: Any = None
+
+    @property
+    def stream(self) -> Any:
+        """What a program has set, or what is standard error now: tests and notebooks replace that."""
+        return sys.stderr if self._given is None else self._given
+
+    @stream.setter
+    def stream(self, stream: Any) -> None:
+        self._given = None if stream is sys.stderr else stream
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a message to what is standard error now, unless the program has handlers for all loggers."""
+        """Write a message, unless the program has handlers for all loggers."""
         if not (LOGGER.propagate and logging.getLogger().handlers):
-            if self.stream is self._first:
-                self.stream = self._first = sys.stderr
             super().emit(record)
 
 
