@@ -26,7 +26,7 @@ from muster.estimator import (
 )
 
 TABLES, DIM, BATCH, BATCHES = 4, 16, 256, 40
-SAVE_STEPS = 300
+SAVE_STEPS = 4000
 
 
 class Clock(SessionRunHook):
@@ -40,7 +40,7 @@ class Clock(SessionRunHook):
     def after_run(self, run_context, run_values) -> None:
         self.times.append(time.time())
         self.steps.append(run_context.session.global_step)
-        if len(self.times) % 25 == 0:
+        if len(self.times) % 100 == 0:
             write(self.file, steps=self.steps, times=self.times)
 
     def end(self, session) -> None:

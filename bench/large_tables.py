@@ -22,7 +22,7 @@ from bench.workers import free_ports
 from bench import _results
 
 JOB = Path(__file__).with_name("_large_tables_job.py")
-KILL_AT, LAST = 700, 1200  # saved every 300 steps
+KILL_AT, MORE = 9000, 3000  # saved every 4,000 steps
 DEADLINE_SECS = 420
 
 
@@ -83,7 +83,7 @@ def pauses(chief: dict[str, Any], saves: dict[str, Any]) -> list[float]:
 def killed_and_restored(folder: Path, rows: int) -> dict[str, Any]:
     """Train on two servers, kill all tasks, go on with three; return what was seen."""
     began = time.time()
-    with job(folder, rows, 2, 10 * LAST) as tasks:
+    with job(folder, rows, 2, 10 * KILL_AT) as tasks:
         wait_until(lambda: [*figures_of(folder, "chief-0").get("steps", [0])][-1] >= KILL_AT, folder, tasks)
         memory = {
             name: int(Path(f"/proc/{each.pid}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
@@ -93,7 +93,8 @@ def killed_and_restored(folder: Path, rows: int) -> dict[str, Any]:
     span = [first["times"][0], first["times"][-1]]
     (folder / "saves.json").unlink()
     killed = time.time()
-    with job(folder, rows, 3, LAST) as tasks:
+    (folder / "chief-0.json").unlink()
+    with job(folder, rows, 3, first["steps"][-1] + MORE) as tasks:
         wait_until(lambda: all(each.poll() == 0 for each in tasks.values()), folder, tasks)
     second = figures_of(folder, "chief-0")
     return {
