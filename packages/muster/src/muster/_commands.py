@@ -13,7 +13,7 @@ from muster._errors import PathError
 from muster._paths import local_path
 
 Types = Mapping[str, Callable[[str], Any]]
-"""What converts an argument, by the name that the table of an option gives as its ``type``."""
+"""Functions that convert an argument, by the name that an option's table gives as its ``type``."""
 
 
 def number(kind: type[int] | type[float], least: float, most: float = math.inf) -> Callable[[str], float]:

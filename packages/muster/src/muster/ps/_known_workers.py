@@ -34,7 +34,7 @@ class Worker:
 
     @property
     def source(self) -> str:
-        """What numbers its pushes: its process."""
+        """The task and the random id of its process, which number its pushes."""
         return f"{self.caller.task} {self.caller.run}"
 
 

@@ -67,7 +67,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signature(self) -> Signature:
-        """What workers read and push for its function: flat buffers, and rows of its tables."""
+        """The buffers and rows of tables that workers read and push for its function."""
         flat = _buffers("pulled", self.pulled), _buffers("pushed", self.pushed)
         return Signature(*flat, True, tuple(table.signature for table in self.tables))
 

@@ -93,7 +93,7 @@ def make_all(module_name: str, doc_string_modules: Sequence[ModuleType] | None =
 
 
 class ClusterConfig:
-    """What the environment says of a job's tasks, as `RunConfig` knows it.
+    """Describes the tasks of a job by the environment, as `RunConfig` does.
 
     Args:
         master: The address to connect to; None for what ``TF_CONFIG`` says. Without effect.

@@ -15,15 +15,17 @@ from muster.extend import active_scope, current_scope, standing_in
 from muster.program import add_penalty, updates_held_back
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import name_value, numbered, snake_case
+from muster_tensorflow.programs.v1.variables._layer_scopes import (
+    automatic_name,
+    name_weights,
+    scope_of_layer,
+)
 from muster_tensorflow.programs.v1.variables._variables import (
     ask_getters,
-    automatic_name,
     get_variable_scope,
     has_getters,
     is_kept,
-    name_weights,
     note_made,
-    scope_of_layer,
     shared,
     variable_scope,
 )

@@ -24,7 +24,7 @@ class _OnStandardError(logging.StreamHandler[Any]):
 
     @property
     def stream(self) -> Any:
-        """What a program has set, or what is standard error now: tests and notebooks replace that."""
+        """The stream that a program has set, else the standard error of now, which notebooks replace."""
         return sys.stderr if self._given is None else self._given
 
     @stream.setter

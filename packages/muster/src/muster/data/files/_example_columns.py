@@ -80,7 +80,7 @@ def columns(rows: Sequence[bytes], wanted: Sequence[Wanted]) -> dict[str, Array]
 
 
 class _Examples:
-    """Where the features of examples are in their bytes.
+    """The places of examples' features in their bytes.
 
     Raises:
         _OtherwiseError: The examples have other fields, or one has a feature twice.

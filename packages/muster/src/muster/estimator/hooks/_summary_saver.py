@@ -198,7 +198,7 @@ class StepCounterHook(SessionRunHook):
         self._waited_secs = 0.0
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
-        """Measure from the first run of this session."""
+        """Measure from the first run of a training."""
         self._timer.reset()
         self._writer = open_writer(session, self._summary_writer, self._output_dir)
 

@@ -34,7 +34,7 @@ RNN_STATE = "rnn_state"
 
 
 class Home(Protocol):
-    """Where the values of variables are.
+    """Holds the values of variables.
 
     Attributes:
         storage: What holds the values of new variables; None if they do themselves.
@@ -50,7 +50,7 @@ class Owner(Protocol):
 
     @property
     def placement(self) -> Home:
-        """Where the values of its variables are."""
+        """The place of its variables' values."""
 
     @property
     def num_replicas_in_sync(self) -> int:
