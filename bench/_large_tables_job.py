@@ -15,7 +15,6 @@ import numpy as np
 from muster import feature_column as column
 from muster.data import Dataset, TensorSpec
 from muster.estimator import (
-    CheckpointSaverListener,
     DNNClassifier,
     EvalSpec,
     RunConfig,
@@ -45,21 +44,6 @@ class Clock(SessionRunHook):
 
     def end(self, session) -> None:
         write(self.file, steps=self.steps, times=self.times)
-
-
-class Saves(CheckpointSaverListener):
-    """Notes when the chief begins to save, and when it goes on."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.spans: list[list[float]] = []
-
-    def before_save(self, session, global_step) -> None:
-        self.spans.append([time.time()])
-
-    def after_save(self, session, global_step) -> None:
-        self.spans[-1].append(time.time())
-        write(self.file, spans=self.spans)
 
 
 def write(file: Path, **figures) -> None:
@@ -93,8 +77,7 @@ def main() -> None:
     if what == "train":
         name = "{type}-{index}".format(**json.loads(os.environ["TF_CONFIG"])["task"])
         hooks = [Clock(folder / f"{name}.json")]
-        listeners = [Saves(folder / "saves.json")] if name == "chief-0" else []
-        spec = TrainSpec(input_fn, max_steps=steps, hooks=hooks, saving_listeners=listeners)
+        spec = TrainSpec(input_fn, max_steps=steps, hooks=hooks)
         train_and_evaluate(estimator, spec, EvalSpec(input_fn, steps=1))
         if name.startswith("ps"):
             write(folder / f"{name}.json")

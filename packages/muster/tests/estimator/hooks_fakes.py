@@ -43,6 +43,24 @@ class SystemClock:
         self.date -= 3600
 
 
+class FakeSaver:
+    """Keeps what is to be saved; `late` is whether the save before is under way."""
+
+    def __init__(self) -> None:
+        self.saved: list[tuple[int, bool]] = []
+        self.late = False
+
+    def __call__(self, store: Any, step: int, wait: bool, directory: str | None) -> None:
+        self.saved.append((step, wait))
+
+    @property
+    def steps(self) -> list[int]:
+        return [step for step, _ in self.saved]
+
+    def is_late(self, directory: str) -> bool:
+        return self.late
+
+
 class Counter:
     """The oracle's counter: a step that adds ``increment``, with outputs loss, double, vec and v.
 
@@ -54,12 +72,13 @@ class Counter:
         self._increment = increment
         self._values = values
         self._run = 0
-        self.saved: list[tuple[int, bool]] = []
+        self.saver = FakeSaver()
+        self.saved = self.saver.saved
         self.session = Session(
             ArrayStore(self._state(start)),
             global_step=start,
             count_steps=None if increment == 1 else lambda outputs: int(outputs["global_step"]),
-            save=lambda store, step, wait, directory: self.saved.append((step, wait)),
+            save=self.saver,
         )
 
     def _state(self, step: int) -> dict[str, Any]:

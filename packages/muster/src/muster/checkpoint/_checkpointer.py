@@ -212,6 +212,11 @@ class Checkpointer:
             self.wait()
         return checkpoint_path(self._directory, snapshot.step)
 
+    @property
+    def is_writing(self) -> bool:
+        """True while a save is under way, for which the next one would wait."""
+        return self._pending is not None and not self._pending.done()
+
     def wait(self) -> None:
         """Wait until the save under way is on the disk.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hooks_fakes import Counter, Deferred, FakeClock, RecordingWriter, SystemClock
+from hooks_fakes import Counter, Deferred, FakeClock, FakeSaver, RecordingWriter, SystemClock
 
 from muster import _errors as errors
 from muster.distribute.engine._state_store import ArrayStore
@@ -42,10 +42,10 @@ class _DeferredLosses:
     def __init__(self, losses: list[float]) -> None:
         self._losses = losses
         self.reads: list[float] = []
-        self.saved: list[int] = []
+        self.saver = FakeSaver()
         self.session = Session(
             ArrayStore({"w": np.float32(0)}),
-            save=lambda store, step, wait, directory: self.saved.append(step),
+            save=self.saver,
             output_names=["loss"],
         )
 
@@ -117,7 +117,7 @@ def test_nan_of_the_last_run_is_noticed_at_the_end_before_anything_is_saved(tmp_
     saver = CheckpointSaverHook(tmp_path, save_steps=100)
     with pytest.raises(errors.NanLossDuringTrainingError):
         fake.run(saver, NanTensorHook("loss"))
-    assert fake.saved == [0]
+    assert fake.saver.steps == [0]
 
 
 @pytest.mark.parametrize("saver_first", [True, False])
@@ -126,7 +126,7 @@ def test_no_checkpoint_is_saved_with_a_nan_loss(tmp_path: Path, saver_first: boo
     given = [CheckpointSaverHook(tmp_path, save_steps=1), NanTensorHook("loss")]
     with pytest.raises(errors.NanLossDuringTrainingError):
         fake.run(*(given if saver_first else given[::-1]))
-    assert fake.saved == [0, 1]
+    assert fake.saver.steps == [0, 1]
 
 
 def test_nan_is_noticed_before_a_hook_reads(caplog: pytest.LogCaptureFixture) -> None:
@@ -186,6 +186,19 @@ def test_saver_waits_only_where_someone_is_told_or_nothing_follows(tmp_path: Pat
         run_loop(counter.session, counter.step, islice(repeat(None), 3), [saver])
     assert alone.saved == [(0, False), (2, False), (3, True)]
     assert told.saved == [(0, True), (2, True), (3, True)]
+
+
+def test_a_periodic_checkpoint_is_put_off_until_the_one_before_is_written(tmp_path: Path) -> None:
+    counter = Counter()
+
+    class Disk(SessionRunHook):
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            counter.saver.late = run_context.session.global_step in (2, 3)
+
+    with counter.training([CheckpointSaverHook(tmp_path, save_steps=3), Disk()]) as training:
+        for _ in range(7):
+            training.run()
+    assert counter.saved == [(0, False), (5, False), (7, True)]
 
 
 def test_listeners_can_be_added_to_a_saver(tmp_path: Path) -> None:

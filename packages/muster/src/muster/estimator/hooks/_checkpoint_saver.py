@@ -135,9 +135,13 @@ class CheckpointSaverHook(SessionRunHook):
         self._save(session)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Save the step if it is due."""
-        if self._timer.should_trigger_for_step(run_context.session.global_step):
-            self._save(run_context.session)
+        """Save the step if it is due, and the one before is on the disk where others make steps meanwhile."""
+        session = run_context.session
+        if self._timer.should_trigger_for_step(session.global_step):
+            if self._saver is None and session.is_late(self.checkpoint_dir):
+                _log.debug("The checkpoint of step %d waits for the one before.", session.global_step)
+            else:
+                self._save(session)
 
     def steps_until_due(self, session: Session) -> int | None:
         """Return the steps left of the period."""

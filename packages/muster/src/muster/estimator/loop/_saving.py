@@ -85,6 +85,15 @@ class TrainingSaver:
         """Return whether a step is saved in the model directory, or is being saved."""
         return self._saving.get(os.path.realpath(self._model_dir)) == step
 
+    def is_late(self, directory: str) -> bool:
+        """Return whether a periodic save has to be put off, since the one before is still being written.
+
+        Where others make steps meanwhile, it is better to save a few steps later than to stand still. Workers
+        in step wait: their checkpoints are of the steps that they were asked for.
+        """
+        checkpointer = self._checkpointers.get(os.path.realpath(directory))
+        return self._strategy.steps.shared and checkpointer is not None and checkpointer.is_writing
+
     def __call__(self, store: StateStore, step: int, wait: bool, directory: str | None) -> None:
         place = os.path.realpath(directory or self._model_dir)
         if place not in self._checkpointers:

@@ -37,6 +37,13 @@ class SaveState(Protocol):
             directory: Where to save; None for the model directory.
         """
 
+    def is_late(self, directory: str) -> bool:
+        """Return whether a periodic save has to be put off, since the one before is still being written.
+
+        Args:
+            directory: Where to save.
+        """
+
 
 class Offers(Protocol):
     """The values that a step can return, for hooks that ask for them by name."""
@@ -324,6 +331,10 @@ class Session:
             )
         self.check_step()
         self._save(self.store, step, wait, directory)
+
+    def is_late(self, directory: str) -> bool:
+        """Return whether a periodic save into a directory has to be put off: see `SaveState`."""
+        return self._save is not None and self._save.is_late(directory)
 
     def _read(self, name: Any) -> Any:
         found = self._find(name)

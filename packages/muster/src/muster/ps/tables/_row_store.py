@@ -173,9 +173,13 @@ class RowTaker:
     @property
     def rows(self) -> int:
         """The number of rows still to be taken."""
-        with self.store._lock:
-            pending = np.flatnonzero(self.store._flags & self._pending)
-            return len(self.store._places_of(pending)) + sum(len(places) for places, _ in self._aside)
+        store = self.store
+        with store._lock:
+            pending = store._flags & self._pending
+            found = int(np.count_nonzero(pending)) << store._shift
+            if pending.size and pending[-1]:
+                found -= (len(pending) << store._shift) - len(store)  # the last block may have fewer places
+            return found + sum(len(places) for places, _ in self._aside)
 
     def begin(self, whole: bool) -> None:
         """Begin to take rows as they are now: all, or those written since the last time that it was all."""
