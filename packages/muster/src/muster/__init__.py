@@ -2,7 +2,8 @@
 
 It has the names and the meaning of TensorFlow's tf.distribute and tf.estimator. Names are imported when
 they are first used, so that ``import muster`` is quick and claims no device; ``__init__.pyi`` lists them.
-Keras, when it is imported later, takes JAX.
+Keras, when it is imported later, takes JAX, unless the variable KERAS_BACKEND names another backend: to
+set that is all that the import does.
 """
 
 import pathlib
@@ -10,11 +11,9 @@ from typing import Any
 
 import lazy_loader
 
-from muster import _interrupts, _keras_backend
+from muster.lifecycle import choose_jax
 
-_interrupts.keep_interrupts()
-_interrupts.calm_imports()
-_keras_backend.choose_jax()  # see there why this cannot wait
+choose_jax()  # where KERAS_BACKEND is unset; see there why this cannot wait
 
 _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

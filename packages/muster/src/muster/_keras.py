@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from muster._interrupts import log_interrupt
-from muster._keras_backend import choose_jax, replaced_backend, require_jax
+from muster.lifecycle import log_interrupt, require_jax, take_jax
 
 
 @contextlib.contextmanager
@@ -83,8 +82,7 @@ class _Wrappers(ModuleType):
             return sys.modules[self.__name__]
 
 
-choose_jax()  # again: the program may have changed the variable since `import muster`
-if backend := replaced_backend():
+if backend := take_jax():
     logging.getLogger(__name__).warning(
         "KERAS_BACKEND was %r. muster trains on JAX, and has set it to 'jax'.", backend
     )

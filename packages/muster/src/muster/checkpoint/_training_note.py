@@ -19,9 +19,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from muster._processes import start_ticks
 from muster.checkpoint._arrays import open_regular
 from muster.checkpoint._lease import this_machine
+from muster.lifecycle import start_ticks
 
 _NAME = "training.json"
 _MAX_BYTES = 1 << 12
@@ -66,6 +66,8 @@ def note_training(directory: str | os.PathLike[str]) -> None:
     known = [path for path in places if (pid, path) in _NOTES and _NOTES[pid, path].directory == number]
     if number is None or any(map(os.path.exists, known)):
         return
+    atexit.unregister(_end_notes)
+    atexit.register(_end_notes)  # only where there is something to note
     note = TrainingNote(secrets.token_hex(8), this_machine(), pid, start_ticks(), number)
     for path in places[1:] if os.path.abspath(directory) == os.getcwd() else places:
         with contextlib.suppress(OSError):
@@ -97,7 +99,6 @@ def read_note(directory: str | os.PathLike[str]) -> TrainingNote | None:
 _NOTES: dict[tuple[int, str], TrainingNote] = {}
 
 
-@atexit.register
 def _end_notes() -> None:
     """Note in each directory that training has ended, unless an error ends the program."""
     if hasattr(sys, "last_value") and not hasattr(sys, "ps1"):

@@ -12,7 +12,6 @@ import numpy as np
 
 from muster._compilation_cache import keep_compiled
 from muster._errors import SavedModelError
-from muster._interrupts import log_interrupt
 from muster._paths import local_path
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
@@ -33,6 +32,7 @@ from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
+from muster.lifecycle import log_interrupt
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)

@@ -34,7 +34,6 @@ import math
 import signal
 from collections.abc import Iterable, Sequence
 
-from muster._interrupts import SAME_SECS
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._events import (
@@ -57,6 +56,7 @@ from muster.launch._events import (
     exit_code,
 )
 from muster.launch._keeper import FINISH_SECS
+from muster.lifecycle import SAME_SECS
 
 SETTLE_SECS = 3.0
 # How long workers may take to hear from the servers that the chief has ended the job, in seconds.

@@ -38,17 +38,20 @@ def test_an_error_that_the_loss_causes_does_not_hide_the_reason() -> None:
 REPORTS = """
 import sys, threading, time
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import reporting_an_error
 from muster.cluster.roster._roster import exit_because_lost
+from muster import lifecycle
 
-with reporting_an_error():
+def report(kind, error, trace):
     sys.stderr.write("cut ")
     sys.stderr.flush()
     threading.Thread(target=exit_because_lost, args=(Task(TaskType.WORKER, 1), "it is gone.")).start()
     time.sleep({seconds})
     sys.stderr.write("off\\n")
     sys.stderr.flush()
-sys.exit(3)
+
+sys.excepthook = report
+lifecycle.install()
+raise ValueError
 """
 
 

@@ -10,7 +10,7 @@ from fit_cases import BATCH, ROWS, Batches, X, Y, build, same, values
 
 from muster._keras import keras
 from muster.distribute import MirroredStrategy
-from muster.distribute.fit._fit_interrupts import INTERRUPTS
+from muster.lifecycle import INTERRUPTS
 
 STEPS = -(-ROWS // BATCH)
 
@@ -248,7 +248,7 @@ class Interrupting(keras.layers.Layer):
 @pytest.fixture
 def _each_press_counts(monkeypatch):
     """As if there were seconds between them."""
-    monkeypatch.setattr("muster._interrupts.SAME_SECS", 0.0)
+    monkeypatch.setattr("muster.lifecycle._interrupts.SAME_SECS", 0.0)
 
 
 @pytest.mark.samples("2-2", "1-6", "1-1")

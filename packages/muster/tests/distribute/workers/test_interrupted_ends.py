@@ -11,7 +11,7 @@ pytestmark = pytest.mark.processes
 _PROGRAM = """
 import atexit, signal, threading
 import jax
-from muster._interrupts import log_interrupt
+from muster.lifecycle import log_interrupt
 from muster.distribute.workers._cluster_workers import _Ending
 
 interrupted, again, agreed, program_end = {places!r}

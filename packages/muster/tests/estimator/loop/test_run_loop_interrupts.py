@@ -15,7 +15,6 @@ import pytest
 from hooks_fakes import Counter, TraceHook
 
 from muster.distribute.engine._state_store import ArrayStore
-from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator import (
     CheckpointSaverHook,
     CheckpointSaverListener,
@@ -25,12 +24,13 @@ from muster.estimator import (
 )
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.session._session import Session
+from muster.lifecycle import SignalWatch, Terminated
 
 
 @pytest.fixture(autouse=True)
 def _each_press_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were seconds between them."""
-    monkeypatch.setattr("muster._interrupts.SAME_SECS", 0.0)
+    monkeypatch.setattr("muster.lifecycle._interrupts.SAME_SECS", 0.0)
 
 
 @pytest.fixture(autouse=True)

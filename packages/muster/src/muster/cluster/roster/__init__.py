@@ -2,10 +2,8 @@
 
 from muster.cluster.roster._last_progress import LAST_PROGRESS as LAST_PROGRESS
 from muster.cluster.roster._last_progress import read_last_progress as read_last_progress
-from muster.cluster.roster._program_end import watch_program_end as watch_program_end
 from muster.cluster.roster._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
 from muster.cluster.roster._roster import Roster as Roster
-from muster.cluster.roster._roster import reporting_an_error as reporting_an_error
 from muster.cluster.roster._roster_address import query_status as query_status
 from muster.cluster.roster._roster_identity import derive_job_id as derive_job_id
 from muster.cluster.roster._roster_identity import training_tasks as training_tasks

@@ -5,8 +5,6 @@ import dataclasses
 import logging
 import os
 import socket
-import sys
-import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +24,7 @@ from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_NEWS, Progress
 from muster.cluster.roster._roster_thread import RosterThread
 from muster.cluster.roster._roster_watch import LINGER_SECS, Watch
 from muster.cluster.roster._termination import note_joined, write_termination
+from muster.lifecycle import exit_at_once
 from muster.net import (
     NO_CREDENTIALS,
     Connection,
@@ -44,51 +43,22 @@ _log = logging.getLogger(__name__)
 EXIT_PEER_LOST = 175
 
 _SAY_SECS = 10.0  # how often a waiting task logs what is missing
-_EXIT_SECS = 5.0  # how long the last words of a task may take
-_REPORT_SECS = 2.0  # how long they wait for an error that is being reported
 _BEAT_SECS = 1.0  # the period of heartbeats, unless the deadline needs a shorter one
 _MAX_TEXT = 500  # the longest description of what a task waits for, in characters
 _MAX_NAMED = 10  # tasks named in one message
 
 
-_reporting = threading.Lock()
-_lost = threading.Event()
-
-
-@contextlib.contextmanager
-def reporting_an_error() -> Iterator[None]:
-    """Report an uncaught error in one piece: `exit_because_lost` waits for it, and ends the process then."""
-    with _reporting:
-        yield
-    if _lost.is_set():
-        threading.Event().wait()
-
-
 def exit_because_lost(task: Task, reason: str) -> None:
     """Exit at once with `EXIT_PEER_LOST`, after logging the reason and flushing logs and streams.
-
-    The process exits even if the main thread never returns from a collective, or holds a lock that flushing
-    needs. An error that the loss causes there is not reported, or comes before, so that the reason ends the
-    log.
 
     Args:
         task: The task that was lost.
         reason: The reason, as a sentence that names the task.
     """
-    last_resort = threading.Timer(_EXIT_SECS, os._exit, [EXIT_PEER_LOST])
-    last_resort.daemon = True
-    last_resort.start()
-    sys.excepthook = lambda *_: threading.Event().wait()
-    _lost.set()
-    _reporting.acquire(timeout=_REPORT_SECS)
-    _log.critical("This task ends, because it has lost %s: %s", task, reason)
-    logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (AttributeError, OSError, ValueError):
-            continue  # there is none, or nobody reads it
-    os._exit(EXIT_PEER_LOST)
+    exit_at_once(
+        EXIT_PEER_LOST,
+        lambda: _log.critical("This task ends, because it has lost %s: %s", task, reason),
+    )
 
 
 class Roster:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._roster_events import Called
-from muster.cluster.roster._stacks import thread_stacks
+from muster.lifecycle import thread_stacks
 from muster.net import Connection, FrameBuffer, Hello, ProtocolError
 
 _CHUNK = 1 << 16

@@ -32,11 +32,11 @@ from muster.distribute.fit._fit import (
 )
 from muster.distribute.fit._fit_callback_list import EpochCallbacks
 from muster.distribute.fit._fit_input import StepBatches
-from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import StepFunction
 from muster.distribute.fit._stateful_step import FUNCTIONS
 from muster.distribute.functions._function import Function
 from muster.distribute.input._dataset_creator import DatasetCreator
+from muster.lifecycle import INTERRUPTS
 from muster.program.passes import mark_pushed
 from muster.program.variables import give_to_owner, like_value_of, storage_of, together
 from muster.program.variables.keras_internals import keep_no_state, note_synced

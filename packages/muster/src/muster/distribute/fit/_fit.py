@@ -39,13 +39,13 @@ from muster.distribute.fit._fit_input import (
     Wait,
     check_data,
 )
-from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.fit._own_steps import OwnSteps
 from muster.distribute.fit._stateful_step import FUNCTIONS, compiled_by_lengths
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy
+from muster.lifecycle import INTERRUPTS
 from muster.program import only_data_errors
 from muster.program.passes import with_table_updates
 from muster.program.variables import patched_keras, unshared_values

@@ -18,7 +18,6 @@ from typing import Any
 import jax
 
 from muster._errors import ClusterError
-from muster._interrupts import is_told, mark_told
 from muster._keras import keras
 from muster.cluster import Task, TaskType, TFConfig
 from muster.cluster.roster import training_tasks
@@ -33,6 +32,7 @@ from muster.distribute.fit._step_texts import is_text
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.keras_hooks import install, wrap
+from muster.lifecycle import is_told, mark_told
 from muster.program import GradientTape
 from muster.program.variables import ByIdentity, wrap_in_scopes
 from muster.program.variables.keras_internals import is_built, keras_step, predictions

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster._paths import local_path
-from muster._processes import process_start
 from muster.checkpoint import note_paths, read_note
 from muster.distribute.fit._fit_callbacks import at_epochs
 from muster.distribute.fit._keras_hooks import adopt
 from muster.distribute.fit._saved_models import NewModels, SavedModel, list_saved, load_saved
 from muster.distribute.fit._training_end import TrainingEnd
+from muster.lifecycle import process_start
 
 _log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from muster.distribute.engine._join import common_sizes, filled_up, row_sizes
 from muster.distribute.engine._split import Split, concatenated
-from muster.distribute.workers._signals import SignalWatch
 from muster.distribute.workers._workers import Workers
+from muster.lifecycle import SignalWatch
 
 
 @contextlib.contextmanager

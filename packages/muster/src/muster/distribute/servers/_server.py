@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from muster import lifecycle
 from muster._errors import ClusterError
 from muster._paths import local_path
 from muster.cluster import ClusterSpec, Task, TaskType
@@ -19,7 +20,7 @@ from muster.distribute.closures import PURPOSE as CLOSURES
 from muster.distribute.closures import ClosureService
 from muster.distribute.servers._build_server import SnapshotConfig, build_server
 from muster.distribute.servers._remote_servers import RemoteServers
-from muster.distribute.workers._signals import SignalWatch
+from muster.lifecycle import SignalWatch
 from muster.net import Handler
 from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartWriter, Servers, Service, Statistics
 from muster.ps.contents.updates import versions
@@ -76,6 +77,7 @@ class Server:
         snapshot_secs: float | None = 10.0,
         snapshot_updates: int | None = None,
     ) -> None:
+        lifecycle.install()
         self._cluster = cluster = ClusterSpec(server_or_cluster_def)
         if job_name is None:
             job_name = _only("job_name", cluster.jobs, cluster)

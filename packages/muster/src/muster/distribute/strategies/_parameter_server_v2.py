@@ -3,7 +3,6 @@
 import atexit
 
 from muster._errors import ClusterError
-from muster._exit_code import PROGRAM_END
 from muster.cluster import (
     ClusterResolver,
     ClusterSpec,
@@ -19,6 +18,7 @@ from muster.distribute.servers._coordinator_links import CoordinatorLinks
 from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
+from muster.lifecycle import PROGRAM_END
 from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartSavers, Servers
 from muster.ps.contents.updates import versions
 

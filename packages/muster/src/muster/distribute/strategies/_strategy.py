@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 
+from muster import lifecycle
 from muster._compilation_cache import keep_compiled
 from muster._errors import GradientError
 from muster._frontend import frontend
@@ -73,6 +74,7 @@ class Strategy:
         steps: StepSource | None = None,
         datasets: type[DistributedDataset] = DistributedDataset,
     ) -> None:
+        lifecycle.install()
         self.placement = placement
         self.engine = engine
         self.workers = workers or SingleWorker()

@@ -5,22 +5,19 @@ import contextlib
 import os
 import queue
 import signal
-import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Set
-from types import TracebackType
 
 import jax
 
+from muster import lifecycle
 from muster._errors import PeerEndedError, PeerLostError, RosterError, StrayPeerError
-from muster._interrupts import is_told, log_interrupt, was_interrupted
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import (
     ENDING,
     Roster,
     TaskState,
-    reporting_an_error,
-    watch_program_end,
     write_termination,
 )
 from muster.distribute.workers._jax_runtime import connect_runtimes
@@ -87,8 +84,8 @@ class ClusterWorkers(SocketWorkers):
             heartbeat_secs=timeout_secs or _SILENCE_SECS,
         )
         self._ending = _Ending(roster, tasks)
-        watch_program_end()
-        with log_interrupt("Interrupted while waiting for the other tasks: nothing had begun."):
+        lifecycle.watch_program_end()
+        with lifecycle.log_interrupt("Interrupted while waiting for the other tasks: nothing had begun."):
             roster.wait_for_all(start_secs)
         super().__init__(tasks.index(task), [str(each) for each in tasks], self._patience_with)
         self.connect(self._dial, self._accept, start_secs)
@@ -197,8 +194,7 @@ class _Ending:
         self._roster = roster
         self._tasks = tasks
         self._code: int | None = None
-        self._report = sys.excepthook
-        sys.excepthook = self._uncaught
+        lifecycle.at_uncaught(self._uncaught)
         atexit.register(self._leave)
 
     def fail(self, error: BaseException) -> None:
@@ -212,17 +208,11 @@ class _Ending:
             self._code = _code_of(error)
         self._roster.fail(error)
 
-    def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        interrupted = issubclass(kind, KeyboardInterrupt)
-        if not (self.agreed and interrupted):
+    def _uncaught(self, error: BaseException) -> None:
+        if not (self.agreed and isinstance(error, KeyboardInterrupt)):
             self._code = _code_of(error)
-        if not is_told(error):
-            with reporting_an_error():
-                self._report(kind, error, trace)
         if self._code is not None:
             self._end_failed(error, self._code)
-
-    _uncaught.muster_quiet = True  # type: ignore[attr-defined]  # for mark_told: it must hear of all interrupts
 
     def _leave(self) -> None:
         if self._code is not None:
@@ -233,12 +223,13 @@ class _Ending:
             self._end_failed(exc, 1)
         except KeyboardInterrupt as exc:  # which Python would only print here, and end with the exit code 0
             self._code = _code_of(exc)
-            self._report(type(exc), exc, exc.__traceback__)
+            if not lifecycle.is_told(exc):
+                traceback.print_exception(exc)
             self._end_failed(exc, self._code)
 
     def _end_with_others(self) -> None:
         """Wait until all have come to their end, so that this task ends as the job does."""
-        if was_interrupted():
+        if lifecycle.was_interrupted():
             raise KeyboardInterrupt
         if self.workers is not None:
             self._roster.announce(ENDING, True)
@@ -262,10 +253,8 @@ class _Ending:
     def _exit(self, code: int) -> None:
         try:
             self._roster.close()
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
-        finally:  # also if Ctrl-C comes once more, or nobody reads what is flushed
-            os._exit(code)
+        finally:  # also if Ctrl-C comes once more
+            lifecycle.leave(code)
 
 
 def ended_too_early(peer: str, own: str, doing: str) -> PeerEndedError:

@@ -10,11 +10,11 @@ from typing import Any, Self
 import jax
 
 from muster.distribute.engine import BatchGroup, Step
-from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session import clock
 from muster.estimator.session._fetches import Fetches
 from muster.estimator.session._session import Outputs, Session
+from muster.lifecycle import SignalWatch, Terminated
 
 _NO_VALUES = SessionRunValues(None)
 _SESSIONS: ContextVar[Session | None] = ContextVar("muster_session_of_loop", default=None)

@@ -10,12 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from muster._interrupts import log_interrupt, mark_told
 from muster.checkpoint import Checkpoint, Checkpointer
 from muster.data import Dataset
 from muster.distribute import Strategy
 from muster.distribute.input import BatchNumbers, synchronized
-from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator._run_config import RunConfig
@@ -38,6 +36,7 @@ from muster.estimator.loop._step_profile import StepProfile
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
+from muster.lifecycle import SignalWatch, Terminated, log_interrupt, mark_told
 from muster.program.trace import Program, functions_run_eagerly
 from muster.summary import EventFileWriter
 

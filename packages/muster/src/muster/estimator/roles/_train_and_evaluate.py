@@ -9,7 +9,7 @@ from typing import Any
 from muster._errors import MusterError
 from muster.checkpoint import read_metadata
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import Roster, TaskState, watch_program_end
+from muster.cluster.roster import Roster, TaskState
 from muster.distribute import (
     AsynchronousStrategy,
     MultiWorkerMirroredStrategy,
@@ -17,7 +17,6 @@ from muster.distribute import (
     Server,
     has_strategy,
 )
-from muster.distribute.workers import SignalWatch
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec, eval_folder
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
@@ -35,6 +34,7 @@ from muster.estimator.roles._continuous_eval import (
 from muster.estimator.roles._training_watch import TrainingWatch
 from muster.estimator.roles._who_evaluates import Evaluates, UntilEvaluator, as_evaluator, evaluates
 from muster.estimator.session import clock
+from muster.lifecycle import SignalWatch, watch_program_end
 from muster.net import copied_listener
 
 _log = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ import logging
 from contextlib import suppress
 
 from muster._errors import CheckpointError, PeerLostError
-from muster._processes import process_start
 from muster.checkpoint import CheckpointInfo, WriterWatch, list_checkpoints, read_metadata
 from muster.estimator.session import clock
+from muster.lifecycle import process_start
 
 _log = logging.getLogger(__name__)
 

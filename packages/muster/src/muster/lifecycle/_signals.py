@@ -1,4 +1,4 @@
-"""Defer Ctrl-C and SIGTERM to the end of the running step."""
+"""Defer Ctrl-C and SIGTERM to the end of the running step, so that its state is whole and can be saved."""
 
 import contextlib
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Self, TypeAlias
 
-from muster import _interrupts
+from muster.lifecycle import _interrupts
 
 _log = logging.getLogger(__name__)
 
@@ -123,6 +123,36 @@ class SignalWatch:
             self.received = None
 
 
+class Interrupts(SignalWatch):
+    """Holds back Ctrl-C while it is entered, which is during steps; a second Ctrl-C is raised at once.
+
+    State is donated to a step: an exception before the result is assigned would lose both.
+    Ctrl-C anywhere else, such as in a wait for input, is raised at once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = True
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.received, self.waiting, self.aborted = None, False, False
+
+    def __exit__(self, *error: object) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed during the step."""
+        if threading.current_thread() is threading.main_thread():
+            self.waiting = True
+            self.raise_received()
+
+    def _later(self, number: int, handler: Handler) -> Handler:
+        """Return the program's handler: another call of ``fit`` replaces no other."""
+        return handler
+
+    def _replaces(self, number: int, handler: Handler) -> bool:
+        """Return whether to handle a signal: only Ctrl-C, and only if the program does not."""
+        return number == signal.SIGINT and handler is signal.default_int_handler
+
+
 class _SameCtrlC:
     """Handles Ctrl-C as Python does, but ignores it until a time, by the monotonic clock."""
 
@@ -141,3 +171,7 @@ def _say_finishing() -> None:
 
 def _exception_of(number: int) -> BaseException:
     return Terminated(128 + number) if number == signal.SIGTERM else KeyboardInterrupt()
+
+
+INTERRUPTS = Interrupts()
+"""One for the process, as signals are: a callback of one model may train another."""

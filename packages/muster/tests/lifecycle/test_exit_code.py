@@ -9,8 +9,10 @@ pytestmark = pytest.mark.processes
 
 _PROGRAM = """
 import atexit, signal, sys, threading
-from muster._exit_code import PROGRAM_END
+from muster import lifecycle
+from muster.lifecycle import PROGRAM_END
 
+lifecycle.install()
 atexit.register(lambda: print(PROGRAM_END.is_good()))
 
 def main():
@@ -32,11 +34,12 @@ if "never" == "always":
         ("sys.exit(0)", 0),
         ("sys.exit(1)", 1),
         ("sys.exit('no data')", 1),
-        ("raise SystemExit(3)", 3),
+        ("sys.exit(3)", 3),
+        ("raise SystemExit", 0),
         ("raise ValueError(1)", 1),
         ("raise KeyboardInterrupt", -2),
         ("atexit.register(signal.raise_signal, signal.SIGINT)", -2),
-        ("threading.Thread(target=sys.exit, args=(0,)).start(); raise SystemExit(4)", 4),
+        ("threading.Thread(target=sys.exit, args=(0,)).start(); sys.exit(4)", 4),
     ],
 )
 @pytest.mark.parametrize("as_module", [False, True])

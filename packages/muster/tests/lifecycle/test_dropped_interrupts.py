@@ -9,9 +9,10 @@ pytestmark = pytest.mark.processes
 
 _PROGRAM = """
 import gc, signal, time
-from muster import _interrupts
-from muster.distribute.fit._fit_interrupts import INTERRUPTS
-from muster.distribute.workers import SignalWatch
+from muster import lifecycle
+from muster.lifecycle import INTERRUPTS, SignalWatch, _interrupts
+
+lifecycle.install()
 
 def dropped():
     def in_a_collection(phase, info):

@@ -10,12 +10,12 @@ pytestmark = pytest.mark.processes
 # The times are shortened; else it is a program as users write them.
 PROGRAM = """
 import concurrent.futures, logging, sys, threading, time
-from muster.cluster import roster
-from muster.cluster.roster import _program_end
+from muster import lifecycle
+from muster.lifecycle import _program_end
 logging.basicConfig(level=logging.INFO)
 _program_end._SAY_SECS, _program_end._END_SECS = 0.2, {end}
-roster.watch_program_end()
-roster.watch_program_end()
+lifecycle.watch_program_end()
+lifecycle.watch_program_end()
 def left_behind():
     time.sleep({secs})
 {start}

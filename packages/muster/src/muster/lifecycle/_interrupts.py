@@ -1,18 +1,14 @@
-"""Raise Ctrl-C again where Python drops it, and end programs without a long traceback."""
+"""Raise Ctrl-C again where Python drops it."""
 
 import _thread
 import atexit
 import contextlib
-import linecache
 import logging
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from types import TracebackType
-
-_log = logging.getLogger(__name__)
+from collections.abc import Callable
 
 # Long enough to be out of the code that drops exceptions, in seconds.
 _AGAIN_SECS = 0.05
@@ -26,6 +22,7 @@ class _Dropped:
     """An interrupt that Python has dropped: it is raised again, or ends the program when that has ended."""
 
     def __init__(self) -> None:
+        self.is_watched = False
         self.is_kept = False
         self._is_in_hook = False
         self._has_ended = False
@@ -69,7 +66,7 @@ _DROPPED = _Dropped()
 
 
 def keep_interrupts() -> None:
-    """Raise KeyboardInterrupt again that Python has dropped.
+    """Raise KeyboardInterrupt again that Python has dropped; again it has no effect.
 
     It drops, with a line on standard error, what is raised in a garbage collection, where JAX has a callback,
     and in finalizers. A program that Ctrl-C reaches there would go on. It also drops what is raised while it
@@ -77,6 +74,9 @@ def keep_interrupts() -> None:
     would be 0. Handlers of a program's own are left alone; others name what is to be forgotten first, by
     `raised_again`.
     """
+    if _DROPPED.is_watched:
+        return
+    _DROPPED.is_watched = True
     report = sys.unraisablehook
 
     def hook(dropped: "sys.UnraisableHookArgs") -> None:
@@ -122,66 +122,3 @@ def _end_by_ctrl_c() -> None:
         sys.stdout.flush()
     logging.shutdown()
     signal.raise_signal(signal.SIGINT)
-
-
-def calm_imports() -> None:
-    """Let Ctrl-C end a program that is importing modules with a line, without a traceback through them."""
-    report = sys.excepthook
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if kind is KeyboardInterrupt and _in_an_import(trace):
-            print("Interrupted while modules were imported.", file=sys.stderr)
-        else:
-            report(kind, error, trace)
-
-    sys.excepthook = hook
-
-
-def _in_an_import(trace: TracebackType | None) -> bool:
-    """Return whether the program's own line, the outermost one, is an import."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith("<frozen"):
-        trace = trace.tb_next  # python -m
-    if trace is None:
-        return False
-    line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
-    return line.startswith(("import ", "from "))
-
-
-def mark_told(interrupt: KeyboardInterrupt) -> None:
-    """Let the end of the program by an interrupt be quiet: what it has stopped has been told in a line.
-
-    It must be KeyboardInterrupt itself: only then does Python end as if the signal had killed it. A
-    ``sys.excepthook`` that has the attribute ``muster_quiet`` sees to that itself.
-    """
-    interrupt.__dict__["muster_told"] = True
-    report = sys.excepthook
-    if getattr(report, "muster_quiet", False):
-        return
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if not is_told(error):
-            report(kind, error, trace)
-
-    hook.__dict__["muster_quiet"] = True
-    sys.excepthook = hook
-
-
-def is_told(error: BaseException) -> bool:
-    """Return whether an exception is an interrupt that needs no traceback."""
-    return "muster_told" in error.__dict__
-
-
-@contextlib.contextmanager
-def log_interrupt(text: str) -> Iterator[None]:
-    """Log in a line what Ctrl-C has ended in this block, which then ends the program without a traceback.
-
-    Args:
-        text: What to say, unless more was said already.
-    """
-    try:
-        yield
-    except KeyboardInterrupt as exc:
-        if not is_told(exc):
-            _log.warning("%s", text)
-            mark_told(exc)
-        raise

@@ -7,14 +7,15 @@ import os
 import sys
 import threading
 import time
-
-from muster.cluster.roster._stacks import thread_stacks
+import traceback
 
 _log = logging.getLogger(__name__)
 
 # How often to say which threads keep the process, and how long they may, in seconds.
 _SAY_SECS = 10.0
 _END_SECS = 600.0
+
+_MAX_FRAMES = 15  # the innermost ones
 
 _NAME = "muster-end"
 _ended = threading.Event()
@@ -57,3 +58,15 @@ def _watch() -> None:
 
 def _keeps_process(thread: threading.Thread) -> bool:
     return not thread.daemon and thread not in (threading.main_thread(), threading.current_thread())
+
+
+def thread_stacks() -> str:
+    """Return where each thread but the calling one is, the main thread first, as in a traceback."""
+    frames = sys._current_frames()
+    texts = []
+    for thread in sorted(threading.enumerate(), key=lambda each: each is not threading.main_thread()):
+        frame = frames.get(thread.ident or 0)
+        if frame is not None and thread is not threading.current_thread():
+            lines = traceback.format_stack(frame)[-_MAX_FRAMES:]
+            texts.append(f"Thread {thread.name!r}, innermost call last:\n{''.join(lines)}")
+    return "".join(texts)

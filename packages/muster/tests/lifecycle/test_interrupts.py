@@ -10,9 +10,10 @@ pytestmark = pytest.mark.processes
 
 PROGRAM = """
 import gc, signal, time
-import muster
-from muster import _interrupts
+from muster import lifecycle
+from muster.lifecycle import _interrupts
 
+lifecycle.install()
 _interrupts._AGAIN_SECS = {again}
 
 def in_a_collection(phase, info):
@@ -60,7 +61,9 @@ def early():
         interrupted()
 
 atexit.register(early)
-import muster
+from muster import lifecycle
+
+lifecycle.install()
 
 def late():
     if {place!r} == "atexit":

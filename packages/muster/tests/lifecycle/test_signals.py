@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from muster.distribute.workers import SignalWatch, Terminated
+from muster.lifecycle import SignalWatch, Terminated
 
 
 @pytest.fixture(autouse=True)
