@@ -8,7 +8,10 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from muster import lifecycle
+from muster.lifecycle import install
+
+install()  # before the imports that take long
+
 from muster._commands import add_command
 from muster._errors import MusterError
 from muster._version import __version__
@@ -28,7 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         the arguments are wrong, or a file for ``port``; the exit code of the job for ``run``; 130 if Ctrl-C
         ended ``serve``.
     """
-    lifecycle.install()
     parser = _parser()
     args, unknown = parser.parse_known_args(arguments)
     if unknown:

@@ -255,3 +255,8 @@ class NanLossDuringTrainingError(MusterError, RuntimeError):
 
 class DownloadError(MusterError, OSError):
     """Data could not be downloaded, or has an unexpected content."""
+
+
+for _error in list(vars().values()):
+    if isinstance(_error, type) and issubclass(_error, MusterError):
+        _error.__module__ = "muster"  # as programs name them, and see them in tracebacks

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from muster.lifecycle import log_interrupt, require_jax, take_jax
+from muster.lifecycle import install, log_interrupt, require_jax, take_jax
 
 
 @contextlib.contextmanager
@@ -82,6 +82,7 @@ class _Wrappers(ModuleType):
             return sys.modules[self.__name__]
 
 
+install()
 if backend := take_jax():
     logging.getLogger(__name__).warning(
         "KERAS_BACKEND was %r. muster trains on JAX, and has set it to 'jax'.", backend

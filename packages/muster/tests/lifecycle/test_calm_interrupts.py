@@ -70,6 +70,17 @@ def test_the_import_of_keras():
     assert end(IMPORT) == ["Interrupted while Keras and JAX were imported: nothing had begun.", ""]
 
 
+@pytest.mark.parametrize("way", ["{}", "-m interrupted"])
+def test_any_import_of_the_program(way, tmp_path, monkeypatch):
+    (tmp_path / "interrupted.py").write_text("import muster.estimator\nfrom slow import (\n    name\n)\n")
+    (tmp_path / "slow.py").write_text("import os, signal\n\nos.kill(os.getpid(), signal.SIGINT)\nname = 1\n")
+    monkeypatch.chdir(tmp_path)
+    arguments = way.format(tmp_path / "interrupted.py").split()
+    with OnTerminal(arguments) as program:
+        assert program.end() == -signal.SIGINT, program.written
+        assert program.lines() == ["Interrupted while modules were imported.", ""]
+
+
 def test_the_programs_own_lines_get_their_traceback(tmp_path):
     (tmp_path / "own.py").write_text(
         "import muster, os, signal\n\n\ndef work():\n    os.kill(os.getpid(), signal.SIGINT)\n\n\nwork()\n"

@@ -1,7 +1,7 @@
 """The life of a process: its signals, how it begins and ends, and what it says of uncaught errors.
 
 `install` replaces what Python does with Ctrl-C that it would drop, and with uncaught errors. Strategies,
-servers and the command line call it; ``import muster`` does not.
+servers, the command line and the import of Keras call it; ``import muster`` does not.
 """
 
 from muster.lifecycle._exit_code import PROGRAM_END as PROGRAM_END

@@ -9,9 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from types import FrameType
 
 # Long enough to be out of the code that drops exceptions, in seconds.
 _AGAIN_SECS = 0.05
+
+# How long a signal may take to be handled before it is sent again, in seconds.
+_HANDLED_SECS = 0.1
 
 # Ctrl-C that comes again so soon, in seconds, is the same one: people press it twice, and a terminal, a shell
 # and a launcher may each pass it on.
@@ -27,20 +31,27 @@ class _Dropped:
         self._is_in_hook = False
         self._has_ended = False
 
-    def keep(self, *, goes_on: bool) -> None:
+    def keep(self, has_come: Callable[[], bool] | None, *, goes_on: bool) -> None:
         """Raise the interrupt again soon, or remember it if no code goes on in which it could be raised.
 
         Call it last in the hook that Python calls, where what is raised is dropped once more.
+
+        Args:
+            has_come: Returns whether the handler got the signal again; None if it is Python's own.
+            goes_on: Whether code goes on.
         """
         self.is_kept = self._is_in_hook = True
-        if goes_on:
-            with contextlib.suppress(RuntimeError):  # since Python 3.12 no thread starts while a program ends
-                # `Thread.start` would wait for the thread, for as long as the machine is busy.
-                _thread.start_new_thread(self._raise_again, ())
-        elif self._has_ended:
-            _end_by_ctrl_c()
-        # Between this and the end of the hook Python calls nothing and repeats nothing, so handles no signal.
-        self._is_in_hook = False
+        try:
+            if goes_on:
+                has_come = has_come or _noted_by_python()
+                with contextlib.suppress(RuntimeError):  # since 3.12 no thread starts while a program ends
+                    # `Thread.start` would wait for the thread, for as long as the machine is busy.
+                    _thread.start_new_thread(self._raise_again, (has_come,))
+            elif self._has_ended:
+                _end_by_ctrl_c()
+        finally:
+            # Between this and the end of the hook Python calls and repeats nothing, so handles no signal.
+            self._is_in_hook = False
 
     def end(self) -> None:
         """End the program by an interrupt that came too late to be raised."""
@@ -52,7 +63,7 @@ class _Dropped:
             pass
         _end_by_ctrl_c()
 
-    def _raise_again(self) -> None:
+    def _raise_again(self, has_come: Callable[[], bool]) -> None:
         main = threading.main_thread().ident or 0
         time.sleep(_AGAIN_SECS)
         while self._is_in_hook:
@@ -60,6 +71,12 @@ class _Dropped:
         # No other thread runs between these two, which might find that nothing is kept and end.
         self.is_kept = False
         signal.pthread_kill(main, signal.SIGINT)
+        # A signal just before Python calls something that waits, such as `time.sleep`, does not end the wait,
+        # and is only handled after it. Signals that were not handled yet count as one.
+        time.sleep(_HANDLED_SECS)
+        while not has_come():
+            signal.pthread_kill(main, signal.SIGINT)
+            time.sleep(_HANDLED_SECS)
 
 
 _DROPPED = _Dropped()
@@ -80,14 +97,14 @@ def keep_interrupts() -> None:
     report = sys.unraisablehook
 
     def hook(dropped: "sys.UnraisableHookArgs") -> None:
-        forget = getattr(dropped.exc_value, "muster_forget", None)
+        forget, has_come = getattr(dropped.exc_value, "muster_handler", (None, None))
         if dropped.exc_type is KeyboardInterrupt and (
             forget is not None or signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ):
             if forget is not None:
                 forget()
             # What is under the hook is the code that goes on. At a program's end there is none.
-            _DROPPED.keep(goes_on=sys._getframe().f_back is not None)
+            _DROPPED.keep(has_come, goes_on=sys._getframe().f_back is not None)
         else:
             report(dropped)
 
@@ -95,18 +112,34 @@ def keep_interrupts() -> None:
     atexit.register(_DROPPED.end)  # muster's others are registered later, and so come before it
 
 
-def raised_again(interrupt: KeyboardInterrupt, forget: Callable[[], None]) -> KeyboardInterrupt:
+def raised_again(
+    interrupt: KeyboardInterrupt, forget: Callable[[], None], has_come: Callable[[], bool]
+) -> KeyboardInterrupt:
     """Let a handler's interrupt be raised again, by a signal to the handler, if Python drops it.
 
     Args:
         interrupt: What the handler raises.
         forget: Makes the handler forget that the signal has come.
+        has_come: Returns whether the handler got it since, or handles signals no more.
 
     Returns:
         The interrupt.
     """
-    interrupt.__dict__["muster_forget"] = forget
+    interrupt.__dict__["muster_handler"] = forget, has_come
     return interrupt
+
+
+def _noted_by_python() -> Callable[[], bool]:
+    """Note when Python's handler gets the next Ctrl-C; the result returns whether it has, or is no more."""
+    came: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.signal(number, signal.default_int_handler)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    return lambda: bool(came) or signal.getsignal(signal.SIGINT) is not handle
 
 
 def was_interrupted() -> bool:

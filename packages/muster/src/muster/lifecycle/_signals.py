@@ -113,8 +113,14 @@ class SignalWatch:
         """Return what to raise at once. If Python drops SIGTERM's, the signal stays noted."""
         error = _exception_of(number)
         return (
-            _interrupts.raised_again(error, self._forget) if isinstance(error, KeyboardInterrupt) else error
+            _interrupts.raised_again(error, self._forget, self._has_come)
+            if isinstance(error, KeyboardInterrupt)
+            else error
         )
+
+    def _has_come(self) -> bool:
+        """Return whether Ctrl-C has come, or goes to another handler."""
+        return signal.SIGINT in self._came or signal.getsignal(signal.SIGINT) != self._receive
 
     def _forget(self) -> None:
         """Forget the Ctrl-C that was raised last: it comes again."""

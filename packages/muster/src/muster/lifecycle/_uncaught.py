@@ -1,6 +1,7 @@
 """Report what nobody has caught, in one piece, and end the process then, or at once."""
 
 import contextlib
+import linecache
 import logging
 import os
 import sys
@@ -8,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
+
+from muster.lifecycle._tracebacks import LEFT_OUT, advise, program_lines, shorten
 
 _log = logging.getLogger(__name__)
 
@@ -27,9 +30,17 @@ class _Hook:
         self._report = report
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if not is_told(error):
+        if kind is KeyboardInterrupt and _in_an_import(trace):
+            print("Interrupted while modules were imported.", file=sys.stderr)
+        elif kind is KeyboardInterrupt and not program_lines(trace):  # in a command of muster's
+            print("Interrupted.", file=sys.stderr)
+        elif not is_told(error):
             with _reporting:
-                self._report(kind, error, trace)
+                advise(error)
+                if shorten(error):
+                    with contextlib.suppress(AttributeError, OSError, ValueError):  # nobody reads it
+                        print(LEFT_OUT, file=sys.stderr)
+                self._report(kind, error, error.__traceback__)
             if _is_exiting.is_set():
                 threading.Event().wait()
         for end in reversed(_ends):
@@ -111,3 +122,13 @@ def leave(code: int) -> None:
                 stream.flush()
     finally:  # also if Ctrl-C comes once more
         os._exit(code)
+
+
+def _in_an_import(trace: TracebackType | None) -> bool:
+    """Return whether the program's own line, the outermost one, is an import."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith("<frozen"):
+        trace = trace.tb_next  # python -m
+    if trace is None:
+        return False
+    line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    return line.startswith(("import ", "from "))

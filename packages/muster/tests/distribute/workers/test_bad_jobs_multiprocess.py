@@ -123,7 +123,7 @@ def test_a_port_that_is_in_use(job, occupant, told):
         task = job.start(1)
         assert task.code() == 1
     assert task.last_line.startswith(
-        f"muster._errors.AddressInUseError: worker 1 cannot listen at its address {job.addresses[1]}: {told}"
+        f"muster.AddressInUseError: worker 1 cannot listen at its address {job.addresses[1]}: {told}"
     )
 
 
@@ -141,7 +141,7 @@ def test_a_stray_process_where_another_worker_should_be(job, occupant, told):
         task = job.start(0, stray_secs=2.0)
         assert task.code() == 1
     assert task.last_line.startswith(
-        f"muster._errors.StrayPeerError: What answers is not worker 1 at {job.addresses[1]}: {told}"
+        f"muster.StrayPeerError: What answers is not worker 1 at {job.addresses[1]}: {told}"
     ), task.log
 
 
@@ -150,7 +150,7 @@ def test_a_worker_that_never_starts(job):
     task = job.start(0, timeout=3.0)
     assert task.code() == 1
     assert task.last_line.startswith(
-        f"muster._errors.MissingPeerError: worker 0 has waited 3 s for worker 1 at {job.addresses[1]} "
+        f"muster.MissingPeerError: worker 0 has waited 3 s for worker 1 at {job.addresses[1]} "
     ), task.log
 
 
@@ -164,7 +164,7 @@ def test_a_second_job_on_the_same_ports_does_not_harm_the_first(job):
     second = job.start(0)
     assert second.code() == 1
     assert re.match(
-        f"muster._errors.AddressInUseError: worker 0 cannot listen at its address {job.addresses[0]}: there "
+        f"muster.AddressInUseError: worker 0 cannot listen at its address {job.addresses[0]}: there "
         rf"is worker 0 of job \w+ \(process {first[0].process.pid} on .*\) already, which is training",
         second.last_line,
     ), second.log
@@ -206,7 +206,7 @@ def test_a_worker_with_a_strategy_for_one_process(job):
     task = job.start(1, strategy="mirrored")
     assert task.code() == 1
     assert task.last_line.startswith(
-        "muster._errors.ClusterError: worker 1 cannot train: the cluster has 2 training tasks, and "
+        "muster.ClusterError: worker 1 cannot train: the cluster has 2 training tasks, and "
         "MirroredStrategy trains with 1"
     )
     assert other.code() == 1

@@ -63,9 +63,7 @@ def neither_comes_in(*tasks):
     """What the last lines of tasks say that each end with an error of their own."""
     assert [task.code() for task in tasks] == [1, 1], [task.log for task in tasks]
     for task in tasks:
-        assert task.last_line.startswith("muster._errors.StrayPeerError: What answers is not worker "), (
-            task.log
-        )
+        assert task.last_line.startswith("muster.StrayPeerError: What answers is not worker "), task.log
     return [task.last_line for task in tasks]
 
 
@@ -115,7 +113,7 @@ def test_a_certificate_for_another_host(job, keys, folder):
 def test_a_certificate_that_has_expired(job, folder):
     task = job.launch(1, {"MUSTER_TLS": str(folder)})
     assert task.code() == 1
-    assert f"muster._errors.CredentialsError: {folder / 'tls.crt'} has expired, or" in task.last_line
+    assert f"muster.CredentialsError: {folder / 'tls.crt'} has expired, or" in task.last_line
 
 
 @pytest.mark.slow
@@ -127,7 +125,7 @@ def test_a_secret_that_others_may_read(job, keys, tmp_path, name):
     task = job.launch(0, {name: str(folder if name == "MUSTER_TLS" else secret)})
     assert task.code() == 1
     assert task.last_line.startswith(
-        f"muster._errors.CredentialsError: Others may read or change {secret}, which must be secret. Its "
+        f"muster.CredentialsError: Others may read or change {secret}, which must be secret. Its "
         f"mode is 0644. Run: chmod 600 {secret}"
     )
 
