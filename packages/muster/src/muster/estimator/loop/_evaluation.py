@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import jax
@@ -20,10 +21,10 @@ from muster.estimator.hooks._nan import EvaluationNanHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import Batches
+from muster.estimator.loop._chiefs_checkpoint import chiefs_checkpoint
 from muster.estimator.loop._host_part import without_given
 from muster.estimator.loop._progress_bar import metrics_line, progress_bar
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
-from muster.estimator.loop._saving import require_same_checkpoint
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, summaries_among
 from muster.program import ImageOutput
@@ -67,9 +68,10 @@ def evaluate(
             prepare=setup.prepare,
             host=setup.host,
         ) as batches,
+        ExitStack() as resources,
     ):
         setup.log_share(batches, strategy)
-        require_same_checkpoint(strategy, setup.model_dir, checkpoint)
+        checkpoint = chiefs_checkpoint(strategy, setup.model_dir, checkpoint, resources)
         program, state = setup.trace(ModeKeys.EVAL, batches, checkpoint)
         session, asked = setup.start(program, state, checkpoint, strategy)
         bar.follow(session, steps)

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import socket
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from muster._arrays import LazyArray
-from muster._errors import CheckpointError
 from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, checkpoint_path, latest_checkpoint
 from muster.cluster.roster import TaskState
 from muster.data import moved_position
@@ -152,24 +150,6 @@ def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> dict
         )
         return None
     return positions[context.input_pipeline_id]
-
-
-def require_same_checkpoint(strategy: Strategy, model_dir: str, checkpoint: Checkpoint | None) -> None:
-    """Check that all workers begin at the same checkpoint, and so see the same model directory.
-
-    Raises:
-        CheckpointError: They do not; the message names the directories.
-    """
-    step = None if checkpoint is None else checkpoint.step
-    place = f"{socket.gethostname()}:{os.path.abspath(model_dir)}"
-    starts = strategy.workers.all_gather_object([step, place])
-    other = next((start for start in starts if start[0] != starts[0][0]), None)
-    if other is not None:
-        raise CheckpointError(
-            f"The workers see different checkpoints: the chief is at step {starts[0][0]} in {starts[0][1]}, "
-            f"another at step {other[0]} in {other[1]}. Give all of them the same model_dir, on storage that "
-            "they share."
-        )
 
 
 def mark_ended(path: str) -> None:

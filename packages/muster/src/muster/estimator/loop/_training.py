@@ -23,13 +23,14 @@ from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.loop._all_done import log_all_done
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import Batches, open_training_batches
+from muster.estimator.loop._chiefs_checkpoint import chiefs_checkpoint
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._from_tensorflow import restore_newest
 from muster.estimator.loop._hook_states import HookStates
 from muster.estimator.loop._progress_bar import ProgressBar, progress_bar
 from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._run_loop import run_loop
-from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
+from muster.estimator.loop._saving import TrainingSaver, mark_ended, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._shared_batches import SharedBatches, is_shared, place_of
 from muster.estimator.loop._step_profile import StepProfile
@@ -113,7 +114,7 @@ class Training:
         resources.enter_context(self.strategy.workers.supervised(start_secs, doing="train"))
         checkpointer = resources.enter_context(_checkpointer(config, model_dir)) if config.is_chief else None
         checkpoint = restore_newest(model_dir, set_aside=config.is_chief, mapped=True)
-        require_same_checkpoint(self.strategy, model_dir, checkpoint)
+        checkpoint = chiefs_checkpoint(self.strategy, model_dir, checkpoint, resources)
         if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
             _log.info("Skipping training since max_steps has already saved.")
             log_all_done(self.max_steps, checkpoint.step, model_dir, is_chief=config.is_chief)
