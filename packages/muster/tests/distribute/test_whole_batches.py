@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from linked import together
 
 import muster
+from linked import together
 from muster import TraceError
 from muster._keras import keras
 from muster.data import Dataset

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from linked import together
 
+from linked import together
 from muster.distribute import PerReplica, Strategy
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement

@@ -87,6 +87,10 @@ class TaskProcess:
         command: The program and its arguments.
         environ: The launcher's environment, to which the plan's variables are added.
         log: The log file, which its output is appended to.
+
+    Attributes:
+        plan: As given.
+        log: As given.
     """
 
     def __init__(
@@ -99,7 +103,7 @@ class TaskProcess:
         log: Path,
     ) -> None:
         self.plan = plan
-        self._log = log
+        self.log = log
         self._termination = log.with_suffix(".end")
         self._progress = log.with_suffix(".last")
         self._termination.unlink(missing_ok=True)
@@ -182,7 +186,7 @@ class TaskProcess:
 
     def last_lines(self, count: int) -> list[str]:
         """Return the last lines that this process wrote."""
-        return last_lines(self._log, self._log_offset, count)
+        return last_lines(self.log, self._log_offset, count)
 
 
 class Keeper:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ from muster.cluster import Task, TaskType
 from muster.cluster.roster import Progress, RunningClock, TaskState, query_status
 from muster.launch import _events as job
 from muster.launch._job import Job
+from muster.launch._job_record import Recorder, TaskRecord, read_record
 from muster.launch._machine import Machine
 from muster.launch._plan import JobShape, check_room, plan_job
 from muster.launch._process import (
@@ -32,8 +34,8 @@ from muster.net import Credentials
 _LOOK_SECS = 0.1  # the period of reading logs
 _SHOW_SECS = 0.5  # the period of drawing the table
 _BLAMED_LINES = 20
-# The temporary folders of logs, what is in one of a run that has ended, and how many of these are kept.
-_LOGS, _ENDED, _KEPT_LOGS = "muster-run-", ".ended", 10
+# The temporary folders of logs, and how many of those of runs that have failed are kept.
+_LOGS, _KEPT_LOGS = "muster-run-", 10
 # How often to ask the chief whether it is a coordinator, and how long it may take to answer, in seconds.
 _ASK_SECS, _ANSWER_SECS = 1.0, 0.5
 
@@ -88,10 +90,8 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
         return code
     finally:
         if options.log_dir is None:
-            if code == 0 or not any(log_dir.iterdir()):
+            if code == 0 or not any(log_dir.glob("*.log")):
                 shutil.rmtree(log_dir)
-            else:
-                (log_dir / _ENDED).touch()
 
 
 def _new_log_dir() -> Path:
@@ -99,7 +99,8 @@ def _new_log_dir() -> Path:
     made = Path(tempfile.mkdtemp(prefix=_LOGS))
     failed = sorted((path for path in made.parent.glob(f"{_LOGS}*") if path != made), key=_changed)
     for path in failed[: max(0, len(failed) - _KEPT_LOGS + 1)]:
-        if (path / _ENDED).exists():
+        record = read_record(path)
+        if record is not None and not record.runs:
             shutil.rmtree(path, ignore_errors=True)  # or it is somebody else's
     return made
 
@@ -138,6 +139,9 @@ class _Run:
         self._received: list[int] = []  # the signals that came while tasks were started
         self._not_started: list[Task] = []  # because of them
         self._states: dict[Task, str] = {}
+        self._starts: Counter[Task] = Counter()
+        self._recorder = Recorder(self._name, options.program, log_dir)
+        self._evaluated = ""
         self._known: dict[Task, Progress] = {}  # the last that each task has reported
         self._keeps_logs = True
         self._poller: StatusPoller | None = None
@@ -147,6 +151,14 @@ class _Run:
     def until_end(self) -> int:
         """Run the job, and return the launcher's exit code."""
         adopt_orphans()
+        code = 1
+        try:
+            code = self._until_end()
+            return code
+        finally:
+            self._recorder.end(self._records(), code)
+
+    def _until_end(self) -> int:
         with ExitStack() as stack:
             stack.callback(self._view.close)
             # Of servers that were not told of the end.
@@ -181,6 +193,7 @@ class _Run:
                     self._processes[task].send(number)
             case job.Say(text):
                 self._view.say(text)
+                self._recorder.event(text)
             case job.Blame(task, code, reason):
                 lines = self._processes[task].last_lines(_BLAMED_LINES) if task in self._processes else []
                 introduction = " Its last lines:" if lines else " It has written nothing."
@@ -188,6 +201,7 @@ class _Run:
                     introduction, lines = "", []
                 headline = reason or f"{task} failed: {job.describe_end(code)}."
                 self._view.say("\n".join([f"{headline}{introduction}", *lines]))
+                self._recorder.event(headline)
             case job.CleanUp():
                 self._clean_up()
 
@@ -224,6 +238,7 @@ class _Run:
                 )
                 self._keeper.add(self._processes[task])
                 self._running.add(task)
+                self._starts[task] += 1
                 self._states[task] = "running"
                 self._selector.register(self._processes[task], selectors.EVENT_READ)
         if self._poller is not None:
@@ -297,7 +312,30 @@ class _Run:
             for task, state in self._states.items()
         ]
         self._view.show(rows, self._log_dir if self._keeps_logs else None)
+        for progress in self._known.values():
+            if progress.evaluation and progress.evaluation != self._evaluated:
+                self._evaluated = progress.evaluation
+                self._recorder.event(f"Evaluated {self._evaluated}")
+        self._recorder.update(self._records())
         self._shown_at = time.monotonic()
+
+    def _records(self) -> list[TaskRecord]:
+        """Return what is known of each task that was started."""
+        answers = {} if self._poller is None else self._poller.answers
+        return [
+            TaskRecord(
+                type=task.type,
+                index=task.index,
+                state=state,
+                pid=self._processes[task].pid,
+                address=self._processes[task].plan.address,
+                log=str(self._processes[task].log.absolute()),
+                starts=self._starts[task],
+                answers=task in self._running and task in answers,
+                progress=self._known.get(task),
+            )
+            for task, state in self._states.items()
+        ]
 
     def _clean_up(self) -> None:
         """End all remaining processes of this attempt."""

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, TextIO, cast
 
 from rich.console import Console, Group
@@ -20,6 +21,7 @@ from rich.text import Text
 from muster._errors import StrayPeerError
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import Progress, query_status
+from muster.launch._job_record import TaskRecord
 from muster.net import Credentials
 
 _TIMEOUT_SECS = 0.5
@@ -146,7 +148,7 @@ class View:
         tasks: All tasks.
     """
 
-    rows_every_secs = 10.0  # how often tasks are asked for their progress
+    rows_every_secs = 2.0  # how often tasks are asked for their progress
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._width = max(len(name) for name in (*map(str, tasks), _LAUNCHER))
@@ -225,7 +227,11 @@ class LiveView(View):
 
     def show(self, rows: Sequence[Row], log_dir: Path | None) -> None:
         """Draw the table."""
-        self._live.update(self._table(rows, log_dir), refresh=True)
+        below = [f"Evaluated {evaluation}"] if (evaluation := _evaluation(rows)) else []
+        below += [] if log_dir is None else [f"Logs: {log_dir}"]
+        table = job_table(rows, self._console.width, self._styles)
+        # Not the table's caption, which would be broken at the width of the table.
+        self._live.update(Group(table, *(Text(line, "dim") for line in below)), refresh=True)
 
     def close(self) -> None:
         """Stop drawing; the table stays on the terminal."""
@@ -239,27 +245,33 @@ class LiveView(View):
             # In one call, because each one redraws the table.
             self._console.print(Text("\n").join(parts), soft_wrap=True)
 
-    def _table(self, rows: Sequence[Row], log_dir: Path | None) -> Group:
-        below = [f"Evaluated {evaluation}"] if (evaluation := _evaluation(rows)) else []
-        below += [] if log_dir is None else [f"Logs: {log_dir}"]
-        columns = {name: [cell(row) for row in rows] for name, cell in _columns(rows).items()}
-        names = [str(row.task) for row in rows]
-        states = [_state(row) for row in rows]
-        # Words are not broken: in a narrow terminal, columns go that say the least.
-        for name in _LEAST_FIRST:
-            if _width(columns, names, states) <= self._console.width:
-                break
-            columns.pop(name, None)
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        table.add_column("task", no_wrap=True)
-        for name in columns:
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("state", overflow="fold")
-        for number, name in enumerate(names):
-            cells = [each[number] for each in columns.values()]
-            table.add_row(Text(name, self._styles[name]), *cells, Text(states[number]))
-        # Not the table's caption, which would be broken at the width of the table.
-        return Group(table, *(Text(line, "dim") for line in below))
+
+def job_table(
+    rows: Sequence[Row | TaskRecord], width: int, styles: Mapping[str, str] = MappingProxyType({})
+) -> Table:
+    """Return a table of tasks, and how far they are.
+
+    Args:
+        rows: A task each.
+        width: That of the terminal, in characters: words are not broken, columns go that say the least.
+        styles: The colours of tasks, by their names.
+    """
+    columns = {name: [cell(row) for row in rows] for name, cell in _columns(rows).items()}
+    names = [str(row.task) for row in rows]
+    states = [_state(row) for row in rows]
+    for name in _LEAST_FIRST:
+        if _width(columns, names, states) <= width:
+            break
+        columns.pop(name, None)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("task", no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("state", overflow="fold")
+    for number, name in enumerate(names):
+        cells = [each[number] for each in columns.values()]
+        table.add_row(Text(name, styles.get(name, "")), *cells, Text(states[number]))
+    return table
 
 
 def make_view(tasks: Sequence[Task]) -> View:
@@ -272,13 +284,16 @@ def make_view(tasks: Sequence[Task]) -> View:
     return View(tasks)
 
 
-def _columns(rows: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
+def _columns(rows: Sequence[Row | TaskRecord]) -> dict[str, Callable[[Row | TaskRecord], str]]:
     """Return the columns of numbers that some of the tasks may have, in order."""
 
-    def number(field: str, form: str) -> Callable[[Row], str]:
+    def number(field: str, form: str) -> Callable[[Row | TaskRecord], str]:
         return lambda row: _number(getattr(row.progress or Progress(), field), form)
 
-    columns: dict[str, Callable[[Row], str]] = {"step": _step, "steps/s": number("steps_per_sec", ".1f")}
+    columns: dict[str, Callable[[Row | TaskRecord], str]] = {
+        "step": _step,
+        "steps/s": number("steps_per_sec", ".1f"),
+    }
     if any(row.progress and row.progress.max_steps for row in rows):
         columns["left"] = lambda row: _time_left(row.progress) if row.answers and row.progress else "-"
     columns |= {"loss": number("loss", ".4g"), "input wait": number("input_wait", ".0%")}
@@ -294,25 +309,25 @@ def _width(columns: Mapping[str, Sequence[str]], names: Sequence[str], states: S
     return max(map(len, ("task", *names))) + sum(width + 2 for width in widths) + 2 + max(map(len, words))
 
 
-def _step(row: Row) -> str:
+def _step(row: Row | TaskRecord) -> str:
     known = row.progress or Progress()
     return _number(known.step, "d") + (f" of {known.max_steps}" if known.max_steps else "")
 
 
-def _state(row: Row) -> str:
+def _state(row: Row | TaskRecord) -> str:
     if not row.answers or row.progress is None:
         return row.state
     waits = f": waits for {row.progress.waits_for}" if row.progress.waits_for else ""
     return f"{row.progress.state}{waits}"
 
 
-def _evaluation(rows: Sequence[Row]) -> str:
+def _evaluation(rows: Sequence[Row | TaskRecord]) -> str:
     """Return the newest evaluation, for people; empty for none."""
     found = [row.progress.evaluation for row in rows if row.progress and row.progress.evaluation]
     return found[-1] if found else ""
 
 
-def _line(row: Row) -> str:
+def _line(row: Row | TaskRecord) -> str:
     """Return how far a task is, for people."""
     known = row.progress or Progress()
     said = [] if known.step is None else [f"step {_step(row)}"]

@@ -1,8 +1,8 @@
 """Batches of several workers, divided among the replicas of each."""
 
 import numpy as np
-from linked import together
 
+from linked import together
 from muster.distribute.engine._split import UnevenBatch
 from muster.distribute.input._synchronized_batches import SynchronizedBatches
 

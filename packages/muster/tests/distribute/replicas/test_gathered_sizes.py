@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import SingleDeviceSharding
-from linked import together
 
+from linked import together
 from muster import function
 from muster.distribute import MirroredStrategy, Strategy, get_replica_context
 from muster.distribute.engine._exchange import ExchangeEngine

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import jax
 import pytest
-from linked import together
 
+from linked import together
 from muster._errors import MismatchError
 from muster.distribute.workers import _jax_runtime
 from muster.distribute.workers._jax_runtime import check_runtimes, connect_runtimes

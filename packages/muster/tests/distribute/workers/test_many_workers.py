@@ -4,8 +4,8 @@ import threading
 
 import numpy as np
 import pytest
-from linked import SECS, together
 
+from linked import SECS, together
 from muster._errors import MismatchError, MissingPeerError, PeerLostError
 from muster.distribute.workers import _schedules as schedules
 from muster.distribute.workers._socket_workers import SocketWorkers

@@ -7,8 +7,8 @@ import time
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from linked import SECS, together
 
+from linked import SECS, together
 from muster._errors import AuthenticationError, MismatchError, MissingPeerError, PeerLostError
 from muster.distribute.workers._links import Links
 from muster.distribute.workers._socket_workers import SocketWorkers

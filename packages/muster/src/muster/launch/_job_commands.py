@@ -1,0 +1,220 @@
+"""``muster status``, ``logs``, ``stop`` and ``stacks``: look at jobs that run, or have failed."""
+
+import argparse
+import datetime
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from muster._commands import add_command
+from muster._errors import CredentialsError, StrayPeerError
+from muster.cluster.roster import query_status
+from muster.launch._job_record import JobRecord, TaskRecord, known_jobs, read_record
+from muster.launch._lines import LineReader
+from muster.net import Credentials
+
+# How often a job is looked at by --watch and -f, how long its end may take, and a task's answer, in seconds.
+_WATCH_SECS, _FOLLOW_SECS, _STOP_SECS, _ANSWER_SECS = 1.0, 0.2, 630.0, 5.0
+_EVENTS = 5  # how many of the last events are shown
+
+
+class _NoSuchJobError(Exception):
+    """No job, or no task, is the one that was named."""
+
+
+def add_job_commands(commands: Any) -> None:
+    """Add the commands to those of a parser; see `add_run_command`."""
+    for name, act in (("status", _status), ("logs", _logs), ("stop", _stop), ("stacks", _stacks)):
+        add_command(commands, name).set_defaults(handler=_reporting(name, act))
+
+
+def _reporting(name: str, act: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    def handler(args: argparse.Namespace) -> int:
+        try:
+            return act(args)
+        except _NoSuchJobError as exc:
+            print(f"muster {name}: {exc}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
+
+    return handler
+
+
+def _chosen(job: str | None) -> JobRecord:
+    """Return the job of a name, or in a folder of logs; None for the only one that runs, else the last one.
+
+    Raises:
+        _NoSuchJobError: There is none, or several run.
+    """
+    if job is not None and (record := read_record(job)) is not None:
+        return record
+    known = known_jobs()
+    if job is not None:
+        found = [record for record in known if record.name.startswith(job)]
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(record.name for record in found or known) or "none"
+        why = "several jobs have names that begin so" if found else "no job has that name or folder of logs"
+        raise _NoSuchJobError(f"{job!r}: {why}. There are: {names}")
+    running = [record for record in known if record.runs]
+    if len(running) > 1:
+        raise _NoSuchJobError(
+            f"{len(running)} jobs run: name one. There are: {', '.join(record.name for record in running)}"
+        )
+    if not known:
+        raise _NoSuchJobError("no job runs here, and no logs of one are kept. Start one: muster run")
+    return running[0] if running else known[-1]
+
+
+def _tasks(record: JobRecord, names: Sequence[str]) -> list[TaskRecord]:
+    """Return tasks by their names, such as ``worker-0`` or ``worker:0``; all for no names.
+
+    Raises:
+        _NoSuchJobError: The job has no such task.
+    """
+    known = {f"{each.type}-{each.index}": each for each in record.tasks}
+    wanted = [name.replace(":", "-").replace(" ", "-") for name in names]
+    wanted = [f"{name}-0" if f"{name}-0" in known and name not in known else name for name in wanted]
+    for name in wanted:
+        if name not in known:
+            raise _NoSuchJobError(f"job {record.name} has no task {name}. It has: {', '.join(known)}")
+    return [known[name] for name in wanted] or [*record.tasks]
+
+
+def _status(args: argparse.Namespace) -> int:
+    if args.json:
+        records = [_chosen(args.job)] if args.job else known_jobs()
+        print(msgspec.json.encode([_as_data(record) for record in records]).decode())
+        return 0
+    running = [record for record in known_jobs() if record.runs]
+    if args.job is None and len(running) != 1:
+        for record in known_jobs():
+            print(_headline(record))
+        if not known_jobs():
+            _chosen(None)
+        return 0
+    record = _chosen(args.job)
+    if not args.watch:
+        _print_status(record)
+        return 0
+    from rich.console import Console
+    from rich.live import Live
+
+    from muster.launch._view import job_table
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not sys.stdout.isatty():
+        while record.runs:
+            _print_status(record)
+            time.sleep(_WATCH_SECS)
+            record = read_record(record.folder) or msgspec.structs.replace(record, code=0)
+        return 0
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            live.update(job_table(record.tasks, console.width), refresh=True)
+            if not record.runs:
+                return 0
+            time.sleep(_WATCH_SECS)
+            record = read_record(record.folder) or msgspec.structs.replace(record, code=0)
+
+
+def _as_data(record: JobRecord) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(record)
+    return {**data, "runs": record.runs}
+
+
+def _print_status(record: JobRecord) -> None:
+    from rich.console import Console
+
+    from muster.launch._view import job_table
+
+    # Elsewhere than on a terminal nothing is left out for want of room.
+    width = None if sys.stdout.isatty() else 200
+    console = Console(highlight=False, markup=False, emoji=False, width=width)
+    print(_headline(record))
+    console.print(job_table(record.tasks, console.width))
+    for event in record.events[-_EVENTS:]:
+        print(f"{_clock(event.time)}  {event.text}")
+    print(f"Logs: {record.folder}")
+
+
+def _headline(record: JobRecord) -> str:
+    took = datetime.timedelta(seconds=round((time.time() if record.runs else record.written) - record.began))
+    if record.runs:
+        how = f"has run for {took}"
+    elif record.code is None:
+        how = f"was killed with its launcher, after {took}"
+    else:
+        how = f"ended with exit code {record.code} after {took}"
+    return f"job {record.name}: {' '.join(record.program)}: {len(record.tasks)} tasks, {how}"
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def _logs(args: argparse.Namespace) -> int:
+    record = _chosen(args.job)
+    tasks = _tasks(record, args.tasks)
+    width = max(len(str(each.task)) for each in tasks)
+    readers = [(each, LineReader(Path(each.log), 0)) for each in tasks]
+
+    def show(runs: bool) -> None:
+        for each, reader in readers:
+            for line in reader.read(everything=not runs):
+                print(line if len(tasks) == 1 else f"{each.task!s:{width}} | {line}")
+        sys.stdout.flush()
+
+    while True:
+        runs = record.runs
+        show(runs or not args.follow)
+        if not args.follow or not runs:
+            return 0
+        time.sleep(_FOLLOW_SECS)
+        record = read_record(record.folder) or msgspec.structs.replace(record, code=0)
+
+
+def _stop(args: argparse.Namespace) -> int:
+    record = _chosen(args.job)
+    if not record.runs:
+        raise _NoSuchJobError(f"{_headline(record)}: there is nothing to stop")
+    if record.host != socket.gethostname():
+        raise _NoSuchJobError(f"job {record.name} runs on {record.host}: stop it there")
+    os.kill(record.pid, signal.SIGTERM)
+    print(f"job {record.name}: its tasks finish their steps, save and end", file=sys.stderr)
+    deadline = time.monotonic() + _STOP_SECS
+    while record.runs:
+        if time.monotonic() > deadline:
+            print(f"job {record.name} has not ended within {_STOP_SECS:g} s", file=sys.stderr)
+            return 1
+        time.sleep(_FOLLOW_SECS)
+    return 0
+
+
+def _stacks(args: argparse.Namespace) -> int:
+    record = _chosen(args.job)
+    code = 0
+    for each in _tasks(record, args.tasks):
+        try:
+            credentials = Credentials.from_environ(_environment_of(each.pid))
+            status = query_status(each.address, _ANSWER_SECS, credentials, task=each.task, stacks=True)
+            text = status.stacks.rstrip()
+        except (OSError, StrayPeerError, CredentialsError) as exc:
+            text, code = f"it does not say where its threads are: {exc}", 1
+        print(f"=== {each.task}, process {each.pid}\n{text}")
+    return code
+
+
+def _environment_of(pid: int) -> dict[str, str]:
+    """Return the variables that a process of this user was started with: the job's secret is there."""
+    pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    named = (os.fsdecode(pair).partition("=") for pair in pairs if b"=" in pair)
+    return {name: value for name, _, value in named}

@@ -1,0 +1,81 @@
+"""The record that a launcher writes of its job, and finding it."""
+
+import tempfile
+
+import pytest
+
+from muster.cluster.roster import Progress
+from muster.launch import _job_record
+from muster.launch._job_record import Recorder, TaskRecord, known_jobs, read_record
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def task(**changes):
+    known = {
+        "type": "worker",
+        "index": 0,
+        "state": "running",
+        "pid": 1,
+        "address": "h:1",
+        "log": "l",
+        "starts": 1,
+    }
+    return TaskRecord(**(known | changes))
+
+
+def recorder(folder, name="first"):
+    folder.mkdir()
+    return Recorder(name, ("train.py", "--steps", "3"), folder)
+
+
+def test_it_has_how_the_tasks_are_and_what_happened(tmp_path):
+    made = recorder(tmp_path / "logs")
+    made.event("worker 0 failed: exit code 3.")
+    made.update([task(progress=Progress(step=7, loss=0.5))])
+    read = read_record(tmp_path / "logs")
+    assert (read.name, read.program, read.runs) == ("first", ("train.py", "--steps", "3"), True)
+    assert read.tasks == (task(progress=Progress(step=7, loss=0.5)),)
+    assert [event.text for event in read.events] == ["worker 0 failed: exit code 3."]
+    made.end([task(state="ended")], 3)
+    read = read_record(tmp_path / "logs")
+    assert (read.code, read.runs, read.tasks[0].state) == (3, False, "ended")
+
+
+def test_it_is_not_written_more_than_once_a_second_but_for_news(tmp_path, monkeypatch):
+    made = recorder(tmp_path / "logs")
+    for step in range(3):
+        made.update([task(progress=Progress(step=step))])
+    assert read_record(tmp_path / "logs").tasks[0].progress.step == 0
+    made.event("news")
+    made.update([task(progress=Progress(step=9))])
+    assert read_record(tmp_path / "logs").tasks[0].progress.step == 9
+
+
+def test_a_job_whose_launcher_was_killed_does_not_run(tmp_path, monkeypatch):
+    recorder(tmp_path / "logs").update([])
+    assert read_record(tmp_path / "logs").runs
+    monkeypatch.setattr(_job_record, "start_ticks", lambda pid: None)
+    assert not read_record(tmp_path / "logs").runs
+
+
+def test_a_users_jobs_are_listed_while_their_logs_are_there(tmp_path):
+    for name in ("first", "second"):
+        recorder(tmp_path / name, name).update([])
+    assert [record.name for record in known_jobs()] == ["first", "second"]
+    (tmp_path / "first" / "job.json").unlink()
+    assert [record.name for record in known_jobs()] == ["second"]
+    (listed,) = _job_record._jobs_folder().iterdir()
+    assert listed.name == "second"
+
+
+def test_a_disk_that_is_full_ends_no_job(tmp_path, monkeypatch):
+    made = recorder(tmp_path / "logs")
+    (tmp_path / "logs").rename(tmp_path / "gone")
+    made.event("news")
+    made.update([])
+    made.end([], 0)
+    assert read_record(tmp_path / "logs") is None
