@@ -66,7 +66,7 @@ def test_a_users_jobs_are_listed_while_their_logs_are_there(tmp_path):
     for name in ("first", "second"):
         recorder(tmp_path / name, name).update([])
     assert [record.name for record in known_jobs()] == ["first", "second"]
-    (tmp_path / "first" / "job.json").unlink()
+    (tmp_path / "first" / "job.json").unlink()  # as if the folder had gone
     assert [record.name for record in known_jobs()] == ["second"]
     (listed,) = _job_record._jobs_folder().iterdir()
     assert listed.name == "second"

@@ -28,7 +28,7 @@ def test_all_end_well(launch):
     job = launch("worker0=write:1", options=["--workers", "2", "--chief", "--evaluator"])
     assert job.end() == 0
     assert job.of_tasks == ["worker 0    | write 0 end"]
-    logs = {path.name: path.read_text().splitlines() for path in job.log_dir.iterdir()}
+    logs = {path.name: path.read_text().splitlines() for path in job.log_dir.glob("*.log")}
     assert sorted(logs) == ["chief-0.log", "evaluator-0.log", "worker-0.log", "worker-1.log"]
     assert re.fullmatch(
         r"=== [\d: -]+ worker 0 of job \w+-1: .*launch_child.py worker0=write:1", logs["worker-0.log"][0]
@@ -512,7 +512,7 @@ def test_the_temporary_folder_stays_only_after_a_failure(deed, kept, tmp_path):
         timeout=DEADLINE,
         check=False,
     )
-    folders = list(tmp_path.iterdir())
+    folders = list(tmp_path.glob("muster-run-*"))
     assert len(folders) == kept
     assert [f"Logs: {folder}" in done.stderr for folder in folders] == [True] * kept
     assert "worker 0 | about to end" in done.stdout.splitlines()

@@ -1,7 +1,7 @@
 """The record of a job that the launcher writes: its tasks, how far they are, and what happened.
 
 It is ``job.json`` in the folder of the job's logs, and is replaced as a whole. The folders of a user's jobs
-are listed in a folder of the temporary directory: a file for each job, which has its name.
+are listed in a folder of the temporary directory: a link for each job, which has its name.
 """
 
 import contextlib
@@ -129,9 +129,11 @@ class Recorder:
             began=now,
             written=now,
         )
+        known_jobs()  # forgets those that are gone
+        self._write((), None)
         self._written_at = -_WRITE_SECS
-        with contextlib.suppress(OSError):
-            (_jobs_folder() / name).write_text(self._record.folder)
+        with contextlib.suppress(OSError):  # now that there is a record: who finds none forgets the job
+            (_jobs_folder() / name).symlink_to(self._record.folder)
 
     def event(self, text: str) -> None:
         """Note what happened."""
@@ -175,7 +177,7 @@ def known_jobs() -> list[JobRecord]:
         return []
     for path in listed:
         with contextlib.suppress(OSError):
-            record = read_record(path.read_text())
+            record = read_record(path)
             if record is None or record.name != path.name:
                 path.unlink()  # its logs are gone, or are another job's now
             else:
