@@ -11,6 +11,7 @@ from muster._keras import keras
 from muster.checkpoint import list_rows
 from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.distribute import FixedShardsPartitioner, ParameterServerStrategy, Server
+from muster.extend import whole_variables
 
 pytestmark = [
     pytest.mark.processes,
@@ -39,7 +40,7 @@ def built(seed):
 
 
 def values_of(*objects):
-    return [np.array(variable.value) for each in objects for variable in each.variables]
+    return [np.array(variable.value) for each in objects for variable in whole_variables(each.variables)]
 
 
 def assert_same(found, expected):

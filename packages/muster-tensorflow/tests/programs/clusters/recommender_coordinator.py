@@ -86,6 +86,14 @@ with strategy.scope():
     rmse = tf.keras.metrics.RootMeanSquaredError()
     step_counter = tf.Variable(0, dtype=tf.int64, trainable=False, aggregation=tf.VariableAggregation.SUM)
     model({"user": tf.zeros((1,), tf.int64), "movie": tf.zeros((1,), tf.int64)})
+# Each table that is large enough has a shard on each server.
+assert [len(model.user.weights), len(model.movie.weights), len(model.dense.weights)] == [
+    num_ps,
+    num_ps,
+    1 + num_ps,
+]
+assert model.user.weights[0].shape == (31, DIM) and model.user.weights[1].shape == (30, DIM)
+assert len(model.trainable_variables) == 11, [v.name for v in model.trainable_variables]
 
 
 @tf.function

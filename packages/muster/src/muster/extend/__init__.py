@@ -68,6 +68,8 @@ from muster.program.gradients import counter_of as counter_of
 from muster.program.gradients import is_tape_open as is_tape_open
 from muster.program.gradients import is_tracing as is_tracing
 from muster.program.gradients import penalties as penalties
+from muster.program.gradients import shard_of as shard_of
+from muster.program.gradients import whole_arrays as whole_arrays
 from muster.program.gradients import with_gradients as with_gradients
 from muster.program.passes import function_of as function_of
 from muster.program.passes import needed_equations as needed_equations
@@ -79,6 +81,7 @@ from muster.program.variables import SEED_STATE as SEED_STATE
 from muster.program.variables import Branch as Branch
 from muster.program.variables import ByIdentity as ByIdentity
 from muster.program.variables import VariableKind as VariableKind
+from muster.program.variables import VariableShard as VariableShard
 from muster.program.variables import VariableSpec as VariableSpec
 from muster.program.variables import active_scope as active_scope
 from muster.program.variables import assign_chosen as assign_chosen
@@ -91,7 +94,9 @@ from muster.program.variables import may_be_split as may_be_split
 from muster.program.variables import origin_of as origin_of
 from muster.program.variables import outside_of_step as outside_of_step
 from muster.program.variables import standing_in as standing_in
+from muster.program.variables import storage_of as storage_of
 from muster.program.variables import together as together
+from muster.program.variables import whole_variables as whole_variables
 from muster.program.variables.keras_internals import bound_value as bound_value
 from muster.program.variables.keras_internals import compile_arguments as compile_arguments
 from muster.program.variables.keras_internals import compiled_loss as compiled_loss

@@ -9,7 +9,8 @@ import jax
 from muster._keras import keras
 from muster.optimizers import _update_rules
 from muster.program import update_rows
-from muster.program.gradients import in_this_step
+from muster.program.gradients import in_this_step, whole_gradients
+from muster.program.variables import whole_variables
 
 
 @keras.saving.register_keras_serializable("muster")
@@ -38,6 +39,7 @@ class RowOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras i
 
     def build(self, variables: list[keras.Variable]) -> None:
         """Create the slots of variables that have none, also of those that come later."""
+        variables = whole_variables(variables)
         new = [each for each in variables if self._var_key(each) not in self._trainable_variables_indices]
         if new or not self.built:
             super().build([*self._trainable_variables, *new])
@@ -50,6 +52,8 @@ class RowOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras i
         """Update the variables, as Keras does, which refuses any that the first call did not name."""
         optimizer = in_this_step(self)
         variables = None if trainable_variables is None else list(trainable_variables)
+        if variables is not None:
+            grads, variables = whole_gradients(grads, variables)
         if optimizer.built and variables is not None:
             with keras.name_scope(optimizer.name, caller=optimizer):
                 optimizer.build(variables)

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from muster import keras
+from muster.extend import StoredVariables, VariableShard, storage_of
 from muster_tensorflow.patches import change
 
 
@@ -34,8 +35,23 @@ def _split(self: Any, separator: str | None = None, limit: int = -1) -> list[str
     return _name(self).split(separator, limit)
 
 
+def _server_of(variable: Any) -> int | None:
+    """Return the number of the parameter server that has a variable; None if none has it."""
+    if isinstance(variable, VariableShard):
+        return variable.place
+    storage = storage_of(variable)
+    rows = storage.rows_of(variable) if isinstance(storage, StoredVariables) else ()
+    return rows[0].array.server if rows else None
+
+
 def _of_variable(self: Any) -> str:
-    """Return TensorFlow's name of the device of a variable's value; in a step, of the first device."""
+    """Return TensorFlow's name of the device of a variable's value; in a step, of the first device.
+
+    That of a variable in shards is the device of its first shard.
+    """
+    server = _server_of(self)
+    if server is not None:
+        return f"/job:ps/replica:0/task:{server}/device:CPU:0"
     value = self.value
     known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
     return _name(min(value.devices(), key=lambda each: each.id) if known else jax.local_devices()[0])

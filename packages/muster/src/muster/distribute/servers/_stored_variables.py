@@ -33,6 +33,7 @@ from muster.program.variables import (
     ByIdentity,
     InitialValue,
     Storage,
+    VariableShard,
     initial_rows,
     like_value_of,
     may_be_split,
@@ -171,6 +172,40 @@ class StoredVariables(Storage):
     def hashed_column_of(self, variable: Any) -> TableColumn | None:
         """Return what a variable stands for of a hashed table; None if it is of none."""
         return self._hashed.column_of(variable)
+
+    def shards_of(self, variable: Any) -> tuple[VariableShard, ...]:
+        """Return the shards of a variable that lies on several of these servers; nothing for others."""
+        placed = self._rows.get(variable, ())
+        if len(placed) < 2 or self._hashed.column_of(variable) is not None:
+            return ()
+        if "_shards" not in vars(variable):
+            variable._shards = tuple(
+                VariableShard(variable, self, number, rows.start, rows.stop, rows.array.server)
+                for number, rows in enumerate(placed)
+            )
+        return variable._shards  # type: ignore[no-any-return]
+
+    def pull_rows(self, variable: Any, start: int, stop: int) -> Array:
+        """Return the rows of a shard of a variable."""
+        if (together := _TOGETHER.get().get(self)) is not None:
+            return np.asarray(together.read(variable))[start:stop]
+        rows = self._rows_at(variable, start, stop)
+        require_room(variable.path, nbytes_of(rows.array))
+        with self.store() as store:
+            return read_arrays(store, [rows.array])[0]
+
+    def push_rows(self, variable: Any, start: int, stop: int, rows: Array) -> None:
+        """Assign the rows of a shard of a variable."""
+        if (together := _TOGETHER.get().get(self)) is not None:
+            together.write(variable, together.read(variable).at[start:stop].set(rows))
+            return
+        array = self._rows_at(variable, start, stop).array
+        with self.store() as store:
+            assign_arrays(store, [(array, rows)])
+            self.assigned += 1
+
+    def _rows_at(self, variable: Any, start: int, stop: int) -> StoredRows:
+        return next(each for each in self._rows.get(variable, ()) if (each.start, each.stop) == (start, stop))
 
     @contextlib.contextmanager
     def restoring(self, table: Any) -> Iterator[Servers]:

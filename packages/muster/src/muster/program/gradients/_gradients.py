@@ -20,7 +20,9 @@ from muster._errors import GradientError
 from muster._frontend import frontend
 from muster._keras import keras
 from muster.program.gradients._resolve import gradient_p
+from muster.program.gradients._shard_gradients import shard_gradients
 from muster.program.variables._variable_scope import active_scope, current_scope
+from muster.program.variables._variable_shards import VariableShard, whole_variables
 
 
 def gradients(
@@ -53,6 +55,9 @@ def gradients(
     Source: tensorflow/python/ops/gradients_impl.py, ``gradients``, which returns None in place of zeros.
     """
     scope = active_scope("gradients")
+    wholes = whole_variables(sources)
+    if any(isinstance(each, VariableShard) for each in sources):
+        return shard_gradients(sources, wholes, gradients(target, wholes, since, stopped, inside))
     leaves = [scope.read(leaf) for leaf in jax.tree.leaves(target)]
     for leaf in leaves:
         _require_float(leaf, "target")

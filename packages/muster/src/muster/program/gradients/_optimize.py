@@ -15,11 +15,13 @@ from muster.keras_hooks import wrap
 from muster.program._indexed_slices import IndexedSlices, dense_gradient
 from muster.program.gradients._gradients import gradients
 from muster.program.gradients._optimizers_of_steps import counter_of, in_this_step
+from muster.program.gradients._shard_gradients import whole_gradients
 from muster.program.passes._gradient_markers import sum_gradients
 from muster.program.passes._served import as_marked, mark_pushed
 from muster.program.variables._held_updates import Held
 from muster.program.variables._patches import wrap_in_scopes
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
+from muster.program.variables._variable_shards import whole_variables
 from muster.program.variables.keras_internals import is_stateless, setting_of_every_step
 
 
@@ -142,7 +144,7 @@ def minimize(
     scope = active_scope("minimize")
     _require_optimizer(optimizer)
     optimizer = in_this_step(optimizer)
-    variables = trainable_variables() if var_list is None else list(var_list)
+    variables = trainable_variables() if var_list is None else whole_variables(list(var_list))
     if not variables:
         raise GradientError(
             "There are no variables to train: none that was created so far is trainable."
@@ -276,6 +278,7 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
         scope = current_scope()
         if in_this_step(self) is not self:
             return in_this_step(self).apply(grads, trainable_variables)
+        grads, trainable_variables = _whole(grads, trainable_variables)
         variables = self._trainable_variables if trainable_variables is None else trainable_variables
         if any(isinstance(grad, IndexedSlices) for grad in grads):
             grads = [dense_gradient(grad, v.shape) for grad, v in zip(grads, variables, strict=True)]
@@ -344,18 +347,34 @@ def _with_tensorflows_arguments(original: Callable[..., Any]) -> Callable[..., A
     return apply_gradients
 
 
+def _whole(grads: Sequence[Any], variables: Any) -> tuple[Sequence[Any], Any]:
+    """Return the arguments of ``apply`` with those of the shards of a variable joined."""
+    return (grads, None) if variables is None else whole_gradients(grads, list(variables))
+
+
+def _joining_shards(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``Optimizer.apply``: the shards of a variable are trained as one."""
+
+    def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
+        return original(self, *_whole(grads, trainable_variables))
+
+    return apply
+
+
 def _scaled_in_eager_code(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``LossScaleOptimizer.apply``: Keras' own raises an error in eager code."""
 
     def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         if is_stateless():
             return original(self, grads, trainable_variables)
+        grads, trainable_variables = _whole(grads, trainable_variables)
         variables = self._trainable_variables if trainable_variables is None else trainable_variables
         return _apply_scaled(operator.attrgetter("value"), self, list(grads), list(variables))
 
     return apply
 
 
+wrap(keras.optimizers.Optimizer, "apply", _joining_shards)
 wrap(keras.optimizers.LossScaleOptimizer, "apply", _scaled_in_eager_code)
 wrap(keras.optimizers.Optimizer, "apply_gradients", _with_tensorflows_arguments)
 wrap_in_scopes(keras.optimizers.Optimizer, "apply", _in_steps)

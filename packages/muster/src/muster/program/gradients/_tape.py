@@ -18,10 +18,12 @@ from muster._errors import GradientError, TraceError
 from muster._keras import keras
 from muster.program.gradients import _tape_variables
 from muster.program.gradients._gradients import nested_gradients, opening
+from muster.program.gradients._shard_gradients import shard_gradients
 from muster.program.gradients._stopped import StoppedParts
 from muster.program.gradients._tape_record import Pullback, TapeRecord
 from muster.program.gradients._tape_trace import TapeTrace, hide_from, show_to
 from muster.program.variables._variable_scope import VariableScope, current_scope
+from muster.program.variables._variable_shards import whole_of, whole_variables
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +103,7 @@ class GradientTape:
         """
         if self._record is None:
             return
-        for leaf in _leaves(tensor):
+        for leaf in map(whole_of, _leaves(tensor)):
             if not isinstance(leaf, jax.Array | keras.Variable):
                 raise TypeError(
                     f"A tape watches JAX arrays and variables, got {type(leaf).__name__}: {leaf!r}. Convert "
@@ -135,7 +137,8 @@ class GradientTape:
                 weighted = _weighted(target, output_gradients)
                 return nested_gradients(weighted, sources, self._opened, self._stopped.ends(), inside)
         record = self._use_record()
-        leaves, structure = _flattened(sources)
+        given, structure = _flattened(sources)
+        leaves = whole_variables(given)
         pairs = [pair for pair in _targets(target, output_gradients, record) if _has_gradients(pair[0])]
         grads = _gradients(
             record, [t for t, _ in pairs], leaves, lambda pullback: pullback([w for _, w in pairs])
@@ -150,7 +153,7 @@ class GradientTape:
                 _STEPS_UNTIL_HINT,
             )
         self._forget_if_done()
-        return jax.tree.unflatten(structure, grads)
+        return jax.tree.unflatten(structure, shard_gradients(given, leaves, grads))
 
     def jacobian(
         self,

@@ -28,6 +28,9 @@ from muster.program.variables._remote_variables import together as together
 from muster.program.variables._variable_scope import active_scope as active_scope
 from muster.program.variables._variable_scope import current_scope as current_scope
 from muster.program.variables._variable_scope import unshared_values as unshared_values
+from muster.program.variables._variable_shards import VariableShard as VariableShard
+from muster.program.variables._variable_shards import whole_of as whole_of
+from muster.program.variables._variable_shards import whole_variables as whole_variables
 from muster.program.variables._variable_table import VariableSpec as VariableSpec
 from muster.program.variables._ways import assign_chosen as assign_chosen
 from muster.program.variables._ways import branch as branch

@@ -25,6 +25,11 @@ class Patches:
         self._users = 0
         self._lock = threading.Lock()
 
+    @property
+    def are_in_use(self) -> bool:
+        """Whether what is registered is wrapped now."""
+        return self._users > 0
+
     def add(self, owner: type | ModuleType, name: str, wrapper: _Wrapper) -> None:
         """Register a wrapper for a method or property of a class, or a function of a module."""
         require_named(owner, name)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster.extend import shard_of, whole_arrays
 from muster_tensorflow.library.ops._arrays import (
     Array,
     ArrayLike,
@@ -404,7 +405,7 @@ def global_norm(t_list: Iterable[ArrayLike | None], name: str | None = None) -> 
 
     Source: tensorflow/python/ops/clip_ops.py, ``global_norm``.
     """
-    squares = [jnp.sum(jnp.square(as_array(t))) for t in t_list if t is not None]
+    squares = [jnp.sum(jnp.square(as_array(t))) for t, _ in whole_arrays([*t_list]) if t is not None]
     return jnp.sqrt(sum(squares, jnp.zeros(())))
 
 
@@ -431,4 +432,9 @@ def clip_by_global_norm(
     norm = global_norm(t_list) if use_norm is None else use_norm
     # Not a number if the norm is not finite, so that a broken gradient shows.
     scale = jnp.where(jnp.isfinite(norm), clip_norm / jnp.maximum(norm, clip_norm), jnp.nan)
-    return [None if t is None else as_array(t) * scale for t in t_list], norm
+    scaled: list[Array | None] = [None for _ in t_list]
+    for t, places in whole_arrays(t_list):
+        whole = None if t is None else as_array(t) * scale
+        for place, shard in places:
+            scaled[place] = shard_of(whole, shard)
+    return scaled, norm
