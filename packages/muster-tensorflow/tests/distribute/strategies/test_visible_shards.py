@@ -44,6 +44,19 @@ def test_what_no_partitioner_divides_is_one_variable():
     assert [w.name for w in model.weights] == ["emb/embeddings:0", "dense/kernel:0", "dense/bias:0"]
 
 
+def test_modules_list_shards_too():
+    strategy, _ = with_memory(2, FixedShardsPartitioner(2))
+    with strategy.scope():
+        module = tf.Module()
+        module.table = tf.Variable(ROWS, name="table")
+        module.layer = tf.keras.layers.Embedding(6, 2, name="emb")
+        module.layer.build(None)
+    names = ["emb/embeddings/part_0:0", "emb/embeddings/part_1:0", "table/part_0:0", "table/part_1:0"]
+    assert [v.name for v in module.variables] == names
+    assert [v.name for v in module.trainable_variables] == names
+    assert module.non_trainable_variables == ()
+
+
 def test_a_shard_is_read_and_assigned_alone():
     _, table, store = made()
     table.embeddings.assign(ROWS)

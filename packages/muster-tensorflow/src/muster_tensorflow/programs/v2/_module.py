@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from muster import keras
+from muster.distribute import ShardedVariable
+from muster_tensorflow.library.ops._shown_shards import showing_shards
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -48,16 +50,19 @@ class OwnModule:
         """The scope of names of its methods."""
         return keras.name_scope(self.name)
 
+    @showing_shards
     @property
     def variables(self) -> tuple[Any, ...]:
         """All variables in it and in the modules and layers in it, in the order of attributes' names."""
         return tuple(_unique(each for each in _walked(self) if isinstance(each, keras.Variable)))
 
+    @showing_shards
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
         """The variables that are trained."""
         return tuple(each for each in self.variables if each.trainable)
 
+    @showing_shards
     @property
     def non_trainable_variables(self) -> tuple[Any, ...]:
         """The variables that are not trained."""
@@ -98,7 +103,7 @@ def _walked(owner: Any) -> Iterator[Any]:
     seen: set[int] = {id(owner)}
 
     def inside(value: Any) -> Iterator[Any]:
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple | ShardedVariable):
             for each in value:
                 yield from inside(each)
         elif isinstance(value, dict):
