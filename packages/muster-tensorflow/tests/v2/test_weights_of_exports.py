@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import muster_tensorflow as tf
+from muster.checkpoint import MappedArray, _mapped_array
+from muster.checkpoint.tensorflow import read_either
 
 keras = tf.keras
 FORMS = {
@@ -73,6 +75,70 @@ def test_variables_of_an_export(tmp_path, form):
     estimator = tf.estimator.Estimator(model_fn, tmp_path / "other")
     estimator.train(lambda: tf.data.Dataset.from_tensors((np.ones((4, 3), "float32"), np.ones(4))), steps=1)
     np.testing.assert_array_equal(estimator.get_variable_value("mine/kernel"), kernel)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_checkpoint_restores_an_export(tmp_path, form):
+    exported, path = model(2, 1), FORMS[form](tmp_path / "model")
+    tf.saved_model.save(exported, str(tmp_path / "model"))
+    for make in (lambda m: tf.train.Checkpoint(m), lambda m: tf.train.Checkpoint(model=m)):
+        other = model(2, 1)
+        make(other).restore(path).assert_consumed()
+        for one, another in zip(other.get_weights(), exported.get_weights(), strict=True):
+            np.testing.assert_array_equal(one, another)
+
+
+def test_what_an_export_cannot_have_stays(tmp_path):
+    exported = model(2, 1)
+    tf.saved_model.save(exported, str(tmp_path / "model"))
+    other, optimizer = model(2, 1), tf.keras.optimizers.Adam()
+    optimizer.build(other.trainable_variables)
+    optimizer.iterations.assign(5)
+    status = tf.train.Checkpoint(net=other, optimizer=optimizer).restore(tmp_path / "model")
+    np.testing.assert_array_equal(other.get_weights()[0], exported.get_weights()[0])
+    assert int(optimizer.iterations) == 5
+    status.expect_partial()
+    for check in (status.assert_consumed, status.assert_existing_objects_matched):
+        with pytest.raises(AssertionError, match="exported model, and has nothing of optimizer"):
+            check()
+    with pytest.raises(RuntimeError, match="no variables that it could have"):
+        tf.train.Checkpoint(optimizer=optimizer).restore(tmp_path / "model")
+
+
+def test_a_checkpoint_of_another_model_than_an_export(tmp_path):
+    tf.saved_model.save(model(2, 1), str(tmp_path / "model"))
+    other = model(5, 1)
+    before = other.get_weights()
+    with pytest.raises(RuntimeError, match=r"/kernel has the shape \(3, 5\), and the export has"):
+        tf.train.Checkpoint(model=other).restore(tmp_path / "model")
+    for one, another in zip(other.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(one, another)
+    module = tf.Module()
+    module.v = tf.Variable([1.0])
+    tf.saved_model.save(module, str(tmp_path / "module"))
+    with pytest.raises(RuntimeError, match="exported module, whose variables have no names. Load it by"):
+        tf.train.Checkpoint(module).restore(tmp_path / "module")
+
+
+def test_large_weights_of_an_export_are_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", 24)
+    monkeypatch.setattr(_mapped_array, "_PIECE_BYTES", 8)
+    exported = model(2, 1)
+    tf.saved_model.save(exported, str(tmp_path / "model"))
+    read = read_either(tmp_path / "model", mapped=True)
+    lies_in_file = {name: isinstance(each, MappedArray) for name, each in read.variables.items()}
+    assert sorted(lies_in_file.values()) == [False, False, False, True]
+    read.close()
+    other = model(2, 1)
+    other.load_weights(tmp_path / "model")
+    third = model(2, 1)
+    tf.train.Checkpoint(third).restore(tmp_path / "model")
+    for each in (other, third):
+        np.testing.assert_array_equal(each.get_weights()[0], exported.get_weights()[0])
+    (name,) = (each for each, shape in tf.train.list_variables(tmp_path / "model") if shape == [3, 2])
+    value = tf.train.load_variable(tmp_path / "model", name)
+    assert isinstance(value, np.ndarray)
+    np.testing.assert_array_equal(value, exported.get_weights()[0])
 
 
 def test_bytes_are_paths(tmp_path):

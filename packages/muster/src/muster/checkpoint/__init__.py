@@ -13,6 +13,7 @@ from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
 from muster.checkpoint._checkpointer import retain as retain
 from muster.checkpoint._exported import EXPORT as EXPORT
 from muster.checkpoint._exported import SAVED_MODEL as SAVED_MODEL
+from muster.checkpoint._exported import assign_exported as assign_exported
 from muster.checkpoint._exported import export_of as export_of
 from muster.checkpoint._exported import list_exported as list_exported
 from muster.checkpoint._exported import read_exported as read_exported

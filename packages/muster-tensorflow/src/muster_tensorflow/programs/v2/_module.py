@@ -50,19 +50,16 @@ class OwnModule:
         """The scope of names of its methods."""
         return keras.name_scope(self.name)
 
-    @showing_shards
     @property
     def variables(self) -> tuple[Any, ...]:
         """All variables in it and in the modules and layers in it, in the order of attributes' names."""
         return tuple(_unique(each for each in _walked(self) if isinstance(each, keras.Variable)))
 
-    @showing_shards
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
         """The variables that are trained."""
         return tuple(each for each in self.variables if each.trainable)
 
-    @showing_shards
     @property
     def non_trainable_variables(self) -> tuple[Any, ...]:
         """The variables that are not trained."""
@@ -84,6 +81,10 @@ class OwnModule:
 
         scoped.__name__, scoped.__doc__ = method.__name__, method.__doc__
         return scoped  # type: ignore[return-value]
+
+
+for _name in ("variables", "trainable_variables", "non_trainable_variables"):
+    setattr(OwnModule, _name, showing_shards(vars(OwnModule)[_name]))
 
 
 class Module(OwnModule, metaclass=abc.ABCMeta):

@@ -6,6 +6,7 @@ from muster.checkpoint.tensorflow._bundle import Entry as Entry
 from muster.checkpoint.tensorflow._either import TENSORFLOW as TENSORFLOW
 from muster.checkpoint.tensorflow._either import find_checkpoint as find_checkpoint
 from muster.checkpoint.tensorflow._either import list_either as list_either
+from muster.checkpoint.tensorflow._either import meant_path as meant_path
 from muster.checkpoint.tensorflow._either import newest_checkpoint as newest_checkpoint
 from muster.checkpoint.tensorflow._either import read_either as read_either
 from muster.checkpoint.tensorflow._names import is_whole as is_whole

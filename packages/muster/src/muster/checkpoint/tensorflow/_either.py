@@ -60,7 +60,7 @@ def list_either(path: str | bytes | os.PathLike[str]) -> dict[str, VariableInfo]
     Raises:
         CheckpointError: There is none, or it cannot be read.
     """
-    path = _meant(path)
+    path = meant_path(path)
     if is_tensorflow_checkpoint(path):
         return TensorFlowCheckpoint(path).variables
     return list_variables(path) if export_of(path) is None else list_exported(path)
@@ -71,14 +71,15 @@ def read_either(path: str | bytes | os.PathLike[str], *, mapped: bool = False) -
 
     Args:
         path: The checkpoint.
-        mapped: As of `read_checkpoint`; exported models are read whole.
+        mapped: As of `read_checkpoint`.
 
     Raises:
         CheckpointError: There is none, it is damaged, or it cannot be read.
     """
-    path = _meant(path)
+    path = meant_path(path)
     if not is_tensorflow_checkpoint(path):
-        return read_checkpoint(path, mapped=mapped) if export_of(path) is None else read_exported(path)
+        read = read_checkpoint if export_of(path) is None else read_exported
+        return read(path, mapped=mapped)
     found = TensorFlowCheckpoint(path)
     files: dict[str, MappedFile] = {}
     variables = found.read_all(files if mapped else None)
@@ -87,7 +88,7 @@ def read_either(path: str | bytes | os.PathLike[str], *, mapped: bool = False) -
     )
 
 
-def _meant(path: str | bytes | os.PathLike[str]) -> str:
+def meant_path(path: str | bytes | os.PathLike[str]) -> str:
     """Return a checkpoint as it is, and of what is of an exported model what has its variables."""
     path = local_path(path)
     if is_complete(path) or is_tensorflow_checkpoint(path):

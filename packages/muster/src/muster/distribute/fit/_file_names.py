@@ -12,10 +12,9 @@ import functools
 import json
 import logging
 import os
-import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import h5py  # type: ignore[import-untyped]
@@ -23,7 +22,7 @@ import h5py  # type: ignore[import-untyped]
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster._paths import local_path
-from muster.checkpoint import Checkpoint, is_complete, read_checkpoint
+from muster.checkpoint import Checkpoint, assign_exported, is_complete, read_checkpoint
 from muster.checkpoint.objects import assign_saved
 from muster.checkpoint.tensorflow import (
     find_checkpoint,
@@ -80,7 +79,6 @@ _WEIGHTS_ENDINGS = (WEIGHTS, ".weights.json")
 _H5 = (".h5", ".hdf5")
 _ENDINGS = (".keras", *_H5)
 # A name, and the number that Keras gives it if there is one like it.
-_NUMBERED = re.compile(r"(.*?)(?:_([0-9]+))?")
 _BUILD = "muster_build"  # an attribute of a file of weights
 _IN_FOLDER = "model.weights.h5"  # where Keras keeps the weights in the folder of a model
 
@@ -309,41 +307,11 @@ def _load_export(model: Any, found: str) -> None:
     if is_tensorflow_checkpoint(found):
         load_weights(model, found)
         return
-    stored = read_either(found).variables
-    variables = [each for each in model.variables if not each.path.endswith("seed_generator_state")]
-    saved = {place: name for name, place in _places(stored).items()}
-    names = {path: saved.get(place) for path, place in _places([each.path for each in variables]).items()}
-    for variable in variables:
-        name = names[variable.path]
-        if name is None or stored[name].shape != tuple(variable.shape):
-            has = "lacks it" if name is None else f"has {name} of the shape {stored[name].shape}"
-            raise CheckpointMismatchError(
-                f"The weights of {found} are of another model: {variable.path} has the shape "
-                f"{tuple(variable.shape)}, and the export {has}. Build the model as the exported one."
-            )
-    for variable in variables:
-        variable.assign(stored[str(names[variable.path])])
-
-
-def _places(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the place of each variable: its path, with numbers in names counted from the first there is.
-
-    Keras numbers names in a process: ``sequential_1/dense_2/kernel`` may be ``sequential/dense/kernel``
-    in that which has exported the model.
-    """
-    parts = {path: [_NUMBERED.fullmatch(name) for name in path.split("/")] for path in paths}
-    places: dict[str, tuple[str, ...]] = dict.fromkeys(parts, ())
-    for depth in range(max(map(len, parts.values()), default=0)):
-        there = {path: each[depth] for path, each in parts.items() if depth < len(each)}
-        numbers: dict[tuple[str, ...], set[int]] = {}
-        for path, found in there.items():
-            if found is not None:
-                numbers.setdefault((*places[path], found[1]), set()).add(int(found[2] or 0))
-        for path, found in there.items():
-            if found is not None:
-                own = sorted(numbers[(*places[path], found[1])])
-                places[path] += (found[1], str(own.index(int(found[2] or 0))))
-    return places
+    stored = read_either(found, mapped=True)
+    try:
+        assign_exported(model.variables, stored)
+    finally:
+        stored.close()
 
 
 def _local(path: Any) -> str | None:

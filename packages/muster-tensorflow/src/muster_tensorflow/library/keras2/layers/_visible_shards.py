@@ -43,8 +43,8 @@ def patch() -> None:
             wrap(each, "build", _of_wholes)
 
 
-def _with_subclasses(kind: type) -> list[type]:
-    found: dict[type, None] = {kind: None}
+def _with_subclasses(kind: Any) -> list[Any]:
+    found: dict[Any, None] = {kind: None}
     for derived in kind.__subclasses__():
         found.update(dict.fromkeys(_with_subclasses(derived)))
     return [*found]

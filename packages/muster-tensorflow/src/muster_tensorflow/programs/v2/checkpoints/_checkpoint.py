@@ -13,6 +13,7 @@ from muster import CheckpointMismatchError, checkpoint, keras
 from muster.checkpoint import BASENAME
 from muster.checkpoint.tensorflow import (
     is_tensorflow_checkpoint,
+    meant_path,
     name_of,
     newest_checkpoint,
     restore_objects,
@@ -192,7 +193,8 @@ class Checkpoint(Objects):
 
         Args:
             save_path: The path of the checkpoint, or the prefix of one of TensorFlow's, whose objects it has,
-                or variables of the same names; None changes nothing.
+                or variables of the same names; or the folder of an exported model, which has no optimizers,
+                metrics or iterators: those stay as they are. None changes nothing.
             options: Accepted for TensorFlow's programs.
 
         Raises:
@@ -202,6 +204,9 @@ class Checkpoint(Objects):
         """
         if save_path is None:
             return Restored()
+        if (export := checkpoint.export_of(save_path)) is not None:
+            return self._restore_export(export)
+        save_path = meant_path(save_path)
         if is_tensorflow_checkpoint(save_path):
             self._restore_tensorflow(local_path(save_path))
             return Restored()
@@ -287,6 +292,32 @@ class Checkpoint(Objects):
                 return
             restore_objects(prefix, {**self.nested(), "save_counter": counter}, wanted)
         self.save_counter = int(counter.value)
+
+    def _restore_export(self, folder: str) -> Restored:
+        """Set the weights of models, and variables, to those of an exported model."""
+        left, variables = [*self._iterators()], self._variables()
+        for name, each in self._owners().items():
+            if isinstance(each, keras.Optimizer | keras.metrics.Metric):
+                left.append(name)
+                del variables[name]
+        wanted = [*itertools.chain.from_iterable(variables.values())]
+        if not wanted:
+            raise CheckpointMismatchError(
+                f"{folder} is an exported model, and this Checkpoint has no variables that it could have: "
+                "give the model, and build it first, as by calling it on a batch."
+            )
+        found = checkpoint.read_exported(folder, mapped=True)
+        try:
+            if not found.variables:
+                raise CheckpointMismatchError(
+                    f"{folder} is an exported module, whose variables have no names. Load it by "
+                    "tf.saved_model.load, and assign the variables of what that returns."
+                )
+            with self._together():
+                checkpoint.assign_exported(wanted, found)
+        finally:
+            found.close()
+        return Restored(folder, unmatched=left)
 
     def _build_layers(self, builds: Mapping[str, object]) -> None:
         """Build the layers that were built when they were saved, for inputs of the same shapes."""

@@ -70,13 +70,13 @@ class CheckpointReader:
         self._names: Mapping[str, str] = {}
         if (export := export_of(self._path)) is not None:
             self._variables = list_either(export)
-            read = cache(partial(read_either, export))
+            read = cache(partial(read_either, export, mapped=True))
             self._read = lambda name: read().variables[name].copy()
         elif os.path.isdir(self._path) and not is_tensorflow_checkpoint(self._path):
             self._variables = list_either(self._path)
             paths = read_metadata(self._path).get("paths", {})
             self._names = {_key_of(path): name for name, path in paths.items()}
-            values = cache(partial(read_checkpoint, self._path))
+            values = cache(partial(read_checkpoint, self._path, mapped=True))
             self._read = lambda name: values().variables[name].copy()
         else:
             checkpoint = TensorFlowCheckpoint(self._path)

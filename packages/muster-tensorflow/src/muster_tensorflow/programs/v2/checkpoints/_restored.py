@@ -4,22 +4,29 @@ from collections.abc import Callable, Sequence
 
 
 class Restored:
-    """The result of ``restore``, which has matched all variables of the program, or raised an error.
+    """The result of ``restore``, which has matched the variables of the program, or raised an error.
 
     Args:
         path: The checkpoint.
         left: Functions that list the names of variables that only the checkpoint has.
+        unmatched: The names of objects of the program that it cannot have, such as an optimizer.
     """
 
-    def __init__(self, path: str = "", left: Sequence[Callable[[], list[str]]] = ()) -> None:
-        self._path, self._left = path, left
+    def __init__(
+        self,
+        path: str = "",
+        left: Sequence[Callable[[], list[str]]] = (),
+        unmatched: Sequence[str] = (),
+    ) -> None:
+        self._path, self._left, self._unmatched = path, left, unmatched
 
     def assert_consumed(self) -> "Restored":
         """Check that all of the checkpoint was used.
 
         Raises:
-            AssertionError: It has objects that are not in the program.
+            AssertionError: It has objects that are not in the program, or lacks some of those.
         """
+        self.assert_existing_objects_matched()
         left = [name for names in self._left for name in names()]
         if left:
             raise AssertionError(
@@ -29,7 +36,16 @@ class Restored:
         return self
 
     def assert_existing_objects_matched(self) -> "Restored":
-        """Pass: all variables were in the checkpoint."""
+        """Check that all variables of the program were in the checkpoint.
+
+        Raises:
+            AssertionError: It is an exported model, and has no optimizer, metric or iterator.
+        """
+        if self._unmatched:
+            raise AssertionError(
+                f"{self._path} is an exported model, and has nothing of {', '.join(self._unmatched)}: these "
+                "stay as they are. Leave the check out if that is meant."
+            )
         return self
 
     def expect_partial(self) -> "Restored":
