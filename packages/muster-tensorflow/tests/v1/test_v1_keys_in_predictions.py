@@ -15,11 +15,11 @@ PREDICTED = {
 }
 
 
-def model_fn(features, labels, mode):
+def model_fn(features, labels, mode, params):
     out = v1.layers.dense(features["x"], 1)
     key = features["key"]
     if mode == "infer":
-        text = tf.strings.as_string(key) if key.dtype == tf.int64 else tf.strings.upper(key)
+        text = tf.strings.upper(key) if params["kind"] == "text" else tf.strings.as_string(key)
         passed = {"key": key, "id": tf.identity(key), "column": tf.expand_dims(key, -1), "text": text}
         return tf.estimator.EstimatorSpec(mode, predictions=passed | {"out": out})
     loss = tf.reduce_mean((out - labels) ** 2)
@@ -32,22 +32,24 @@ def test_functions_of_keys(tmp_path, kind):
     def input_fn():
         return tf.data.Dataset.from_tensor_slices(({"x": X, "key": KEYS[kind]}, X[:, :1])).batch(3)
 
-    estimator = tf.estimator.Estimator(model_fn, str(tmp_path / "model"))
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path / "model"), params={"kind": kind})
     estimator.train(lambda: input_fn().repeat(), steps=2)
     found = list(estimator.predict(lambda: input_fn().map(lambda features, labels: features)))[4]
     for name, value in PREDICTED[kind].items():
         assert np.asarray(found[name]).tolist() == value, name
-    if kind == "int64":
-        return
-    spec = {"x": tf.io.FixedLenFeature((2,), tf.float32), "key": tf.io.FixedLenFeature((), tf.string)}
+    dtype = {"text": tf.string, "int64": tf.int64}[kind]
+    spec = {"x": tf.io.FixedLenFeature((2,), tf.float32), "key": tf.io.FixedLenFeature((), dtype)}
     receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)
     exported = tf.saved_model.load(estimator.export_saved_model(str(tmp_path / "export"), receiver).decode())
     train = tf.train
     feature = {
         "x": train.Feature(float_list=train.FloatList(value=[0.1, 0.2])),
-        "key": train.Feature(bytes_list=train.BytesList(value=[b"abc"])),
+        "key": train.Feature(bytes_list=train.BytesList(value=[b"abc"]))
+        if kind == "text"
+        else train.Feature(int64_list=train.Int64List(value=[2**41])),
     }
     example = train.Example(features=train.Features(feature=feature)).SerializeToString()
     answer = exported.signatures["serving_default"](examples=[example])
     found = {name: np.asarray(value).tolist() for name, value in answer.items() if name != "out"}
-    assert found == {"key": [b"abc"], "id": [b"abc"], "column": [[b"abc"]], "text": [b"ABC"]}
+    key, text = (b"abc", b"ABC") if kind == "text" else (2**41, b"2199023255552")
+    assert found == {"key": [key], "id": [key], "column": [[key]], "text": [text]}

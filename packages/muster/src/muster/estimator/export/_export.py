@@ -1,12 +1,13 @@
 """Export an Estimator's model, for `Estimator.export_saved_model`."""
 
 import dataclasses
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from muster._arrays import AnyArray
-from muster._errors import SavedModelError
+from muster._errors import DatasetError, SavedModelError
 from muster.checkpoint import Checkpoint, close_files
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
 from muster.estimator._model_fn import call_model_fn
@@ -22,6 +23,8 @@ from muster.estimator.loop._host_part import HostPart
 from muster.estimator.loop._setup import ModelSetup
 from muster.program import name_output
 from muster.saved_model import Computation, Output, SignatureToSave, any_number_of_rows, save, trace
+
+_log = logging.getLogger(__name__)
 
 _EXTRA = "assets.extra"
 
@@ -123,10 +126,10 @@ def _signatures(
     receiver = _called(receiver_fn, mode)
     inputs = model_inputs(setup, receiver, mode)
     try:
-        if inputs.for_own_code:
+        if inputs.has_text:
             exported = _traced_with_own_code(setup, checkpoint, mode, inputs, weights)
         else:
-            exported = _traced(setup, checkpoint, mode, inputs, weights)
+            exported = _traced_with_numbers(setup, checkpoint, mode, inputs, weights)
     except KeyError as exc:
         given = (
             ", ".join(sorted(receiver.features)) if isinstance(receiver.features, Mapping) else "one tensor"
@@ -174,12 +177,37 @@ def _called(receiver_fn: ReceiverFn, mode: ModeKeys) -> AnyReceiver:
     )
 
 
+def _traced_with_numbers(
+    setup: ModelSetup,
+    checkpoint: Checkpoint | None,
+    mode: ModeKeys,
+    inputs: ModelInputs,
+    weights: dict[str, AnyArray],
+) -> _Exported:
+    """Trace a model_fn of numbers; if it makes text of some, as it does of keys, the host is to do so."""
+    try:
+        return _traced(setup, checkpoint, mode, inputs, weights)
+    except DatasetError:
+        if not inputs.for_own_code:
+            raise
+        for keeps_integers in (True, False):
+            try:
+                return _traced_with_own_code(
+                    setup, checkpoint, mode, inputs, weights, keeps_integers=keeps_integers
+                )
+            except Exception as exc:
+                _log.debug("The host cannot do it, either: %s", exc)
+        raise
+
+
 def _traced_with_own_code(
     setup: ModelSetup,
     checkpoint: Checkpoint | None,
     mode: ModeKeys,
     inputs: ModelInputs,
     weights: dict[str, AnyArray],
+    *,
+    keeps_integers: bool = False,
 ) -> _Exported:
     """Trace a model_fn that reads text on the shapes of requests, and find out what the host computes."""
 
@@ -187,7 +215,7 @@ def _traced_with_own_code(
         dataclasses.replace(setup, host=host).trace(mode, _Shapes(batch), checkpoint)
 
     failures: list[Exception] = []
-    for ways in with_own_code(inputs, look):
+    for ways in with_own_code(inputs, look, keeps_integers=keeps_integers):
         own = dataclasses.replace(setup, host=ways.host)
         try:
             exported = _traced(own, checkpoint, mode, ways, weights)

@@ -33,7 +33,8 @@ class ModelInputs:
         given: What the host takes, by key: features, and labels under keys of their own; and what others are
             made of.
         made: Makes other features of these on the host; None for none.
-        for_own_code: The features of a model_fn that reads text itself, by key; none for others.
+        for_own_code: The features of a model_fn that reads them itself, by key; none for others.
+        has_text: Whether there is text among them.
         batch_keys: Their keys in the batch.
         own_code: What the host computes of them; None for nothing.
         computed: The arguments that are of that.
@@ -50,6 +51,7 @@ class ModelInputs:
     made: MadeFeatures | None
     for_own_code: Mapping[str, Placeholder]
     batch_keys: Mapping[str, str]
+    has_text: bool = False
     own_code: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     computed: tuple[str, ...] = ()
     host: HostPart = field(default_factory=HostPart)
@@ -58,7 +60,8 @@ class ModelInputs:
     def batch(self, arguments: Mapping[str, Any]) -> Batch:
         """Return the batch of a model_fn, given arguments by key."""
         given = {key: value for key, value in arguments.items() if key not in self.computed}
-        return self.given_batch(given)._replace(computed={key: arguments[key] for key in self.computed})
+        batch = self.given_batch(given)._replace(computed={key: arguments[key] for key in self.computed})
+        return self.host.widened(batch)
 
     def features(self, inputs: Mapping[str, Placeholder]) -> dict[str, Feature]:
         """Return where all that the host takes comes from, given what a request fills.
@@ -123,7 +126,7 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
         )
 
     read = {key: each for key, each in steps.items() if key not in computed}
-    for_own_code = read | texts if texts else {}
+    for_own_code = read | texts if reads_texts else {}
     read |= {name: source for source, name in sources.items()} | named
     given, made = made_features(given | read)
     return ModelInputs(
@@ -135,6 +138,7 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
         made=made,
         for_own_code=for_own_code,
         batch_keys={key: batch_keys[key] for key in for_own_code},
+        has_text=bool(texts),
         passable={
             name: (key, each)
             for key, each in features.items()

@@ -1,7 +1,7 @@
 """Export the text code of a model_fn: traced on examples, run on the host for each request."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -18,6 +18,8 @@ from muster.saved_model import Axes, Output, named_axes, symbolic_arguments
 
 # How often a model_fn is traced to find out what the host is to do for it.
 _TRACES = 10
+# What no 32 bits hold.
+_LARGE = 1 << 40
 
 
 class RequestHost(HostPart):
@@ -25,10 +27,12 @@ class RequestHost(HostPart):
 
     Args:
         examples: The values of an example, by the keys of a batch.
+        wide: The keys of integers that may not fit into 32 bits, and stay here.
     """
 
-    def __init__(self, examples: Mapping[str, Any]) -> None:
+    def __init__(self, examples: Mapping[str, Any], wide: Collection[str] = ()) -> None:
         super().__init__()
+        self.work.wide |= {*wide}
         self._examples = dict(examples)
 
     def _known(self, example: Batch) -> dict[str, Any]:
@@ -53,7 +57,9 @@ class ComputedOfText:
         return host_computed(values, self.places)
 
 
-def with_own_code(inputs: ModelInputs, trace: Callable[[Batch, HostPart], object]) -> Iterator[ModelInputs]:
+def with_own_code(
+    inputs: ModelInputs, trace: Callable[[Batch, HostPart], object], *, keeps_integers: bool
+) -> Iterator[ModelInputs]:
     """Yield the inputs of a model_fn that reads text with what the host is to compute of it.
 
     In the first, each feature has free sizes of its own. In the second, which is for a model_fn that needs
@@ -62,16 +68,20 @@ def with_own_code(inputs: ModelInputs, trace: Callable[[Batch, HostPart], object
     Args:
         inputs: The inputs without that.
         trace: Traces the model_fn on a batch that a host's part shows it.
+        keeps_integers: Whether the host keeps integers of 64 bits, too, which no step holds.
 
     Raises:
         Exception: Whatever the model_fn raises with text of any kind.
     """
     specs = dict(inputs.for_own_code)
+    wide = {inputs.batch_keys[key] for key, each in specs.items() if keeps_integers and _is_wide(each)}
     failures: list[Exception] = []
     for texts in sample_texts():
         examples = [_example(specs, number, text) for number, text in enumerate(texts)]
+        for example in examples:
+            example.update({key: _large(example[key]) for key in example if inputs.batch_keys[key] in wide})
         try:
-            places = _places(inputs, examples[0], trace)
+            places = _places(inputs, examples[0], trace, wide)
         except Exception as exc:
             failures.append(exc)
             continue
@@ -92,23 +102,34 @@ def with_own_code(inputs: ModelInputs, trace: Callable[[Batch, HostPart], object
             arguments=symbolic_arguments(read | computed, (), None, axes),
             own_code=ComputedOfText(places, inputs.batch_keys) if places else None,
             computed=tuple(computed),
-            host=RequestHost(_by_batch_key(inputs, examples[0])),
+            host=RequestHost(_by_batch_key(inputs, examples[0]), wide),
         )
 
 
 def _places(
-    inputs: ModelInputs, example: Mapping[str, Any], trace: Callable[[Batch, HostPart], object]
+    inputs: ModelInputs,
+    example: Mapping[str, Any],
+    trace: Callable[[Batch, HostPart], object],
+    wide: Collection[str],
 ) -> tuple[HostPlace, ...]:
     """Return what the model_fn needs of the host."""
     values = _by_batch_key(inputs, example)
-    host = RequestHost(values)
+    host = RequestHost(values, wide)
     arguments = {key: value for key, value in example.items() if key in inputs.arguments}
     for _ in range(_TRACES):
         batch = inputs.batch(arguments)._replace(computed=host.work.computed(values))
-        trace(batch, host)
+        trace(host.widened(batch), host)
         if not host.work.learn():
             break
     return host.work.places
+
+
+def _large(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return numbers.astype(np.int64) + _LARGE
+
+
+def _is_wide(spec: TensorSpec) -> bool:
+    return spec.dtype.kind in "iu" and jax.dtypes.canonicalize_dtype(spec.dtype) != spec.dtype
 
 
 def _by_batch_key(inputs: ModelInputs, example: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,11 @@ class Batch(NamedTuple):
         computed: What the host has computed for the model_fn of values that are no arrays of numbers.
         given: In prediction, the features as the input_fn gave them, by key: what predictions may pass on. A
             step gets `OnHost` in place of each.
+        kept: Integers that no step gets, by their names: what is computed of them may change.
     """
 
     features: Any
     labels: Any
     computed: Mapping[str, Any] = {}
     given: Mapping[str, Any] = {}
+    kept: Mapping[str, Any] = {}

@@ -38,6 +38,11 @@ class OnHost:
     key: str
 
 
+def for_step(batch: Batch) -> Batch:
+    """Return a batch as a step gets it, without what the host keeps."""
+    return batch._replace(kept={}) if batch.kept else batch
+
+
 def without_given(batch: Batch) -> Batch:
     """Return a batch as a step gets it."""
     return batch._replace(given={key: OnHost(given_key(key)) for key in batch.given})
@@ -89,10 +94,11 @@ class HostPart:
         self.left_out: set[str] = set()
         self.work = HostWork()
         self._examples: dict[str, Any] = {}
+        self._rows: int | None = None  # of the example of the last trace
 
     def concerns(self, batch: Batch, wide: Collection[str] = ()) -> bool:
         """Return whether a batch needs to be prepared, with integers that stay here: see `prepare`."""
-        known = self.columns or self.work.places or wide
+        known = self.columns or self.work.places or self.work.wide or wide
         return bool(known) or not _is_numbers((batch.features, batch.labels))
 
     def prepare(self, features: Any, labels: Any, wide: Collection[str] = ()) -> Batch:
@@ -122,9 +128,33 @@ class HostPart:
                     "Left out of batches, since steps compute with numbers: %s.", ", ".join(sorted(left_out))
                 )
             self.left_out |= left_out
-        batch = _without_values(Batch(kept, labels), values, wide)
+        batch = _without_values(Batch(kept, labels), values, {*wide, *self.work.wide})
         self._examples.update(values)
-        return batch._replace(computed=self.work.computed(values | named(batch)))
+        return batch._replace(computed=self.work.computed(values | named(batch)), kept=_integers(values))
+
+    def keep_integers(self, batch: Batch | None) -> bool:
+        """Keep all 64-bit integers of features here, as if they did not fit; return whether that is new."""
+        if batch is None:
+            return False
+        features = named(Batch(batch.features, None)).items()
+        keys = {
+            key
+            for key, value in features
+            if value.dtype.kind in "iu" and jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype
+        }
+        new = not keys <= self.work.wide
+        self.work.wide |= keys
+        return new
+
+    def widened(self, batch: Batch) -> Batch:
+        """Return a batch without integers that have turned out not to fit: see `HostWork.wide`."""
+        if not self.work.wide:
+            return batch
+        values = dict(batch.kept)
+        features, labels, *_ = _without_values(Batch(batch.features, batch.labels), values, self.work.wide)
+        made = batch._replace(features=features, labels=labels, kept=_integers(values))
+        before = {key: value for key, value in batch.computed.items() if key not in self.work.wide}
+        return made._replace(computed=before | self.work.computed(values | named(made)))
 
     @contextlib.contextmanager
     def shown(self, batch: Batch, example: Batch) -> Iterator[Batch]:
@@ -147,6 +177,16 @@ class HostPart:
             leaf, predictions, is_leaf=lambda value: isinstance(value, Passed | HostValue | Words)
         )
 
+    def like_example(self, batch: Batch) -> Batch:
+        """Return a batch for a trace: with as many rows as the example has."""
+        rows = self._rows
+        if rows is None:
+            return batch
+        resized = jax.tree.map(
+            lambda leaf: np.resize(leaf, (rows, *np.shape(leaf)[1:])) if np.ndim(leaf) else leaf, batch
+        )
+        return resized  # type: ignore[no-any-return]
+
     def values_passed(self, batch: Batch) -> Mapping[str, Any]:
         """Return what finds the values of `Passed` by their keys, for a batch as the input_fn gave it."""
         return _Passing(self.passed, batch)
@@ -155,6 +195,7 @@ class HostPart:
         """Return the values of an example by their keys, with those that no step gets."""
         numbers = named(example)
         rows = next((leaf.shape[0] for leaf in numbers.values() if leaf.shape), None)
+        self._rows = rows if isinstance(rows, int) else None
         texts = {  # of batches that were prepared together, of which each has fewer rows
             key: value[:rows] if isinstance(value, np.ndarray) and isinstance(rows, int) else value
             for key, value in self._examples.items()
@@ -198,8 +239,12 @@ class _Passing(Mapping[str, Any]):
 
 def named(batch: Batch) -> dict[str, Any]:
     """Return the arrays of a batch by their keys."""
-    given = batch._replace(computed={}, given={})
-    return {_key(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(given)}
+    own = batch._replace(computed={}, given={}, kept={})
+    return {_key(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(own)}
+
+
+def _integers(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: v for key, v in values.items() if isinstance(v, np.ndarray) and v.dtype.kind in "iu"}
 
 
 def _key(path: Any) -> str:

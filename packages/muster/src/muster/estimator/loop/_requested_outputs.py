@@ -1,16 +1,36 @@
 """Compile steps that also return the values that hooks request by name."""
 
+import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.distribute.engine import BatchGroup, CompiledStep, Reads, State, Step
+from muster.distribute.engine import (
+    BatchGroup,
+    CompiledStep,
+    Reads,
+    ReplicatedBatch,
+    State,
+    Step,
+    UnevenBatch,
+    unwrapped,
+)
 from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._host_part import HostPart, for_step, named
+from muster.program import is_wide
 from muster.program.passes import needed_equations
 from muster.program.trace import Program
+
+Result = TypeVar("Result")
+
+_log = logging.getLogger(__name__)
+
+# How often a step is traced, until it asks for nothing more of the host.
+_TRACES = 8
 
 
 class RequestedOutputs:
@@ -22,9 +42,18 @@ class RequestedOutputs:
         program: The traced model_fn.
         compile: Compiles it for the devices; called anew if values are asked for late.
         alone: Whether this process can compile anew by itself: others may be in the middle of a step.
+        host: What computes with integers that turn out not to fit into 32 bits; None if nothing does.
     """
 
-    def __init__(self, program: Program[EstimatorSpec], compile: Callable[[], Step], *, alone: bool) -> None:
+    def __init__(
+        self,
+        program: Program[EstimatorSpec],
+        compile: Callable[[], Step],
+        *,
+        alone: bool,
+        host: HostPart | None = None,
+    ) -> None:
+        self._host = host if alone else None
         self._program = program
         self._compile = compile
         self._alone = alone
@@ -39,12 +68,7 @@ class RequestedOutputs:
             DatasetError: The batch holds a 64-bit integer that the step needs, and that JAX would truncate.
         """
         self._begun = True
-        try:
-            return self._step(state, reads, self._needed(batch))
-        except DatasetError:  # before anything ran
-            if not self._leave_out(batch):
-                raise
-            return self._step(state, reads, self._needed(batch))
+        return self._tried(batch, lambda needed: self._step(state, reads, needed))
 
     def prepare(self, state: State, reads: Reads, batch: Any) -> Step:
         """Compile the step for batches like this one, unless functions run eagerly, and return it.
@@ -53,14 +77,67 @@ class RequestedOutputs:
             DatasetError: As for `step`.
         """
         self._begun = True
-        if not isinstance(self._step, CompiledStep):
-            return self._step
+        step = self._step
+        if not isinstance(step, CompiledStep):
+            return step
+        return self._tried(batch, lambda needed: step.prepare(state, reads, needed))
+
+    def _tried(self, batch: Any, act: Callable[[Any], Result]) -> Result:
+        """Do something with what a step needs of a batch; again if integers in it do not fit after all."""
+        while True:
+            shown = self._each(batch, self._host.widened) if self._host is not None else batch
+            try:
+                return act(self._needed(self._each(shown, for_step)))
+            except DatasetError:  # before anything ran
+                if not (self._leave_out(self._each(shown, for_step)) or self._widen(shown)):
+                    raise
+
+    def _each(self, batch: Any, function: Callable[[Batch], Batch]) -> Any:
+        if isinstance(batch, BatchGroup):
+            return BatchGroup([self._each(each, function) for each in batch.batches])
+        if isinstance(batch, ReplicatedBatch | UnevenBatch):
+            return type(batch)(function(batch.batch))
+        return function(batch) if isinstance(batch, Batch) else batch
+
+    def _widen(self, batch: Any) -> bool:
+        """Let the host keep the integers of a batch that do not fit; return whether the model_fn allows it.
+
+        It does if functions compute with them, as with text. The step is traced anew, at its next call.
+        """
+        batches = [*map(unwrapped, batch.batches if isinstance(batch, BatchGroup) else [batch])]
+        if self._host is None or not all(isinstance(each, Batch) for each in batches):
+            return False
+        work = self._host.work
+        found = {
+            key
+            for each in batches
+            for key, value in {**named(each), **each.computed}.items()
+            if is_wide(value)
+        }
+        if not found - work.wide:
+            return False
+        before = set(work.wide)
+        work.wide |= found
         try:
-            return self._step.prepare(state, reads, self._needed(batch))
-        except DatasetError:
-            if not self._leave_out(batch):
-                raise
-            return self._step.prepare(state, reads, self._needed(batch))
+            for _ in range(_TRACES):
+                self._make_jaxpr(for_step(self._host.like_example(self._host.widened(batches[0]))))
+                if not work.learn():
+                    break
+        except Exception:  # the integers are the error then
+            work.wide = before
+            _log.debug("The host cannot keep %s.", sorted(found), exc_info=True)
+            return False
+        self._unused = frozenset()
+        _log.info(
+            "%s has integers that do not fit into 32 bits: what functions make of them is computed on the "
+            "host from here on.",
+            ", ".join(sorted(found)),
+        )
+        return True
+
+    def _make_jaxpr(self, batch: Batch) -> Any:
+        state = {v.path: jax.ShapeDtypeStruct(v.shape, v.dtype) for v in self._program.variables}
+        return jax.make_jaxpr(self._program.step)(state, batch).jaxpr
 
     def _leave_out(self, batch: Any) -> bool:
         """Leave out of batches from now on what the step does not use; return whether that is new."""
@@ -81,14 +158,14 @@ class RequestedOutputs:
     def _find_unused(self, batch: Any) -> frozenset[int]:
         """Return the numbers of the arrays of a batch that its step does not use, such as keys."""
         batch = batch.batches[0] if isinstance(batch, BatchGroup) else batch
-        state = {v.path: jax.ShapeDtypeStruct(v.shape, v.dtype) for v in self._program.variables}
         try:
-            jaxpr = jax.make_jaxpr(self._program.step)(state, batch).jaxpr
+            jaxpr = self._make_jaxpr(batch)
         except Exception:  # what a model_fn raises outside of its replicas; the integers are the error then
             return frozenset()
         _, needed = needed_equations(jaxpr.eqns, jaxpr.outvars, with_effects=True)
-        inputs = jaxpr.invars[len(state) :]
-        return frozenset(number for number, var in enumerate(inputs) if var not in needed)
+        inputs = jaxpr.invars[len(self._program.variables) :]
+        returned = {id(var) for var in jaxpr.outvars}
+        return frozenset(n for n, var in enumerate(inputs) if var not in needed and id(var) not in returned)
 
     def ask(self, name: str) -> bool:
         """Ask for a value by name, from the next step on; return whether there is one.

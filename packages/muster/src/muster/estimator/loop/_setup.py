@@ -31,7 +31,7 @@ from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.loop._batches import Batches, HasExample, Prepare
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
-from muster.estimator.loop._host_part import HostPart
+from muster.estimator.loop._host_part import HostPart, for_step
 from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
@@ -192,20 +192,33 @@ class ModelSetup:
         )
         if not isinstance(batches, Batches) or self.prepare is not None:
             return trace()
+        overflow: OverflowError | None = None
         for _ in range(_TRACES):
             try:
                 with asking_for_host():
                     program = trace()
+            except OverflowError as exc:  # at a number beside an array of int32 in the place of int64
+                overflow = exc
+                if not self.host.keep_integers(batches.example):
+                    break
             except HostNeeded as needed:
                 if not self.host.add(needed.columns):
                     break
             except Exception as exc:
                 if not (self.host.work.learn() or self.host.read_too(self._missed(exc, batches))):
+                    if overflow is not None:
+                        break
                     raise
             else:
                 if not self.host.work.learn():
                     return program
             batches.reopen()
+        if overflow is not None:
+            raise DatasetError(
+                f"The model_fn computes with a whole number that does not fit into 32 bits, in which steps "
+                f"compute, and not only by functions that the host can call: {overflow}. Compute with such "
+                "numbers in the input pipeline, or set jax_enable_x64."
+            ) from overflow
         program = trace()
         if self.host.work.learn():
             raise DatasetError(
@@ -248,6 +261,7 @@ class ModelSetup:
             program,
             lambda: compile_program(strategy, program, self.executables, loss),
             alone=strategy.workers.size == 1 and not strategy.steps.shared,
+            host=self.host,
         )
         global_step = checkpoint.step if checkpoint is not None else 0
         if checkpoint is not None and program.adds_one(GLOBAL_STEP):
@@ -326,7 +340,7 @@ def _look_for_errors(
         large = sum(each.nbytes for each in state.values() if isinstance(each, MappedArray))
         if large >= _RUN_EAGERLY_BYTES:
             return
-    program.step_eagerly(program.zeros(), unwrapped(batch))
+    program.step_eagerly(program.zeros(), for_step(unwrapped(batch)))
 
 
 def _step_counter(

@@ -16,7 +16,7 @@ from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._batches import HasExample
-from muster.estimator.loop._host_part import HostPart, forwarding, without_given
+from muster.estimator.loop._host_part import HostPart, for_step, forwarding, without_given
 from muster.estimator.session._fetches import result_of
 from muster.program import (
     Output,
@@ -84,7 +84,7 @@ def trace_model_fn(
             "it drops the remainder, its batch size may be larger than the data."
         )
 
-    example = without_given(example)
+    example = for_step(without_given(example))
 
     def run(batch: Batch) -> tuple[dict[str, Any], EstimatorSpec]:
         reserve_outputs(*_OUTPUTS[mode])

@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -132,14 +132,25 @@ class HostElement(StandInSource):
         examples: The values of a batch by keys.
         inputs: Those that the step has, too, as it has them.
         computed: What the host has computed of the batch, by the keys of `asked`: inputs of the step.
+        wide: The keys of results that stay on the host, since other batches have integers that a step cannot
+            take.
+        narrow: Those of results that are inputs of the step in other traces, and so in this.
 
     Attributes:
         asked: What a step needs and is not in ``computed``.
     """
 
     def __init__(
-        self, examples: Mapping[str, Any], inputs: Mapping[str, Any], computed: Mapping[str, Any]
+        self,
+        examples: Mapping[str, Any],
+        inputs: Mapping[str, Any],
+        computed: Mapping[str, Any],
+        wide: Collection[str] = (),
+        narrow: Collection[str] = (),
     ) -> None:
+        self._wide, self._narrow = wide, narrow
+        # Arrays that the host has, too, by their ids.
+        self._known = {id(value): (value, HostPlace(key)) for key, value in inputs.items()}
         self._values = dict(examples)
         self._inputs = inputs
         self._computed = computed
@@ -192,6 +203,7 @@ class HostElement(StandInSource):
             TypeError: It takes values that a step computes, too, or returns no row for each example.
         """
         places = replaced((args, kwargs), HostValue, lambda value: value.place)
+        places = replaced(places, jax.Array, lambda each: self._known.get(id(each), (each, each))[1])
         if any(isinstance(each, jax.core.Tracer) for each in jax.tree.leaves(places)):
             raise TypeError(
                 f"{function.__name__} takes a value of the batch that the host has, such as text, and one "
@@ -218,21 +230,30 @@ class HostElement(StandInSource):
                 f"{place.key.partition('-')[0]} of text, or of what is ragged or sparse, returns the shape "
                 f"{_shape(example)} for {max(rows)} examples: in a step, it is to return a row for each."
             )
-        if not is_array_of_numbers(example) or is_wide(example):
+        is_input = place.key in self._narrow or not is_wide(example)
+        if not is_array_of_numbers(example) or not is_input or place.key in self._wide:
             return self._standing_for(place)
-        if place.key in self._computed:
-            return self._computed[place.key]
-        self.asked[place.key] = place
-        return jnp.asarray(example)
+        made = self._computed.get(place.key)
+        if made is None:
+            self.asked[place.key] = place
+            made = jnp.asarray(example)
+        self._known[id(made)] = made, place
+        return made
 
     def _standing_for(self, place: HostPlace) -> HostValue:
         return HostValue(spec_of(place.value(self._values)), self, place)
 
 
 class HostWork:
-    """The values that steps need from the host, as found when they were traced."""
+    """The values that steps need from the host, as found when they were traced.
+
+    Attributes:
+        wide: The keys of integers that a later batch has shown not to fit into 32 bits, of the batch or among
+            results: they stay on the host.
+    """
 
     def __init__(self) -> None:
+        self.wide: set[str] = set()
         self._asked: dict[str, HostPlace] = {}
         self._elements: list[HostElement] = []
 
@@ -246,7 +267,7 @@ class HostWork:
         self, examples: Mapping[str, Any], inputs: Mapping[str, Any], computed: Mapping[str, Any]
     ) -> Iterator[HostElement]:
         """Yield a batch for code that is traced in a ``with`` block: see `HostElement`."""
-        element = HostElement(examples, inputs, computed)
+        element = HostElement(examples, inputs, computed, self.wide, self._asked)
         self._elements.append(element)
         with element.traced():
             yield element
@@ -261,7 +282,8 @@ class HostWork:
 
     def computed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return what steps need of a batch: see `host_computed`."""
-        return host_computed(values, self._asked.values())
+        places = [place for key, place in self._asked.items() if key not in self.wide]
+        return host_computed(values, places)
 
 
 _TRACED: ContextVar[HostElement | None] = ContextVar("muster_host_element", default=None)

@@ -1,7 +1,7 @@
 """More of ``tf.math``: special functions, complex numbers, and sums with weights."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -176,7 +176,10 @@ is_strictly_increasing = _ordered("is_strictly_increasing", "greater", "less tha
 
 
 def _bits(name: str, function: str) -> Callable[..., Array]:
-    return _of_two(name, getattr(jnp, function), f"``numpy.{function}`` of integers")
+    def operation(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
+        return apply(function, *as_arrays(x, y))
+
+    return _named(operation, name, f"``numpy.{function}`` of integers")
 
 
 bitwise_and = _bits("bitwise_and", "bitwise_and")
@@ -184,7 +187,12 @@ bitwise_or = _bits("bitwise_or", "bitwise_or")
 bitwise_xor = _bits("bitwise_xor", "bitwise_xor")
 left_shift = _bits("left_shift", "left_shift")
 right_shift = _bits("right_shift", "right_shift")
-invert = _of_one("invert", jnp.invert, "integers with all bits changed")
+
+
+@as_operation
+def invert(x: ArrayLike, name: str | None = None) -> Array:
+    """Return integers with all bits changed."""
+    return apply("invert", as_array(x))
 
 
 @as_operation
@@ -206,4 +214,7 @@ def weighted_moments(
 def bitcast(input: ArrayLike, type: DTypeLike, name: str | None = None) -> Array:
     """Read the bytes of values as another dtype."""
     kind: Any = np.dtype(type)
-    return jax.lax.bitcast_convert_type(jnp.asarray(as_array(input)), kind)
+    value = as_array(input)
+    if isinstance(value, np.ndarray) and value.dtype.itemsize == kind.itemsize:
+        return cast(Array, value.view(kind))
+    return jax.lax.bitcast_convert_type(jnp.asarray(value), kind)
