@@ -1,5 +1,6 @@
 """Workers' own data, of different lengths: all of it is used, and a pass ends in one way."""
 
+import concurrent.futures
 import itertools
 from types import SimpleNamespace
 
@@ -93,6 +94,27 @@ def test_a_worker_that_is_lost_is_not():
     workers.schedule.lose(1)
     with pytest.raises(OutOfRangeError, match="no worker has a batch left"):
         workers.schedule.join()
+
+
+def test_what_runs_past_the_end_when_the_error_is_raised_ends_with_it_too():
+    """It is stopped, with all others; which of two closures is the first to find no batch is chance."""
+    workers = Workers(0, 0)
+    first, second, third = workers.put(3)
+    schedule = workers.schedule
+    (of_first,), (of_second,) = schedule.take(0, 0.0), schedule.take(1, 0.0)
+    schedule.fail(0, of_first.number, end_of_data())  # so the first waits for the other worker
+    (again,) = schedule.take(1, 0.0)
+    schedule.fail(1, again.number, end_of_data())
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        raised = thread.submit(schedule.join)
+        while not schedule.stopping:
+            assert not raised.done()
+        schedule.stop(1, of_second.number)
+        with pytest.raises(OutOfRangeError):
+            raised.result(10)
+    for value in (first, second, third):
+        with pytest.raises(OutOfRangeError):
+            value.fetch()
 
 
 def test_a_new_pass_is_another_iterator():

@@ -239,6 +239,21 @@ def test_an_epoch_ends_when_no_worker_has_a_batch_left(caplog):
         assert len(history["loss"]) == 1
 
 
+def five_batches(context):
+    return Dataset.from_tensor_slices((X[:80], Y[:80])).batch(16)
+
+
+def test_the_last_steps_of_a_worker_or_an_epoch_may_be_fewer_than_a_call_has(strategy):
+    """TensorFlow 2.15.1 takes as many."""
+    for asked, taken in ((20, 5), (4, 4)):
+        model = within(strategy, plain, steps_per_execution=3)
+        model.fit(DatasetCreator(five_batches), steps_per_epoch=asked, verbose=0)
+        one = plain()
+        one.fit(X[: 16 * taken], Y[: 16 * taken], batch_size=16, shuffle=False, verbose=0)
+        assert int(model.optimizer.iterations) == taken
+        same(values(model), values(one))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("several", [1, 3])
 def test_a_dataset_that_workers_share(tmp_path, several):

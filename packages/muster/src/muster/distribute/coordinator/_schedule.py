@@ -278,20 +278,27 @@ class Schedule:
         """End what waits for batches that no worker has."""
         for number, closure in self._queue.waiting_work():
             if not self._can_run(closure):
-                error = OutOfRangeError("End of sequence: no worker has a batch left.")
+                error = _no_batch_left()
                 self._queue.fail_waiting(number, error).fail(error)
+
+    def _cancellation_of(self, closure: Closure) -> BaseException:
+        """Return the error of a closure that is cancelled: of one for which no worker has a batch, that."""
+        if self._spent and closure.own_iterators and not self._can_run(closure):
+            return _no_batch_left()
+        return _cancelled()
 
     def stop(self, worker: int, number: int) -> None:
         """Note that a worker has stopped at a cancelled closure."""
         with self.ended:
-            self._queue.end(worker, number).fail(_cancelled())
+            stopped = self._queue.end(worker, number)
+            stopped.fail(self._cancellation_of(stopped))
             self._notify()
 
     def give_back(self, worker: int, numbers: Sequence[int]) -> None:
         """Let others run closures that a worker has not begun."""
         with self.ended:
             for cancelled in self._queue.give_back(worker, numbers):
-                cancelled.fail(_cancelled())
+                cancelled.fail(self._cancellation_of(cancelled))
             self._notify_ended()
             self._added.notify_all()
 
@@ -304,7 +311,7 @@ class Schedule:
             if not self._present and self._deserted_at is None:
                 self._deserted_at = self._clock()
             for cancelled in self._queue.lose(worker):
-                cancelled.fail(_closed() if self.closed else _cancelled())
+                cancelled.fail(_closed() if self.closed else self._cancellation_of(cancelled))
             if self._present and self._spent:
                 self._fail_spent()
             self._notify_ended()
@@ -348,7 +355,7 @@ class Schedule:
 
     def _cancel(self) -> None:
         for closure in self._queue.cancel():
-            closure.fail(_cancelled())
+            closure.fail(self._cancellation_of(closure))
         self._notify_ended()
         self._wake()
         self.ended.wait_for(lambda: not self._queue.cancelling)
@@ -362,6 +369,10 @@ class Schedule:
         error = self._queue.taken_error() or self._fatal
         if error is not None:
             raise error.with_traceback(None)
+
+
+def _no_batch_left() -> OutOfRangeError:
+    return OutOfRangeError("End of sequence: no worker has a batch left.")
 
 
 def _cancelled() -> CancelledError:

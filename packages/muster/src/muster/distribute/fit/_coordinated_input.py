@@ -41,7 +41,8 @@ class WorkerBatches(StepBatches):
     ) -> None:
         super().__init__()
         self._dataset = dataset
-        self._continues = continues
+        self._continues, self._per_epoch = continues, per_epoch
+        self._in_epoch = 0
         self.ends_epochs = per_epoch is None
         self._iterator = iter(dataset)
         cardinality = int(dataset.sample.cardinality())
@@ -77,6 +78,7 @@ class WorkerBatches(StepBatches):
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless it continues one, or goes on from a position."""
+        self._in_epoch = 0
         is_over = self._whole is not None and self._drawn >= self._whole
         if not self._continues or self.has_ended or is_over or not _left(self._iterator, 1):
             self.has_ended, self._drawn = False, 0
@@ -93,7 +95,14 @@ class WorkerBatches(StepBatches):
         """Nothing is behind."""
 
     def next(self, method: str, iterator: Iterator[Any]) -> Any:
-        """Return an iterator of the workers, from which a step draws its batch."""
+        """Return an iterator of the workers, from which a step draws its batch.
+
+        Raises:
+            StopIteration: The epoch has all of its steps.
+        """
+        if self._per_epoch is not None and self._in_epoch >= self._per_epoch:
+            raise StopIteration  # a call of several steps may have fewer at the end of an epoch
+        self._in_epoch += 1
         self._drawn += not isinstance(self._iterator, DispatchedIterator)
         return self._iterator
 

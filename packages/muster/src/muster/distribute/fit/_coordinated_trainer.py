@@ -90,13 +90,20 @@ class CoordinatedStep:
         before = [[variable.value for variable in each] for each in variables]
         state: Any = tuple(before)
         made = []
-        for each in batches:
-            batch = next(each) if isinstance(each, GetNext) else each
+        for number, each in enumerate(batches):
+            batch = each
+            if isinstance(each, GetNext) and number:  # the data of a worker may end among the steps of a call
+                found = each.get_next_as_optional()
+                if not found.has_value():
+                    break
+                batch = found.get_value()
+            elif isinstance(each, GetNext):
+                batch = next(each)
             state, result = take_step(self._name, state, batch)
             made.append(result)
-        for number, (group, old, new) in enumerate(zip(variables, before, state, strict=True)):
+        for place, (group, old, new) in enumerate(zip(variables, before, state, strict=True)):
             # Servers add what the worker adds, and take what else it assigns.
-            values = new if number in self._optimized else mark_pushed(list(new))
+            values = new if place in self._optimized else mark_pushed(list(new))
             for variable, first, value, last in zip(group, old, new, values, strict=True):
                 if value is not first:
                     variable.assign(last)
