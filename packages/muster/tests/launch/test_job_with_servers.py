@@ -242,3 +242,89 @@ def test_a_worker_that_is_stopped_for_too_long_is_started_again():
     reason = f"worker 0 was stopped, by SIGSTOP, for {STOPPED_SECS:.0f} s."
     assert job.at(2 + STOPPED_SECS, Ended(W0, KILLED)) == [Blame(W0, KILLED, reason)]
     assert job.at(2 + STOPPED_SECS + PAUSE_SECS) == [Start((W0,), 1)]
+
+
+def lost(task, culprit, reason):
+    return Ended(task, EXIT_PEER_LOST, Termination(culprit, reason))
+
+
+def ended(task, code, reason=""):
+    return Ended(task, code, Termination(task, reason) if reason else None)
+
+
+GONE = "ps 0 at one:1 does not answer"
+# What happens, in turn; whom the launcher names, and the reason that it gives; the exit code of the job.
+NAMED = {
+    "a server is killed": (
+        [ended(PS0, KILLED), lost(CHIEF, PS0, GONE), lost(W0, PS0, GONE)],
+        (PS0, ""),
+        137,
+    ),
+    "a server fails": (
+        [ended(PS0, 1, "ps 0 failed: MemoryError"), lost(CHIEF, PS0, "ps 0 failed: MemoryError")],
+        (PS0, "ps 0 failed: MemoryError"),
+        1,
+    ),
+    "a server is killed, and is seen to be gone later": (
+        [lost(CHIEF, PS1, GONE), ended(PS1, KILLED)],
+        (PS1, ""),
+        137,
+    ),
+    "a server that lost another is no cause": ([lost(PS1, PS0, GONE), ended(PS0, KILLED)], (PS0, ""), 137),
+    "a server ends its program in the ordinary way": (
+        [ended(PS0, 0), lost(CHIEF, PS0, "ps 0 has ended its program in the ordinary way")],
+        (PS0, "ps 0 has ended its program in the ordinary way"),
+        EXIT_PEER_LOST,
+    ),
+    "a server is waited for in vain": (
+        [ended(PS0, 0), Ended(CHIEF, 1, Termination(PS0, "chief 0 has waited for ps 0"))],
+        (PS0, "chief 0 has waited for ps 0"),
+        1,
+    ),
+    "a server gets a signal": (
+        [ended(PS0, 143, "ps 0 was told to end: it got SIGTERM."), lost(CHIEF, PS0, GONE)],
+        (PS0, "ps 0 was told to end: it got SIGTERM."),
+        143,
+    ),
+    "the coordinator is killed": (
+        [ended(CHIEF, KILLED), lost(W0, CHIEF, "chief 0 has ended"), lost(PS0, CHIEF, "chief 0 has ended")],
+        (CHIEF, ""),
+        137,
+    ),
+    "the coordinator raises an error, and the others end well": (
+        [ended(CHIEF, 1, "chief 0 failed: ValueError: no"), *(ended(task, 0) for task in (PS0, PS1, W0, W1))],
+        (CHIEF, "chief 0 failed: ValueError: no"),
+        1,
+    ),
+    "the coordinator exits by a code of its own": ([ended(CHIEF, 3)], (CHIEF, ""), 3),
+    "no worker is left": (
+        [ended(W0, KILLED), ended(W1, KILLED), Ended(CHIEF, 1, Termination(W0, "no worker is left"))],
+        (W0, "no worker is left"),
+        1,
+    ),
+    "a worker fails, and training goes on to its end": (
+        [ended(W0, 1, "worker 0 failed: ValueError"), *(ended(task, 0) for task in (CHIEF, W1, PS0, PS1))],
+        (W0, "worker 0 failed: ValueError"),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_who_is_named(what):
+    events, (task, reason), code = NAMED[what]
+    job, left, actions = Course(CHIEF, W0, W1, PS0, PS1), {CHIEF, W0, W1, PS0, PS1}, []
+    for now, event in enumerate(events):
+        left.discard(event.task)
+        actions += job.at(now, event)
+    for now in range(len(events), 200):
+        told = [
+            each for action in actions if isinstance(action, Send) for each in action.tasks if each in left
+        ]
+        left -= {*told}
+        actions += job.at(now, *(Ended(each, 143) for each in told))
+        if actions and isinstance(actions[-1], Finish):
+            break
+    named = [action for action in actions if isinstance(action, Blame)][-1]
+    assert (named.task, named.reason) == (task, reason)
+    assert actions[-1] == Finish(code)
