@@ -16,7 +16,7 @@ from muster._errors import CheckpointError
 from muster.net import NO_CREDENTIALS, Connection, Hello, dial, encode_frame
 from muster.ps import (
     PURPOSE,
-    Held,
+    FirstValues,
     PartRequest,
     PartRequests,
     PartWriter,
@@ -80,7 +80,7 @@ def writer_of(server):
 
 def initial():
     """Ones, in flat buffers, pulled and kept."""
-    return Held(
+    return FirstValues(
         *(
             dict(zip(FlatLayout(each).sizes, filled(each, 1.0), strict=True))
             for each in (PLAN.pulled, PLAN.kept)

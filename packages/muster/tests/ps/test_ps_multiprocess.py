@@ -14,7 +14,7 @@ import pytest
 from ps_job import SECS, Served, worker
 
 from jobs import SOON, Job
-from muster.ps import Held, Pushed
+from muster.ps import FirstValues, Pushed
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import FlatLayout
@@ -60,7 +60,7 @@ def connected(job, task, run="run"):
 def test_a_server_that_is_stopped_for_a_while_and_ends_with_the_job(job):
     (server,) = job.tasks
     with connected(job, "chief 0") as chief, connected(job, "worker 0") as one:
-        chief.initialize([Held(flat(1.0), {})], step=0)
+        chief.initialize([FirstValues(flat(1.0), {})], step=0)
         ticket = one.take_ticket(2).number
         server.process.stop()
         answers = []
@@ -84,7 +84,7 @@ def test_a_server_that_is_stopped_for_a_while_and_ends_with_the_job(job):
 
 def test_a_worker_that_was_started_again(job):
     with connected(job, "chief 0") as chief:
-        chief.initialize([Held(flat(1.0), {})], step=0)
+        chief.initialize([FirstValues(flat(1.0), {})], step=0)
         with connected(job, "worker 0") as one:
             one.push_and_pull([Pushed(flat(1.0))], ticket=one.take_ticket(None).number)
         with connected(job, "worker 0", run="another") as one:
@@ -98,7 +98,7 @@ def test_a_worker_that_was_started_again(job):
 def test_memory_stays_flat_under_pushes_and_malformed_frames(job):
     (server,) = job.tasks
     with connected(job, "chief 0") as chief:
-        chief.initialize([Held(flat(1.0), {})], step=0)
+        chief.initialize([FirstValues(flat(1.0), {})], step=0)
         for _ in range(100):
             chief.push_and_pull([Pushed(flat(0.0))])
         before = memory(server.process.pid)

@@ -24,7 +24,7 @@ from muster._errors import (
 from muster.net import Connection, Credentials, Hello, Tls
 from muster.net._greeting import CallerGreeting
 from muster.ps import _messages as messages
-from muster.ps._client import Held
+from muster.ps._client import FirstValues
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import PURPOSE
 from muster.ps._plan import Plan
@@ -39,7 +39,7 @@ def flat(specs, value):
 
 
 def initial(value, plan=PLAN):
-    return [Held(flat(plan.pulled, value), flat(plan.kept, 0.0))]
+    return [FirstValues(flat(plan.pulled, value), flat(plan.kept, 0.0))]
 
 
 def pushed(value, plan=PLAN):

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from muster._keras import keras
 from muster._ratios import combined
 from muster._row_ids import HASHED_ROWS
-from muster.distribute.servers import HashedInitializer
-from muster.program.passes import row_numbers
-from muster.ps.tables import Constant, Keeping, Normal, Uniform
+from muster.distribute.engine import hashed_initializer
+from muster.program.variables import rows_by_id
+from muster.ps.tables import Keeping
 
 _ALL_BITS = 0xFFFFFFFF
 
@@ -63,14 +63,12 @@ class HashEmbedding(keras.layers.Layer):  # type: ignore[misc]  # keras is untyp
         self.combiner = combiner
         self.initializer = keras.initializers.get(initializer)
         self.keeping = Keeping(admit_after=admit_after, max_age=max_age, max_rows=max_rows, evict=evict)
-        self._rows = _rows_of(self.initializer)
+        self._start = hashed_initializer(self.initializer, self.keeping)
 
     def build(self, *shapes: Any) -> None:
         """Create the variable that stands for the table."""
         self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(HASHED_ROWS, self.dim),
-            initializer=HashedInitializer(self._rows, self.keeping),
+            name="embeddings", shape=(HASHED_ROWS, self.dim), initializer=self._start
         )
         self.built = True
 
@@ -84,12 +82,8 @@ class HashEmbedding(keras.layers.Layer):  # type: ignore[misc]  # keras is untyp
         Returns:
             Of shape (\\*S, dim); with a combiner without the last axis of S, and zeros where no ids are.
         """
-        pairs = _pairs(ids)
-        shape = pairs.shape[:-1]
-        numbers = row_numbers(pairs.reshape(-1, 2), table=id(self.embeddings)).reshape(shape)
-        there = numbers < HASHED_ROWS
-        rows = jnp.take(self.embeddings.value, numbers, axis=0, mode="fill", fill_value=jnp.nan)
-        rows = jnp.where(there[..., None], rows, 0)
+        rows, there = rows_by_id(self.embeddings, _pairs(ids))
+        rows = rows.astype(self.compute_dtype)
         if self.combiner is None:
             return rows
         weights = jnp.where(there, 1 if weights is None else weights, 0).astype(rows.dtype)
@@ -138,31 +132,3 @@ def _pairs(given: Any) -> jax.Array:
     narrow = ids.astype(jnp.int32)
     upper = jnp.where(narrow < 0, jnp.uint32(_ALL_BITS), jnp.uint32(0))
     return jnp.stack([jax.lax.bitcast_convert_type(narrow, jnp.uint32), upper], -1)
-
-
-def _rows_of(initializer: Any) -> Constant | Normal | Uniform:
-    """Return what rows begin with, by the initializer.
-
-    Raises:
-        TypeError: Servers do not know it.
-    """
-    kinds = keras.initializers
-    seed = getattr(initializer, "seed", None)
-    seed = seed if isinstance(seed, int) else 0
-    match initializer:
-        case kinds.Zeros():
-            return Constant(0.0)
-        case kinds.Ones():
-            return Constant(1.0)
-        case kinds.Constant():
-            return Constant(float(initializer.value))
-        case kinds.RandomUniform():
-            return Uniform(initializer.minval, initializer.maxval, seed)
-        case kinds.RandomNormal():
-            return Normal(initializer.mean, initializer.stddev, seed=seed)
-        case kinds.TruncatedNormal():
-            return Normal(initializer.mean, initializer.stddev, truncated=True, seed=seed)
-    raise TypeError(
-        f"HashEmbedding cannot make rows by {initializer!r}. Give RandomUniform, RandomNormal, "
-        "TruncatedNormal, Zeros, Ones or Constant of keras.initializers."
-    )

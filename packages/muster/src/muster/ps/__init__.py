@@ -4,6 +4,7 @@ from muster.ps._array_spec import ArraySpec as ArraySpec
 from muster.ps._client import Client as Client
 from muster.ps._client import FirstValues as FirstValues
 from muster.ps._client import Held as Held
+from muster.ps._client import KeyedRows as KeyedRows
 from muster.ps._client import MadeRows as MadeRows
 from muster.ps._client import Pulled as Pulled
 from muster.ps._client import Pushed as Pushed
@@ -11,6 +12,7 @@ from muster.ps._flat_layout import Array as Array
 from muster.ps._flat_layout import FlatLayout as FlatLayout
 from muster.ps._flat_layout import allocate as allocate
 from muster.ps._keeper import Keeper as Keeper
+from muster.ps._local_store import LocalStore as LocalStore
 from muster.ps._machine import Machine as Machine
 from muster.ps._memory import memory_bytes as memory_bytes
 from muster.ps._messages import PURPOSE as PURPOSE

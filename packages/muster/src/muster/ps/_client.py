@@ -12,7 +12,7 @@ from muster._errors import JobEndedError, ParameterServerError
 from muster._text import printable
 from muster.net import ProtocolError
 from muster.ps import _messages as messages
-from muster.ps._bundles import new_places, packed, unbundled, unbundled_columns, unpacked
+from muster.ps._bundles import bundle_columns, new_places, packed, unbundled, unbundled_columns, unpacked
 from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._plan import Plan, fingerprint
 from muster.ps._retrying_connection import Dial, RetryingConnection
@@ -53,6 +53,23 @@ class MadeRows(NamedTuple):
     first: int = 0
 
 
+class KeyedRows(NamedTuple):
+    """Some first rows of a hashed table.
+
+    Args:
+        ids: Their ids, int64 of shape (n,), ascending.
+        columns: For them what is noted of each id, unless it is the first piece, then the rows and slots,
+            unless they have none.
+        waiting: Whether these are ids without rows.
+        clock: With the first piece, which has no ids, how many pushes the table has seen.
+    """
+
+    ids: Array
+    columns: Sequence[Array]
+    waiting: bool = False
+    clock: int | None = None
+
+
 class FirstValues(NamedTuple):
     """The first values for one server.
 
@@ -61,11 +78,13 @@ class FirstValues(NamedTuple):
         kept: See there.
         columns: For each column of tables what makes it, or its rows in order, some at a time: flat arrays,
             which are asked for when they are sent.
+        hashed: For each hashed table its rows, some at a time, likewise.
     """
 
     pulled: Flat
     kept: Flat
     columns: Sequence[MadeRows | Iterable[Array]] = ()
+    hashed: Sequence[Iterable[KeyedRows]] = ()
 
 
 class Pushed(NamedTuple):
@@ -103,6 +122,36 @@ class Request(NamedTuple):
 
     message: messages.Request
     arrays: Sequence[Array]
+
+
+def first_requests(plan: Plan, message: messages.Initialize, values: FirstValues) -> Iterator[Request]:
+    """Return the requests that give a plan first values, one after the other; the message is the last one."""
+    for spec, rows in zip(plan.columns, values.columns, strict=True):
+        if isinstance(rows, MadeRows):
+            function = np.frombuffer(rows.function, np.uint8)
+            make = messages.Make(name=spec.name, first=rows.first, origin=message.origin)
+            yield Request(make, [function])
+            continue
+        start = 0
+        for piece in rows:
+            some = messages.AssignRows(name=spec.name, start=start, origin=message.origin)
+            yield Request(some, [piece])
+            start += piece.size * spec.shape[0] // spec.size
+    for table, pieces in zip(plan.hashed, values.hashed, strict=True):
+        for ids, columns, waiting, clock in pieces:
+            begins = clock is not None
+            given = messages.AssignHashed(
+                name=table.name,
+                clears=begins,
+                noted=not begins and not waiting,
+                waiting=waiting,
+                clock=clock,
+                origin=message.origin,
+            )
+            yield Request(given, bundle_columns(ids, columns))
+    layouts = FlatLayout(plan.pulled), FlatLayout(plan.kept)
+    of_layouts = zip(layouts, (values.pulled, values.kept), strict=True)
+    yield Request(message, [buffers[name] for layout, buffers in of_layouts for name in layout.sizes])
 
 
 class FunctionPart:
@@ -247,20 +296,7 @@ class Client:
     def initial(self, message: messages.Initialize, values: FirstValues) -> Iterator[Request]:
         """Return the requests that give first values, one after the other; the message is the last one."""
         self._note(origin=message.origin)  # of which a server that is killed meanwhile keeps what it has
-        for spec, rows in zip(self.plan.columns, values.columns, strict=True):
-            if isinstance(rows, MadeRows):
-                function = np.frombuffer(rows.function, np.uint8)
-                make = messages.Make(name=spec.name, first=rows.first, origin=message.origin)
-                yield Request(make, [function])
-                continue
-            start = 0
-            for piece in rows:
-                some = messages.AssignRows(name=spec.name, start=start, origin=message.origin)
-                yield Request(some, [piece])
-                start += piece.size * spec.shape[0] // spec.size
-        layouts = FlatLayout(self.plan.pulled), FlatLayout(self.plan.kept)
-        given = zip(layouts, (values.pulled, values.kept), strict=True)
-        yield Request(message, [buffers[name] for layout, buffers in given for name in layout.sizes])
+        yield from first_requests(self.plan, message, values)
 
     def receive(self) -> tuple[Any, Sequence[Array]]:
         """Wait for the answer, on another connection if this one breaks.

@@ -410,7 +410,7 @@ class Machine:
                 "from the last checkpoint"
             )
         if not isinstance(message, messages.Initialize) and all(
-            message.name != spec.name for spec in plan.columns
+            message.name not in table.names for table in plan.tables
         ):
             raise RefusedError(f"the plan has no table with an array {printable(message.name)}")
         if message.origin != store.origin or not store.changes:

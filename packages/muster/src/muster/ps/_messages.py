@@ -164,6 +164,7 @@ class AssignHashed(msgspec.Struct, tag="assign hashed", frozen=True, kw_only=Tru
         waiting: Whether these are ids without rows: there are no other columns.
         clock: How many pushes the table has seen; None for what it knows.
         sequence: As of `Create`.
+        origin: As of `Initialize`.
     """
 
     name: str
@@ -172,6 +173,7 @@ class AssignHashed(msgspec.Struct, tag="assign hashed", frozen=True, kw_only=Tru
     waiting: bool = False
     clock: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)] | None = None
     sequence: Number = 0
+    origin: str = ""
 
 
 class Delete(msgspec.Struct, tag="delete", frozen=True, kw_only=True):
@@ -404,7 +406,7 @@ class Refused(msgspec.Struct, tag="refused", frozen=True, kw_only=True):
 
 # By name, of the coordinator; and what a chief gives first. A server that was killed goes on from these.
 Named = Create | Reserve | Make | Assign | AssignRows | Add | CreateHashed | AssignHashed | Delete | Register
-First = AssignRows | Make | Initialize
+First = AssignRows | AssignHashed | Make | Initialize
 Change = Offer | Initialize | Named
 Reading = Read | ReadRows | ReadHashed | Describe
 Request = Join | Change | Pull | Push | Take | GiveBack | Reading | End | Stats

@@ -8,24 +8,33 @@ import msgspec
 
 from muster.ps._array_spec import ArraySpec, check_specs
 from muster.ps._flat_layout import FlatLayout
-from muster.ps.contents import Signature, StoredFunction, TableSignature, TableUse, row_of
+from muster.ps.contents import Signature, StoredFunction, StoredHash, TableSignature, TableUse, row_of
+from muster.ps.tables import Constant
 
 
 class PlanTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table of a plan, or some of its rows, of which workers ask for rows by their numbers.
 
     Args:
-        columns: Its array, and those of its slots, with a row for each of its rows.
+        columns: Its array, and those of its slots, with a row for each of its rows; nothing of a hashed one.
         use: How workers use its rows. Its update reads buffers of the plan, as `Plan.buffers` names them.
+        hashed: The server's part of a hashed table; None for another one.
     """
 
     columns: tuple[ArraySpec, ...]
     use: TableUse
+    hashed: StoredHash | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its arrays, or of the hashed table."""
+        return tuple(spec.name for spec in self.columns) if self.hashed is None else (self.hashed.name,)
 
     @property
     def signature(self) -> TableSignature:
         """The layout of the rows that workers read and push."""
-        return TableSignature(row_of(self.columns[0]), self.use.row_pushes, self.use.pushed)
+        row = row_of(self.columns[0]) if self.hashed is None else self.hashed.row
+        return TableSignature(row, self.use.row_pushes, self.use.pushed)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +75,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(itertools.chain.from_iterable(table.columns for table in self.tables))
 
     @property
+    def hashed(self) -> tuple[StoredHash, ...]:
+        """The hashed tables."""
+        return tuple(table.hashed for table in self.tables if table.hashed is not None)
+
+    @property
     def signature(self) -> Signature:
         """The buffers and rows of tables that workers read and push for its function."""
         flat = _buffers("pulled", self.pulled), _buffers("pushed", self.pushed)
@@ -90,8 +104,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fingerprint(plan: Plan) -> str:
-    """Return what distinguishes a plan from others that hold or mean something else."""
-    return hashlib.sha256((without_updates(plan) if plan.meaning else plan).encode()).hexdigest()
+    """Return what distinguishes a plan from others that hold or mean something else.
+
+    Each task draws the seeds of hashed tables for itself; those of the plan that comes first count.
+    """
+    alike = without_updates(plan) if plan.meaning else plan
+    tables = tuple(
+        table if table.hashed is None else msgspec.structs.replace(table, hashed=_without_seed(table.hashed))
+        for table in alike.tables
+    )
+    return hashlib.sha256(msgspec.structs.replace(alike, tables=tables).encode()).hexdigest()
+
+
+def _without_seed(table: StoredHash) -> StoredHash:
+    initial = table.spec.initial
+    if isinstance(initial, Constant):
+        return table
+    unseeded = msgspec.structs.replace(initial, seed=0)
+    return msgspec.structs.replace(table, spec=msgspec.structs.replace(table.spec, initial=unseeded))
 
 
 def without_updates(plan: Plan) -> Plan:
@@ -110,8 +140,8 @@ def check_plan(plan: Plan) -> None:
     if plan.pushed and not plan.update:
         raise ValueError("it has no update for what is pushed")
     for table in plan.tables:
-        if table.use.columns != tuple(spec.name for spec in table.columns):
-            raise ValueError(f"it uses {table.use.columns} of a table that consists of {table.columns}")
+        if table.use.columns != table.names:
+            raise ValueError(f"it uses {table.use.columns} of a table that consists of {table.names}")
 
 
 def _buffers(kind: str, specs: tuple[ArraySpec, ...]) -> tuple[ArraySpec, ...]:
@@ -134,6 +164,9 @@ def difference(ours: Plan, theirs: Plan) -> str:
                 if mine is None:
                     return f"it has one more {kind} array, {other}"
                 return f"its {kind} array {other} is {mine} here"
+    for mine, other in itertools.zip_longest(ours.hashed, theirs.hashed):
+        if mine is None or other is None or _without_seed(mine) != _without_seed(other):
+            return f"its hashed table {other} is {mine} here"
     if ours.max_staleness != theirs.max_staleness:
         return f"its max_staleness is {theirs.max_staleness}, and {ours.max_staleness} here"
     return "its arrays are the same, and its update differs: another optimizer, or another setting of it"

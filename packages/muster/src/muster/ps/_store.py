@@ -127,6 +127,7 @@ class Store:
         contents = Contents(self._device)
         pulled, kept = plan.buffers()
         contents.declare((*pulled, *kept), plan.columns)
+        contents.hashed.create(plan.hashed, contents.values.specs)
         contents.register(plan.function())
         self.contents, self.plan, self.fingerprint = contents, plan, found
 
@@ -203,8 +204,9 @@ class Store:
         arrays: dict[str, Array] = {}
         for layout in (FlatLayout(self.plan.pulled), FlatLayout(self.plan.kept)):
             arrays.update(layout.unpack({dtype: next(flat) for dtype in layout.sizes}))
-        begun = self.contents.begin_part([spec.name for spec in self.plan.columns], whole=whole)
-        return begun._replace(arrays=arrays)
+        names = [name for table in self.plan.tables for name in table.names]
+        begun = self.contents.begin_part(names, whole=whole)
+        return begun._replace(arrays={**arrays, **begun.arrays})
 
     def snapshot(self) -> Snapshot:
         """Return what is to be written of all values."""

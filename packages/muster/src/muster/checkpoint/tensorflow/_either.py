@@ -66,20 +66,24 @@ def list_either(path: str | bytes | os.PathLike[str]) -> dict[str, VariableInfo]
     return list_variables(path) if export_of(path) is None else list_exported(path)
 
 
-def read_either(path: str | bytes | os.PathLike[str], *, mapped: bool = False) -> Checkpoint:
+def read_either(
+    path: str | bytes | os.PathLike[str], *, tables: bool = True, mapped: bool = False
+) -> Checkpoint:
     """Read a checkpoint or the weights of an exported model that muster or TensorFlow wrote.
 
     Args:
         path: The checkpoint.
-        mapped: As of `read_checkpoint`.
+        tables: As of `read_checkpoint`.
+        mapped: Likewise.
 
     Raises:
         CheckpointError: There is none, it is damaged, or it cannot be read.
     """
     path = meant_path(path)
     if not is_tensorflow_checkpoint(path):
-        read = read_checkpoint if export_of(path) is None else read_exported
-        return read(path, mapped=mapped)
+        if export_of(path) is not None:
+            return read_exported(path, mapped=mapped)
+        return read_checkpoint(path, tables=tables, mapped=mapped)
     found = TensorFlowCheckpoint(path)
     files: dict[str, MappedFile] = {}
     variables = found.read_all(files if mapped else None)

@@ -158,8 +158,7 @@ def program_of(
     placed = {spec.path: _rows_of(name, v, variables) for spec, v in traced.used if spec.path not in own}
     hashed = _hashed(traced, variables)
     try:
-        tables = {id(v): spec.path for spec, v in traced.used if spec.path in hashed}
-        numbered = with_given_numbers(traced.step, state, batch, list(own), tables) if tables else None
+        numbered = with_given_numbers(traced.step, state, batch, list(own)) if hashed else None
         step = traced.step if numbered is None else numbered.function
         given = [*batch, *(numbered.numbers.values() if numbered else ())]
         served = split_at_pushes(

@@ -7,8 +7,10 @@ import jax
 
 from muster import cpu
 from muster.distribute.engine._compiled import CompiledStep, compiled, scan_group
+from muster.distribute.engine._hashed_here import hashed_training, trains_hashed_here
 from muster.distribute.engine._limits import Limits
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
+from muster.distribute.engine._served_steps import ServedTraining
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced
 
 
@@ -16,12 +18,18 @@ class DeviceEngine(Engine):
     """Compiles for one device, where nothing has to be reduced."""
 
     looks_up_rows = True
+    trains_hashed = True
 
     def compile(self, traced: Traced, executables: Executables) -> Step:
         if traced.may_move:
             return _jitted(traced)
+        training: ServedTraining | None = None
 
         def make(state: State, reads: Reads, batch: Any) -> Step:
+            nonlocal training
+            if trains_hashed_here(state):
+                training = training or hashed_training(traced, executables, state)
+                return training.step_for(state, reads, batch)
             if in_files(state):
                 return step_on_files(traced, state, batch, lambda part: self.compile(part, executables))
             return compiled(

@@ -15,7 +15,7 @@ from muster.distribute.engine._split import unwrapped
 from muster.distribute.engine._traced import BatchGroup, Reads, State, Step, Traced
 from muster.program import Replicas
 from muster.program.passes import LookupStep, WorkerServerSplit, find_lookups, split_at_pushes
-from muster.program.variables import InitialValue, array_of_pieces
+from muster.program.variables import InitialValue, KeyedTable, array_of_pieces
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ def step_on_files(traced: Traced, state: State, batch: Any, compile_traced: Call
     """Return the step for batches like this one, of code that changes no variable that lies in a file.
 
     Variables of which it needs more than rows are read whole, once; those that it does not read stay there.
+    Beside hashed tables all are read whole.
 
     Args:
         traced: The code.
@@ -41,7 +42,7 @@ def step_on_files(traced: Traced, state: State, batch: Any, compile_traced: Call
         batch: The batch.
         compile_traced: Compiles code whose variables are in memory, for the devices of an engine.
     """
-    if not isinstance(batch, BatchGroup):
+    if not isinstance(batch, BatchGroup) and not any(isinstance(v, KeyedTable) for v in state.values()):
         division = _Division(traced, state)
         split = division.split(unwrapped(batch), None)
         if not split.updated and not split.effects:  # the division would leave out what it prints, say

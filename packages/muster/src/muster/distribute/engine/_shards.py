@@ -7,28 +7,36 @@ workers ask for those that a batch looks up first.
 """
 
 import itertools
+import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._errors import TraceError
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._flat_arrays import Buffers, FlatArrays, Piece, Place, Rows
-from muster.distribute.engine._stored_tables import StoredTables, row_lookups
-from muster.distribute.engine._variable_layout import Readable, VariableLayout
+from muster.distribute.engine._hashed_columns import ColumnKind, first_rows, stored_hash
+from muster.distribute.engine._stored_tables import StoredTables, nbytes_of, row_lookups
+from muster.distribute.engine._variable_layout import HashedColumn, Readable, VariableLayout
 from muster.program.passes import LookupStep, NotByRowsError, UpdatePart, WorkerServerSplit
 from muster.program.variables import InitialValue
 from muster.ps import FirstValues, Held, MadeRows, PlanTable, Pushed
 from muster.ps.contents import StoredArray
 
+_log = logging.getLogger(__name__)
+
 LEAST_ROWS_BYTES = 1 << 17
 """A table of fewer bytes travels as a whole: a message more in each step, for its rows, would cost more."""
 
+
+_NONE: Mapping[str, ColumnKind] = MappingProxyType({})
 
 # How much of a table is sent to a server in one message.
 _SENT_BYTES = 8 << 20
@@ -63,17 +71,20 @@ class Division:
             variable's slots lie where it lies, and numbers on each server that reads them.
         servers: The number of servers.
         batch: The batch, or the shapes and dtypes of its arrays; None if rows of no variable travel alone.
+        hashed: What is kept for each id of hashed tables, by the paths of the variables that stand for it.
 
     Attributes:
         shares: What each server holds and does.
-        paths: The paths of the variables.
+        paths: The paths of the variables, but for those of hashed tables.
+        hashed: As given.
         pulled: The paths of those that workers read as a whole.
         tables: What workers ask for by rows, and how servers update it; None for nothing.
         lookups: The step, divided at its look-ups; None for nothing.
         whole: Path -> why a variable that is looked up in travels as a whole.
 
     Raises:
-        TraceError: The update of a variable that is divided computes rows from others.
+        TraceError: The update of a variable that is divided computes rows from others; or a hashed table is
+            used by something else than look-ups.
     """
 
     def __init__(
@@ -83,8 +94,10 @@ class Division:
         placed: Mapping[str, Sequence[Rows]],
         servers: int,
         batch: Any = None,
+        hashed: Mapping[str, ColumnKind] = _NONE,
     ) -> None:
-        self.paths = tuple(variables)
+        self.hashed = hashed
+        self.paths = tuple(path for path in variables if path not in hashed)
         self._step = step
         self._variables = variables
         self._servers = servers
@@ -101,10 +114,14 @@ class Division:
         self._by_rows = {path for each in columns.values() for path in each}
         self._takes = step.takes if self.lookups is None else self.lookups.takes
         self.pulled = frozenset(self._takes)
+        self._require_hashed()
         for table, paths in columns.items():
-            self._found.update({path: [*placed.get(table, [Rows(0)])] for path in paths})
+            everywhere = [Rows(server) for server in range(servers)]
+            if table not in hashed:
+                everywhere = [*placed.get(table, [Rows(0)])]
+                self._found.update({path: [*everywhere] for path in paths})
             for number in dict.fromkeys(self._numbers(self.lookups, table)):
-                for rows in self._found[table]:
+                for rows in everywhere:
                     self._hold(of_server, groups, number, Rows(rows.server))
         for group in dict.fromkeys(groups.values()):
             if not self._by_rows.isdisjoint(group):
@@ -113,22 +130,56 @@ class Division:
             for rows in placed.get(main, [Rows(0)]):
                 self._add(of_server, groups, group, rows)
         for path in variables:  # what no update changes or reads
-            if path not in self._found:
+            if path not in self._found and path not in hashed:
                 self._found[path] = [*placed.get(path, [Rows(0)])]
         self._layout = VariableLayout(variables, {}, step.pushed)
         self.shares = [self._share(number, parts) for number, parts in enumerate(of_server)]
         self.tables: StoredTables | None = None
         if self.lookups is not None:
             stored = {path: self._stored(path) for path in self._by_rows}
-            layout = VariableLayout(step.shapes, stored, step.pushed, readable=self._readable)
+            kept = {
+                table: [HashedColumn(each.name, each.shape, each.dtype) for each in kinds]
+                for table, kinds in self.tables_by_id.items()
+            }
+            layout = VariableLayout(step.shapes, stored, step.pushed, kept, self._readable)
             self.tables = StoredTables(self.lookups, layout, batch, servers)
+
+    @property
+    def tables_by_id(self) -> dict[str, list[ColumnKind]]:
+        """The hashed tables by path, each with what is kept for an id: the row, and its slots."""
+        columns = {} if self.lookups is None else self.lookups.columns
+        return {
+            table: [self.hashed[path] for path in paths]
+            for table, paths in columns.items()
+            if table in self.hashed
+        }
+
+    def _require_hashed(self) -> None:
+        """Raise TraceError if a hashed table, or a slot of one, is not used by ids alone."""
+        for path in self.hashed:
+            if path not in self._by_rows:
+                raise self.whole.get(path) or TraceError(
+                    f"{path} is of a hashed table, of which the step looks nothing up. Leave it out, or call "
+                    "the layer that has it."
+                )
+
+    def log_what_travels(self) -> None:
+        """Log which variables travel by rows, and which large ones cannot, and why."""
+        if self.lookups is not None:
+            _log.info("Rows of %s travel alone, by the ids of each batch.", ", ".join(self.lookups.tables))
+        for path, error in self.whole.items():
+            _log.warning(
+                "%s So all of its %.1f MB travel to this worker and back at every step.",
+                error,
+                nbytes_of(self._variables[path]) / 1e6,
+            )
 
     def _apart(self, lookups: LookupStep, table: str) -> NotByRowsError | None:
         """Return an error if the rows of a table cannot be updated from what travels, or is a number."""
         for path in self._numbers(lookups, table):
             if math.prod(self._variables[path].shape) != 1:
                 return NotByRowsError(table, f"its update reads {path}, which has other rows")
-        if not lookups.leaves_other_rows(table):
+        if table not in self.hashed and not lookups.leaves_other_rows(table):
             slots = ", ".join(path for path in lookups.columns[table] if path != table)
             changes = f"its optimizer changes the others, too, at every step{slots and ' by '}{slots}"
             return NotByRowsError(table, changes)
@@ -208,7 +259,7 @@ class Division:
         columns = [
             self._piece(path, rows, self._variables[path])
             for paths in (self.lookups.columns.values() if self.lookups else ())
-            for rows in self._found[paths[0]]
+            for rows in self._found.get(paths[0], ())
             if rows.server == server
             for path in paths
         ]
@@ -225,6 +276,13 @@ class Division:
     def _stored(self, path: str) -> list["StoredTableRows"]:
         """Return where the rows of a table or slot are."""
         found = []
+        if path in self.hashed:
+            table = next(table for table, kinds in self.tables_by_id.items() if self.hashed[path] in kinds)
+            kind = self.hashed[path]
+            for server in range(self._servers):
+                part = StoredArray(table, server, (0, *kind.shape), kind.dtype, by_rows=True)
+                found.append(StoredTableRows(part, server, server + 1))
+            return found
         for rows in self._sources(path):
             piece = self._piece(path, rows, self._variables[path])
             array = StoredArray(piece.spec.name, rows.server, piece.shape, piece.dtype, by_rows=True)
@@ -264,11 +322,15 @@ class Division:
         """Return the tables of the plan of a server."""
         if self.tables is None:
             return ()
-        columns = iter(self.shares[server].columns)
-        return tuple(
-            PlanTable(columns=tuple(next(columns).spec for _ in use.columns), use=use)
-            for use in self.tables.uses[server]
-        )
+        columns, hashed = iter(self.shares[server].columns), self.tables_by_id
+        tables = []
+        for use in self.tables.uses[server]:
+            if (kinds := hashed.get(use.columns[0])) is not None:
+                part = stored_hash(kinds, server, self._servers)
+                tables.append(PlanTable(columns=(), use=use, hashed=part))
+            else:
+                tables.append(PlanTable(columns=tuple(next(columns).spec for _ in use.columns), use=use))
+        return tuple(tables)
 
     def read_pulled(self, pulled: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> dict[str, Any]:
         """Return variables that workers read from the buffers of each server; traceable."""
@@ -309,14 +371,15 @@ class Division:
 
     def split(self, values: Mapping[str, Any]) -> list[FirstValues]:
         """Return what each server has first of variables, by their paths."""
-        tables = {path: _in_pieces(values[path]) for path in self._by_rows}
+        tables = {path: _in_pieces(values[path]) for path in self._by_rows if path not in self.hashed}
         return [
             FirstValues(
                 _on_host(share.pulled.pack_rows(values)),
                 _on_host(share.kept.pack_rows(values)),
                 [_first_rows(tables[str(piece.key)], piece) for piece in share.columns],
+                [first_rows(kinds, values, server, self._servers) for kinds in self.tables_by_id.values()],
             )
-            for share in self.shares
+            for server, share in enumerate(self.shares)
         ]
 
     def asked(self, ids: Mapping[str, Any]) -> AskedRows:
@@ -327,6 +390,11 @@ class Division:
         """
         tables = () if self.tables is None else self.tables.tables
         return AskedRows(tables, [ids[table.name] for table in tables])
+
+    def numbers(self, asked: AskedRows) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the numbers of the ids that a batch asks for, by the path of each hashed table."""
+        tables = () if self.tables is None else self.tables.tables
+        return dict(zip([table.name for table in tables if table.hashed], asked.numbers, strict=True))
 
     def work(
         self,

@@ -6,8 +6,11 @@ from typing import Any
 
 import jax
 
+from muster._arrays import LazyArray
 from muster.checkpoint import Parts
+from muster.distribute.engine._hashed_columns import is_hashed
 from muster.distribute.engine._replica_values import ReplicaValues
+from muster.distribute.engine._served_steps import ServedState
 from muster.distribute.engine._traced import Reads, State
 from muster.program.trace import FunctionProgram, reduced_path
 from muster.program.variables import together, unshared_values
@@ -43,6 +46,11 @@ class StateStore(ABC):
         """Take over what others have changed since the last step; return whether there are such others."""
         return False
 
+    @property
+    def lacks_rows(self) -> bool:
+        """True if there are hashed tables, and no step was prepared, so that they have no rows to save."""
+        return False
+
     def to_save(self) -> tuple[Mapping[str, Any], Parts | None]:
         """Return the values of variables that this process saves by path, and the parts that others write."""
         return self.peek(), None
@@ -64,10 +72,22 @@ class ArrayStore(StateStore):
         return self._state, ()
 
     def give(self, state: State) -> None:
+        if isinstance(self._state, ServedState) and not isinstance(state, ServedState):
+            state = self._state.with_own(state)
         self._state = state
 
     def peek(self) -> State:
         return self._state
+
+    @property
+    def lacks_rows(self) -> bool:
+        if isinstance(self._state, ServedState) or not isinstance(self._state, Mapping):
+            return False
+        values = self._state.values()
+        return any(isinstance(each, LazyArray) and is_hashed(each.shape) for each in values)
+
+    def to_save(self) -> tuple[Mapping[str, Any], Parts | None]:
+        return self._state.to_save() if isinstance(self._state, ServedState) else (self._state, None)
 
 
 class VariableStore(StateStore):

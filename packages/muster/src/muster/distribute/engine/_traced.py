@@ -113,10 +113,12 @@ class Engine(ABC):
         looks_up_rows: Whether the state of a step, a dict, may have a `MappedArray` that the step does not
             change, which stays as it is.
         starts_lazily: Whether the first state of a step, a dict, may have a `LazyArray`.
+        trains_hashed: Whether steps may train hashed tables.
     """
 
     looks_up_rows = False
     starts_lazily = False
+    trains_hashed = False
 
     @abstractmethod
     def compile(self, traced: Traced, executables: Executables) -> Step:

@@ -5,36 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
+from muster.distribute.engine._hashed_columns import HashedInitializer, slot_number
 from muster.program.variables import ByIdentity
 from muster.ps.contents import StoredHash
-from muster.ps.tables import Constant, Keeping, Normal, SlotSpec, TableSpec, Uniform
-
-
-@dataclass(frozen=True)
-class HashedInitializer:
-    """Initializes the variable of a hashed table, which parameter servers alone can hold.
-
-    Attributes:
-        rows: What rows begin with.
-        keeping: Which ids get rows, and for how long.
-    """
-
-    rows: Constant | Normal | Uniform
-    keeping: Keeping
-
-    def __call__(self, shape: Any, dtype: Any = None, **options: Any) -> Any:
-        """Refuse to make all rows.
-
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError(
-            "The rows of a HashEmbedding live on parameter servers alone. Create and build it within "
-            "`with strategy.scope():` of ParameterServerStrategy; elsewhere use keras.layers.Embedding for "
-            "ids that keras.layers.Hashing makes."
-        )
+from muster.ps.tables import SlotSpec, TableSpec
 
 
 @dataclass
@@ -118,11 +93,8 @@ class HashedTables:
         known = self._tables.get(table, None)
         if known is None:
             raise KeyError(table.path)
-        with jax.core.eval_context():
-            first = np.unique(np.asarray(initial((1, *known.row), dtype=like.dtype)))
-        if len(first) != 1:
-            raise ValueError(f"The slot {name} of {known.name} must begin with the same number everywhere.")
-        known.slots.append((variable, SlotSpec(name, known.row, like.dtype.name, float(first[0]))))
+        first = slot_number(name, initial, known.row, like.dtype.name)
+        known.slots.append((variable, SlotSpec(name, known.row, like.dtype.name, first)))
         self._of_slots[variable] = known
 
     def name_of(self, variable: Any) -> str | None:

@@ -5,13 +5,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
-
 from muster._errors import JobEndedError, MissingPeerError
 from muster.distribute.engine._flat_arrays import Buffers
-from muster.distribute.engine._served import NoMoreSteps
+from muster.distribute.engine._plans import plans_of
+from muster.distribute.engine._served_steps import NoMoreSteps
 from muster.distribute.engine._shards import Division
-from muster.distribute.engine._variable_layout import exported
 from muster.ps import (
     Array,
     Client,
@@ -31,40 +29,6 @@ from muster.ps import (
 from muster.ps.contents.updates import versions
 
 _log = logging.getLogger(__name__)
-
-
-def plans_of(division: Division, max_staleness: int | None = None) -> list[Plan]:
-    """Describe the share of each server, with its update as an exported function.
-
-    Args:
-        division: What the servers hold and do.
-        max_staleness: How many steps a worker may be ahead of the slowest one; None for any number.
-    """
-    return [_plan(division, server, max_staleness) for server in range(len(division.shares))]
-
-
-def _plan(division: Division, server: int, max_staleness: int | None) -> Plan:
-    share, servers = division.shares[server], len(division.shares)
-    buffers = share.pulled.shapes, share.kept.shapes, share.pushed.shapes
-    shapes, structure = jax.tree.flatten(buffers)
-
-    def run(*arrays: jax.Array) -> list[jax.Array]:
-        return jax.tree.leaves(share.update(*jax.tree.unflatten(structure, arrays)))
-
-    text, update = exported(run, *shapes)
-    changes = bool(share.pulled.shapes or share.kept.shapes)
-    of_tables = "" if division.tables is None else division.tables.meaning
-    return Plan(
-        pulled=share.pulled.specs,
-        kept=share.kept.specs,
-        pushed=share.pushed.specs,
-        meaning=text + of_tables,
-        update=update if changes else b"",
-        tables=division.plan_tables(server),
-        server=server,
-        servers=servers,
-        max_staleness=max_staleness,
-    )
 
 
 # How often a chief that has read its input looks whether others still train, in seconds.

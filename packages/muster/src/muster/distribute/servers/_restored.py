@@ -1,21 +1,16 @@
 """Restore variables on servers from a checkpoint; hashed tables in pieces, each to the server of its ids."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from muster._arrays import dtype_named
 from muster._errors import CheckpointMismatchError
-from muster.checkpoint import Checkpoint, KeyedPiece, SavedTable
+from muster.checkpoint import Checkpoint, SavedTable
 from muster.checkpoint.objects import Variable, assign_saved, named_variables
+from muster.distribute.engine._hashed_columns import ColumnKind, no_rows, rows_of_part
 from muster.distribute.servers._hashed_tables import TableColumn
 from muster.distribute.servers._stored_variables import StoredVariables
 from muster.program.variables import storage_of
 from muster.ps.contents import StoredName
-from muster.ps.tables import owners
-
-Array = np.ndarray[Any, Any]
 
 
 class _Own(NamedTuple):
@@ -117,39 +112,21 @@ def _restore(own: _Own, saved: SavedTable, names: Mapping[int, str]) -> None:
     """
     servers, name = own.storage.servers, own.column.table
     columns = [own.storage.hashed_column_of(each) for each in own.storage.columns_of(own.variable)]
-    kinds = [each for each in columns if each is not None]
-    wanted = [names[each.number] for each in kinds if each.number in names]
+    kinds = [ColumnKind(str(c.number), c.shape, c.dtype, c.initial) for c in columns if c is not None]
+    there = {str(number): column for number, column in sorted(names.items())}
     with own.storage.restoring(own.variable) as store:
-        none = np.empty(0, np.int64)
-        blank = [np.empty((0, *each.shape), dtype_named(each.dtype)) for each in kinds]
-        clock = saved.clock()
+        none = no_rows(kinds, saved.clock())
         for server in range(servers):
-            store.assign_hashed(StoredName(server, name), none, blank, clears=True, clock=clock)
-        for piece in saved.pieces(wanted):
-            there = owners(piece.ids, servers)
+            store.assign_hashed(
+                StoredName(server, name), none.ids, none.columns, clears=True, clock=none.clock
+            )
+        for piece in saved.pieces([*there.values()]):
             for server in range(servers):
-                chosen = np.flatnonzero(there == server)
-                chosen = chosen[np.argsort(piece.ids[chosen])]
-                if not len(chosen):
-                    continue
-                given = [] if piece.waiting else _columns(piece, chosen, kinds, names)
-                store.assign_hashed(
-                    StoredName(server, name),
-                    piece.ids[chosen],
-                    [piece.uses[chosen], *given],
-                    noted=not piece.waiting,
-                    waiting=piece.waiting,
-                )
-
-
-def _columns(
-    piece: KeyedPiece, chosen: Array, kinds: Sequence[TableColumn], names: Mapping[int, str]
-) -> list[Array]:
-    """Return rows and slots of a piece, and what those slots begin with that it does not have."""
-    found = iter(piece.columns)
-    return [
-        next(found)[chosen].astype(dtype_named(kind.dtype), copy=False)
-        if kind.number in names
-        else np.full((len(chosen), *kind.shape), kind.initial, dtype_named(kind.dtype))
-        for kind in kinds
-    ]
+                if (rows := rows_of_part(piece, kinds, there, server, servers)) is not None:
+                    store.assign_hashed(
+                        StoredName(server, name),
+                        rows.ids,
+                        rows.columns,
+                        noted=not rows.waiting,
+                        waiting=rows.waiting,
+                    )

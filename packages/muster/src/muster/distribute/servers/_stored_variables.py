@@ -15,13 +15,10 @@ import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.checkpoint.objects import unique_path
+from muster.distribute.engine._hashed_columns import HashedInitializer
 from muster.distribute.engine._stored_tables import nbytes_of
 from muster.distribute.servers._batched_access import BatchedAccess
-from muster.distribute.servers._hashed_tables import (
-    HashedInitializer,
-    HashedTables,
-    TableColumn,
-)
+from muster.distribute.servers._hashed_tables import HashedTables, TableColumn
 from muster.distribute.servers._stored_arrays import (
     assign_arrays,
     comes_in_pieces,

@@ -6,6 +6,7 @@ import jax
 
 from muster._arrays import LazyArray
 from muster.checkpoint import MappedArray
+from muster.distribute.engine._hashed_columns import is_hashed
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import Executables, Reads, State, Step, Traced
 from muster.distribute.replicas._replica_context import ReplicaContext, entered
@@ -78,8 +79,16 @@ def start_program(strategy: Strategy, state: dict[str, Any], *, trains: bool = T
         lazy = LazyArray
     elif not trains and engine.looks_up_rows and not functions_run_eagerly():
         lazy = MappedArray
-    stays = {path: value for path, value in state.items() if isinstance(value, lazy)}
-    placed = [path for path in state if path not in stays]
-    values = dict(zip(placed, strategy.placement.start([state[path] for path in placed]), strict=True))
+    by_id = {path for path, value in state.items() if trains and is_hashed(value.shape)}
+    if by_id and (not engine.trains_hashed or functions_run_eagerly()):
+        raise NotImplementedError(
+            f"{min(by_id)} is of a hashed table, which a worker beside parameter servers trains, or one "
+            f"process on one device, without run_functions_eagerly; and not {strategy}. Leave out "
+            "train_distribute, or give the job parameter servers."
+        )
+    stays = {path: value for path, value in state.items() if isinstance(value, lazy) or path in by_id}
+    # A hashed table to look up in is more than an array.
+    leaves, structure = jax.tree.flatten({path: state[path] for path in state if path not in stays})
+    values = jax.tree.unflatten(structure, strategy.placement.start(leaves))
     store = ArrayStore({path: stays.get(path, values.get(path)) for path in state}, tuple(state))
     return strategy.placement.store(store)

@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 def restore_newest(model_dir: str, *, set_aside: bool = False, mapped: bool = False) -> Checkpoint | None:
     """Read the newest checkpoint of a model directory as `restore_latest` does, else TensorFlow's newest.
 
+    Hashed tables are left in it.
+
     Args:
         model_dir: The directory.
         set_aside: As of `restore_latest`.
@@ -28,7 +30,7 @@ def restore_newest(model_dir: str, *, set_aside: bool = False, mapped: bool = Fa
     Raises:
         CheckpointError: All are damaged, or one cannot be read.
     """
-    checkpoint = restore_latest(model_dir, set_aside=set_aside, mapped=mapped)
+    checkpoint = restore_latest(model_dir, set_aside=set_aside, tables=False, mapped=mapped)
     if checkpoint is None and (prefix := latest_prefix(model_dir)) is not None:
         checkpoint = read_either(prefix, mapped=mapped)
         _log.info("Starting from %s, which TensorFlow wrote.", prefix)

@@ -101,6 +101,9 @@ class TrainingSaver:
             if wait:
                 checkpointer.wait()
             return
+        if store.lacks_rows:
+            _log.info("The first checkpoint comes after a step, when hashed tables have rows, and not now.")
+            return
         own, parts = store.to_save()
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {

@@ -22,7 +22,7 @@ from muster.distribute import (
     Strategy,
     get_strategy,
 )
-from muster.distribute.engine import Executables, StepOnRows, unwrapped
+from muster.distribute.engine import Executables, StepOnRows, is_hashed, unwrapped
 from muster.distribute.input import StepSource
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
@@ -31,6 +31,12 @@ from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.loop._batches import Batches, HasExample, Prepare
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
+from muster.estimator.loop._hashed_values import (
+    hashed_columns,
+    lookup_values,
+    stored_shape,
+    training_values,
+)
 from muster.estimator.loop._host_part import HostPart, for_step
 from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
@@ -97,7 +103,7 @@ class ModelSetup:
             purpose: What it is for, for the log.
         """
         if path is not None:
-            checkpoint: Checkpoint | None = read_either(path, mapped=True)
+            checkpoint: Checkpoint | None = read_either(path, tables=False, mapped=True)
         else:
             checkpoint = restore_newest(self.model_dir, mapped=True)
         if checkpoint is None:
@@ -166,9 +172,13 @@ class ModelSetup:
                 chosen = program.static.scaffold.chosen(stored, checkpoint.path or "", without=local)
                 state.update((path, value) for path, value in chosen.items() if path in state)
         elif self.warm_start is not None:
-            state.update(self.warm_start.values(program.variables))
+            state.update(self.warm_start.values(program.variables, state))
         if checkpoint is None:
             program.static.scaffold.initialize(state)
+        if mode != ModeKeys.TRAIN:
+            state.update(lookup_values(program.variables, checkpoint))
+        elif checkpoint is not None:
+            state.update(training_values(program.variables, state, checkpoint))
         return program, state
 
     def _traced(
@@ -340,6 +350,8 @@ def _look_for_errors(
         large = sum(each.nbytes for each in state.values() if isinstance(each, MappedArray))
         if large >= _RUN_EAGERLY_BYTES:
             return
+    elif any(is_hashed(each.shape) for each in program.variables):
+        return  # there are no arrays of their rows and slots
     program.step_eagerly(program.zeros(), for_step(unwrapped(batch)))
 
 
@@ -356,7 +368,9 @@ def _step_counter(
 
 
 def _require_match(program: Program[EstimatorSpec], checkpoint: Checkpoint) -> None:
-    stored, mode = checkpoint.variables, program.static.mode
+    mode = program.static.mode
+    stored = {path: tuple(value.shape) for path, value in checkpoint.variables.items()}
+    stored.update((name, stored_shape(table, name)) for name, table in hashed_columns(checkpoint).items())
     wanted = {v.path: v for v in program.variables if v.saved and (mode == ModeKeys.TRAIN or not v.local)}
     # A generator may be of one mode alone, such as the noise of a prediction: it starts afresh.
     fresh = {path for path, v in wanted.items() if v.local or v.kind is VariableKind.SEED}
@@ -364,9 +378,9 @@ def _require_match(program: Program[EstimatorSpec], checkpoint: Checkpoint) -> N
         fresh |= {path for path, v in wanted.items() if v.kind is not VariableKind.WEIGHT}
     missing = [str(v) for path, v in wanted.items() if path not in stored and path not in fresh]
     reshaped = [
-        f"{v} (the checkpoint has {list(stored[path].shape)})"
+        f"{v} (the checkpoint has {list(stored[path])})"
         for path, v in wanted.items()
-        if path in stored and stored[path].shape != v.shape
+        if path in stored and stored[path] != v.shape
     ]
     if not missing and not reshaped:
         return

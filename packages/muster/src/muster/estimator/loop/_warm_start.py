@@ -5,11 +5,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from muster._arrays import AnyArray, dtype_named
 from muster._errors import CheckpointMismatchError
 from muster._paths import local_path
 from muster.checkpoint.tensorflow import TENSORFLOW, find_checkpoint, match_names, read_either
+from muster.estimator.loop._hashed_values import hashed_columns, saved_column, stored_shape
 from muster.estimator.loop._vocab_info import VocabInfo
 from muster.program.variables import VariableKind, VariableSpec
 
@@ -70,11 +72,12 @@ class WarmStartSettings:
         wanted = any(each.match(name) for each in patterns for name in names)
         return wanted and (variable.trainable or in_layer)
 
-    def values(self, variables: Sequence[VariableSpec]) -> dict[str, AnyArray]:
+    def values(self, variables: Sequence[VariableSpec], initial: Mapping[str, Any]) -> dict[str, AnyArray]:
         """Return the initial values of the variables that are warm-started, by path; large ones in files.
 
         Args:
             variables: All variables of the model.
+            initial: What they would begin with otherwise, by path.
 
         Raises:
             CheckpointError: There is no checkpoint, or it cannot be read.
@@ -83,8 +86,8 @@ class WarmStartSettings:
         """
         found = find_checkpoint(self.ckpt_to_initialize_from) or local_path(self.ckpt_to_initialize_from)
         patterns = self._patterns()
-        checkpoint = read_either(found, mapped=True)
-        stored = checkpoint.variables
+        checkpoint = read_either(found, tables=False, mapped=True)
+        stored, hashed = checkpoint.variables, hashed_columns(checkpoint)
         names: dict[str, str] = {}
         if TENSORFLOW in checkpoint.metadata:
             names = match_names(stored, [v.path for v in variables], [])
@@ -94,6 +97,9 @@ class WarmStartSettings:
             if not self._starts(variable, patterns):
                 continue
             name = previous.get(variable.path, names.get(variable.path, variable.path))
+            if (table := hashed.get(name)) is not None and stored_shape(table, name) == variable.shape:
+                values[variable.path] = saved_column(initial[variable.path], table, name)
+                continue
             vocabulary = self._vocabularies.get(variable.path)
             if name in stored and vocabulary is not None:
                 values[variable.path] = vocabulary.start_value(variable, stored[name])

@@ -29,12 +29,12 @@ row_numbers_p = jex.Primitive("muster_row_numbers")
 row_numbers_p.def_abstract_eval(lambda ids, *, table: jax.core.ShapedArray(ids.shape[:1], jnp.dtype("int32")))
 
 
-def row_numbers(ids: jax.Array, table: int) -> jax.Array:
+def row_numbers(ids: jax.Array, table: str) -> jax.Array:
     """Return the numbers of ids, which `with_given_numbers` makes an input of the step.
 
     Args:
         ids: uint32 of shape (n, 2): the lower and the upper half of each id; all bits set ask for no row.
-        table: What the numbers are for: the ids of one table are numbered together.
+        table: The path of the table's variable: the ids of one table are numbered together.
 
     Returns:
         int32 of shape (n,); `NO_ROW` for no row.
@@ -63,7 +63,6 @@ def with_given_numbers(
     state: Mapping[str, Any],
     batch: Sequence[Any],
     local: Collection[str],
-    paths: Mapping[int, str],
 ) -> NumberedStep:
     """Make the numbers of ids inputs of a step.
 
@@ -72,7 +71,6 @@ def with_given_numbers(
         state: Likewise.
         batch: A list of arrays or ``jax.ShapeDtypeStruct`` s.
         local: As of `split_at_pushes`.
-        paths: What `row_numbers` names tables by -> their paths.
 
     Raises:
         TraceError: Ids depend on variables, or are looked up in a loop or a branch.
@@ -93,7 +91,7 @@ def with_given_numbers(
     others = [eqn for eqn in jaxpr.eqns if eqn.primitive is not row_numbers_p]
     of_table: dict[str, list[Equation]] = {}
     for eqn in asking:
-        of_table.setdefault(paths[eqn.params["table"]], []).append(eqn)
+        of_table.setdefault(eqn.params["table"], []).append(eqn)
     ordered = list(itertools.chain(*of_table.values()))
     sizes = {path: [type_of(eqn.outvars[0]).shape[0] for eqn in eqns] for path, eqns in of_table.items()}
 

@@ -211,7 +211,8 @@ class WorkerServerSplit:
         assigned, averages = ([p for p in paths if p in each] for each in (self._assigned, self._averages))
         added = self._added.intersection(paths)
         own = {*targets, *added, *averages}
-        takes = tuple(p for p, v in self._state.items() if v in start or p in own)
+        # What the worker has of its own comes with what it pushes.
+        takes = tuple(p for p, v in self._state.items() if (v in start and v not in self._pushes) or p in own)
         brought = {
             *start,
             *paths,

@@ -13,6 +13,7 @@ from jax.extend import core as jex
 from muster import cpu
 from muster._arrays import AnyArray, LazyArray, dtype_named
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
+from muster._row_ids import HASHED_ROWS
 from muster.checkpoint import MappedArray
 from muster.program._replicas import Replicas
 from muster.program.gradients._resolve import resolve
@@ -27,6 +28,7 @@ from muster.program.passes._table_updates import leaves_markers, with_updates_by
 from muster.program.trace._eager import Changes, EagerRun
 from muster.program.trace._outputs import Output
 from muster.program.variables._initial_values import InitialValue, donatable_copy
+from muster.program.variables._keyed_table import KeyedTable
 from muster.program.variables._origins import VariableKind, kind_of_new
 from muster.program.variables._variable_scope import VariableScope
 from muster.program.variables._variable_table import VariableSpec
@@ -154,7 +156,9 @@ class ProgramScope(VariableScope):
     def get_current_value(self, variable: Any) -> jax.Array:
         self.note_read(variable)
         try:
-            return self.state_mapping[id(variable)]  # type: ignore[no-any-return]
+            value = self.state_mapping[id(variable)]
+            # Code that does not train may still ask for gradients of a table, which nothing needs.
+            return jnp.zeros(value.shape, value.dtype) if isinstance(value, KeyedTable) else value
         except KeyError:
             raise OutsideVariableError(
                 f"The variable {variable.path!r} with shape {tuple(variable.shape)} was built outside of the "
@@ -334,7 +338,12 @@ class Program(Generic[Static]):
 
     def zeros(self) -> State:
         """Return a state of zeros, for a run whose results do not matter."""
-        return {v.path: jnp.zeros(v.shape, v.dtype) for v in self.variables}
+        return {
+            v.path: KeyedTable.empty(v.shape[1:], v.dtype)
+            if v.shape[:1] == (HASHED_ROWS,)
+            else jnp.zeros(v.shape, v.dtype)
+            for v in self.variables
+        }
 
     def _run_eagerly(
         self, inputs: tuple[State, tuple[Any, ...]], changes: Changes = (), until: int = -1

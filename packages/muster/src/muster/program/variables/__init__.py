@@ -7,6 +7,8 @@ from muster.program.variables._initial_values import InitialValue as InitialValu
 from muster.program.variables._initial_values import ShardInfo as ShardInfo
 from muster.program.variables._initial_values import array_of_pieces as array_of_pieces
 from muster.program.variables._initial_values import initial_rows as initial_rows
+from muster.program.variables._keyed_table import KeyedTable as KeyedTable
+from muster.program.variables._keyed_table import rows_by_id as rows_by_id
 from muster.program.variables._origins import RNN_STATE as RNN_STATE
 from muster.program.variables._origins import SEED_STATE as SEED_STATE
 from muster.program.variables._origins import VariableKind as VariableKind

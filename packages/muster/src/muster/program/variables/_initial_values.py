@@ -21,6 +21,7 @@ from jax.extend.core import primitives
 
 from muster._arrays import LazyArray, dtype_named
 from muster._keras import keras
+from muster._row_ids import HASHED_ROWS
 from muster.program.passes._jaxprs import ELEMENTWISE, Values, is_number, type_of
 
 # XLA compiles the drawing of random numbers in half a second with optimizations, in a tenth without. Drawing
@@ -189,27 +190,29 @@ class InitialValue(LazyArray):
     """
 
     def __init__(self, initializer: Any, shape: tuple[int, ...], dtype: str) -> None:
-        self._initializer = initializer
+        self.initializer = initializer
         self.shape = shape
         self.dtype = dtype_named(dtype)
 
     @property
     def may_wait(self) -> bool:
-        """True if it is large, and the same whenever it is made."""
-        known = type(self._initializer) in CONSTANTS or only_draws(self._initializer)
+        """True if it is large, and the same whenever it is made; or of a hashed table, and is never made."""
+        if self.shape[:1] == (HASHED_ROWS,):
+            return True
+        known = type(self.initializer) in CONSTANTS or only_draws(self.initializer)
         return known and self.nbytes >= _LEAST_LATER_BYTES
 
     def make(self) -> jax.Array:
         """Compute it, in a new buffer; a very large one some rows at a time, if the initializer can do so."""
         dtype = self.dtype.name
-        by_rows = _by_rows(self._initializer, self.shape, dtype) if self.nbytes >= _IN_PIECES_BYTES else None
+        by_rows = _by_rows(self.initializer, self.shape, dtype) if self.nbytes >= _IN_PIECES_BYTES else None
         if by_rows is None:
-            return initial_value(self._initializer, self.shape, dtype)
+            return initial_value(self.initializer, self.shape, dtype)
         return array_of_pieces(self.shape, dtype, self.pieces())
 
     def pieces(self) -> Iterator[Array]:
         """Return all rows in order, some at a time, in new arrays."""
-        rows = initial_rows(self._initializer, self.shape, self.dtype.name)
+        rows = initial_rows(self.initializer, self.shape, self.dtype.name)
         many = max(1, 8 * _DRAWN // math.prod(self.shape[1:]))
         return (rows(start, min(start + many, self.shape[0])) for start in range(0, self.shape[0], many))
 
@@ -221,8 +224,8 @@ class InitialValue(LazyArray):
         two parts of 32 bits: uint32 of shape (n, ...), for some number n of rows; and returns these elements.
         """
         elements = None
-        if self.shape and callable(self._initializer):
-            elements = _elements(self._initializer, self.shape, self.dtype.name)
+        if self.shape and callable(self.initializer):
+            elements = _elements(self.initializer, self.shape, self.dtype.name)
         if elements is None:
             return None
         many = max(1, _DRAWN // max(1, math.prod(self.shape[1:])))

@@ -340,7 +340,10 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
 
         def value(shape: Any, dtype: Any = None) -> jax.Array:
             # Keras asks again after it inferred shapes, and when the scope ends, even by an error.
-            return scope.state_mapping.get(id(self), jnp.zeros(shape, dtype))  # type: ignore[no-any-return]
+            known = scope.state_mapping.get(id(self))
+            if known is None:
+                return jnp.zeros(shape, dtype)
+            return getattr(known, "rows", known)  # of a hashed table any array, which nobody reads
 
         original(self, value, shape, dtype, *args, **kw)
         check_new(self)

@@ -32,7 +32,7 @@ class HashedRows:
         self.stored = stored
         spec = stored.spec
         self.table = HashTable(spec, stored.keeping, server=stored.part, servers=stored.parts)
-        self.row = ArraySpec(stored.name, spec.shape, spec.dtype)
+        self.row = stored.row
 
     def columns(self, use: TableUse) -> Columns:
         """Return the rows and those of their slots that a function takes, by place."""

@@ -71,6 +71,11 @@ class StoredHash(msgspec.Struct, frozen=True, kw_only=True):
         if not 0 <= self.part < self.parts:
             raise ValueError(f"Part {self.part} of {self.parts} of table {self.name!r} is none.")
 
+    @property
+    def row(self) -> ArraySpec:
+        """A row of it."""
+        return ArraySpec(self.name, self.spec.shape, self.spec.dtype)
+
     def is_extended_by(self, other: "StoredHash") -> bool:
         """Return whether another one is the same, but for further slots."""
         first = msgspec.structs.replace(other.spec, slots=other.spec.slots[: len(self.spec.slots)])
