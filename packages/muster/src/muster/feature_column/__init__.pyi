@@ -20,6 +20,10 @@ from ._feature_column import FeatureColumn as FeatureColumn
 from ._feature_column import Table as Table
 from ._feature_column import column_scopes as column_scopes
 from ._feature_column import leaf_keys as leaf_keys
+from ._hashed_table_column import HashedTableColumn as HashedTableColumn
+from ._hashed_table_column import (
+    categorical_column_with_hashed_table as categorical_column_with_hashed_table,
+)
 from ._host_values import Features as Features
 from ._host_values import IdsAndWeights as IdsAndWeights
 from ._id_columns import HashedCategoricalColumn as HashedCategoricalColumn
@@ -50,6 +54,9 @@ from ._sequence_column import SequenceDenseColumn as SequenceDenseColumn
 from ._sequence_column import SequenceNumericColumn as SequenceNumericColumn
 from ._sequence_column import (
     sequence_categorical_column_with_hash_bucket as sequence_categorical_column_with_hash_bucket,
+)
+from ._sequence_column import (
+    sequence_categorical_column_with_hashed_table as sequence_categorical_column_with_hashed_table,
 )
 from ._sequence_column import (
     sequence_categorical_column_with_identity as sequence_categorical_column_with_identity,

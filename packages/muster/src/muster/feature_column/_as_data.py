@@ -9,6 +9,7 @@ import numpy as np
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._derived_columns import CrossedColumn, WeightedCategoricalColumn
 from muster.feature_column._feature_column import FeatureColumn
+from muster.feature_column._hashed_table_column import HashedTableColumn
 from muster.feature_column._id_columns import HashedCategoricalColumn, IdentityCategoricalColumn
 from muster.feature_column._numeric_column import BucketizedColumn, NumericColumn
 from muster.feature_column._sequence_column import SequenceCategoricalColumn, SequenceNumericColumn
@@ -40,6 +41,7 @@ _KINDS: Mapping[str, type[FeatureColumn]] = {
         BucketizedColumn,
         CrossedColumn,
         HashedCategoricalColumn,
+        HashedTableColumn,
         IdentityCategoricalColumn,
         NumericColumn,
         SequenceCategoricalColumn,
@@ -149,7 +151,8 @@ def host_specs(column: FeatureColumn) -> dict[str, HostSpec]:
 def _id_specs(
     column: CategoricalColumn, ids: CategoricalColumn, axes: tuple[str, ...]
 ) -> dict[str, HostSpec]:
-    specs = {column.host_key: HostSpec("int32", axes)}
+    is_hashed = ids.hashed_table is not None
+    specs = {column.host_key: HostSpec("uint32", (*axes, 2)) if is_hashed else HostSpec("int32", axes)}
     if isinstance(ids, WeightedCategoricalColumn):
         specs[column.weights_key] = HostSpec("float32", axes)
     return specs

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._row_ids import NO_ID, wide_ids
 from muster.feature_column._feature_column import FeatureColumn, ParseSpec
 from muster.feature_column._host_values import (
     Features,
@@ -20,7 +21,8 @@ class PaddedIds(NamedTuple):
     """The ids of a batch in a step.
 
     Attributes:
-        ids: int32 of shape (batch, width), or (batch, steps, width) of sequences; -1 where there is none.
+        ids: int32 of shape (batch, width), or (batch, steps, width) of sequences; -1 where there is none. Of
+            hashed tables the halves of ids of 64 bits: uint32, with one axis more, of size 2.
         weights: float32 of that shape; None weighs all alike.
     """
 
@@ -57,6 +59,11 @@ class CategoricalColumn(FeatureColumn):
         """
 
     @property
+    def hashed_table(self) -> Any:
+        """What says which ids a hashed table keeps, a `HashedTableColumn`; None if ids number rows."""
+        return None
+
+    @property
     def host_column(self) -> FeatureColumn | None:
         """The column itself."""
         return self
@@ -87,14 +94,17 @@ class CategoricalColumn(FeatureColumn):
         """
         ids, weights = found
         values = ids.plain_values
-        if len(values) and (values.min() < -1 or values.max() >= self.num_buckets):
+        if self.hashed_table is not None:
+            arrays = {self.host_key: wide_ids(padded(ids, ids.values, NO_ID, np.int64))}
+        elif len(values) and (values.min() < -1 or values.max() >= self.num_buckets):
             at = int(np.argmax((values < -1) | (values >= self.num_buckets)))
             example = ids.plain_indices[at, 0]
             raise ValueError(
                 f"Column {self.name}: the id {values[at]} of example {example} is not in "
                 f"[0, {self.num_buckets}). Give the column a default_value, or more buckets."
             )
-        arrays = {self.host_key: padded(ids, ids.values, -1, np.int32)}
+        else:
+            arrays = {self.host_key: padded(ids, ids.values, -1, np.int32)}
         if weights is not None:
             arrays[self.weights_key] = padded(ids, weights, 0, np.float32)
         return arrays

@@ -52,6 +52,11 @@ class WeightedCategoricalColumn(CategoricalColumn):
         return self.categorical_column.num_buckets
 
     @property
+    def hashed_table(self) -> Any:
+        """That of the column that makes the ids."""
+        return self.categorical_column.hashed_table
+
+    @property
     def parents(self) -> tuple[CategoricalColumn | str, ...]:
         """The ids, and the key of their weights."""
         return (self.categorical_column, self.weight_feature_key)

@@ -18,6 +18,7 @@ from muster.feature_column._derived_columns import WeightedCategoricalColumn
 from muster.feature_column._feature_column import Table, column_scopes
 from muster.feature_column._ids_as_values import IdsAsValues, require_categorical
 from muster.feature_column._lookup import combined_rows, counts, require_combiner
+from muster.feature_column._tables import table_initializer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,12 @@ def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
 
     Source: ``indicator_column`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
-    return IndicatorColumn(categorical_column=require_categorical(categorical_column))
+    if require_categorical(categorical_column).hashed_table is not None:
+        raise ValueError(
+            f"indicator_column has a value for each id of {categorical_column.name}, and those of a hashed "
+            "table are any number. Use embedding_column, or categorical_column_with_hash_bucket."
+        )
+    return IndicatorColumn(categorical_column=categorical_column)
 
 
 Initializer = Callable[..., Any]
@@ -71,7 +77,7 @@ class EmbeddingTable:
     Args:
         path: The scopes and the name of its variable.
         dimension: The length of a row.
-        num_buckets: The number of rows.
+        column: A column of ids, which says how many rows there are.
         initializer: Called with a shape and a dtype; None for a truncated normal distribution with a standard
             deviation of 1 / sqrt(dimension).
         ckpt_to_load_from: A checkpoint to start from, or None.
@@ -81,7 +87,7 @@ class EmbeddingTable:
 
     path: tuple[str, ...]
     dimension: int
-    num_buckets: int
+    column: CategoricalColumn
     initializer: Initializer | None
     ckpt_to_load_from: str | None
     tensor_name_in_ckpt: str | None
@@ -95,8 +101,10 @@ class EmbeddingTable:
         )
         return Table(
             path=self.path,
-            shape=(self.num_buckets, self.dimension),
-            initializer=initializer if self.ckpt_to_load_from is None else self._stored,
+            shape=(self.column.num_buckets, self.dimension),
+            initializer=table_initializer(self.column, initializer)
+            if self.ckpt_to_load_from is None
+            else self._stored,
             trainable=self.trainable,
         )
 
@@ -158,7 +166,7 @@ class EmbeddingColumn(_LookedUp):
         return EmbeddingTable(
             path=(*column_scopes(self.name), "embedding_weights"),
             dimension=self.dimension,
-            num_buckets=self.categorical_column.num_buckets,
+            column=self.categorical_column,
             initializer=self.initializer,
             ckpt_to_load_from=self.ckpt_to_load_from,
             tensor_name_in_ckpt=self.tensor_name_in_ckpt,
@@ -240,12 +248,7 @@ def embedding_column(
     safe lookup, the last examples are lost if they have no ids.
     """
     checkpoint = _checked(
-        dimension,
-        combiner,
-        initializer,
-        ckpt_to_load_from,
-        tensor_name_in_ckpt,
-        require_categorical(categorical_column).name,
+        dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, categorical_column
     )
     return EmbeddingColumn(
         categorical_column=categorical_column,
@@ -314,16 +317,19 @@ def shared_embeddings(
                 f"weighted_categorical_column of the same type. Given column: {first} of type: {type(first)} "
                 f"does not match given column: {column} of type: {type(column)}"
             )
+        if _keeping(column) != _keeping(first):
+            raise ValueError(
+                f"{column.name} and {first.name} cannot share a hashed table, which would keep ids in two "
+                f"ways: {_keeping(column)} and {_keeping(first)}. Give both columns the same."
+            )
     name = shared_embedding_collection_name
     if not name:
         name = "_".join(column.name for column in columns) + "_shared_embedding"
-    checkpoint = _checked(
-        dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, first.name
-    )
+    checkpoint = _checked(dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, first)
     table = EmbeddingTable(
         path=column_scopes(name),
         dimension=dimension,
-        num_buckets=first.num_buckets,
+        column=first,
         initializer=initializer,
         ckpt_to_load_from=checkpoint,
         tensor_name_in_ckpt=tensor_name_in_ckpt,
@@ -337,6 +343,13 @@ def shared_embeddings(
     ]
 
 
+def _keeping(column: CategoricalColumn) -> dict[str, Any]:
+    """Return the arguments of a column by which its hashed table keeps ids; nothing of another column."""
+    names = ("admit_after", "max_age", "max_rows", "evict")
+    hashed = column.hashed_table
+    return {} if hashed is None else {name: getattr(hashed, name) for name in names}
+
+
 def _ids_of(column: CategoricalColumn) -> CategoricalColumn:
     return column.categorical_column if isinstance(column, WeightedCategoricalColumn) else column
 
@@ -347,9 +360,10 @@ def _checked(
     initializer: Any,
     ckpt_to_load_from: str | os.PathLike[str] | None,
     tensor_name_in_ckpt: str | None,
-    name: str,
+    column: CategoricalColumn,
 ) -> str | None:
     """Check arguments of embeddings, and return the checkpoint's path as text."""
+    name = require_categorical(column).name
     if dimension is None or dimension < 1:
         raise ValueError(f"Invalid dimension {dimension}.")
     if (ckpt_to_load_from is None) != (tensor_name_in_ckpt is None):
@@ -357,4 +371,9 @@ def _checked(
     if initializer is not None and not callable(initializer):
         raise ValueError(f"initializer must be callable if specified. Embedding of column_name: {name}")
     require_combiner(combiner)
+    if column.hashed_table is not None and ckpt_to_load_from is not None:
+        raise ValueError(
+            f"The hashed table of {name} cannot be loaded by ckpt_to_load_from. Give the Estimator "
+            "warm_start_from, or go on in its model_dir."
+        )
     return None if ckpt_to_load_from is None else local_path(ckpt_to_load_from)

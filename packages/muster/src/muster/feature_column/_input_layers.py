@@ -9,13 +9,14 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._keras import keras
+from muster.distribute.engine import is_hashed
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._column_lists import columns_of, sorted_columns
 from muster.feature_column._feature_column import DenseColumn, Table, column_scopes, table_of
 from muster.feature_column._host_values import Features, is_traced
 from muster.feature_column._lookup import combined_rows, require_combiner
 from muster.feature_column._sequence_column import SequenceDenseColumn
-from muster.feature_column._tables import new_table, new_tables
+from muster.feature_column._tables import new_table, new_tables, table_initializer
 from muster.feature_column._transform import on_host
 
 
@@ -181,8 +182,8 @@ def _split(values: Any, columns: tuple[DenseColumn, ...], into: dict[DenseColumn
 
 
 def value_of(table: Any) -> Any:
-    """Return the value of a table that may be a variable."""
-    return table.value if isinstance(table, keras.Variable) else table
+    """Return the value of a table that may be a variable; that of a hashed table is the variable itself."""
+    return table.value if isinstance(table, keras.Variable) and not is_hashed(table.shape) else table
 
 
 Column = DenseColumn | CategoricalColumn
@@ -235,11 +236,12 @@ def linear_model(
     return total
 
 
-def _weights(column: Column, units: int, scope: tuple[str, ...]) -> jax.Array:
-    rows = column.num_buckets if isinstance(column, CategoricalColumn) else column.num_elements
+def _weights(column: Column, units: int, scope: tuple[str, ...]) -> Any:
     path = (*scope, *column_scopes(column.name), "weights")
-    value: jax.Array = new_table(Table(path=path, shape=(rows, units))).value
-    return value
+    if not isinstance(column, CategoricalColumn):
+        return new_table(Table(path=path, shape=(column.num_elements, units))).value
+    initializer = table_initializer(column, keras.initializers.Zeros())
+    return value_of(new_table(Table(path=path, shape=(column.num_buckets, units), initializer=initializer)))
 
 
 class SequenceFeatures(ColumnLayer):

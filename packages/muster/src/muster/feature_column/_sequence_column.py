@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from muster.data import SparseTensor
 from muster.feature_column._categorical_column import CategoricalColumn, ColumnOfIds
 from muster.feature_column._feature_column import FeatureColumn, Table, ValuesByKey
+from muster.feature_column._hashed_table_column import categorical_column_with_hashed_table
 from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
@@ -100,6 +101,11 @@ class SequenceCategoricalColumn(CategoricalColumn, ColumnOfIds):
     def num_buckets(self) -> int:
         """That of the column that makes the ids."""
         return self.categorical_column.num_buckets
+
+    @property
+    def hashed_table(self) -> Any:
+        """That of the column that makes the ids."""
+        return self.categorical_column.hashed_table
 
     def sparse_ids(self, features: Features) -> IdsAndWeights:
         """Return the ids of a batch, on the host: of shape (batch, steps, ids).
@@ -267,6 +273,23 @@ def sequence_categorical_column_with_hash_bucket(
     """Return `categorical_column_with_hash_bucket` for sequences."""
     return SequenceCategoricalColumn(
         categorical_column=categorical_column_with_hash_bucket(key, hash_bucket_size, dtype)
+    )
+
+
+def sequence_categorical_column_with_hashed_table(
+    key: str,
+    dtype: DTypeLike = str,
+    *,
+    admit_after: int = 1,
+    max_age: int | None = None,
+    max_rows: int | None = None,
+    evict: Literal["recently", "frequently"] = "recently",
+) -> SequenceCategoricalColumn:
+    """Return `categorical_column_with_hashed_table` for sequences."""
+    return SequenceCategoricalColumn(
+        categorical_column=categorical_column_with_hashed_table(
+            key, dtype, admit_after=admit_after, max_age=max_age, max_rows=max_rows, evict=evict
+        )
     )
 
 

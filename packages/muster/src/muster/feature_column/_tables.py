@@ -1,12 +1,38 @@
 """The variables of the tables that columns read."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 from muster._keras import keras
+from muster.distribute.engine import hashed_initializer
+from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._feature_column import DenseColumn, Table
 from muster.program.variables import current_scope
+from muster.ps.tables import Keeping
+
+
+def table_initializer(column: CategoricalColumn, initializer: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what initializes the table of a column's ids.
+
+    Args:
+        column: The column.
+        initializer: What its rows begin with.
+
+    Raises:
+        TypeError: The table is a hashed one, whose rows cannot begin with that.
+    """
+    hashed = column.hashed_table
+    if hashed is None:
+        return initializer
+    keeping = Keeping(
+        admit_after=hashed.admit_after,
+        max_age=hashed.max_age,
+        max_rows=hashed.max_rows,
+        evict=hashed.evict,
+    )
+    return hashed_initializer(initializer, keeping)
 
 
 def new_table(table: Table) -> keras.Variable:

@@ -19,6 +19,7 @@ from muster.estimator.export._signatures import plan_signatures, values_of
 from muster.estimator.export._supervised_outputs import outputs_of
 from muster.estimator.export._supervised_receivers import AnyReceiver, ReceiverFn, SupervisedInputReceiver
 from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._hashed_values import with_tables, without_tables
 from muster.estimator.loop._host_part import HostPart
 from muster.estimator.loop._setup import ModelSetup
 from muster.program import name_output
@@ -259,9 +260,9 @@ def _traced(
     names = {output.name for own in answers.values() for output in own.values() if output.spec is None}
 
     def answer(weights: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return program.compute_outputs(names, {**fresh, **weights}, inputs.batch(arguments))
+        return program.compute_outputs(names, {**fresh, **with_tables(weights)}, inputs.batch(arguments))
 
-    computation = trace(answer, state, inputs.arguments)
+    computation = trace(answer, without_tables(state), inputs.arguments)
     return _Exported(computation, outputs, answers, passed.added())
 
 
