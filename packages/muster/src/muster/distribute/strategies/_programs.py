@@ -79,10 +79,10 @@ def start_program(strategy: Strategy, state: dict[str, Any], *, trains: bool = T
         lazy = LazyArray
     elif not trains and engine.looks_up_rows and not functions_run_eagerly():
         lazy = MappedArray
-    by_id = {path for path, value in state.items() if trains and is_hashed(value.shape)}
+    by_id = [path for path, value in state.items() if trains and is_hashed(value.shape)]
     if by_id and (not engine.trains_hashed or functions_run_eagerly()):
         raise NotImplementedError(
-            f"{min(by_id)} is of a hashed table, which a worker beside parameter servers trains, or one "
+            f"{by_id[0]} is of a hashed table, which a worker beside parameter servers trains, or one "
             f"process on one device, without run_functions_eagerly; and not {strategy}. Leave out "
             "train_distribute, or give the job parameter servers."
         )

@@ -338,12 +338,13 @@ class Program(Generic[Static]):
 
     def zeros(self) -> State:
         """Return a state of zeros, for a run whose results do not matter."""
-        return {
-            v.path: KeyedTable.empty(v.shape[1:], v.dtype)
-            if v.shape[:1] == (HASHED_ROWS,)
-            else jnp.zeros(v.shape, v.dtype)
-            for v in self.variables
-        }
+
+        def zero(variable: VariableSpec) -> Any:
+            if variable.shape[:1] == (HASHED_ROWS,):
+                return KeyedTable.empty(variable.shape[1:], variable.dtype)
+            return jnp.zeros(variable.shape, variable.dtype)
+
+        return {v.path: zero(v) for v in self.variables}
 
     def _run_eagerly(
         self, inputs: tuple[State, tuple[Any, ...]], changes: Changes = (), until: int = -1

@@ -340,10 +340,11 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
 
         def value(shape: Any, dtype: Any = None) -> jax.Array:
             # Keras asks again after it inferred shapes, and when the scope ends, even by an error.
-            known = scope.state_mapping.get(id(self))
+            known: Any = scope.state_mapping.get(id(self))
             if known is None:
-                return jnp.zeros(shape, dtype)
-            return getattr(known, "rows", known)  # of a hashed table any array, which nobody reads
+                known = jnp.zeros(shape, dtype)
+            made: jax.Array = getattr(known, "rows", known)  # of a hashed table any array: nobody reads it
+            return made
 
         original(self, value, shape, dtype, *args, **kw)
         check_new(self)
