@@ -5,7 +5,8 @@ makes (a file, at the first step), awaits (a file, after it, or after the global
 snapshot_updates, save_steps, mirrored (whether workers have no servers), dies (a file: a server makes it
 when it has written half of its part of a checkpoint, and writes no more), shards (of each
 variable), max_staleness, part (0 or 1: every second batch), log_steps, waits (a global step to begin
-after), stops (a step, by a hook), table (whether the model has a table whose rows travel alone).
+after), stops (a step, by a hook), table (whether the model has a table whose rows travel alone; "hashed"
+for a hashed one).
 """
 
 import functools
@@ -58,6 +59,20 @@ def model_fn_with_table(features, labels, mode):
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+def model_fn_with_hashed_table(features, labels, mode):
+    """A model of a hashed table, which has rows for the ids of each batch."""
+    table = muster.layers.HashEmbedding(4, name="table", admit_after=2)
+    ids = keras.ops.cast(features * 10, "int32")
+    outputs = keras.layers.Dense(1)(keras.layers.Dense(8)(keras.ops.sum(table(ids), 1)))
+    loss = keras.ops.mean((outputs - labels) ** 2)
+    optimizer = keras.optimizers.Adagrad(0.05)
+    train_op = muster.minimize(optimizer, loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+MODEL_FNS = {None: model_fn, True: model_fn_with_table, "hashed": model_fn_with_hashed_table}
+
+
 class Hook(SessionRunHook):
     def __init__(self, options):
         self.options = options
@@ -104,9 +119,7 @@ def main(options):
         train_distribute=strategy,
         max_staleness=options.get("max_staleness"),
     )
-    estimator = Estimator(
-        model_fn_with_table if options.get("table") else model_fn, options["model_dir"], config
-    )
+    estimator = Estimator(MODEL_FNS[options.get("table")], options["model_dir"], config)
     hooks = [Hook(options)]
     if "waits" in options:
         hooks.append(GlobalStepWaiterHook(options["waits"]))

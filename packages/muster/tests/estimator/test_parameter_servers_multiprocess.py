@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from parameter_server_child import X, Y, model_fn, model_fn_with_table
+from parameter_server_child import X, Y, model_fn, model_fn_with_hashed_table, model_fn_with_table
 
 from jobs import DEADLINE, Job
 from muster.checkpoint import latest_checkpoint, read_checkpoint, writer_of
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
 from muster.estimator import Estimator, RunConfig
+from muster.ps._snapshot_files import open_file
 
 pytestmark = [pytest.mark.alone, pytest.mark.processes]
 
@@ -200,7 +201,9 @@ def train_though_a_server_is_killed(job, index, **options):
 
 
 @pytest.mark.parametrize(
-    ("index", "options"), [(0, {}), (1, {"shards": 2, "table": True})], ids=["first", "rows of a table"]
+    ("index", "options"),
+    [(0, {}), (1, {"shards": 2, "table": True}), (0, {"table": "hashed"})],
+    ids=["first", "rows of a table", "rows by id"],
 )
 def test_a_server_that_is_killed_goes_on_from_its_snapshot(job, index, options):
     chief, worker, again = train_though_a_server_is_killed(job, index, **options)
@@ -211,6 +214,41 @@ def test_a_server_that_is_killed_goes_on_from_its_snapshot(job, index, options):
     lost = max(map(int, re.findall(rf"ps {index} lost (\d+) updates", again.log)), default=0)
     made = len(steps_of(chief)) + len(steps_of(worker))
     assert made == STEPS + (lost if index == 0 else 0)
+
+
+def updates_in_snapshot(folder):
+    """How many updates the newest snapshot in a folder has; None if there is none."""
+    found = [folder / name for name in ("changes", "values") if (folder / name).exists()]
+    return open_file(found[0], dict)[0]["saved"]["version"] - 1 if found else None
+
+
+def test_a_server_that_is_killed_has_the_same_rows_of_a_hashed_table_again(tmp_path):
+    goes_on = tmp_path / "goes on"
+    options = {"table": "hashed", "snapshot_updates": 1, "max_steps": 30, "at": 15, "awaits": str(goes_on)}
+    with Served(tmp_path / "job", chief=1, ps=2) as job:
+        tasks = job.launch_all(**options)
+        chief, folder = tasks["chief", 0], job.folder / "model" / "ps-1"
+        until(lambda: updates_in_snapshot(folder) == 15, chief)
+        tasks["ps", 1].process.send_signal(signal.SIGKILL)
+        assert tasks["ps", 1].code() == -signal.SIGKILL
+        again = job.launch("ps", 1, **options)
+        goes_on.touch()
+        for task in (chief, again, tasks["ps", 0]):
+            assert task.code() == 0, task.log
+        assert "ps 1 was started again, and goes on from its snapshot" in again.log
+        found = job.checkpoint.variables
+    alone = Estimator(model_fn_with_hashed_table, tmp_path / "alone", RunConfig(tf_random_seed=1))
+    alone.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(), max_steps=30)
+    expected = read_checkpoint(alone.latest_checkpoint()).variables
+    columns = ("", "#ids", "#uses")
+    for name in (*(f"table/embeddings{each}" for each in columns), "adagrad/table_embeddings_accumulator"):
+        rows, others = (
+            dict(zip(each["table/embeddings#ids"].tolist(), each[name], strict=False))
+            for each in (found, expected)
+        )
+        assert rows.keys() == others.keys()
+        for key, row in others.items():
+            np.testing.assert_allclose(rows[key], row, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(job):
