@@ -1,4 +1,4 @@
-"""An embedding of ids of 64 bits, whose table lives on parameter servers."""
+"""An embedding of ids of 64 bits, in a table that grows."""
 
 from typing import Any, Literal
 
@@ -17,10 +17,13 @@ _ALL_BITS = 0xFFFFFFFF
 
 @keras.saving.register_keras_serializable(package="muster")
 class HashEmbedding(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
-    """Embeds ids of 64 bits without a vocabulary: parameter servers make a row when an id is first trained.
+    """Embeds ids of 64 bits without a vocabulary: a row is made when an id is first trained.
 
-    It is for functions that a ``ClusterCoordinator`` schedules, in a model that is created in the scope of a
+    It is for the model_fn of an Estimator, beside parameter servers or in one process, and for functions that
+    a ``ClusterCoordinator`` schedules, in a model that is created in the scope of a
     ``ParameterServerStrategy``. The table is divided among all servers, and the rows of a batch travel.
+
+    When an Estimator evaluates, predicts or exports, an id without a row has zeros.
 
     Ids are int32 of any shape S, or what `muster.data.wide_ids` makes of ids of 64 bits: uint32 of shape
     (\\*S, 2). The id -1 is none: its row is zeros, and has no gradient.
