@@ -11,7 +11,7 @@ from muster import keras
 from muster._errors import TraceError
 from muster.checkpoint import checkpoint_path, latest_checkpoint, read_checkpoint
 from muster.checkpoint._manifest import read_manifest
-from muster.data import Dataset, wide_ids
+from muster.data import Dataset, Options, wide_ids
 from muster.distribute import MirroredStrategy
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
 from muster.ps import Plan, PlanTable, fingerprint
@@ -203,3 +203,13 @@ def test_a_table_that_is_read_as_a_whole_is_refused(tmp_path):
 
     with pytest.raises(TraceError, match="table/embeddings: its rows cannot be taken"):
         Estimator(with_penalty, str(tmp_path)).train(batches, steps=1)
+
+
+def test_workers_that_share_their_batches_train_the_same_rows(tmp_path, uninterrupted):
+    options = Options()
+    options.experimental_distribute.dispatch = "dynamic"
+    with servers(2) as strategy:
+        shared = estimator(tmp_path, strategy=strategy)
+        shared.train(lambda: batches().with_options(options), max_steps=2 * EPOCH)
+    found = read_checkpoint(latest_checkpoint(tmp_path)).variables
+    assert_same({name: each for name, each in found.items() if name in uninterrupted}, uninterrupted)
