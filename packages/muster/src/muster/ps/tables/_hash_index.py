@@ -1,4 +1,8 @@
-"""Find rows by ids of 64 bits: a hash table with open addressing, for many ids at a time."""
+"""Find rows by ids of 64 bits: a hash table with open addressing, for many ids at a time.
+
+Cells are tried at distances of 1, 3, 6, 10 and so on, which reach each of 2**n: next to each other, they
+would fill up in runs, of which the longest decides how long a search of many ids takes.
+"""
 
 from typing import Any, Protocol
 
@@ -71,13 +75,14 @@ class HashIndex:
         found = np.take(self._places, cells).astype(np.int64)
         left = np.arange(len(ids))
         at, wanted = found, ids
+        step = 0
         while True:
             # The key of a cell without a place is some other: what is found does not count there.
             goes_on = (at != _EMPTY) & ((at == _REMOVED) | (np.take(keys, at, mode="clip") != wanted))
             if not goes_on.any():
                 return found, cells
-            left = left[goes_on]
-            cells[left] = (cells[left] + 1) & mask
+            left, step = left[goes_on], step + 1
+            cells[left] = (cells[left] + step) & mask
             at = np.take(self._places, cells[left]).astype(np.int64)
             found[left] = at
             wanted = ids[left]
@@ -85,12 +90,14 @@ class HashIndex:
     def _insert(self, ids: Ids, places: Places) -> None:
         mask = len(self._places) - 1
         cells = self._home(ids)
+        step = 0
         while len(places):
+            step += 1
             free = self._places[cells] < 0
             # Of several that want a cell, the last gets it.
             self._places[cells[free]] = places[free]
             got = free & (self._places[cells] == places)
-            cells, places = (cells[~got] + 1) & mask, places[~got]
+            cells, places = (cells[~got] + step) & mask, places[~got]
 
     def _rebuild(self, needed: int) -> None:
         used = self._places[self._places >= 0].astype(np.int64)
