@@ -1,7 +1,10 @@
 """Training of hashed tables in one process: their rows lie in its memory, all else on its device."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
+
+import jax
 
 from muster.checkpoint import PartsUnderWay
 from muster.distribute.engine._flat_arrays import Buffers
@@ -38,7 +41,7 @@ def hashed_training(traced: Traced, executables: Executables, state: State) -> S
 
 
 class _ServerHere:
-    """One parameter server, in this process."""
+    """One parameter server, in this process. What it computes is for CPUs, as that of others."""
 
     count = 1
     current: Any = None
@@ -49,7 +52,8 @@ class _ServerHere:
     def start(self, division: Division, values: Mapping[str, Any]) -> list[Buffers]:
         """Make the tables; return what is read as a whole."""
         (plan,), (first,) = plans_of(division), division.split(values)
-        self._store = LocalStore(plan, first, JaxDevice())
+        with _on_cpu():
+            self._store = LocalStore(plan, first, JaxDevice())
         return self.pull()
 
     def look_up(self, ids: Sequence[Sequence[Array]]) -> list[list[Array]]:
@@ -58,11 +62,13 @@ class _ServerHere:
 
     def push_and_pull(self, pushed: Sequence[Pushed]) -> list[Pulled]:
         """Update the tables, and return what is read as a whole."""
-        return [self._store.push(pushed[0])]
+        with _on_cpu():
+            return [self._store.push(pushed[0])]
 
     def pull(self) -> list[Buffers]:
         """Return what is read as a whole."""
-        return [self._store.pull()]
+        with _on_cpu():
+            return [self._store.pull()]
 
     def read(self) -> list[Held]:
         """Return all values that are no rows: none."""
@@ -71,3 +77,9 @@ class _ServerHere:
     def save(self, folder: str, token: str, files: Sequence[str]) -> PartsUnderWay:
         """Begin to write the tables into a checkpoint."""
         return self._store.begin_part(folder, files[0])
+
+
+def _on_cpu() -> AbstractContextManager[Any]:
+    """Let JAX compute on a CPU of this process in a ``with`` block."""
+    device: AbstractContextManager[Any] = jax.default_device(jax.local_devices(backend="cpu")[0])
+    return device

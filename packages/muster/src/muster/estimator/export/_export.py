@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from muster._arrays import AnyArray
 from muster._errors import DatasetError, SavedModelError
 from muster.checkpoint import Checkpoint, close_files
+from muster.distribute.engine import is_hashed
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
 from muster.estimator._model_fn import call_model_fn
 from muster.estimator._words import Words
@@ -253,6 +254,10 @@ def _traced(
     with any_number_of_rows():
         tracing = dataclasses.replace(setup, model_fn=model_fn)
         program, state = tracing.trace(mode, _Shapes(inputs.batch(inputs.arguments)), checkpoint)
+    if mode == ModeKeys.TRAIN and (hashed := [v.path for v in program.variables if is_hashed(v.shape)]):
+        raise SavedModelError(
+            f"{hashed[0]} is of a hashed table, which an export cannot train. Leave out the mode 'train'."
+        )
     state.update((path, value) for path, value in weights.items() if path in state)
     # Metrics begin anew: their variables are constants, and not among the weights.
     fresh: dict[str, Any] = {v.path: state.pop(v.path) for v in program.variables if v.local}
