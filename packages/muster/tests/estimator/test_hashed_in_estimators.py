@@ -13,7 +13,7 @@ from muster.checkpoint import checkpoint_path, latest_checkpoint, read_checkpoin
 from muster.checkpoint._manifest import read_manifest
 from muster.data import Dataset, Options, wide_ids
 from muster.distribute import MirroredStrategy
-from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
+from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig, SessionRunHook
 from muster.ps import Plan, PlanTable, fingerprint
 from muster.ps.contents import StoredHash, TableUse
 from muster.ps.tables import TableSpec, Uniform
@@ -139,6 +139,27 @@ def test_an_id_without_a_row_is_none_in_predictions(tmp_path):
     expected = [rows[one], (rows[one] + rows[other]) / 2, rows[one] / 2, zeros]
     np.testing.assert_allclose([each["rows"] for each in found], expected, rtol=1e-6)
     assert trained.evaluate(batches, steps=2)["global_step"] == 2
+
+
+def test_steps_that_are_dispatched_together_train_the_same_rows(tmp_path, uninterrupted):
+    assert_same(train(tmp_path, "one process", 2 * EPOCH, steps_per_execution=3), uninterrupted)
+
+
+def test_a_hook_reads_and_sets_other_variables_while_a_table_is_trained(tmp_path):
+    found = {}
+
+    class Hook(SessionRunHook):
+        def after_run(self, run_context, run_values):
+            session = run_context.session
+            found[session.global_step] = session.get_variable_value("dense/bias")
+            session.set_variable_value("dense/bias", np.full(1, 7.0, "float32"))
+            with pytest.raises(NotImplementedError, match="table/embeddings is of a hashed table"):
+                session.state["table/embeddings"]
+
+    estimator(tmp_path).train(batches, steps=2, hooks=[Hook()])
+    assert abs(found[1][0]) < 1 < abs(found[2][0] - 7) + 1 < 2
+    saved = read_checkpoint(latest_checkpoint(tmp_path)).variables
+    np.testing.assert_array_equal(saved["dense/bias"], [7.0])
 
 
 def test_a_table_without_any_rows_is_evaluated(tmp_path):
