@@ -119,21 +119,26 @@ class LocalPart:
         Raises:
             CheckpointError: It cannot be written; nothing of it is left.
         """
+        try:
+            return [self._write()]
+        except (ValueError, OSError) as exc:
+            raise CheckpointError(f"{self._folder} was not written: {exc}.") from exc
+        finally:
+            self._done.set()
+
+    def _write(self) -> PartRecord:
         values, base, written = self._values, self._base, False
         try:
             record = values.write(self._folder, self._file)
             written = True
-        except (ValueError, OSError) as exc:
-            raise CheckpointError(f"{self._folder} was not written: {exc}.") from exc
         finally:
             values.close(written)
-            self._done.set()
-        path = os.path.join(self._folder, self._file)
+        counts = dict(values.keyed)
         if base is None:
             if values.rows is not None:
-                self._store.keep(Base(path, record))
-            return [PartRecord(record, counts=dict(values.keyed))]
+                self._store.keep(Base(os.path.join(self._folder, self._file), record))
+            return PartRecord(record, counts=counts)
+        # What was linked into this folder stays there when the earlier checkpoint is deleted.
         name = os.path.basename(base.path)
         self._store.keep(Base(os.path.join(self._folder, name), base.record))
-        changed = (*values.tables, *values.keyed)
-        return [PartRecord(record, changed, (name, base.record), dict(values.keyed))]
+        return PartRecord(record, (*values.tables, *values.keyed), (name, base.record), counts)
