@@ -13,6 +13,7 @@ from muster.data.pipeline._rows_function import RowsFunction
 
 LINES = [f"{i % 2},{i / 8},w{i % 7},  Text {i} ,{i}|{i + 1}" for i in range(40)]
 SVM = [" ".join([str(i % 2), *(f"{j * 10 + i}:{j / 4}" for j in range(3))]) for i in range(40)]
+ACCENTED = [f"é{i}:ü:é{i % 3}" for i in range(40)]
 UNEVEN = [" ".join([str(i % 2), *(f"{j}:{i}" for j in range(i % 4 + 1))]) for i in range(40)]
 WORDS = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["w1", "w2"], [5, 7]), -1)
 
@@ -80,6 +81,10 @@ def words(line):
     return tf.strings.split(line, " ")[-1], tf.strings.join([line, "!"]), tf.strings.substr(line, 0, 1)
 
 
+def accented(line):
+    return [tf1.string_split([line], sep).values for sep in (":", "é", "ü")]
+
+
 def loaded(lines, function, many, monkeypatch):
     """What a map loads of some lines, twice: the first time decides how."""
     with monkeypatch.context() as patched:
@@ -101,7 +106,7 @@ def leaves(value):
     ("lines", "function"),
     [
         *((LINES, csv), (LINES, csv_of_version_1), (SVM, svm), (SVM, words), (UNEVEN, svm), (UNEVEN, words)),
-        *((RECORDS, parsed), (RECORDS, parsed_ids)),
+        *((RECORDS, parsed), (RECORDS, parsed_ids), (ACCENTED, accented)),
     ],
 )
 def test_results_are_those_of_each_element(lines, function, monkeypatch):

@@ -5,6 +5,7 @@ a checksum of the data. Source: tensorflow/core/lib/io/record_writer.cc, record_
 """
 
 import struct
+from io import BufferedReader
 from typing import BinaryIO
 
 import google_crc32c
@@ -12,7 +13,8 @@ import google_crc32c
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
 _HEAD = struct.Struct("<QI")  # the length and its checksum
-_ONES = 0xFFFFFFFF
+_ONES, _MASK = 0xFFFFFFFF, 0xA282EAD8
+_MANY = 16  # records: to look at the buffer takes as long as to read a few of them one by one
 
 
 class RecordError(Exception):
@@ -35,7 +37,7 @@ def masked(crc: int) -> int:
     The mask keeps a checksum of data that contains checksums from being weak. Source:
     tensorflow/tsl/lib/hash/crc32c.h, ``Mask``.
     """
-    return (crc >> 15 | crc << 17) + 0xA282EAD8 & _ONES
+    return (crc >> 15 | crc << 17) + _MASK & _ONES
 
 
 def _masked(data: bytes) -> bytes:
@@ -65,6 +67,47 @@ def read_record(file: BinaryIO) -> bytes | None:
     if masked(google_crc32c.value(data)) != _CHECKSUM.unpack_from(body, length)[0]:
         raise RecordError(file.tell() - len(body) - _HEAD.size, "its checksum is wrong.")
     return data
+
+
+def read_records(file: BufferedReader, count: int) -> list[bytes]:
+    """Return the data of the next records; there are fewer at the end of the file.
+
+    Raises:
+        RecordError: As by `read_record`.
+    """
+    records: list[bytes] = []
+    while len(records) < count:
+        if count - len(records) >= _MANY:
+            records += _buffered_records(file, count - len(records))
+            if len(records) == count:
+                break
+        if (record := read_record(file)) is None:  # one that the buffer has not all of, too
+            break
+        records.append(record)
+    return records
+
+
+def _buffered_records(file: BufferedReader, count: int) -> list[bytes]:
+    """Return the data of the next records, as far as a file's buffer has them, and has them undamaged."""
+    records: list[bytes] = []
+    ahead, at = file.peek(), 0
+    while len(records) < count and at + _HEAD.size <= len(ahead):
+        length, checksum = _HEAD.unpack_from(ahead, at)
+        begin = at + _HEAD.size
+        end = begin + length
+        if end + _CHECKSUM.size > len(ahead):
+            break
+        data = ahead[begin:end]
+        crc = google_crc32c.value(ahead[at : at + _LENGTH.size])
+        if (crc >> 15 | crc << 17) + _MASK & _ONES != checksum:
+            break
+        crc = google_crc32c.value(data)
+        if (crc >> 15 | crc << 17) + _MASK & _ONES != _CHECKSUM.unpack_from(ahead, end)[0]:
+            break
+        records.append(data)
+        at = end + _CHECKSUM.size
+    file.read(at)
+    return records
 
 
 def skip_record(file: BinaryIO, size: int) -> bool:

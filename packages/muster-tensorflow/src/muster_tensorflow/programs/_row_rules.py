@@ -192,7 +192,7 @@ def _split_all(texts: list[str], ends: str, skip_empty: bool) -> tuple[list[str]
     if len(ends) == 1:
         parts = ends.join(texts).split(ends) if texts else []
         if not skip_empty or "" not in parts:
-            return parts, [text.count(ends) + 1 for text in texts]
+            return parts, _parts_of_each(texts, ends)
     split = re.compile(f"[{re.escape(ends)}]").split
     parts, sizes = [], []
     for text in texts:
@@ -200,6 +200,18 @@ def _split_all(texts: list[str], ends: str, skip_empty: bool) -> tuple[list[str]
         sizes.append(len(found))
         parts += found
     return parts, sizes
+
+
+def _parts_of_each(texts: list[str], end: str) -> list[int]:
+    """Return how many parts each text has that are split at a character."""
+    joined = "\0".join([*texts, ""])
+    if end == "\0" or not end.isascii() or joined.count("\0") > len(texts):
+        return [text.count(end) + 1 for text in texts]
+    found = np.frombuffer(joined.encode(errors="surrogateescape"), np.uint8)
+    (stops,) = np.nonzero(found == 0)
+    before = np.searchsorted(np.flatnonzero(found == ord(end)), stops)
+    counts: list[int] = (np.diff(before, prepend=0) + 1).tolist()
+    return counts
 
 
 def _parsed(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

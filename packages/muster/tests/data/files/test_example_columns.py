@@ -17,7 +17,7 @@ from muster.data import (
     Int64List,
     parse_example,
 )
-from muster.data.files import _parse_example
+from muster.data.files import _example_columns, _parse_example
 from muster.data.files._example_columns import Wanted, columns
 
 WANTED = [Wanted("f", "float", 2), Wanted("n", "int64", 1), Wanted("a longer name", "bytes", 1)]
@@ -88,16 +88,64 @@ def test_what_is_not_alike_is_left_to_protocol_buffers(
 ) -> None:
     given, alike = rows
     assert columns(given, WANTED).keys() == alike
-
-    def parsed() -> Any:
-        try:
-            return {name: values.tolist() for name, values in parse_example(given, SPECS).items()}
-        except DatasetError as exc:
-            return str(exc)
-
-    at_once = parsed()
+    at_once = parsed(given)
     monkeypatch.setattr(_parse_example, "columns", lambda *_: {})
-    assert at_once == parsed()
+    assert at_once == parsed(given)
+
+
+def parsed(given: list[bytes]) -> Any:
+    """Return the values of the features, or the error that says what is wrong."""
+    try:
+        return {name: values.tolist() for name, values in parse_example(given, SPECS).items()}
+    except DatasetError as exc:
+        return str(exc)
+
+
+SHORT = [example([i, -i], i * 1000, b"t" * i) for i in range(3)]
+
+
+def test_examples_in_one_order_are_read_eight_bytes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {name: each.tolist() for name, each in columns(SHORT, WANTED).items()}
+    assert values == {
+        "f": [[0, 0], [1, -1], [2, -2]],
+        "n": [[0], [1000], [2000]],
+        "a longer name": [[b""], [b"t"], [b"tt"]],
+    }
+    monkeypatch.delattr(_example_columns, "_Examples")
+    assert {name: each.tolist() for name, each in columns(SHORT, WANTED).items()} == values
+
+
+def in_order(row: bytes, names: list[bytes]) -> bytes:
+    """Return an Example of less than 128 bytes with its features in another order."""
+    entries, at = {}, 2
+    while at < len(row):
+        entry = row[at : at + 2 + row[at + 1]]
+        entries[entry[4 : 4 + entry[3]]] = entry
+        at += len(entry)
+    return row[:2] + b"".join(entries[name] for name in names)
+
+
+def test_examples_may_have_their_features_in_any_order() -> None:
+    orders = [[b"n", b"f", b"a longer name"], [b"f", b"a longer name", b"n"], [b"a longer name", b"n", b"f"]]
+    rows = [in_order(*each) for each in zip(SHORT, orders, strict=True)]
+    assert rows != SHORT
+    assert parsed(rows) == parsed(SHORT)
+
+
+def test_a_wrong_byte_anywhere_is_read_or_refused_as_by_protocol_buffers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    spoilt = []
+    for row, place in [(number, place) for number in (0, 2) for place in range(len(SHORT[number]))]:
+        for value in (int(SHORT[row][place]) ^ 1, int(rng.integers(256))):
+            rows = [bytearray(each) for each in SHORT]
+            rows[row][place] = value
+            spoilt.append(list(map(bytes, rows)))
+    at_once = list(map(parsed, spoilt))
+    assert sum(isinstance(each, str) for each in at_once) > len(spoilt) / 4
+    monkeypatch.setattr(_parse_example, "columns", lambda *_: {})
+    assert at_once == list(map(parsed, spoilt))
 
 
 def test_a_longer_value_for_a_name_that_begins_alike_is_not_taken() -> None:

@@ -71,6 +71,24 @@ def test_every_damage_is_found(tmp_path: Path) -> None:
                 read(TFRecordDataset(path))
 
 
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+def test_many_records_are_read_at_a_time(tmp_path: Path, compression: str | None) -> None:
+    records = [random.Random(size).randbytes(size * 5) for size in range(600)]  # 900 KB, three buffers
+    batches = TFRecordDataset(write(tmp_path / "a", records, compression), compression).batch(250)
+    assert [record for batch in batches for record in batch] == records
+
+
+@pytest.mark.parametrize("place", [3, 9, 20, 30])  # the length, its checksum, the data, theirs
+def test_damage_is_found_among_many_records(place: int, tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "a", [b"x" * 16] * 60))
+    content = bytearray(path.read_bytes())
+    content[40 * 32 + place] ^= 1
+    path.write_bytes(content)
+    records = iter(TFRecordDataset(str(path)).batch(50))
+    with pytest.raises(DatasetError, match=f"record at byte {40 * 32} is damaged"):
+        next(records)
+
+
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
 def test_a_compressed_file_that_is_cut_off(tmp_path: Path, compression: str) -> None:
     path = Path(write(tmp_path / "a", RECORDS, compression))

@@ -253,7 +253,9 @@ def as_tensor(value: Any) -> Any:
 
 def _is_jaxs(value: Any) -> bool:
     """Return whether a value of NumPy is one that JAX has as it is: a number, of no more bits than JAX's."""
-    if not isinstance(value, np.ndarray | np.generic) or not _is_number(value.dtype):
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind in "OUS":
+        return False
+    if not _is_number(value.dtype):
         return False
     return bool(jax.dtypes.canonicalize_dtype(value.dtype) == value.dtype)
 
@@ -285,11 +287,20 @@ def shown_elements(elements: list[Any]) -> list[Any]:
     if is_inside():
         return elements
     numbers: list[Any] = []
-    _mapped(elements, lambda value: numbers.append(np.array(value)) if _is_jaxs(value) else None)
-    on_device = iter(jax.device_put(numbers))  # all at once: a call for each takes longer
+    places: list[int | None] = []
+
+    def note(value: Any) -> None:
+        places.append(len(numbers) if _is_jaxs(value) else None)
+        if places[-1] is not None:
+            numbers.append(np.array(value))
+
+    _mapped(elements, note)
+    on_device = jax.device_put(numbers)  # all at once: a call for each takes longer
+    each_place = iter(places)
 
     def leaf(value: Any) -> Any:
-        return next(on_device) if _is_jaxs(value) else as_tensor(value)
+        place = next(each_place)
+        return as_tensor(value) if place is None else on_device[place]
 
     shown: list[Any] = _mapped(elements, leaf)
     return shown

@@ -114,7 +114,7 @@ def check_compression(compression_type: str | None) -> str:
     return compression
 
 
-def open_binary(path: str, compression: str) -> BinaryIO:
+def open_binary(path: str, compression: str) -> io.BufferedReader:
     """Open a file to read its uncompressed content.
 
     Raises:

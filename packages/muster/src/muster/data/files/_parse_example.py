@@ -239,15 +239,17 @@ def parse_example(
     if isinstance(serialized, Placeholder):
         return {key: _placeholder(serialized, key, spec) for key, spec in features.items()}
     # Programs pad batches with empty text, which is an Example too.
-    rows = [row or b"" for row in np.asarray(serialized, object).reshape(-1)] if len(serialized) else []
+    rows = [row or b"" for row in np.asarray(serialized, object).reshape(-1).tolist()]
     if np.ndim(serialized) > 1:
         raise ValueError(f"parse_example needs a vector of bytes, got shape {np.shape(serialized)}.")
-    names = [f" of example {i} of the batch" for i in range(len(rows))]
-    if example_names is not None:
-        names = [f" of {name}" for name in example_names]
     fixed = {key: spec for key, spec in features.items() if isinstance(spec, FixedLenFeature)}
     alike = columns(rows, [Wanted(key, spec.kind, spec.size) for key, spec in fixed.items()])
-    examples = [read_example(row) for row in rows] if len(alike) < len(features) else []
+    examples, names = [], []
+    if len(alike) < len(features):
+        examples = [read_example(row) for row in rows]
+        names = [f" of example {i} of the batch" for i in range(len(rows))]
+        if example_names is not None:
+            names = [f" of {name}" for name in example_names]
     found: dict[str, Any] = {}
     for key, spec in features.items():
         if key in alike:

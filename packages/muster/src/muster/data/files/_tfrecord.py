@@ -6,7 +6,7 @@ from typing import Self
 
 from muster._errors import DatasetError
 from muster._paths import local_path
-from muster._records import RecordError, frame, read_record, skip_record
+from muster._records import RecordError, frame, read_records, skip_record
 from muster.data.files._files import OpenFile, SequentialFiles, check_compression, open_to_write
 from muster.data.pipeline._handles import Handles, Stream
 from muster.data.pipeline._spec import TensorSpec
@@ -24,13 +24,10 @@ class TFRecordSource(SequentialFiles):
 
 class _Records(OpenFile):
     def pull(self, count: int) -> Handles:
-        records: list[bytes] = []
         try:
-            while len(records) < count and (record := read_record(self.file)) is not None:
-                records.append(record)
+            return read_records(self.file, count)
         except (RecordError, OSError, zlib.error) as exc:
             raise self._damaged(exc) from exc
-        return records
 
     def skip(self, count: int) -> int:
         if self.compression:

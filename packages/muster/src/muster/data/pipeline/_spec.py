@@ -269,6 +269,8 @@ def stack(elements: Sequence[Any]) -> Any:
         DatasetError: They differ in structure, shape or type.
     """
     first = elements[0]
+    if isinstance(first, str | bytes | np.ndarray | np.generic):  # alone, without a structure
+        return _stack_leaves(elements)
     rows = [flatten_as(first, element) for element in elements]
     return rebuild(first, [_stack_leaves(leaves) for leaves in zip(*rows, strict=True)])
 

@@ -100,6 +100,11 @@ def to_number(input: Text, out_type: DTypeLike = np.float32, name: str | None = 
     """
     kind = np.dtype(out_type)
     read: Callable[[str], Any] = int if kind.kind in "iu" else float
+    wide = {"i": np.int64, "u": np.uint64}.get(kind.kind, np.float64)
+    if isinstance(input, np.ndarray) and input.ndim:
+        plain = input.ravel().tolist()
+        texts = plain if _are_all(str, plain) else map(_decoded, plain)
+        return np.fromiter(map(read, texts), wide, len(plain)).astype(kind).reshape(input.shape)
     found = _each(read, input)
     if isinstance(found, RaggedTensor):
         return found.with_flat_values(found.plain_values.astype(kind))
