@@ -90,17 +90,20 @@ def read_records(file: BufferedReader, count: int) -> list[bytes]:
 def _buffered_records(file: BufferedReader, count: int) -> list[bytes]:
     """Return the data of the next records, as far as a file's buffer has them, and has them undamaged."""
     records: list[bytes] = []
+    lengths: dict[bytes, int] = {}  # those of records repeat
     ahead, at = file.peek(), 0
     while len(records) < count and at + _HEAD.size <= len(ahead):
-        length, checksum = _HEAD.unpack_from(ahead, at)
         begin = at + _HEAD.size
-        end = begin + length
+        head = ahead[at:begin]
+        if head not in lengths:
+            length, checksum = _HEAD.unpack(head)
+            if masked(google_crc32c.value(head[: _LENGTH.size])) != checksum:
+                break
+            lengths[head] = length
+        end = begin + lengths[head]
         if end + _CHECKSUM.size > len(ahead):
             break
         data = ahead[begin:end]
-        crc = google_crc32c.value(ahead[at : at + _LENGTH.size])
-        if (crc >> 15 | crc << 17) + _MASK & _ONES != checksum:
-            break
         crc = google_crc32c.value(data)
         if (crc >> 15 | crc << 17) + _MASK & _ONES != _CHECKSUM.unpack_from(ahead, end)[0]:
             break
