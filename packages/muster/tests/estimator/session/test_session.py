@@ -54,6 +54,39 @@ def test_outputs_are_read_before_variables_of_the_same_name() -> None:
     assert session.get_variable_value("loss") == 7
 
 
+class _Shared(ArrayStore):
+    """Variables that others advance, too."""
+
+    def renew(self) -> bool:
+        self.give({"global_step": np.int64(150), "loss": np.float32(7)})
+        return True
+
+
+def test_the_global_step_of_all_workers_is_read_once_it_is_renewed() -> None:
+    session = Session(_Shared({"global_step": np.int64(147)}))
+    session.advance({"global_step": np.int64(148)}, {"loss": np.float32(8), "global_step": np.int64(148)})
+    assert session.run("global_step") == 148
+    session.renew()
+    assert session.run(["global_step", "loss"]) == [150, 8]
+
+
+class _ReadsAtTheEnd(SessionRunHook):
+    found = None
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        run_context.request_stop()
+
+    def end(self, session: Any) -> None:
+        self.found = session.run("global_step")
+
+
+def test_a_hook_reads_what_all_workers_have_come_to_when_it_stops() -> None:
+    session = Session(_Shared({"global_step": np.int64(147)}))
+    after = {"global_step": np.int64(148)}
+    run_loop(session, lambda *_: (after, after), repeat(1), hooks=[hook := _ReadsAtTheEnd()])
+    assert hook.found == 150
+
+
 def test_an_unknown_name_is_an_error_that_lists_the_names() -> None:
     session = _after_one_run()
     match = r"'nope'. Outputs: double, global_step, loss, v, vec. Variables: 2step, global_step, p."

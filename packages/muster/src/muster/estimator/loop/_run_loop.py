@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self
 
 import jax
 
+from muster._errors import JobEndedError
 from muster.distribute.engine import BatchGroup, Step
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session import clock
@@ -181,6 +182,9 @@ class TrainingSession:
         with self._undo:
             if is_clean:
                 self.session.check_step()
+                if exc is None:  # at the end of the batches, what hands them out has done so
+                    with suppress(JobEndedError):
+                        self.session.renew()
                 for hook in self._hooks:
                     hook.end(self.session)
             elif isinstance(exc, KeyboardInterrupt | Terminated) and not self._signals.aborted:

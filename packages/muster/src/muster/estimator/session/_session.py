@@ -187,7 +187,9 @@ class Session:
     def renew(self) -> None:
         """Take over the values and the global step that all workers have come to, where they share them."""
         if self.store.renew():
-            self.advance(self.state, self.outputs, steps=0)
+            # This worker's last step put out the global step that it made; others have gone on.
+            outputs = {name: value for name, value in self.outputs.items() if name != _GLOBAL_STEP}
+            self.advance(self.state, outputs, steps=0)
 
     def add_check(self, check: Callable[[Session], None]) -> None:
         """Add a check of the last step, made before values are read, before a save and at the end.
