@@ -67,6 +67,10 @@ def test_parts() -> None:
     assert (ragged.values.tolist(), ragged.row_splits.tolist()) == (["a", "b", "c", "d"], [0, 3, 4])
     assert tf.strings.join(["a", "b"], "-") == "a-b"
     assert tf.strings.join([["a", "b"], "c"]).tolist() == ["ac", "bc"]
+    assert tf.strings.join([[b"a\0", b"c"], b"\0"]).numpy().tolist() == [b"a\0\0", b"c\0"]
+    assert tf.strings.join([b"a\0", b"b\0"], b"\0").numpy() == b"a\0\0b\0"
+    texts = tf.data.Dataset.from_tensors(b"a").repeat(20).map(lambda text: tf.strings.join([text, b"\0"]))
+    assert set(next(texts.batch(20).as_numpy_iterator())) == {b"a\0"}
 
 
 def test_patterns() -> None:

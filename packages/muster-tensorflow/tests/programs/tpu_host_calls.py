@@ -254,6 +254,7 @@ def main(unused_argv):
             for value in event.summary.value:
                 scalars.setdefault(value.tag, []).append(event.step)
     print({tag: len(steps) for tag, steps in sorted(scalars.items())})
+    assert len(scalars["current_epoch"]) == FLAGS.train_steps
     assert results["top_1_accuracy"] > 0.8, results
     print("ok")
 

@@ -97,8 +97,13 @@ def test_an_update_in_replicas_takes_what_they_have_reduced():
 
 
 def test_extended_describes_where_things_are():
-    extended = MirroredStrategy(["/cpu:0", "/cpu:1"]).extended
+    strategy, outside = MirroredStrategy(["/cpu:0", "/cpu:1"]), get_replica_context()
+    extended = strategy.extended
     assert extended.worker_devices == extended.parameter_devices == ("/device:CPU:0", "/device:CPU:1")
+    assert outside.devices == ("",)
+    devices = []
+    strategy.run(lambda: devices.append(get_replica_context().devices))
+    assert set(devices) == {("/device:CPU:0",)}
     assert extended.should_checkpoint
     assert extended.should_save_summary
     assert not extended.experimental_between_graph

@@ -30,6 +30,7 @@ from muster.summary._writer import create_file_writer as create_file_writer
 from muster.summary._writer import create_noop_writer as create_noop_writer
 from muster.summary._writer import default_writer as default_writer
 from muster.summary._writer import flush as flush
+from muster.summary._writer import flush_compiled as flush_compiled
 from muster.summary._writer import get_step as get_step
 from muster.summary._writer import of_replica as of_replica
 from muster.summary._writer import record_if as record_if

@@ -26,6 +26,9 @@ class _State:
 _STATE: ContextVar[_State | None] = ContextVar("muster_summary_state", default=None)
 
 
+_COMPILED: "weakref.WeakSet[SummaryWriter]" = weakref.WeakSet()
+
+
 def _state() -> _State:
     return _STATE.get() or _State()
 
@@ -56,6 +59,7 @@ class SummaryWriter:
     def await_steps(self) -> None:
         """Note that compiled code writes here, which `flush` and `close` wait for."""
         self._compiled[0] = True
+        _COMPILED.add(self)
 
     @contextlib.contextmanager
     def as_default(self, step: Any = None) -> Iterator["SummaryWriter"]:
@@ -158,6 +162,16 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
     """
     if (each := writer or _state().writer) is not None:
         each.flush()
+
+
+def flush_compiled() -> None:
+    """Flush the writers of summaries in compiled code, such as the steps of an Estimator.
+
+    Raises:
+        SummaryError: A file cannot be written.
+    """
+    for writer in list(_COMPILED):
+        writer.flush()
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ from muster.estimator.session import clock
 from muster.estimator.session._session import Session
 from muster.lifecycle import SignalWatch, Terminated, log_interrupt, mark_told
 from muster.program.trace import Program, functions_run_eagerly
-from muster.summary import EventFileWriter
+from muster.summary import EventFileWriter, flush_compiled
 
 _log = logging.getLogger(__name__)
 
@@ -280,6 +280,7 @@ class Training:
                 signals=signals,
                 steps_per_execution=1 if single else self.setup.config.steps_per_execution,
             )
+            flush_compiled()
 
 
 def _checkpointer(config: RunConfig, directory: str) -> Checkpointer:

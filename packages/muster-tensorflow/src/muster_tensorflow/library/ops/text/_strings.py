@@ -183,11 +183,26 @@ def _is_characters(unit: str) -> bool:
 
 @operation
 def join(inputs: Sequence[Text], separator: Text = "", name: str | None = None) -> Any:
-    """Join the texts of several arrays, which broadcast to one shape."""
+    """Join the texts of several arrays, which broadcast to one shape; zeros at ends stay, in bytes."""
     separator = _single(separator)
-    arrays = np.broadcast_arrays(*(np.asarray(_each(str, each), object) for each in inputs))
-    flat = [separator.join(texts) for texts in zip(*(each.ravel() for each in arrays), strict=True)]
-    return flat[0] if arrays[0].ndim == 0 else np.array(flat).reshape(arrays[0].shape)
+    arrays = np.broadcast_arrays(*map(_text_objects, inputs))
+    flat: list[Any] = [
+        separator.join(texts) for texts in zip(*(each.ravel() for each in arrays), strict=True)
+    ]
+    if any(text.endswith("\0") for text in flat):  # NumPy's texts would lose them
+        flat = list(map(_bytes, flat))
+    if arrays[0].ndim == 0:
+        return flat[0]
+    kind = object if flat and isinstance(flat[0], bytes) else str
+    return np.array(flat, kind).reshape(arrays[0].shape)
+
+
+def _text_objects(texts: Text) -> np.ndarray[Any, Any]:
+    """Return texts as Python's, with the zeros at their ends."""
+    if isinstance(texts, RaggedTensor):
+        texts = np.asarray(texts)
+    decoded = np.frompyfunc(lambda text: str(_decoded(text)), 1, 1)
+    return np.asarray(decoded(np.asarray(texts, object)), object)
 
 
 # Classes of characters of RE2's that Python's expressions do not have, for use in brackets.

@@ -159,6 +159,21 @@ class StrategyExtended:
         return tuple(f"/device:{each.platform.upper()}:{each.id}" for each in devices)
 
 
+def _replicas_devices(self: ReplicaContext) -> tuple[str, ...]:
+    """Return the device of a replica; the first one's of this process, since all run one program.
+
+    Outside of replicas it is empty text, as TensorFlow's.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``ReplicaContextBase.devices``.
+    """
+    strategy: Any = self.strategy
+    if strategy.placement.per_replica is None:
+        return ("",)
+    found: tuple[str, ...] = strategy.extended.worker_devices[:1]
+    return found
+
+
 def patch() -> None:
-    """Give strategies the attribute ``extended``."""
+    """Give strategies the attribute ``extended``, and replica contexts ``devices``."""
     change(Strategy, "extended", property(StrategyExtended))
+    change(ReplicaContext, "devices", property(_replicas_devices))
