@@ -21,7 +21,7 @@ from muster_tensorflow.names._names import Names as _Names
 from muster_tensorflow.programs.v1.input._input import read_file as read_file
 from muster_tensorflow.programs.v1.input._input import write_file as write_file
 from muster_tensorflow.programs.v2 import gfile as _gfile
-from muster_tensorflow.programs.v2.files import _image_files, _sparse_messages
+from muster_tensorflow.programs.v2.files import _decode_proto, _image_files, _sparse_messages
 from muster_tensorflow.programs.v2.files._sparse_messages import (
     deserialize_many_sparse as deserialize_many_sparse,
 )
@@ -32,6 +32,7 @@ decode_gif = _shown_decoded(_image_files.decode_gif)
 decode_image = _shown_decoded(_image_files.decode_image)
 decode_jpeg = _shown_decoded(_image_files.decode_jpeg)
 decode_png = decode_bmp = _shown_decoded(_image_files.decode_png)
+decode_proto = _shown_decoded(_decode_proto.decode_proto)
 decode_raw = _shown_decoded(_data.decode_raw)
 encode_jpeg = _shown(_image_files.encode_jpeg)
 encode_png = _shown(_image_files.encode_png)

@@ -207,7 +207,7 @@ def example_message_class(name: str) -> Any:
     found = message_class(_MESSAGES, f"tensorflow.{name}")
     serialize = found.SerializeToString
     # Its classes cannot be derived from; left alone, they write maps in an order that each process draws.
-    found.SerializeToString = lambda self: serialize(self, deterministic=True)
+    found.SerializeToString = lambda self, deterministic=True: serialize(self, deterministic=True)
     return found
 
 
