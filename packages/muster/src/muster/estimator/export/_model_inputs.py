@@ -108,7 +108,7 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
     of_host = {key for column in columns for key in leaf_keys(column)}
     for each in of_columns:
         passed = each.features | passed
-    given = {key: _of_host(key, each) for key, each in passed.items() if key in of_host} | texts
+    given = {key: _of_host(each) for key, each in passed.items() if key in of_host} | texts
     single = not isinstance(receiver.features, Mapping)
     batch_keys = {key: "features" if single else f"features[{key!r}]" for key in features}
 
@@ -155,23 +155,13 @@ def _computed(feature: ComputedPlaceholder, values: list[Any]) -> Any:
     return feature.compute(values)
 
 
-def _of_host(key: str, feature: Placeholder) -> Placeholder:
-    """Return what the host reads for a feature.
-
-    Raises:
-        ValueError: The step is to compute it.
-    """
-    if isinstance(feature, HostPlaceholder):
-        return feature.column_of or feature
-    if not isinstance(feature, ComputedPlaceholder):
-        return feature
-    if feature.column_of is None:
-        raise ValueError(
-            f"The feature {key} is computed of the receiver's tensors, and a column that the host computes "
-            "reads it, such as one of text or of buckets. Give it the placeholder itself, or "
-            "tf.expand_dims(placeholder, -1)."
-        )
-    return feature.column_of
+def _of_host(feature: Placeholder) -> Placeholder:
+    """Return what the host reads for a feature; it computes what the receiver computes of its tensors."""
+    if isinstance(feature, HostPlaceholder | ComputedPlaceholder) and feature.column_of is not None:
+        return feature.column_of
+    if isinstance(feature, ComputedPlaceholder):
+        return HostPlaceholder(feature.dtype, feature.shape, feature.call, feature.number)
+    return feature
 
 
 def _named_labels(labels: Any) -> dict[str, Placeholder]:
