@@ -133,7 +133,8 @@ def _copied(strategy: Strategy, checkpoint: Checkpoint | None, is_missing: bool,
                 f"{exc.strerror}. It has {size} bytes. Free room there, or give all workers a model_dir on "
                 "storage that they share."
             ) from exc
-    return os.path.join(target, base)
+    copied: str = os.path.join(target, base)
+    return copied
 
 
 def _send(strategy: Strategy, source: str, target: str | None, size: int) -> None:
