@@ -57,7 +57,8 @@ def columns(rows: Sequence[bytes], wanted: Sequence[Wanted]) -> dict[str, Array]
             groups.setdefault((each.kind, each.size), []).append(each.name)
     if not rows or not groups or not all(issubclass(kind, bytes) for kind in set(map(type, rows))):
         return {}
-    joined, found = ExampleBytes(rows), {}
+    joined = ExampleBytes(rows)
+    found: dict[str, Array] = {}
     try:
         in_order = ExamplesInOrder(joined)
         for (kind, size), names in groups.items():
