@@ -120,7 +120,7 @@ def open_binary(path: str, compression: str) -> io.BufferedReader:
     Raises:
         OSError: The file cannot be opened.
     """
-    file = io.BufferedReader(io.FileIO(path), _BUFFER)
+    file: io.BufferedReader = io.BufferedReader(io.FileIO(path), _BUFFER)
     if not compression:
         return file
     wbits = zlib.MAX_WBITS + (16 if compression == "GZIP" else 0)
