@@ -177,6 +177,12 @@ def test_executions_of_any_size_give_the_same_numbers(strategy: Any, steps: Any,
     assert int(model.optimizer.iterations) == 16
 
 
+def test_how_evaluation_is_divided_among_workers_may_be_said() -> None:
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", pss_evaluation_shards="auto")
+    assert model.evaluate(np.zeros((4, 2)), np.ones((4, 1)), verbose=0) == 1
+
+
 @pytest.mark.parametrize("steps", ["many", -1, 1.5, True])
 def test_other_executions_are_refused(steps: Any) -> None:
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])

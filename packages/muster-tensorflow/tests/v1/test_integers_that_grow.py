@@ -49,6 +49,13 @@ def test_results_are_those_of_64_bits(name):
     assert [each["found"].tolist() for each in given] == expected
 
 
+def test_text_is_made_of_numbers_that_are_computed_of_features():
+    keys = np.arange(6, dtype="int64")
+    own = estimator(lambda key: tf.strings.as_string(key + 1))
+    given = list(own.predict(lambda: data(keys).map(lambda features, labels: features)))
+    assert [each["found"] for each in given] == [b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
 class Losses(tf.estimator.SessionRunHook):
     def __init__(self):
         self.losses = []

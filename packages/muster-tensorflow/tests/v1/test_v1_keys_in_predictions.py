@@ -10,8 +10,14 @@ X = np.random.default_rng(0).normal(size=(6, 2)).astype("float32")
 KEYS = {"text": np.array([f"id-{i}" for i in range(6)]), "int64": np.arange(6, dtype="int64") + 2**40}
 # Of the fifth example, as TensorFlow predicts it.
 PREDICTED = {
-    "text": {"key": b"id-4", "id": b"id-4", "column": [b"id-4"], "text": b"ID-4"},
-    "int64": {"key": 1099511627780, "id": 1099511627780, "column": [1099511627780], "text": b"1099511627780"},
+    "text": {"key": b"id-4", "id": b"id-4", "column": [b"id-4"], "text": b"ID-4", "count": 7},
+    "int64": {
+        "key": 1099511627780,
+        "id": 1099511627780,
+        "column": [1099511627780],
+        "text": b"1099511627780",
+        "count": 7,
+    },
 }
 
 
@@ -21,7 +27,8 @@ def model_fn(features, labels, mode, params):
     if mode == "infer":
         text = tf.strings.upper(key) if params["kind"] == "text" else tf.strings.as_string(key)
         passed = {"key": key, "id": tf.identity(key), "column": tf.expand_dims(key, -1), "text": text}
-        return tf.estimator.EstimatorSpec(mode, predictions=passed | {"out": out})
+        count = tf.fill([tf.shape(key)[0]], 7)
+        return tf.estimator.EstimatorSpec(mode, predictions=passed | {"out": out, "count": count})
     loss = tf.reduce_mean((out - labels) ** 2)
     train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_or_create_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
@@ -52,4 +59,4 @@ def test_functions_of_keys(tmp_path, kind):
     answer = exported.signatures["serving_default"](examples=[example])
     found = {name: np.asarray(value).tolist() for name, value in answer.items() if name != "out"}
     key, text = (b"abc", b"ABC") if kind == "text" else (2**41, b"2199023255552")
-    assert found == {"key": [key], "id": [key], "column": [[key]], "text": [text]}
+    assert found == {"key": [key], "id": [key], "column": [[key]], "text": [text], "count": [7]}

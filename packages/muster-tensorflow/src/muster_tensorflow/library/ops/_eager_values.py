@@ -29,6 +29,7 @@ from muster.extend import current_scope, is_tracing
 from muster.program import HostValue, StandIn
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host
 from muster_tensorflow.library.ops._one_shot import NextValue, OneShotIterator, compute_for_next, note_draw
+from muster_tensorflow.library.ops._operation import OF_SHAPES
 from muster_tensorflow.library.ops._patched_classes import get_shape, ref, set_shape
 from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
 
@@ -334,8 +335,10 @@ def show_results(*modules: ModuleType) -> None:
 def shown(operation: Callable[..., Any]) -> Callable[..., Any]:
     """Let an operation return what eager code sees: arrays and texts with TensorFlow's methods."""
 
-    # Those of TensorFlow 1 call others, which know what stands for a value of a step's batch.
-    left = HostValue if operation.__module__ == _OF_VERSION_1 else ()
+    # Those of TensorFlow 1 call others, which know what stands for a value of a step's batch; those of shapes
+    # know it themselves.
+    knows = operation.__module__ == _OF_VERSION_1 or vars(operation).get("operation") in OF_SHAPES
+    left = HostValue if knows else ()
 
     @functools.wraps(operation)
     def call(*args: Any, **options: Any) -> Any:

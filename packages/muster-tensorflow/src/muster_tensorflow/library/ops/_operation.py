@@ -36,7 +36,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {}
 # What operations do that are given a ragged or a sparse tensor.
 _ON_ROWS: dict[str, Callable[..., Any]] = {}
 # What steps compute of text that the host has.
-_OF_SHAPES = ("shape.rank", "shape.shape", "shape.size")
+OF_SHAPES = ("shape.rank", "shape.shape", "shape.size")
 # What operations raise that need the values of arrays, such as sizes, and get those of traced code.
 _NEED_VALUES = (
     NeedsValuesError,
@@ -63,7 +63,7 @@ def operation(function: Callable[Params, Result]) -> Callable[Params, Result]:
     @functools.wraps(function)
     def call(*args: Params.args, **kwargs: Params.kwargs) -> Result:
         found = _kind(args) if not kwargs else max(_kind(args), _kind(kwargs.values()))
-        if found == _NEXT and key in _OF_SHAPES and isinstance(args[0], HostValue):
+        if found == _NEXT and key in OF_SHAPES and isinstance(args[0], HostValue):
             return cast(Result, cast(Any, function)(args[0].traced_zeros(), *args[1:], **kwargs))
         if found == _NEXT:
             return cast(Result, compute_for_next(call, args, kwargs))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from muster._arrays import AnyArray
-from muster._errors import CheckpointMismatchError, DatasetError
+from muster._errors import CheckpointMismatchError, DatasetError, TraceError
 from muster._frontend import frontend
 from muster.checkpoint import EXPORT, Checkpoint, MappedArray, close_files
 from muster.checkpoint.tensorflow import read_either
@@ -203,6 +203,7 @@ class ModelSetup:
         if not isinstance(batches, Batches) or self.prepare is not None:
             return trace()
         overflow: OverflowError | None = None
+        needs: TraceError | None = None
         for _ in range(_TRACES):
             try:
                 with asking_for_host():
@@ -215,9 +216,15 @@ class ModelSetup:
                 if not self.host.add(needed.columns):
                     break
             except Exception as exc:
-                if not (self.host.work.learn() or self.host.read_too(self._missed(exc, batches))):
-                    if overflow is not None:
-                        break
+                if self.host.work.learn() or self.host.read_too(self._missed(exc, batches)):
+                    pass
+                elif overflow is not None:
+                    break
+                elif isinstance(exc, TraceError) and self.host.keep_integers(batches.example):
+                    needs = exc  # it makes text of numbers, say, which the host has if it keeps them
+                elif needs is not None:
+                    raise needs from exc
+                else:
                     raise
             else:
                 if not self.host.work.learn():

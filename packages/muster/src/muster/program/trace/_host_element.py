@@ -179,12 +179,11 @@ class HostElement(StandInSource):
 
     def known(self, arguments: Any) -> Any:
         """Return arguments with values of the batch for the step's inputs; None if there are other values."""
-        keys = {id(value): key for key, value in self._inputs.items()}
         found: list[Any] = []
         replaced(arguments, jax.core.Tracer, found.append)
-        if not found or any(id(each) not in keys for each in found):
+        if not found or any(id(each) not in self._known for each in found):
             return None
-        return replaced(arguments, jax.core.Tracer, lambda each: self.value(keys[id(each)]))
+        return replaced(arguments, jax.core.Tracer, lambda each: self._standing_for(self._known[id(each)][1]))
 
     def value(self, key: str) -> HostValue:
         """Return what stands for a value of the batch."""

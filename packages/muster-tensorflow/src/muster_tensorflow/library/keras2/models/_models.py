@@ -390,6 +390,7 @@ def _of_metrics(original: Callable[..., Any]) -> Callable[..., Any]:
             args = (*args[:4], _steps_per_execution(args[4]), *args[5:])
         elif "steps_per_execution" in kwargs:
             kwargs["steps_per_execution"] = _steps_per_execution(kwargs["steps_per_execution"])
+        kwargs.pop("pss_evaluation_shards", None)  # each example of an evaluation counts once anyway
         cpu.prepare()
         return original(self, optimizer, loss, *args, **kwargs)
 
