@@ -318,3 +318,32 @@ def test_handlers_of_the_program_stay(when):
         assert signal.getsignal(signal.SIGINT) is handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("method", ["predict", "evaluate", "fit"])
+def test_a_model_without_a_strategy_has_its_weights_after_an_error(method):
+    """Keras' trainer takes them, and loses them when its first step fails; what steps have learned stays."""
+    user, item = keras.Input((2,), name="user"), keras.Input((3,), name="item")
+    model = keras.Model([user, item], keras.layers.Dense(1)(keras.layers.concatenate([user, item])))
+    model.compile("sgd", "mse")
+    good = {"user": np.ones((4, 2)), "item": np.ones((4, 3))}
+    wrong = {"user": np.ones((4, 2)), "item": np.ones((4, 5))}
+    targets = () if method == "predict" else (np.ones((4, 1)),)
+    getattr(model, method)(good, *targets, verbose=0)
+    before = model.get_weights()
+    with pytest.raises(ValueError, match="incompatible with the layer"):
+        getattr(model, method)(wrong, *targets, verbose=0)
+    for one, other in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(one, other)
+    getattr(model, method)(good, *targets, verbose=0)
+    if method != "fit":
+        return
+
+    class Stops(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        model.fit(good, *targets, verbose=0, callbacks=[Stops()])
+    assert int(model.optimizer.iterations) == 3
+    assert (model.get_weights()[0] != before[0]).any()

@@ -35,7 +35,7 @@ from muster.keras_hooks import install, wrap
 from muster.lifecycle import is_told, mark_told
 from muster.program import GradientTape
 from muster.program.variables import ByIdentity, wrap_in_scopes
-from muster.program.variables.keras_internals import is_built, keras_step, predictions
+from muster.program.variables.keras_internals import is_built, keeping_values, keras_step, predictions
 
 _log = logging.getLogger(__name__)
 
@@ -249,7 +249,7 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
             trainer = _adopt(self, get_strategy())
             method = functools.partial(run, self)
             return trainer.call(original.__name__, method, *call.args[1:], **call.kwargs)
-        with _run_by_keras(self):
+        with _run_by_keras(self), keeping_values(self):
             return original(*call.args, **call.kwargs)
 
     return run

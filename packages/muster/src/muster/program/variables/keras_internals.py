@@ -194,6 +194,39 @@ def forget_state(model: Any) -> None:
     model._jax_state = None
 
 
+@contextlib.contextmanager
+def keeping_values(model: Any) -> Iterator[None]:
+    """Let a model's variables have their values if Keras fails in a ``with`` block.
+
+    Keras' trainer takes the values out of the variables, and gives them back when all has gone well. What
+    steps have changed counts; a step that fails before any other has changed nothing.
+    """
+    get_state = model._get_jax_state
+    taken: list[tuple[Any, Any]] = []
+
+    def get(*, purge_model_variables: bool = False, **wanted: bool) -> Any:
+        if purge_model_variables:
+            optimizer = getattr(model, "optimizer", None)
+            own = optimizer.variables if optimizer else ()
+            variables = [*model.variables, *model.metrics_variables, *own]
+            taken[:] = [(variable, variable._value) for variable in variables]
+        return get_state(purge_model_variables=purge_model_variables, **wanted)
+
+    vars(model)["_get_jax_state"] = get
+    try:
+        yield
+    except BaseException:
+        model.jax_state_sync()
+        for variable, value in taken:
+            if variable._value is None and value is not None and not value.is_deleted():
+                variable._value = value
+        forget_state(model)
+        note_synced(model)
+        raise
+    finally:
+        del vars(model)["_get_jax_state"]
+
+
 def search_no_state(model: Any) -> None:
     """Let a model take the state of its trainer, after each step, without a search for layers in it."""
     model._setattr_hook = _without_search
