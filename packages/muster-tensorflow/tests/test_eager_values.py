@@ -633,3 +633,15 @@ def test_batches_of_distributed_datasets(devices):
         assert np.concatenate(parts["name"]).tolist() == [b"a", b"b", b"c", b"d"]
         assert sum(float(each) for each in read(total(batch["x"]))) == 6
         assert read(batch["x"])[0].shape.as_list() == [4 // devices]
+
+
+def test_elements_of_shapes_that_come_often_are_the_same_arrays_as_others(monkeypatch):
+    calls = []
+    put = jax.device_put
+    monkeypatch.setattr(jax, "device_put", lambda *args: calls.append(args) or put(*args))
+    rows, numbers = np.arange(50, dtype=np.float32).reshape(25, 2), np.arange(25, dtype=np.int32)
+    batches = list(tf.data.Dataset.from_tensor_slices({"x": rows, "n": numbers}).batch(2))
+    assert len(calls) < len(batches)  # the others are returned by a compiled function
+    for name, expected in (("x", rows), ("n", numbers)):
+        np.testing.assert_array_equal(np.concatenate([batch[name].numpy() for batch in batches]), expected)
+    assert {(batch["x"]._committed, batch["x"].weak_type) for batch in batches} == {(False, False)}
