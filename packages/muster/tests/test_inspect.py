@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from muster._checkpoint_commands import inspect_checkpoints
-from muster.checkpoint import Checkpointer
+from muster.checkpoint import Checkpointer, write_checkpoint
+from muster.summary import EventFileWriter
 
 
 def test_control_characters_in_names_are_shown_as_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    metadata = {"input": {"elements": 1, "pipeline": "map(\x1b[2J)"}}
+    metadata = {"input": [{"elements": 1, "pipeline": "map(\x1b[2J)"}]}
     with Checkpointer(tmp_path) as writer:
         writer.save(1, {"w\x1b[2J\x07": np.zeros(1)}, metadata, wait=True)
     assert inspect_checkpoints(str(tmp_path), step=None, variables=True, restore=False) == 0
@@ -21,3 +22,24 @@ def test_control_characters_in_names_are_shown_as_text(
     assert "\x07" not in shown
     assert "w\\x1b[2J\\x07" in shown
     assert "map(\\x1b[2J)" in shown
+
+
+def test_metrics_of_evaluations_stand_beside_their_checkpoints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    position = {"pipeline": "range(9)"}
+    metadata = {"input": [{**position, "elements": 4}, {**position, "elements": 5}], "ended": True}
+    for step in (1, 2):
+        write_checkpoint(tmp_path, step, {"w": np.zeros(1)}, metadata)
+    for folder, metrics in (
+        ("eval", {"accuracy": 0.91667, "loss": 0.25, "global_step": 2.0}),
+        ("eval_test", {"loss": 0.5}),
+    ):
+        with EventFileWriter(tmp_path / folder) as writer:
+            writer.add_scalars(metrics, 2)
+    assert inspect_checkpoints(str(tmp_path), step=None, variables=False, restore=False) == 0
+    head, first, second, *rest = capsys.readouterr().out.splitlines()
+    assert head.split() == ["step", "written", "size", "accuracy", "loss", "test/loss", "state"]
+    assert first.split()[-4:] == ["-", "-", "-", "intact"]
+    assert second.split()[-4:] == ["0.9167", "0.25", "0.5", "intact"]
+    assert "Of the inputs of 2 workers 4 and 5 batches were taken: range(9)" in rest

@@ -1,5 +1,6 @@
 """``muster inspect``, which prints checkpoints, TensorFlow's too; ``muster convert``, which rewrites one."""
 
+import glob
 import itertools
 import json
 import math
@@ -11,7 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from muster._errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    DamagedCheckpointError,
+    SummaryError,
+)
 from muster._paths import local_path
 from muster._text import printable
 from muster.checkpoint import (
@@ -87,6 +93,8 @@ def convert_checkpoint(source: str, model_dir: str) -> int:
 
 
 _WIDEST_VALUE = 100
+# How many metrics of evaluations stand beside checkpoints.
+_MOST_METRICS = 6
 
 
 def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore: bool) -> int:
@@ -147,22 +155,49 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
             check_checkpoint(info.path)
         except DamagedCheckpointError as exc:
             damage[info.step] = str(exc)
+    evaluated = _evaluations(os.path.dirname(infos[0].path))
+    metrics = [*dict.fromkeys(name for info in infos for name in evaluated.get(info.step, {}))][
+        :_MOST_METRICS
+    ]
     rows = [
         (
             str(info.step),
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time)),
             _bytes(_size_of(info.path)),
+            *(_metric(evaluated.get(info.step, {}).get(name)) for name in metrics),
             "damaged" if info.step in damage else "intact",
         )
         for info in infos
     ]
-    _print_table(("step", "written", "size", "state"), rows, right={0, 2})
+    header = ("step", "written", "size", *metrics, "state")
+    _print_table(header, rows, right={0, *range(2, 3 + len(metrics))})
     for problem in damage.values():
         print(f"Damaged: {printable(problem)}")
     chosen = infos[-1]
     if chosen.step not in damage:
         _print_contents(chosen, variables)
     return 1 if damage or (strays and step is None) else 0
+
+
+def _evaluations(model_dir: str) -> dict[int, dict[str, float]]:
+    """Return the metrics of evaluations by step, of all that are kept in ``eval`` and ``eval_NAME``."""
+    from muster.summary import read_events  # it takes a while to import
+
+    found: dict[int, dict[str, float]] = {}
+    for folder in sorted(glob.glob(os.path.join(glob.escape(model_dir), "eval*"))):
+        _, _, name = os.path.basename(folder).partition("_")
+        try:
+            for event in read_events(folder):
+                if isinstance(event.value, float) and event.tag != "global_step":
+                    tag = f"{name}/{event.tag}" if name else event.tag
+                    found.setdefault(event.step, {})[tag] = event.value
+        except SummaryError:
+            continue  # checkpoints are what this is about
+    return found
+
+
+def _metric(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _inspect_export(folder: str, variables: bool) -> int:
@@ -262,8 +297,10 @@ def _metadata_lines(metadata: Mapping[str, Any]) -> Iterable[str]:
     """Return readable lines for an Estimator's entries, and shortened JSON for any other entry."""
     for key, value in metadata.items():
         match key, value:
-            case "input", {"elements": count, "pipeline": pipeline}:
-                yield f"Of the input {count} batches were taken: {pipeline}"
+            case "input", [{"elements": int(), "pipeline": str()}, *_]:
+                counts = dict.fromkeys(str(each.get("elements")) for each in value)
+                whose = "the input" if len(value) == 1 else f"the inputs of {len(value)} workers"
+                yield f"Of {whose} {' and '.join(counts)} batches were taken: {value[0]['pipeline']}"
             case "ended", bool():
                 yield "Training had ended." if value else "Training was going on."
             case _:

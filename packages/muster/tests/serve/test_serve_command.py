@@ -47,6 +47,14 @@ def test_a_folder_that_cannot_be_served_is_named(tmp_path, capsys):
     save_model(tmp_path / "1", 1.0)
     assert main(["serve", str(tmp_path / "1")]) == 1
     assert "is a saved model itself. Name the folder above it" in capsys.readouterr().err
+    for name in ("best", "latest"):
+        save_model(tmp_path / "model_dir" / "export" / name / "7", 1.0)
+    assert main(["serve", str(tmp_path / "model_dir")]) == 1
+    exports = tmp_path / "model_dir" / "export"
+    said = (
+        f"has no folders of versions; {exports / 'best'} has some. Name that, or one of {exports / 'latest'}."
+    )
+    assert said in capsys.readouterr().err
 
 
 def test_hosts_that_are_none_are_named(tmp_path, capsys):

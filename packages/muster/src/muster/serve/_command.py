@@ -4,6 +4,7 @@ import argparse
 import functools
 import re
 import sys
+from pathlib import Path
 
 from muster._commands import add_command
 from muster._extras import install_command, missing_package
@@ -39,6 +40,11 @@ def _serve(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             f"{args.folder} is a saved model itself. Name the folder above it, in which the folders of "
             "versions have numbers for names."
         )
+    if others := _served_below(args.folder):
+        return _failed(
+            f"{args.folder} has no folders of versions; {others[0]} has some. Name that"
+            + (f", or one of {', '.join(map(str, others[1:]))}." if others[1:] else ".")
+        )
     options = ServeOptions(
         folder=args.folder,
         name=args.name,
@@ -55,6 +61,13 @@ def _serve(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         return serve(options)
     except OSError as exc:
         return _failed(f"cannot listen at {args.host}:{args.port}: {exc}. Choose another --host or --port.")
+
+
+def _served_below(folder: Path) -> list[Path]:
+    """Return the folders of exports in a model's directory that have versions, unless it has some itself."""
+    if any(path.name.isdecimal() for path in folder.iterdir()):
+        return []
+    return sorted({path.parent for path in folder.glob("export/*/*") if path.name.isdecimal()})
 
 
 def _failed(message: str) -> int:
