@@ -14,16 +14,16 @@ import pytest
 
 from elsewhere import LINUX_ONLY
 from jobs import free_addresses
-from muster import _processes
 from muster.__main__ import main
 from muster.checkpoint import WriterWatch
+from muster.lifecycle import _processes
 from muster.net import make_secret
 from repository import CORE, ROOT
 
 ELSEWHERE = Path(__file__).with_name("elsewhere.py")
 # These look first whether the name is there, or Linux is.
 GUARDED = {
-    "_processes.py": {"time.CLOCK_BOOTTIME"},
+    "lifecycle/_processes.py": {"time.CLOCK_BOOTTIME"},
     "checkpoint/_arrays.py": {"os.posix_fallocate"},
     "distribute/engine/_mesh.py": {"os.sched_setaffinity"},
 }

@@ -75,6 +75,17 @@ def test_a_save_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.M
     assert checkpoint.metadata == {"position": [1]}
 
 
+def test_whether_a_save_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    with Checkpointer(tmp_path) as checkpointer:
+        assert not checkpointer.is_writing()
+        checkpointer.save(1, {}, {})
+        assert checkpointer.is_writing()
+        assert checkpointer.is_writing(0.01)
+        gate.open.set()
+        assert not checkpointer.is_writing(DEADLINE)
+
+
 def test_a_second_save_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
     with Checkpointer(tmp_path) as checkpointer:

@@ -30,6 +30,7 @@ from muster.distribute import (
     MirroredStrategy,
 )
 from muster.estimator import Estimator, RunConfig
+from muster.estimator.loop import _saving
 from muster.ps import _part_writer, _shard_snapshot
 
 EPOCHS = 8  # the steps of two; training that goes on begins with another
@@ -109,7 +110,8 @@ def writers(checkpoint):
     return sorted(writer_of(name) for name in os.listdir(checkpoint) if name != "manifest.json")
 
 
-def test_servers_write_side_by_side_and_old_checkpoints_are_deleted(tmp_path):
+def test_servers_write_side_by_side_and_old_checkpoints_are_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(_saving, "_PATIENCE_SECS", 60.0)  # else one may be put off
     train(tmp_path, "rows on two servers", 12, save_checkpoints_steps=2, keep_checkpoint_max=3)
     infos = list_checkpoints(tmp_path)
     assert [info.step for info in infos] == [8, 10, 12]

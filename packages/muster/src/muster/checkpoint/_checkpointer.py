@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
@@ -212,10 +213,15 @@ class Checkpointer:
             self.wait()
         return checkpoint_path(self._directory, snapshot.step)
 
-    @property
-    def is_writing(self) -> bool:
-        """True while a save is under way, for which the next one would wait."""
-        return self._pending is not None and not self._pending.done()
+    def is_writing(self, wait_secs: float = 0.0) -> bool:
+        """Return whether a save is under way, for which the next one would wait.
+
+        Args:
+            wait_secs: How long to wait for its end before, in seconds.
+        """
+        if self._pending is None:
+            return False
+        return bool(futures.wait([self._pending], wait_secs).not_done)
 
     def wait(self) -> None:
         """Wait until the save under way is on the disk.

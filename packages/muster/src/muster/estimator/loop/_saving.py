@@ -21,6 +21,9 @@ from muster.summary import EventFileWriter, SessionLog
 
 _log = logging.getLogger(__name__)
 
+# How long a periodic save waits for the one before, in seconds, before it is put off.
+_PATIENCE_SECS = 0.05
+
 
 class TrainingSaver:
     """Saves the state of a session, with the positions of all workers' inputs.
@@ -59,6 +62,7 @@ class TrainingSaver:
         self._began = batches.taken
         self._strategy = strategy
         self._session: Session | None = None
+        self._patience = _PATIENCE_SECS
         self._saving: dict[str, int] = {}  # the last step by directory
         self._taken: deque[tuple[int, int]] = deque()
         self._writer = writer
@@ -90,7 +94,10 @@ class TrainingSaver:
         in step wait: their checkpoints are of the steps that they were asked for.
         """
         checkpointer = self._checkpointers.get(os.path.realpath(directory))
-        return self._strategy.steps.shared and checkpointer is not None and checkpointer.is_writing
+        if not self._strategy.steps.shared or checkpointer is None:
+            return False
+        patience, self._patience = self._patience, 0.0  # once for each save
+        return checkpointer.is_writing(patience)
 
     def __call__(self, store: StateStore, step: int, wait: bool, directory: str | None) -> None:
         place = os.path.realpath(directory or self._model_dir)
@@ -123,6 +130,7 @@ class TrainingSaver:
         if isinstance(self._batches, SharedBatches):
             positions = [self._batches.position]
         metadata = {"input": positions, "ended": False, **self.more()}
+        self._patience = _PATIENCE_SECS
         with self._strategy.workers.reporting(TaskState.SAVING):
             checkpointer.save(step, arrays, metadata, parts=parts, wait=wait)
         self._saving[place] = step
