@@ -254,9 +254,8 @@ def as_tensor(value: Any) -> Any:
 
 def _is_jaxs(value: Any) -> bool:
     """Return whether a value of NumPy is one that JAX has as it is: a number, of no more bits than JAX's."""
-    return isinstance(value, np.ndarray | np.generic) and _is_jaxs_dtype(
-        value.dtype, jax.config.jax_enable_x64
-    )
+    has_64_bits = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+    return isinstance(value, np.ndarray | np.generic) and _is_jaxs_dtype(value.dtype, has_64_bits)
 
 
 @functools.cache
