@@ -5,12 +5,14 @@ import sys
 from collections.abc import Iterator
 from types import TracebackType
 
+from muster._frontend import frontend
+
 # The variable that shows all lines.
 SHOW_ALL = "MUSTER_FULL_TRACEBACKS"
 # What to say above a traceback that lacks lines.
 LEFT_OUT = f"(Lines in muster, Keras and JAX are left out; {SHOW_ALL}=1 shows them.)"
 
-_PACKAGES = ("muster", "muster_tensorflow", "keras", "jax", "jaxlib")
+_PACKAGES = ("muster", "keras", "jax", "jaxlib")
 _ONCE = "The code of a step runs once, without data, to find out what it computes. "
 # What to do about JAX's errors, by their classes, which not every process has imported.
 _ADVICE = {
@@ -79,6 +81,8 @@ def _folders() -> Iterator[str]:
         file = getattr(sys.modules.get(name), "__file__", None)
         if file is not None:
             yield os.path.dirname(file) + os.sep
+    for folder in frontend().folders:
+        yield os.path.join(folder, "")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
