@@ -33,7 +33,6 @@ LEFT_OUT = {
         "index": "of tuples, which InputOptions is in TensorFlow",
     },
     "tf.distribute.ReplicaContext": {
-        "devices": "deprecated; the code of replicas is traced once for all devices",
         "strategy": _INSTANCE,
     },
     "tf.distribute.Server": {"server_def": _MESSAGE},
