@@ -319,7 +319,12 @@ def test_a_loaded_export_leaves_large_weights_in_its_file(trained, tmp_path, mon
 
     monkeypatch.setattr(_load.jax, "device_put", noted)
     load(path)
-    in_file = [value.shape for value, array in placed if array.unsafe_buffer_pointer() == value.ctypes.data]
+    # Small ones are in memory, where JAX may take them as they are, too, if they happen to begin as it wants.
+    in_file = [
+        value.shape
+        for value, array in placed
+        if value.nbytes >= ROWS * SIZE * 4 and array.unsafe_buffer_pointer() == value.ctypes.data
+    ]
     assert in_file == [TABLE, KERNEL]
     forgotten = []
     monkeypatch.setattr(MappedFile, "forget", lambda self: forgotten.append(self))
