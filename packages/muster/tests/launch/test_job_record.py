@@ -4,6 +4,7 @@ import tempfile
 
 import pytest
 
+from muster.__main__ import main
 from muster.cluster.roster import Progress
 from muster.launch import _job_record
 from muster.launch._job_record import Recorder, TaskRecord, known_jobs, read_record
@@ -79,3 +80,13 @@ def test_a_disk_that_is_full_ends_no_job(tmp_path, monkeypatch):
     made.update([])
     made.end([], 0)
     assert read_record(tmp_path / "logs") is None
+
+
+def test_logs_of_a_job_that_begins_or_whose_files_are_gone(tmp_path, capsys):
+    made = recorder(tmp_path / "logs")
+    assert main(["logs"]) == 0
+    assert capsys.readouterr().out == ""
+    made.event("news")
+    made.update([task(log=str(tmp_path / "gone.log"))])
+    assert main(["logs"]) == 1
+    assert "gone.log'. The job or its logs may be gone by now." in capsys.readouterr().err

@@ -60,7 +60,7 @@ class CategoricalColumn(FeatureColumn):
 
     @property
     def hashed_table(self) -> Any:
-        """What says which ids a hashed table keeps, a `HashedTableColumn`; None if ids number rows."""
+        """The `HashedTableColumn` that chooses which ids a hashed table keeps; None if ids number rows."""
         return None
 
     @property

@@ -1,6 +1,7 @@
 """``muster status``, ``logs``, ``stop`` and ``stacks``: look at jobs that run, or have failed."""
 
 import argparse
+import contextlib
 import datetime
 import os
 import signal
@@ -41,6 +42,9 @@ def _reporting(name: str, act: Callable[[argparse.Namespace], int]) -> Callable[
             return act(args)
         except _NoSuchJobError as exc:
             print(f"muster {name}: {exc}", file=sys.stderr)
+            return 1
+        except (FileNotFoundError, PermissionError, ProcessLookupError) as exc:
+            print(f"muster {name}: {exc}. The job or its logs may be gone by now.", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
@@ -115,7 +119,7 @@ def _status(args: argparse.Namespace) -> int:
         while record.runs:
             _print_status(record)
             time.sleep(_WATCH_SECS)
-            record = read_record(record.folder) or msgspec.structs.replace(record, code=0)
+            record = _again(record)
         return 0
     with Live(console=console, auto_refresh=False) as live:
         while True:
@@ -123,7 +127,7 @@ def _status(args: argparse.Namespace) -> int:
             if not record.runs:
                 return 0
             time.sleep(_WATCH_SECS)
-            record = read_record(record.folder) or msgspec.structs.replace(record, code=0)
+            record = _again(record)
 
 
 def _as_data(record: JobRecord) -> dict[str, Any]:
@@ -163,23 +167,28 @@ def _clock(at: float) -> str:
 
 def _logs(args: argparse.Namespace) -> int:
     record = _chosen(args.job)
-    tasks = _tasks(record, args.tasks)
-    width = max(len(str(each.task)) for each in tasks)
-    readers = [(each, LineReader(Path(each.log), 0)) for each in tasks]
+    readers: dict[str, LineReader] = {}
+    with contextlib.ExitStack() as files:
+        while True:
+            runs = record.runs
+            tasks = _tasks(record, args.tasks)  # a job that begins has none yet
+            width = max((len(str(each.task)) for each in tasks), default=0)
+            for each in tasks:
+                if each.log not in readers:
+                    readers[each.log] = reader = LineReader(Path(each.log), 0)
+                    files.callback(reader.close)
+                for line in readers[each.log].read(everything=not (runs and args.follow)):
+                    print(line if len(tasks) == 1 else f"{each.task!s:{width}} | {line}")
+            sys.stdout.flush()
+            if not args.follow or not runs:
+                return 0
+            time.sleep(_FOLLOW_SECS)
+            record = _again(record)
 
-    def show(runs: bool) -> None:
-        for each, reader in readers:
-            for line in reader.read(everything=not runs):
-                print(line if len(tasks) == 1 else f"{each.task!s:{width}} | {line}")
-        sys.stdout.flush()
 
-    while True:
-        runs = record.runs
-        show(runs or not args.follow)
-        if not args.follow or not runs:
-            return 0
-        time.sleep(_FOLLOW_SECS)
-        record = read_record(record.folder) or msgspec.structs.replace(record, code=0)
+def _again(record: JobRecord) -> JobRecord:
+    """Read the record of a job again; that of one that has ended well is gone."""
+    return read_record(record.folder) or msgspec.structs.replace(record, code=0)
 
 
 def _stop(args: argparse.Namespace) -> int:

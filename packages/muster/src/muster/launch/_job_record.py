@@ -68,7 +68,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a job.
+    """A job: its launcher, its tasks, and the last events.
 
     Attributes:
         name: Its name, which no other has.

@@ -14,7 +14,7 @@ from muster.lifecycle._interrupts import was_interrupted
 
 
 class _Exit(SystemExit):
-    """What ``sys.exit`` raises, so that it can be seen how it ends: a plain SystemExit has no references."""
+    """Raised by ``sys.exit`` in place of SystemExit, to which there are no weak references."""
 
 
 class ProgramEnd:

@@ -1,4 +1,4 @@
-"""What a plan says, held in this process: a server without sockets, for one who trains alone."""
+"""Hold and update a plan's tables in this process, as a parameter server does, without sockets."""
 
 import os
 import threading

@@ -103,7 +103,7 @@ class SavedColumn(LazyArray):
 
 
 class ColumnKind(NamedTuple):
-    """What servers keep for each id of a hashed table.
+    """Describe one value that servers keep for each id of a hashed table: its row, or a slot.
 
     Attributes:
         name: The name of its variable.

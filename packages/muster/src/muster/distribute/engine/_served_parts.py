@@ -24,7 +24,7 @@ class SavingServers(Protocol):
 
     @property
     def open(self) -> Sequence[int]:
-        """What is left of that pass before the global step, as of the last `read`."""
+        """The numbers of that pass's open batches before the global step, as of the last `read`."""
 
     def read(self) -> list[Held]:
         """Return all values of each server."""
