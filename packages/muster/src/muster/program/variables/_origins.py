@@ -5,16 +5,14 @@ import enum
 import functools
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from muster._keras import keras
 from muster.program.variables._by_identity import ByIdentity
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
 from muster.program.variables._remote_variables import Storage, move_elsewhere, storage_of
-
-T = TypeVar("T")
 
 
 class VariableKind(enum.Enum):
@@ -60,18 +58,6 @@ class Owner(Protocol):
         """Raise an error if this strategy cannot use a new variable."""
 
 
-# The kind of the variables that this thread creates now.
-_KIND: ContextVar[VariableKind] = ContextVar("muster_variable_kind", default=VariableKind.OTHER)
-# Whether all rows of the variables that this thread creates now must be in one place.
-_WHOLE: ContextVar[bool] = ContextVar("muster_whole_variables", default=False)
-# The weight that this thread creates a slot for now.
-_REFERENCE: ContextVar[Any] = ContextVar("muster_reference_variable", default=None)
-# Whether this thread is in assign_add or assign_sub.
-_ADDING: ContextVar[bool] = ContextVar("muster_adding", default=False)
-_RESULT: ContextVar[bool] = ContextVar("muster_result_of_metric", default=False)
-_OWNER: ContextVar[Owner | None] = ContextVar("muster_variable_owner", default=None)
-
-
 @dataclass(frozen=True)
 class Origin:
     """The origin of a variable.
@@ -85,6 +71,27 @@ class Origin:
     owner: Owner | None = None
 
 
+@dataclass(frozen=True)
+class _Use:
+    """What a thread does with variables now.
+
+    Attributes:
+        origin: The origin of those that it creates.
+        whole: Whether all rows of those that it creates must be in one place.
+        reference: The weight that it creates a slot for.
+        adds: Whether it is in assign_add or assign_sub.
+        in_result: Whether it computes the result of a metric.
+    """
+
+    origin: Origin = Origin()
+    whole: bool = False
+    reference: Any = None
+    adds: bool = False
+    in_result: bool = False
+
+
+_PLAIN = _Use()
+_USE: ContextVar[_Use] = ContextVar("muster_use_of_variables", default=_PLAIN)
 _ORIGINS: ByIdentity[Origin] = ByIdentity()
 # Variables without an aggregation to which replicas have assigned values of their own.
 _ASSIGNED_BY_REPLICAS: ByIdentity[bool] = ByIdentity()
@@ -105,7 +112,7 @@ def origin_of(variable: Any) -> Origin:
 
 def note_origin(variable: Any) -> None:
     """Note the origin of a variable that is being created."""
-    _ORIGINS[variable] = Origin(_KIND.get(), _OWNER.get())
+    _ORIGINS[variable] = _USE.get().origin
 
 
 def storage_for(variable: Any, name: str | None) -> Storage | None:
@@ -176,86 +183,85 @@ def refuse_to_add(variable: Any) -> None:
 
 
 @contextlib.contextmanager
+def _using(**changes: Any) -> Iterator[None]:
+    """Change what this thread does with variables, in a ``with`` block."""
+    token = _USE.set(replace(_USE.get(), **changes))
+    try:
+        yield
+    finally:
+        _USE.reset(token)
+
+
+@contextlib.contextmanager
 def variables_owned_by(owner: Owner) -> Iterator[None]:
     """Note `owner` as the owner of all variables that this thread creates meanwhile."""
-    token = _OWNER.set(owner)
-    try:
-        with patched_keras():
-            yield
-    finally:
-        _OWNER.reset(token)
+    with _using(origin=Origin(kind_of_new(), owner)), patched_keras():
+        yield
 
 
 def is_adding() -> bool:
     """Return whether this thread is in `assign_add` or `assign_sub`."""
-    return _ADDING.get()
+    return _USE.get().adds
 
 
 def is_in_result() -> bool:
     """Return whether this thread computes the result of a metric."""
-    return _RESULT.get()
+    return _USE.get().in_result
 
 
 def kind_of_new() -> VariableKind:
     """Return the kind of the variables that this thread creates now."""
-    return _KIND.get()
+    return _USE.get().origin.kind
 
 
 @contextlib.contextmanager
-def created_as_local() -> Iterator[None]:
+def created_as(kind: VariableKind) -> Iterator[None]:
+    """Let the variables that this thread creates meanwhile be of a kind."""
+    with _using(origin=Origin(kind, _USE.get().origin.owner)):
+        yield
+
+
+def created_as_local() -> contextlib.AbstractContextManager[None]:
     """Let the variables that this thread creates meanwhile be those of a session, and in no checkpoint.
 
     What replicas assign to them is added up, as it is for metrics, if they do not say how it combines.
     """
-    token = _KIND.set(VariableKind.LOCAL)
-    try:
-        yield
-    finally:
-        _KIND.reset(token)
+    return created_as(VariableKind.LOCAL)
 
 
 def may_be_split() -> bool:
     """Return whether rows of the variables that this thread creates now may be kept in several places."""
-    return not _WHOLE.get() and _KIND.get() not in (VariableKind.METRIC, VariableKind.LOCAL)
+    return not _USE.get().whole and kind_of_new() not in (VariableKind.METRIC, VariableKind.LOCAL)
 
 
-@contextlib.contextmanager
-def kept_whole() -> Iterator[None]:
+def kept_whole() -> contextlib.AbstractContextManager[None]:
     """Keep all rows of each variable that this thread creates meanwhile in one place."""
-    token = _WHOLE.set(True)
-    try:
-        yield
-    finally:
-        _WHOLE.reset(token)
+    return _using(whole=True)
 
 
 def reference_of_new() -> Any:
     """Return the weight that this thread creates a slot for now, such as a momentum; None for no slot."""
-    return _REFERENCE.get()
+    return _USE.get().reference
 
 
 def _for_reference(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def add(self: Any, *args: Any, **kwargs: Any) -> Any:
         variables = (each for each in (*args, *kwargs.values()) if isinstance(each, keras.Variable))
-        token = _REFERENCE.set(next(variables, None))
-        try:
+        with _using(reference=next(variables, None)):
             return original(self, *args, **kwargs)
-        finally:
-            _REFERENCE.reset(token)
 
     return add
 
 
-def _with_value(variable: ContextVar[T], value: T, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method so that a context variable has a value while it runs."""
+def _within(
+    use: Callable[[], contextlib.AbstractContextManager[None]], original: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Wrap a method so that it runs in a ``with`` block."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        token = variable.set(value)
-        try:
+        with use():
             return original(self, *args, **kwargs)
-        finally:
-            variable.reset(token)
 
     return method
 
@@ -265,15 +271,20 @@ def _noting_results(original: Callable[[Any, str], Any]) -> Callable[[Any, str],
 
     def get(self: Any, name: str) -> Any:
         found = original(self, name)
-        return _with_value(_RESULT, True, lambda _: found()).__get__(self) if name == "result" else found
+        return _within(_in_result, lambda _: found()).__get__(self) if name == "result" else found
 
     return get
 
 
+_in_result = partial(_using, in_result=True)
+_adding = partial(_using, adds=True)
+
 wrap_in_scopes(keras.metrics.Metric, "__getattribute__", _noting_results)
-wrap_in_scopes(keras.Variable, "assign_add", partial(_with_value, _ADDING, True))
-wrap_in_scopes(keras.Variable, "assign_sub", partial(_with_value, _ADDING, True))
-wrap_in_scopes(keras.Layer, "add_weight", partial(_with_value, _KIND, VariableKind.WEIGHT))
-wrap_in_scopes(keras.optimizers.Optimizer, "add_variable", partial(_with_value, _WHOLE, True))
+wrap_in_scopes(keras.Variable, "assign_add", partial(_within, _adding))
+wrap_in_scopes(keras.Variable, "assign_sub", partial(_within, _adding))
+wrap_in_scopes(keras.Layer, "add_weight", partial(_within, partial(created_as, VariableKind.WEIGHT)))
+wrap_in_scopes(keras.optimizers.Optimizer, "add_variable", partial(_within, kept_whole))
 wrap_in_scopes(keras.optimizers.Optimizer, "add_variable_from_reference", _for_reference)
-wrap_in_scopes(keras.metrics.Metric, "add_variable", partial(_with_value, _KIND, VariableKind.METRIC))
+wrap_in_scopes(
+    keras.metrics.Metric, "add_variable", partial(_within, partial(created_as, VariableKind.METRIC))
+)
