@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -55,6 +56,19 @@ def test_the_entries_used_longest_ago_make_room(tmp_path: Path) -> None:
     old, middle, new = (entry(tmp_path, f"{age}-cache", 100, age) for age in (30, 20, 10))
     cache.make_room(tmp_path, 250)
     assert [path.exists() for path in (old, middle, new)] == [False, True, True]
+
+
+def test_it_is_turned_off_for_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = SimpleNamespace(jax_enable_compilation_cache=True, jax_compilation_cache_dir=None)
+    monkeypatch.setattr(cache, "jax", SimpleNamespace(config=config))
+    cache.use_compilation_cache(False)
+    try:
+        thread = threading.Thread(target=cache.keep_compiled, args=(str(tmp_path),))
+        thread.start()
+        thread.join()
+    finally:
+        cache.use_compilation_cache(True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_a_crash_left_behind_is_removed(tmp_path: Path) -> None:

@@ -76,6 +76,18 @@ def test_a_trace_that_fails_is_mended() -> None:
     assert len(ways) == 1
 
 
+def test_code_that_would_run_uncompiled_is_not_mended() -> None:
+    def double(value):
+        if not isinstance(value, np.ndarray):
+            raise NotImplementedError("this cannot be traced")
+        return 2 * value
+
+    errors: list[Exception] = []
+    install(Frontend(mend=lambda error: bool(errors.append(error)), uncompiled_after=(NotImplementedError,)))
+    assert OneDeviceStrategy("cpu:0").run(double, (np.ones(2),)).tolist() == [2, 2]
+    assert errors == []
+
+
 def test_a_second_front_end_is_refused() -> None:
     first = Frontend(argument=lambda element: element)
     assert install(first) is None

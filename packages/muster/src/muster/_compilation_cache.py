@@ -17,7 +17,6 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ _of_user: str | None = None
 # The directories of which it was said that they cannot be used.
 _UNUSABLE: set[Path] = set()
 
-_ENABLED: ContextVar[bool] = ContextVar("muster_compilation_cache", default=True)
+_enabled = True
 
 
 def use_compilation_cache(use: bool) -> None:
@@ -68,7 +67,8 @@ def use_compilation_cache(use: bool) -> None:
     ``JAX_ENABLE_COMPILATION_CACHE=0`` turns it off, and ``JAX_COMPILATION_CACHE_DIR`` names another
     directory, which JAX then manages by itself.
     """
-    _ENABLED.set(use)
+    global _enabled
+    _enabled = use
 
 
 def keep_compiled(job_dir: str | None) -> None:
@@ -83,7 +83,7 @@ def keep_compiled(job_dir: str | None) -> None:
     """
     global _of_user
     config: Any = jax.config
-    if not (_ENABLED.get() and config.jax_enable_compilation_cache):
+    if not (_enabled and config.jax_enable_compilation_cache):
         return
     if config.jax_compilation_cache_dir and (job_dir is None or config.jax_compilation_cache_dir != _of_user):
         return

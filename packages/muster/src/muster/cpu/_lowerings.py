@@ -2,8 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -34,7 +33,6 @@ CHOOSERS: Mapping[Primitive, Chooser] = {
 _lock = threading.Lock()
 _registered = False
 _wanted = True
-_exporting: ContextVar[bool] = ContextVar("exporting", default=False)
 
 
 def prepare() -> None:
@@ -72,16 +70,6 @@ def lowerings_wanted() -> bool:
     return _wanted
 
 
-@contextlib.contextmanager
-def jax_lowerings() -> Iterator[None]:
-    """Lower what this thread exports by JAX's own lowerings: it may run on another processor, or none."""
-    token = _exporting.set(True)
-    try:
-        yield
-    finally:
-        _exporting.reset(token)
-
-
 def _register() -> None:
     global _registered
     for primitive, chooser in CHOOSERS.items():
@@ -99,7 +87,7 @@ def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
     """
 
     def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
-        if lowerings_wanted() and not _exporting.get() and _sizes_are_known(ctx):
+        if lowerings_wanted() and not _is_exported(ctx) and _sizes_are_known(ctx):
             computation = chooser(*ctx.avals_in, **params)
             if computation is not None:
                 return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)
@@ -111,6 +99,12 @@ def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
             return original(ctx.replace(platforms=("cuda",)), *operands)
 
     return lower
+
+
+def _is_exported(ctx: mlir.LoweringRuleContext) -> bool:
+    """Return whether this lowers a module of `jax.export`, which may run on another processor, or none."""
+    exported: bool = ctx.module_context.lowering_parameters.for_export
+    return exported
 
 
 def _sizes_are_known(ctx: mlir.LoweringRuleContext) -> bool:

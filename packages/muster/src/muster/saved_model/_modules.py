@@ -79,7 +79,7 @@ def trace(
         return [jnp.asarray(each) for each in outputs.values()]
 
     shapes = {name: jax.ShapeDtypeStruct(value.shape, value.dtype) for name, value in weights.items()}
-    with cpu.jax_lowerings(), any_number_of_rows():
+    with any_number_of_rows():
         closed = jax.make_jaxpr(flat)(dict(sorted(shapes.items())), dict(sorted(arguments.items())))
     return Computation(closed, weights, arguments, tuple(names))
 
@@ -136,7 +136,7 @@ def normalizer_module(normalizer: Callable[[Any], Any], argument: jax.ShapeDtype
 
 def _exported(function: Any, *shapes: Any) -> jax.export.Exported:
     """Lower a jitted function for `PLATFORMS`, without what says where on this machine its source lies."""
-    with cpu.jax_lowerings(), any_number_of_rows(), _without_sources():
+    with any_number_of_rows(), _without_sources():
         return jax.export.export(function, platforms=PLATFORMS)(*shapes)
 
 

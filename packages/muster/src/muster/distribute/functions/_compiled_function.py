@@ -43,6 +43,7 @@ class CompiledFunction:
             some back. None without iterators.
         whole: Whether the arrays of drawn uneven batches are passed with all rows for each replica.
         once: See `FunctionProgram`.
+        mends: See `FunctionProgram`.
 
     Attributes:
         strategy: The strategy that runs parts of the function, if any.
@@ -57,13 +58,16 @@ class CompiledFunction:
         *,
         whole: bool = False,
         once: bool = False,
+        mends: bool = True,
     ) -> None:
         self._unchecked: list[tuple[Sequence[Any], Any]] = []
         draws = draws or Draws([])
         sources = iterators_among(leaves)
         traced = {source: TracedIterator(draws, number, whole) for number, source in enumerate(sources)}
         self._only_arrays = not traced and all(map(is_array, leaves))
-        program, arguments = traced_function(python_function, leaves, structure, draws, traced, once=once)
+        program, arguments = traced_function(
+            python_function, leaves, structure, draws, traced, once=once, mends=mends
+        )
         results = program.static
         self.strategy: Any = program.strategy
         self._finish = results.structure.unflatten if results.only_arrays else results.filled

@@ -114,9 +114,13 @@ class Function:
         python_function: The function.
         input_signature: The `TensorSpec` s of its arguments, for `tf.saved_model.save`; None for any.
 
+    Attributes:
+        mends: Whether a front end may mend the code if it cannot be traced.
+
     Source: tensorflow/python/eager/polymorphic_function/polymorphic_function.py, ``Function``.
     """
 
+    mends = True
     _runs_once = False
     """True to run the Python code only once for each kind of arguments, where possible."""
     _takes_captured = False
@@ -190,7 +194,9 @@ class Function:
         """Trace, compile and call the function; on all rows if replicas cannot run it on unequal numbers."""
         call: CompiledFunction | None = None
         try:
-            call = CompiledFunction(self._code, leaves, structure, draws, once=self._runs_once)
+            call = CompiledFunction(
+                self._code, leaves, structure, draws, once=self._runs_once, mends=self.mends
+            )
             return call, call(_with_drawn(leaves, draws))  # traces it again, to compile it
         except Exception as exc:
             if call is not None and not isinstance(exc, UnevenError):

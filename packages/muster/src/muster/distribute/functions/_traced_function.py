@@ -182,6 +182,7 @@ def traced_function(
     iterators: Mapping[Any, TracedIterator],
     *,
     once: bool = False,
+    mends: bool = True,
 ) -> tuple[FunctionProgram[Values], Values]:
     """Trace a function into a program of the arrays among its arguments, and then those of drawn batches.
 
@@ -192,6 +193,7 @@ def traced_function(
         draws: Draws batches while the function is recorded.
         iterators: What the function gets in place of each iterator among the arguments.
         once: See `FunctionProgram`.
+        mends: See `FunctionProgram`.
 
     Returns:
         The program, and the arguments without their arrays.
@@ -212,7 +214,7 @@ def traced_function(
     example = [_shape_per_replica(leaf) for leaf in leaves if is_dynamic(leaf)]
     given = [leaf for leaf in leaves if is_array(leaf)]
     program: FunctionProgram[Values] = FunctionProgram(
-        body, example, given=given if len(given) == len(example) else (), once=once
+        body, example, given=given if len(given) == len(example) else (), once=once, mends=mends
     )
     draws.end_recording()
     recording = None

@@ -35,7 +35,6 @@ from muster.distribute.replicas._replica_context import (
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.gradients import is_tape_open
-from muster.program.trace import without_mending
 from muster.program.variables import ByIdentity, current_scope, variables_owned_by
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
@@ -359,12 +358,10 @@ def _run_outermost(
     """Call a function on each replica, compiled if that is possible."""
     run = _run_of(strategy, fn)
     if run is not None:
-        uncompiled_after = frontend().uncompiled_after
-        if strategy.num_replicas_in_sync > 1 or not uncompiled_after:
-            return run(args, kwargs)
+        uncompiled_after = frontend().uncompiled_after if strategy.num_replicas_in_sync == 1 else ()
+        run.mends = not uncompiled_after
         try:
-            with without_mending():
-                return run(args, kwargs)
+            return run(args, kwargs)
         except uncompiled_after:
             target, method = (fn.__self__, fn.__func__) if inspect.ismethod(fn) else (fn, None)
             _RUNS.get(target, {})[strategy, method] = None

@@ -4,7 +4,6 @@ from muster.program.trace._eager import functions_run_eagerly as functions_run_e
 from muster.program.trace._eager import run_eagerly as run_eagerly
 from muster.program.trace._function_program import FunctionProgram as FunctionProgram
 from muster.program.trace._function_program import reduced_path as reduced_path
-from muster.program.trace._function_program import without_mending as without_mending
 from muster.program.trace._function_scope import FunctionScope as FunctionScope
 from muster.program.trace._function_scope import placeholder as placeholder
 from muster.program.trace._outputs import output_of as output_of

@@ -3,8 +3,6 @@
 import contextlib
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -119,23 +117,10 @@ def reduced_path(path: str) -> str:
     return f"{path} of all replicas"
 
 
-_mends: ContextVar[bool] = ContextVar("muster_mends", default=True)
-
-
-@contextmanager
-def without_mending() -> Iterator[None]:
-    """Let a front end mend no code in a ``with`` block: code that cannot be traced runs uncompiled there."""
-    token = _mends.set(False)
-    try:
-        yield
-    finally:
-        _mends.reset(token)
-
-
 def _is_mended(error: Exception) -> bool:
     """Let the front end mend what an error comes from; return whether another trace may succeed."""
     mend = frontend().mend
-    return mend is not None and _mends.get() and mend(error)
+    return mend is not None and mend(error)
 
 
 class FunctionProgram(Generic[Static]):
@@ -154,6 +139,7 @@ class FunctionProgram(Generic[Static]):
             initial values of variables from them.
         once: Whether a step need not run the function again, if what the last of these runs has traced is the
             program already: its effects in Python come once, then, and nobody sees whether they matter.
+        mends: Whether a front end may mend code that cannot be traced. Else the caller runs it uncompiled.
 
     Attributes:
         variables: The description of each variable that the function uses.
@@ -174,9 +160,11 @@ class FunctionProgram(Generic[Static]):
         *args: Any,
         given: Sequence[Any] = (),
         once: bool = False,
+        mends: bool = True,
     ) -> None:
         cpu.prepare()
         self._once = once
+        self._most_mended = _MOST_MENDED if mends else 0
         self._function = function
         gathers = Gathers()
         self._recording: Recording | None = None
@@ -200,7 +188,7 @@ class FunctionProgram(Generic[Static]):
 
     def _first_recorded(self, args: Sequence[Any], gathers: Gathers, given: Sequence[Any]) -> FunctionScope:
         """Run the function for the first time; again as long as what fails is mended."""
-        for _ in range(_MOST_MENDED):
+        for _ in range(self._most_mended):
             try:
                 return self._recorded(args, may_create=True, gathers=gathers, given=given)
             except Exception as exc:

@@ -9,7 +9,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from muster import SavedModelError, cpu, keras
+from muster import SavedModelError, keras
 from muster.data import RaggedTensor, SparseTensor, TensorSpec
 from muster.extend import ConcreteFunction, FunctionProgram, as_spec, dtype_named
 from muster.saved_model import PLATFORMS, any_number_of_rows, symbolic_arguments
@@ -79,7 +79,7 @@ class FunctionToSave:
             return found, None
 
         shapes = symbolic_arguments({str(number): each for number, each in enumerate(specs)}, (), None)
-        with cpu.jax_lowerings(), any_number_of_rows():
+        with any_number_of_rows():
             program = FunctionProgram(body, shapes)
             paths = [spec.path for spec, _ in program.used]
             self.used = [variable for _, variable in program.used]
