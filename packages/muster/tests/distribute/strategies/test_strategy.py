@@ -109,6 +109,9 @@ def test_a_strategy_for_the_whole_program():
         for strategy in (first, second):
             experimental_set_strategy(strategy)
             assert get_strategy() is strategy
+            with strategy.scope(), pytest.raises(RuntimeError, match="Must not be called inside"):
+                experimental_set_strategy(None)
+            assert get_strategy() is strategy
     finally:
         experimental_set_strategy(None)
     assert not has_strategy()

@@ -5,6 +5,7 @@ import enum
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import jax
@@ -153,8 +154,15 @@ class ReplicaContext:
         return map_values(lambda v: v.data if isinstance(v, PerReplica) else v, result)
 
 
+@dataclass(frozen=True)
 class CrossReplicaContext:
-    """The context of code that runs once for all replicas."""
+    """The context of code that runs once for all replicas.
+
+    Attributes:
+        left_by: Leaves it, if it was entered without a ``with`` block.
+    """
+
+    left_by: contextlib.ExitStack | None = field(default=None, compare=False)
 
 
 CROSS_REPLICA = CrossReplicaContext()

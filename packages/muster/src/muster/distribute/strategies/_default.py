@@ -3,12 +3,16 @@
 import contextlib
 import functools
 from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
-from muster.distribute.replicas._replica_context import CROSS_REPLICA, ReplicaContext, current_context
+from muster.distribute.replicas._replica_context import (
+    CrossReplicaContext,
+    ReplicaContext,
+    current_context,
+    entered,
+)
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program.variables import origin_of
 
@@ -47,10 +51,6 @@ def get_strategy() -> Strategy:
     return current_strategy() or _default()
 
 
-# What leaves the scope that `experimental_set_strategy` has entered.
-_SET: ContextVar[contextlib.ExitStack | None] = ContextVar("muster_set_strategy", default=None)
-
-
 def experimental_set_strategy(strategy: Strategy | None) -> None:
     """Enter a strategy's scope until the next call, in this thread: for programs without a ``with``.
 
@@ -62,16 +62,16 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``experimental_set_strategy``.
     """
-    entered = _SET.get()
-    if entered is None and current_context() is not None:
-        raise RuntimeError("Must not be called inside a `tf.distribute.Strategy` scope.")
-    if entered is not None:
-        entered.close()
-    _SET.set(None)
+    context = current_context()
+    if context is not None:
+        if isinstance(context, ReplicaContext) or context.left_by is None:
+            raise RuntimeError("Must not be called inside a `tf.distribute.Strategy` scope.")
+        context.left_by.close()
     if strategy is not None:
         stack = contextlib.ExitStack()
         stack.enter_context(strategy.scope())
-        _SET.set(stack)
+        if has_strategy():  # the default strategy's scope changes nothing
+            stack.enter_context(entered(CrossReplicaContext(left_by=stack)))
 
 
 def has_strategy() -> bool:
@@ -82,7 +82,7 @@ def has_strategy() -> bool:
 
 def in_cross_replica_context() -> bool:
     """Return whether code runs for all replicas, as in a strategy's scope, rather than for one."""
-    return current_context() is CROSS_REPLICA
+    return isinstance(current_context(), CrossReplicaContext)
 
 
 def get_replica_context() -> ReplicaContext | None:
@@ -91,7 +91,7 @@ def get_replica_context() -> ReplicaContext | None:
     Source: tensorflow/python/distribute/distribute_lib.py, ``get_replica_context``.
     """
     context = current_context()
-    if context is CROSS_REPLICA:
+    if isinstance(context, CrossReplicaContext):
         return None
     return context if isinstance(context, ReplicaContext) else ReplicaContext(_default(), None)
 

@@ -4,7 +4,6 @@ import contextlib
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -35,9 +34,7 @@ from muster.distribute.replicas._replica_context import (
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.gradients import is_tape_open
-from muster.program.variables import ByIdentity, current_scope, variables_owned_by
-
-_SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
+from muster.program.variables import ByIdentity, current_scope, owner_of_new, variables_owned_by
 
 
 class Strategy:
@@ -121,12 +118,8 @@ class Strategy:
                 "Mixing different tf.distribute.Strategy objects: the scope of "
                 f"{self} was entered inside of the scope of {current}. Leave that scope first."
             )
-        token = _SCOPE.set(self)
-        try:
-            with variables_owned_by(self), entered(context):
-                yield
-        finally:
-            _SCOPE.reset(token)
+        with variables_owned_by(self), entered(context):
+            yield
 
     def run(
         self,
@@ -394,5 +387,6 @@ _GATHER = Function(traced_calls.gather)
 
 
 def current_strategy() -> Strategy | None:
-    """Return the strategy of the innermost scope, or None."""
-    return _SCOPE.get()
+    """Return the strategy of the innermost scope, or None: it owns the variables that are created there."""
+    owner = owner_of_new()
+    return owner if isinstance(owner, Strategy) else None

@@ -18,6 +18,7 @@ from muster.program.variables._origins import is_per_replica as is_per_replica
 from muster.program.variables._origins import kept_whole as kept_whole
 from muster.program.variables._origins import may_be_split as may_be_split
 from muster.program.variables._origins import origin_of as origin_of
+from muster.program.variables._origins import owner_of_new as owner_of_new
 from muster.program.variables._origins import reference_of_new as reference_of_new
 from muster.program.variables._origins import variables_owned_by as variables_owned_by
 from muster.program.variables._patches import patched_keras as patched_keras

@@ -214,6 +214,11 @@ def kind_of_new() -> VariableKind:
     return _USE.get().origin.kind
 
 
+def owner_of_new() -> Owner | None:
+    """Return the owner of the variables that this thread creates now, if there is one."""
+    return _USE.get().origin.owner
+
+
 @contextlib.contextmanager
 def created_as(kind: VariableKind) -> Iterator[None]:
     """Let the variables that this thread creates meanwhile be of a kind."""
