@@ -1,8 +1,7 @@
 """The host part of columns: converts features as read into arrays for the step."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ from muster.feature_column._host_values import (
     is_traced,
     require_numbers,
 )
+from muster.program.variables import shared_with_step, sharing
 
 
 class ColumnPlaceholder(Placeholder):
@@ -73,7 +73,7 @@ def transformed_placeholders(
     return transformed
 
 
-_ASKS: ContextVar[bool] = ContextVar("muster_asking_for_host", default=False)
+_ASKS = "columns ask for the host"
 
 
 def transform_features(
@@ -156,14 +156,9 @@ class HostNeeded(BaseException):
         self.columns = columns
 
 
-@contextlib.contextmanager
-def asking_for_host() -> Iterator[None]:
+def asking_for_host() -> contextlib.AbstractContextManager[None]:
     """Let columns raise `HostNeeded` in a ``with`` block that traces a step, if the host must do its part."""
-    token = _ASKS.set(True)
-    try:
-        yield
-    finally:
-        _ASKS.reset(token)
+    return sharing(_ASKS, True)
 
 
 def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
@@ -173,10 +168,11 @@ def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
         HostNeeded: They are a step's, and the host has not done its part, in `asking_for_host`.
     """
     columns = tuple(columns)
-    traced = any(map(is_traced, jax.tree.leaves(list(features.values())))) or (not features and _ASKS.get())
+    asks = shared_with_step(_ASKS)
+    traced = any(map(is_traced, jax.tree.leaves(list(features.values())))) or (not features and asks)
     if not traced:
         return transform_features(features, columns)
-    if _ASKS.get() and (needed := tuple(each for each in columns if _needs_host(each, features))):
+    if asks and (needed := tuple(each for each in columns if _needs_host(each, features))):
         raise HostNeeded(needed)
     return features
 

@@ -4,8 +4,7 @@ import contextvars
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ from muster.distribute.engine._limits import Limits
 from muster.distribute.functions._draws import Draw, Kind
 from muster.distribute.functions._traced_function import TracedIterator, replaced, traced_function
 from muster.distribute.replicas._values import is_array, is_leaf
+from muster.program.variables import shared_with_step, sharing
 from muster.ps import Array
 
 # The arrays of each batch that a closure draws; None for the end of an iterator.
@@ -29,9 +29,7 @@ Batches = tuple[tuple[ArrayKind, ...] | None, ...]
 
 # Functions that are traced at the same time may use the same layers.
 _tracing = threading.RLock()
-_WORKER_INDEX: contextvars.ContextVar[jax.Array | None] = contextvars.ContextVar(
-    "muster_worker_index", default=None
-)
+_WORKER_INDEX = "index of the worker"
 
 
 def experimental_get_current_worker_index() -> Any:
@@ -43,7 +41,7 @@ def experimental_get_current_worker_index() -> Any:
     Source: tensorflow/python/distribute/coordinator/coordinator_context.py,
         ``experimental_get_current_worker_index``.
     """
-    index = _WORKER_INDEX.get()
+    index = shared_with_step(_WORKER_INDEX)
     if index is None:
         raise RuntimeError(
             "Cannot retrieve the worker index. `get_worker_idx_and_num_workers` should be called from within "
@@ -184,17 +182,8 @@ class _KnownDraws:
 
 
 def _with_index(function: Callable[..., Any], index: jax.Array, args: Any, kwargs: Mapping[str, Any]) -> Any:
-    with _worker_index(index):
+    with sharing(_WORKER_INDEX, index):
         return function(*args, **kwargs)
-
-
-@contextmanager
-def _worker_index(index: jax.Array) -> Iterator[None]:
-    token = _WORKER_INDEX.set(index)
-    try:
-        yield
-    finally:
-        _WORKER_INDEX.reset(token)
 
 
 def _example(array: Any) -> Any:

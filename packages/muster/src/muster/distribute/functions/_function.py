@@ -19,7 +19,6 @@ from muster.distribute.functions._concrete_function import ConcreteFunction, as_
 from muster.distribute.functions._draws import Branch, Draws
 from muster.distribute.functions._traced_function import EagerIterator, flattened, replaced, separated
 from muster.distribute.input._distributed_dataset import (
-    STAND_INS,
     CapturedIteratorError,
     DistributedDataset,
     DistributedIterator,
@@ -29,7 +28,7 @@ from muster.distribute.replicas._values import PerReplica, is_array, is_leaf, re
 from muster.distribute.workers._workers import Workers
 from muster.program.gradients import is_tape_open
 from muster.program.trace import functions_run_eagerly, run_eagerly
-from muster.program.variables import current_scope
+from muster.program.variables import current_scope, sharing
 from muster.program.variables.keras_internals import is_stateless
 
 
@@ -216,11 +215,10 @@ class Function:
     def _code(self, *args: Any, **kwargs: Any) -> Any:
         """Call the Python function, with what stands for the iterators that it has from elsewhere."""
         stand_ins = kwargs.pop(_CAPTURED, ())
-        token = STAND_INS.set({**STAND_INS.get(), **dict(zip(self._captured, stand_ins, strict=False))})
-        try:
+        with contextlib.ExitStack() as shared:
+            for iterator, stand_in in zip(self._captured, stand_ins, strict=False):
+                shared.enter_context(sharing(iterator, stand_in))
             return self.python_function(*args, **kwargs)
-        finally:
-            STAND_INS.reset(token)
 
     def _call_eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the Python function on arrays rather than tracers."""

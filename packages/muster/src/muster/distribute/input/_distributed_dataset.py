@@ -3,8 +3,7 @@
 import itertools
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from muster._errors import PositionError, TraceError
@@ -12,14 +11,12 @@ from muster._frontend import frontend
 from muster.data import Dataset, GetNext, Optional, next_orders, return_to_orders
 from muster.distribute.input._batch_sources import BatchSource
 from muster.distribute.replicas._replica_context import refuse_in_program
+from muster.program.variables import shared_with_step
 
 _log = logging.getLogger(__name__)
 
 Orders = list[list[list[int]]]
 """By which datasets are shuffled: the seed and count of each shuffle, for each dataset of a worker."""
-
-# What stands for each iterator in the function that is being traced.
-STAND_INS: ContextVar[Mapping["DistributedIterator", GetNext]] = ContextVar("muster_stand_ins", default={})  # noqa: B039
 
 
 class CapturedIteratorError(TraceError):
@@ -148,7 +145,7 @@ class DistributedIterator(GetNext):
         return self
 
     def __next__(self) -> Any:
-        if (stand_in := STAND_INS.get().get(self)) is not None:
+        if (stand_in := shared_with_step(self)) is not None:
             return next(stand_in)
         self._refuse_in_program()
         began = time.perf_counter()
@@ -178,7 +175,7 @@ class DistributedIterator(GetNext):
 
     def get_next_as_optional(self) -> Optional:
         """Return the next batch, or at the end an Optional without a value."""
-        if (stand_in := STAND_INS.get().get(self)) is not None:
+        if (stand_in := shared_with_step(self)) is not None:
             return stand_in.get_next_as_optional()
         return super().get_next_as_optional()
 

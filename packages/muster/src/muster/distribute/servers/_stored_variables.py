@@ -4,10 +4,8 @@ import contextlib
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -99,6 +97,7 @@ class StoredVariables(Storage):
         self._hashed = HashedTables(servers)
         self._gone: deque[tuple[StoredRows, ...]] = deque()  # of variables that exist no more
         self._lock = threading.RLock()
+        self._of_thread = _OfThread()
 
     @property
     def can_save(self) -> bool:
@@ -184,7 +183,7 @@ class StoredVariables(Storage):
 
     def pull_rows(self, variable: Any, start: int, stop: int) -> Array:
         """Return the rows of a shard of a variable."""
-        if (together := _TOGETHER.get().get(self)) is not None:
+        if (together := self._of_thread.access) is not None:
             return np.asarray(together.read(variable))[start:stop]
         rows = self._rows_at(variable, start, stop)
         require_room(variable.path, nbytes_of(rows.array))
@@ -193,7 +192,7 @@ class StoredVariables(Storage):
 
     def push_rows(self, variable: Any, start: int, stop: int, rows: Array) -> None:
         """Assign the rows of a shard of a variable."""
-        if (together := _TOGETHER.get().get(self)) is not None:
+        if (together := self._of_thread.access) is not None:
             together.write(variable, together.read(variable).at[start:stop].set(rows))
             return
         array = self._rows_at(variable, start, stop).array
@@ -247,18 +246,18 @@ class StoredVariables(Storage):
         weakref.finalize(variable, self._gone.append, placed).atexit = False
 
     def read(self, variable: Any) -> jax.Array:
-        together = _TOGETHER.get().get(self)
+        together = self._of_thread.access
         return self.pull([variable])[0] if together is None else together.read(variable)
 
     def write(self, variable: Any, value: Any) -> None:
-        together = _TOGETHER.get().get(self)
+        together = self._of_thread.access
         if together is None:
             self.push([(variable, value)])
         else:
             together.write(variable, value)
 
     def add(self, variable: Any, value: Any) -> None:
-        together = _TOGETHER.get().get(self)
+        together = self._of_thread.access
         if together is None:
             self.push_added([(variable, value)])
         else:
@@ -266,18 +265,17 @@ class StoredVariables(Storage):
 
     @contextlib.contextmanager
     def together(self, variables: Sequence[Any]) -> Iterator[None]:
-        active = _TOGETHER.get()
-        together = active.get(self)
+        together = self._of_thread.access
         if together is not None:
             together.expect(variables)
             yield
             return
         together = BatchedAccess(self, variables)
-        token = _TOGETHER.set({**active, self: together})
+        self._of_thread.access = together
         try:
             yield
         finally:
-            _TOGETHER.reset(token)
+            self._of_thread.access = None
             together.flush()
 
     def pull(self, variables: Sequence[Any]) -> list[jax.Array]:
@@ -394,6 +392,11 @@ class StoredVariables(Storage):
             store.delete(names)
 
 
-_TOGETHER: ContextVar[Mapping[StoredVariables, BatchedAccess]] = ContextVar(
-    "muster_together", default=MappingProxyType({})
-)
+class _OfThread(threading.local):
+    """What a thread reads and writes together.
+
+    Attributes:
+        access: The open `StoredVariables.together`; None for none.
+    """
+
+    access: BatchedAccess | None = None

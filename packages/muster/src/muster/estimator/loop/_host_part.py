@@ -3,7 +3,6 @@
 import contextlib
 import logging
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from muster.data import RaggedTensor, SparseTensor, replaced
 from muster.estimator._words import Passed, Words
 from muster.estimator.loop._batch import Batch
-from muster.feature_column import FeatureColumn, leaf_keys, transform_features
+from muster.feature_column import FeatureColumn, asking_for_host, leaf_keys, transform_features
 from muster.program import (
     HostPlace,
     HostValue,
@@ -22,6 +21,7 @@ from muster.program import (
     host_place,
     is_array_of_numbers,
 )
+from muster.program.variables import shared_with_step, sharing
 
 _log = logging.getLogger(__name__)
 
@@ -53,22 +53,17 @@ def given_key(key: str) -> str:
     return f"given[{key!r}]"
 
 
-_FORWARDABLE: ContextVar[Collection[str]] = ContextVar("muster_forwardable", default=())
+_FORWARDABLE = "keys of features to forward"
 
 
-@contextlib.contextmanager
-def forwarding(keys: Collection[str]) -> Iterator[None]:
+def forwarding(keys: Collection[str]) -> contextlib.AbstractContextManager[None]:
     """Let `forwarded` pass on features of these keys, in a ``with`` block that calls a model_fn."""
-    token = _FORWARDABLE.set([key for key in keys if key])
-    try:
-        yield
-    finally:
-        _FORWARDABLE.reset(token)
+    return sharing(_FORWARDABLE, [key for key in keys if key])
 
 
 def forwardable() -> Collection[str]:
     """Return the keys of the features that an input_fn gave, with those that the model_fn does not get."""
-    return _FORWARDABLE.get()
+    return shared_with_step(_FORWARDABLE) or ()
 
 
 def forwarded(key: str) -> Passed:
@@ -89,6 +84,7 @@ class HostPart:
 
     def __init__(self) -> None:
         self.passed: dict[str, HostPlace] = {}
+        self._asks = False
         self.columns: list[FeatureColumn] = []
         self.read: set[str] = set()
         self.left_out: set[str] = set()
@@ -157,9 +153,19 @@ class HostPart:
         return made._replace(computed=before | self.work.computed(values | named(made)))
 
     @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Let columns of a model_fn that is traced in a ``with`` block ask for the host: `HostNeeded`."""
+        self._asks = True
+        try:
+            yield
+        finally:
+            self._asks = False
+
+    @contextlib.contextmanager
     def shown(self, batch: Batch, example: Batch) -> Iterator[Batch]:
         """Yield a batch as a model_fn sees it, which is traced on an example: see `HostElement`."""
-        with self.work.traced(self._known(example), named(batch), batch.computed) as element:
+        asking = asking_for_host() if self._asks else contextlib.nullcontext()
+        with asking, self.work.traced(self._known(example), named(batch), batch.computed) as element:
             features, labels = replaced(batch[:2], OnHost, lambda each: element.value(each.key))
             yield Batch(features, labels)
 

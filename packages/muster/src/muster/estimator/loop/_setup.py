@@ -42,7 +42,7 @@ from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
-from muster.feature_column import FeatureColumn, HostNeeded, asking_for_host
+from muster.feature_column import FeatureColumn, HostNeeded
 from muster.program.trace import Program
 from muster.program.variables import VariableKind
 
@@ -206,7 +206,7 @@ class ModelSetup:
         needs: TraceError | None = None
         for _ in range(_TRACES):
             try:
-                with asking_for_host():
+                with self.host.asking():
                     program = trace()
             except OverflowError as exc:  # at a number beside an array of int32 in the place of int64
                 overflow = exc

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ from muster.data import (
     spec_of,
     spread,
 )
+from muster.program.variables._variable_scope import shared_with_step, sharing
 
 
 @dataclass(frozen=True)
@@ -168,15 +168,6 @@ class HostElement(StandInSource):
         key = next((key for key, each in self._inputs.items() if each is value), None)
         return None if key is None else HostPlace(key)
 
-    @contextlib.contextmanager
-    def traced(self) -> Iterator[None]:
-        """Let `known_on_host` find the inputs of this step in a ``with`` block that traces it."""
-        token = _TRACED.set(self)
-        try:
-            yield
-        finally:
-            _TRACED.reset(token)
-
     def known(self, arguments: Any) -> Any:
         """Return arguments with values of the batch for the step's inputs; None if there are other values."""
         found: list[Any] = []
@@ -268,7 +259,7 @@ class HostWork:
         """Yield a batch for code that is traced in a ``with`` block: see `HostElement`."""
         element = HostElement(examples, inputs, computed, self.wide, self._asked)
         self._elements.append(element)
-        with element.traced():
+        with sharing(HostElement, element):
             yield element
 
     def learn(self) -> bool:
@@ -285,7 +276,9 @@ class HostWork:
         return host_computed(values, places)
 
 
-_TRACED: ContextVar[HostElement | None] = ContextVar("muster_host_element", default=None)
+def _traced() -> HostElement | None:
+    """Return the batch on which a step is traced, if the host has it."""
+    return shared_with_step(HostElement)  # type: ignore[no-any-return]
 
 
 def known_on_host(arguments: Any) -> Any:
@@ -295,13 +288,13 @@ def known_on_host(arguments: Any) -> Any:
         The arguments, with what stands for a value of the batch in place of each value that is traced; None
         if one of them is no input of the step.
     """
-    element = _TRACED.get()
+    element = _traced()
     return None if element is None else element.known(arguments)
 
 
 def host_place(value: Any) -> HostPlace | None:
     """Return where the host has a value of a step that is traced, if it is one of its batch; else None."""
-    element = _TRACED.get()
+    element = _traced()
     return None if element is None else element.place_of(value)
 
 
@@ -315,7 +308,7 @@ def is_wide(value: Any) -> bool:
 
 def is_tracing_batch() -> bool:
     """Return whether a step is traced on a batch that the host has: it cannot run uncompiled instead."""
-    return _TRACED.get() is not None
+    return _traced() is not None
 
 
 def host_computed(examples: Mapping[str, Any], places: Iterable[HostPlace]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from muster.program.variables._remote_variables import storage_of as storage_of
 from muster.program.variables._remote_variables import together as together
 from muster.program.variables._variable_scope import active_scope as active_scope
 from muster.program.variables._variable_scope import current_scope as current_scope
+from muster.program.variables._variable_scope import shared_with_step as shared_with_step
+from muster.program.variables._variable_scope import sharing as sharing
 from muster.program.variables._variable_scope import unshared_values as unshared_values
 from muster.program.variables._variable_shards import VariableShard as VariableShard
 from muster.program.variables._variable_shards import whole_of as whole_of

@@ -101,6 +101,24 @@ def active_scope(caller: str) -> "VariableScope":
     return scope
 
 
+def shared_with_step(key: Any) -> Any:
+    """Return the value under a key of `sharing`, in the step that this thread is tracing; None if nothing."""
+    scope = current_scope()
+    return None if scope is None else scope.shared.get(key)
+
+
+@contextlib.contextmanager
+def sharing(key: Any, value: Any) -> Iterator[None]:
+    """Share a value, under a key, with the code of the step that is traced, in a ``with`` block."""
+    shared = active_scope("sharing").shared
+    before = shared.get(key)
+    shared[key] = value
+    try:
+        yield
+    finally:
+        shared[key] = before
+
+
 class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is untyped
     """Gives variables their values while code runs in it, and collects assignments and outputs.
 
