@@ -197,31 +197,51 @@ def _say(rows: Rows, count: int) -> None:
 Exchange: TypeAlias = Callable[[Rows], Rows]
 """Returns the rows that all devices or processes have, of what each looks up for its part of a batch."""
 
-_exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+
+@dataclass(frozen=True)
+class Whole:
+    """The step that the code that is traced is a part of.
+
+    Attributes:
+        exchange: How those who share its batch exchange rows; None if nobody shares it.
+        takes_markers: Whether what rewrites it takes the markers that the code leaves.
+    """
+
+    exchange: Exchange | None = None
+    takes_markers: bool = False
+
+
+_ALONE = Whole()
+_WHOLE: ContextVar[Whole] = ContextVar("muster_whole_step", default=_ALONE)
+
+
+def whole_step() -> Whole:
+    """Return the step that the code that this thread traces is a part of."""
+    return _WHOLE.get()
 
 
 @contextlib.contextmanager
-def exchanging_rows(exchange: Exchange) -> Iterator[None]:
-    """Trace steps that see all rows of a divided batch, with how those who share it exchange rows."""
-    token = _exchange.set(exchange)
+def part_of(whole: Whole) -> Iterator[None]:
+    """Trace code in a ``with`` block as a part of a step."""
+    token = _WHOLE.set(whole)
     try:
         yield
     finally:
-        _exchange.reset(token)
+        _WHOLE.reset(token)
+
+
+def exchanging_rows(exchange: Exchange) -> contextlib.AbstractContextManager[None]:
+    """Trace steps that see all rows of a divided batch, with how those who share it exchange rows."""
+    return part_of(dataclasses.replace(whole_step(), exchange=exchange))
 
 
 def exchanged(rows: Rows) -> Rows:
     """Return rows that all have, if a batch is divided and these are less to send than the whole gradient."""
-    exchange = _exchange.get()
+    exchange = whole_step().exchange
     if exchange is None or not rows.size:
         return rows
     _say(rows, rows.size)
     return dataclasses.replace(exchange(rows), everywhere=True) if rows.takes(rows.size) else rows
-
-
-def is_exchanging() -> bool:
-    """Return whether a step is traced whose batch is divided."""
-    return _exchange.get() is not None
 
 
 def _joined_shapes(*arrays: Any, table_rows: int) -> list[Any]:

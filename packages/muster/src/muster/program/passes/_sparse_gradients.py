@@ -38,10 +38,10 @@ from muster.program.passes._rows import (
     Rows,
     adds_rows,
     exchanged,
-    is_exchanging,
     rows_added,
     sent_rows,
     updated_rows,
+    whole_step,
 )
 from muster.program.passes._served import push_p
 
@@ -300,7 +300,7 @@ def _as_mask(rows: _Sparse) -> _Mask:
 
 def _may_sort(rows: Rows) -> bool:
     """Return whether rows may be gathered and sorted: not those of a part of a batch that code sees whole."""
-    return rows.everywhere or (_BY_ROWS.value and not is_exchanging())
+    return rows.everywhere or (_BY_ROWS.value and whole_step().exchange is None)
 
 
 def _with_computed_bodies(eqn: Equation) -> Equation:

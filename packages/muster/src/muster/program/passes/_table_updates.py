@@ -8,8 +8,7 @@ neither the time of a step nor what replicas send each other depends on the tabl
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -34,21 +33,13 @@ from muster.program.passes._jaxprs import (
     variables_of,
     with_inlined_calls,
 )
-from muster.program.passes._rows import adds_rows, rows_added, updated_rows
+from muster.program.passes._rows import adds_rows, part_of, rows_added, updated_rows, whole_step
 from muster.program.passes._sparse_gradients import with_sparse_gradients
 
 _log = logging.getLogger(__name__)
 
 # Tables of fewer rows cost little as a whole.
 _FEWEST_ROWS = 1024
-
-# Whether code that is traced leaves its markers to the step that it is a part of.
-_LEFT_MARKERS: ContextVar[bool] = ContextVar("left_markers", default=False)
-
-
-def leaves_markers() -> bool:
-    """Return whether the code that is traced is part of a step that `with_table_updates` rewrites."""
-    return _LEFT_MARKERS.get()
 
 
 def with_table_updates(
@@ -64,11 +55,8 @@ def with_table_updates(
         state: Arrays in nested structures.
         batch: Arrays in nested structures.
     """
-    token = _LEFT_MARKERS.set(True)
-    try:
+    with part_of(replace(whole_step(), takes_markers=True)):
         closed, shapes = jax.make_jaxpr(step, return_shape=True)(state, batch)
-    finally:
-        _LEFT_MARKERS.reset(token)
     leaves = jax.tree.leaves((state, batch))
     gradients: Collection[jex.Var] = ()
     if _has_tables(closed):

@@ -22,9 +22,10 @@ from muster.program.passes._jaxprs import Values, contains, needed_equations
 from muster.program.passes._loops import with_wide_products
 from muster.program.passes._markers import with_rereads, without_assigned
 from muster.program.passes._row_updates import with_row_updates
+from muster.program.passes._rows import whole_step
 from muster.program.passes._served import push_p
 from muster.program.passes._sparse_gradients import with_sparse_gradients
-from muster.program.passes._table_updates import leaves_markers, with_updates_by_rows
+from muster.program.passes._table_updates import with_updates_by_rows
 from muster.program.trace._eager import Changes, EagerRun
 from muster.program.trace._outputs import Output
 from muster.program.variables._initial_values import InitialValue, donatable_copy
@@ -56,7 +57,7 @@ def compute_traced(
         closed = jex.ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
     leaves = jax.tree.leaves((state, args))
     closed = without_assigned(with_rereads(jax.make_jaxpr(resolve(closed))(*leaves)))
-    is_whole, has_replicas = not leaves_markers(), contains(closed, sum_p)
+    is_whole, has_replicas = not whole_step().takes_markers, contains(closed, sum_p)
     if is_whole and has_gradient_markers(closed):
         closed = jax.make_jaxpr(with_sparse_gradients(closed))(*leaves)
     if contains(closed, jax.lax.scan_p):
