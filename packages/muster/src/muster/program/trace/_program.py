@@ -30,10 +30,10 @@ from muster.program.trace._eager import Changes, EagerRun
 from muster.program.trace._outputs import Output
 from muster.program.variables._initial_values import InitialValue, donatable_copy
 from muster.program.variables._keyed_table import KeyedTable
-from muster.program.variables._origins import VariableKind, kind_of_new
+from muster.program.variables._origins import VariableKind, kind_of_new, seeds_from
 from muster.program.variables._variable_scope import VariableScope
 from muster.program.variables._variable_table import VariableSpec
-from muster.program.variables.keras_internals import fresh_names, seeds_from
+from muster.program.variables.keras_internals import fresh_names
 
 State = dict[str, jax.Array]
 Result = TypeVar("Result")

@@ -3,6 +3,7 @@
 import contextlib
 import enum
 import functools
+import random
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from muster._keras import keras
 from muster.program.variables._by_identity import ByIdentity
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
 from muster.program.variables._remote_variables import Storage, move_elsewhere, storage_of
+from muster.program.variables.keras_internals import draw_seeds_by
 
 
 class VariableKind(enum.Enum):
@@ -81,6 +83,7 @@ class _Use:
         reference: The weight that it creates a slot for.
         adds: Whether it is in assign_add or assign_sub.
         in_result: Whether it computes the result of a metric.
+        seeds: Draws the seeds of new generators; None for Python's process-wide one.
     """
 
     origin: Origin = Origin()
@@ -88,6 +91,7 @@ class _Use:
     reference: Any = None
     adds: bool = False
     in_result: bool = False
+    seeds: random.Random | None = None
 
 
 _PLAIN = _Use()
@@ -217,6 +221,17 @@ def kind_of_new() -> VariableKind:
 def owner_of_new() -> Owner | None:
     """Return the owner of the variables that this thread creates now, if there is one."""
     return _USE.get().origin.owner
+
+
+def seeds_from(generator: random.Random | None) -> contextlib.AbstractContextManager[None]:
+    """Draw this thread's seeds from a generator; None draws them from Python's process-wide one."""
+    # Never undone: without a generator it draws as Keras does, and another thread may be drawing.
+    draw_seeds_by(_drawn_seed)
+    return _using(seeds=generator)
+
+
+def _drawn_seed(low: int, high: int) -> int:
+    return (_USE.get().seeds or random).randint(low, high)
 
 
 @contextlib.contextmanager

@@ -54,10 +54,8 @@ and checks each, which takes longer than a small step.
 import collections
 import contextlib
 import functools
-import random
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -91,8 +89,6 @@ for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"
     _method = f"__{_name}__"
     wrap(keras.Variable, _method, _left_to_tensors)
 
-_SEEDS: ContextVar[random.Random | None] = ContextVar("muster_seeds", default=None)
-
 
 @contextlib.contextmanager
 def fresh_names() -> Iterator[None]:
@@ -105,16 +101,11 @@ def fresh_names() -> Iterator[None]:
         global_state.set_global_attribute(_COUNTERS, saved)
 
 
-@contextlib.contextmanager
-def seeds_from(generator: random.Random | None) -> Iterator[None]:
-    """Draw this thread's seeds from a generator; None draws them from Python's process-wide one."""
-    # Never undone: without a generator it draws as Keras does, and another thread may be drawing.
-    install(seed_generator, "python_random", _Seeds())
-    token = _SEEDS.set(generator)
-    try:
-        yield
-    finally:
-        _SEEDS.reset(token)
+def draw_seeds_by(randint: Callable[[int, int], int]) -> None:
+    """Let Keras draw the seeds of generators that are given none by a function, from now on."""
+    install(
+        seed_generator, "python_random", types.SimpleNamespace(randint=randint)
+    )  # all that it uses of `random`
 
 
 def global_seed_state() -> list[int] | None:
@@ -338,13 +329,6 @@ def setting_of_every_step(optimizer: Any, variable: Any) -> str | None:
         if getattr(inner, name):
             return f"{name}={getattr(inner, name)}"
     return None
-
-
-class _Seeds:
-    """Stands in for the module ``random`` in Keras, which uses only this function."""
-
-    def randint(self, a: int, b: int) -> int:
-        return (_SEEDS.get() or random).randint(a, b)
 
 
 def compute_too(model: Any, tensor: Any) -> None:
