@@ -5,6 +5,7 @@ import ast
 import importlib
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
@@ -19,7 +20,7 @@ from muster.__main__ import main
 from muster.checkpoint import write_checkpoint
 from muster.launch import add_run_command
 from muster.launch._command import late_options
-from repository import CORE
+from repository import CORE, ROOT
 
 PACKAGES = [
     "checkpoint",
@@ -304,3 +305,19 @@ def test_options_after_the_programs_name_are_the_programs() -> None:
     for program in (["a.py"], ["-m", "a"]):
         args = parser.parse_args(["run", "--ps", "1", *program, "--workers=2", "--chief", "--rate", "2"])
         assert late_options(commands.choices["run"], args) == ["--workers=2", "--chief"]
+
+
+def test_what_code_knows_without_being_told_is_listed() -> None:
+    source = CORE / "src" / "muster"
+    page = (ROOT / "docs/architecture.md").read_text()
+    table = page.partition("| `ContextVar` |")[2].partition("\n\n")[0]
+    listed = re.findall(r"^\| `(\w+)` \| `(\S+)` \|", table, re.MULTILINE)
+    found = []
+    for path in (text for text in source.rglob("*.py") if "ContextVar" in text.read_text()):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.AnnAssign | ast.Assign) and isinstance(node.value, ast.Call):
+                if ast.unparse(node.value.func).endswith("ContextVar"):
+                    target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                    found.append((ast.unparse(target), path.relative_to(source).as_posix()))
+    assert sorted(found) == sorted(listed)
+    assert len(found) <= 8
