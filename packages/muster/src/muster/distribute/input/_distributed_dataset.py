@@ -176,7 +176,8 @@ class DistributedIterator(GetNext):
     def get_next_as_optional(self) -> Optional:
         """Return the next batch, or at the end an Optional without a value."""
         if (stand_in := shared_with_step(self)) is not None:
-            return stand_in.get_next_as_optional()
+            optional: Optional = stand_in.get_next_as_optional()
+            return optional
         return super().get_next_as_optional()
 
     def _refuse_in_program(self) -> None:
