@@ -8,7 +8,7 @@ import pytest
 from muster._errors import TraceError
 from muster._keras import keras
 from muster.program._replicas import Replicas
-from muster.program.variables._assignments import Assignments, DivergedValues
+from muster.program.variables._assignments import DivergedValues, History
 from muster.program.variables._origins import VariableKind
 from muster.program.variables._variable_table import VariableTable
 
@@ -21,14 +21,14 @@ def table_of(*names, kind=VariableKind.OTHER, aggregation="none"):
 
 
 def test_only_a_single_increment_makes_a_counter():
-    table, assignments = table_of("never", "once", "twice", "set"), Assignments()
+    table, history = table_of("never", "once", "twice", "set"), History()
     _, once, twice, other = (variable for _, variable in table.pairs)
     for each in (once, twice, twice):
-        assignments.note(each, jnp.float32(0))
-        assignments.note_increment(each)
-    assignments.note(other, jnp.float32(0))
-    assert assignments.counts(table.pairs) == {"once": 1, "twice": 2, "set": 1}
-    assert assignments.only_incremented_once(table.pairs) == {"once"}
+        history.note(each, jnp.float32(0))
+        history.note_increment(each)
+    history.note(other, jnp.float32(0))
+    assert history.counts(table.pairs) == {"once": 1, "twice": 2, "set": 1}
+    assert history.only_incremented_once(table.pairs) == {"once"}
 
 
 def reduced(table, assigned, kinds=()):

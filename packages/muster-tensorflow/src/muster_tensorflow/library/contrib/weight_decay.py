@@ -64,7 +64,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[KerasBacked]) -> typ
             scope = current_scope()
 
             def take() -> TrainOp:
-                with contextlib.nullcontext() if scope is None else scope.in_sync():
+                with contextlib.nullcontext() if scope is None else scope.assignments.in_sync():
                     for gradient, variable in pairs:
                         if gradient is not None and (not shrinking or id(variable) in shrinking):
                             variable.assign(variable.value - decay * variable.value)

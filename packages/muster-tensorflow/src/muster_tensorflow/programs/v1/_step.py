@@ -125,7 +125,7 @@ def _pairs(caller: str) -> Sequence[tuple[VariableSpec, keras.Variable]]:
     """Return the variables of the model_fn that is being traced, or whose hooks are called."""
     if current_scope() is None and (session := session_of_loop()) is not None:
         return session.pairs
-    return active_scope(f"tf.compat.v1.{caller}").table.pairs
+    return active_scope(f"tf.compat.v1.{caller}").bindings.table.pairs
 
 
 def _in_scope(variables: list[keras.Variable], scope: str | None) -> list[keras.Variable]:

@@ -247,12 +247,13 @@ class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # ke
         parts = [(at, jnp.asarray(as_array(updates), self.dtype))]
         with contextlib.ExitStack() as agreed:
             scope = current_scope()
+            made = None if scope is None else scope.assignments
             owner = origin_of(self).owner
             copies = self.aggregation == "none" and owner is not None and owner.placement.has_copies
-            if scope is not None and scope.replicas is not None and not scope.is_in_sync and not copies:
-                scope.synchronize(origin_of(self).kind)
-                parts = self._gathered(how, *parts[0], scope.replicas)
-                agreed.enter_context(scope.in_sync())
+            if made is not None and made.replicas is not None and not made.is_in_sync and not copies:
+                made.synchronize(origin_of(self).kind)
+                parts = self._gathered(how, *parts[0], made.replicas)
+                agreed.enter_context(made.in_sync())
             value = self.value
             for indices, part in parts:
                 value = getattr(value.at[indices], how)(part)

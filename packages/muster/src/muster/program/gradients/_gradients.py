@@ -69,8 +69,8 @@ def gradients(
         return []
     distinct = {id(value): value for value in values}  # a source may be given twice
     total = functools.reduce(operator.add, (jnp.sum(leaf).astype(leaves[0].dtype) for leaf in leaves))
-    if scope.eager is not None:
-        grads = scope.eager.gradients(total, [*distinct.values()], since)  # type: ignore[arg-type]
+    if scope.mode.eager is not None:
+        grads = scope.mode.eager.gradients(total, [*distinct.values()], since)  # type: ignore[arg-type]
     else:
         versioned = {id(value) for each in versions if len(each) > 1 for value in each}
         cut = tuple(place for place, known in enumerate(distinct) if known in versioned)
@@ -87,8 +87,8 @@ def gradients(
 def opening() -> jax.Array | int:
     """Mark the place where a tape is opened, for `gradients`; in a run on numbers, number the tape."""
     scope = current_scope()
-    if scope is not None and scope.eager is not None:
-        return scope.eager.opened(scope.state_mapping)
+    if scope is not None and scope.mode.eager is not None:
+        return scope.mode.eager.opened(scope.bindings.values)
     return place()
 
 

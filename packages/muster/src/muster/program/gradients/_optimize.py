@@ -81,7 +81,7 @@ def trainable_variables() -> list[Any]:
     Source: tensorflow/python/ops/variables.py, ``trainable_variables``.
     """
     scope = active_scope("trainable_variables")
-    return [v for spec, v in scope.table.pairs if v.trainable and not spec.local]
+    return [v for spec, v in scope.bindings.table.pairs if v.trainable and not spec.local]
 
 
 def add_penalty(path: str, value: jax.Array) -> None:
@@ -159,8 +159,8 @@ def minimize(
         grads = gradients(optimizer.scale_loss(loss) * share, variables)
         if replicas is not None:
             *grads, total = sum_gradients(replicas, [*grads, scope.read(loss) * share])  # in one collective
-            scope.note_reduced(loss, total)
-        with scope.in_sync():
+            scope.assignments.note_reduced(loss, total)
+        with scope.assignments.in_sync():
             optimizer.apply(grads, variables)
 
     return _taken(scope, optimizer, take, global_step, held)
@@ -202,7 +202,7 @@ def apply_gradients(
         _build(optimizer, [v for _, v in pairs])
 
     def take() -> None:
-        with scope.in_sync() if skip_gradients_aggregation else contextlib.nullcontext():
+        with scope.assignments.in_sync() if skip_gradients_aggregation else contextlib.nullcontext():
             optimizer.apply([g for g, _ in pairs], [v for _, v in pairs])
 
     return _taken(scope, optimizer, take, global_step, held)
@@ -220,8 +220,8 @@ def _taken(
     def both() -> None:
         take()
         if global_step is not None:
-            with scope.in_sync():
-                scope.increment(global_step)
+            with scope.assignments.in_sync():
+                scope.assignments.increment(global_step)
 
     return train_op_of(optimizer.name, both, held=held)
 
@@ -290,20 +290,20 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
                     f"An optimizer needs pairs (gradient, variable), in this order; it got {variable!r} as a "
                     "variable."
                 )
-        if scope.replicas is not None and not scope.is_in_sync:
+        if scope.replicas is not None and not scope.assignments.is_in_sync:
             sums = iter(sum_gradients(scope.replicas, [grad for grad in grads if grad is not None]))
             grads = [None if grad is None else next(sums) for grad in grads]
         settings = [setting_of_every_step(self, v) for _, v in zip(grads, variables, strict=False)]
         grads = mark_pushed(grads, settings)
-        with scope.in_sync(), as_marked():
+        with scope.assignments.in_sync(), as_marked():
             if isinstance(self, keras.optimizers.LossScaleOptimizer) and trainable_variables is not None:
                 _apply_scaled(scope.read, self, list(grads), list(trainable_variables))
             else:
                 original(self, grads, trainable_variables)
         counter = counter_of(self)
         if counter is not None:
-            with scope.in_sync():
-                scope.increment(counter)
+            with scope.assignments.in_sync():
+                scope.assignments.increment(counter)
         return None
 
     return apply
@@ -341,7 +341,7 @@ def _with_tensorflows_arguments(original: Callable[..., Any]) -> Callable[..., A
             return None  # like TensorFlow's; Keras fails
         scope = current_scope()
         skips = skip_gradients_aggregation or not experimental_aggregate_gradients
-        with scope.in_sync() if skips and scope is not None else contextlib.nullcontext():
+        with scope.assignments.in_sync() if skips and scope is not None else contextlib.nullcontext():
             return original(in_this_step(self), pairs)
 
     return apply_gradients

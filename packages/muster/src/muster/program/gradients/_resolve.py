@@ -69,8 +69,8 @@ def with_gradients(function: Callable[[Any], Any], example: Any) -> Callable[[An
     """
     closed, shape = jax.make_jaxpr(function, return_shape=True)(example)
     scope = current_scope()
-    if scope is not None and scope.only_records:
-        scope.has_stand_ins = True
+    if scope is not None and scope.mode.records:
+        scope.mode.has_stand_ins = True
         compute = _of_shapes(closed)
     else:
         compute = resolve(closed)

@@ -65,7 +65,7 @@ class GradientTape:
     def __enter__(self) -> "GradientTape":
         self._scope = current_scope()
         if self._scope is not None:
-            self._scope.read_by.append(self._read)
+            self._scope.bindings.read_by.append(self._read)
             self._opened = opening()
         else:
             if self._trace is not None:
@@ -80,7 +80,8 @@ class GradientTape:
     ) -> None:
         self._end()
         if self._scope is not None:
-            self._scope.read_by = [each for each in self._scope.read_by if each is not self._read]
+            bindings = self._scope.bindings
+            bindings.read_by = [each for each in bindings.read_by if each is not self._read]
 
     def _begin(self, record: TapeRecord) -> None:
         _tape_variables.begin()
@@ -267,7 +268,7 @@ class GradientTape:
 
     @contextlib.contextmanager
     def _stopped_in_step(self) -> Iterator[None]:
-        if self._scope is None or self._scope.eager is not None:
+        if self._scope is None or self._scope.mode.eager is not None:
             yield
             return
         if self._stopped.is_inside:

@@ -158,18 +158,18 @@ class EagerScope(FunctionScope):
 
     def created(self, variable: Any, initializer: Any) -> None:
         super().created(variable, initializer)
-        value = self.state_mapping.setdefault(id(variable), value_of(variable))
+        value = self.bindings.values.setdefault(id(variable), value_of(variable))
         self.found.append((variable, value))
 
     def _local_value(self, variable: Any) -> jax.Array:
-        if id(variable) not in self.state_mapping:
+        if id(variable) not in self.bindings.values:
             value = self._values.get(id(variable), value_of(variable))
             if any(value is other for _, other in self.found):
                 value = jnp.copy(value)  # variables are told apart by their arrays
             self.add_found(variable, value)
             self.found.append((variable, value))
-            self.state_mapping[id(variable)] = self.eager.current(value)
-        return self.state_mapping[id(variable)]  # type: ignore[no-any-return]
+            self.bindings.values[id(variable)] = self.eager.current(value)
+        return self.bindings.values[id(variable)]
 
 
 def run_eagerly(function: Callable[..., Any], args: Sequence[jax.Array]) -> Any:
@@ -182,8 +182,8 @@ def run_eagerly(function: Callable[..., Any], args: Sequence[jax.Array]) -> Any:
         args: Arrays.
     """
     scope, result = _run(function, args, {}, (), until=-1)
-    variables = [variable for _, variable in scope.table.pairs]
-    set_values(variables, [scope.state_mapping[id(variable)] for variable in variables])
+    variables = [variable for _, variable in scope.bindings.table.pairs]
+    set_values(variables, [scope.bindings.values[id(variable)] for variable in variables])
     return result
 
 
@@ -205,5 +205,5 @@ def _run(
         others = {id(variable): value for variable, value in scope.found}
         start.copy().run(_run, function, args, others, changes, until)
 
-    scope.eager = EagerRun(leaves, rerun, until, changes)
+    scope.eager = scope.mode.eager = EagerRun(leaves, rerun, until, changes)
     return scope, scope.run(function, *map(scope.eager.current, args))

@@ -69,9 +69,9 @@ def recording_of(closed: jex.ClosedJaxpr, paths: Sequence[str], scope: FunctionS
     It would not where parts run on replicas, where gradients are asked for, whose sources are values of
     variables, and where the body of a loop or branch reads variables.
     """
-    if scope.strategy is not None or scope.has_labels or scope.has_stand_ins or scope.created_here:
+    if scope.strategy is not None or scope.has_labels or scope.mode.has_stand_ins or scope.created_here:
         return None
-    known = {id(variable): spec for spec, variable in scope.table.pairs}
+    known = {id(variable): spec for spec, variable in scope.bindings.table.pairs}
     if any(spec.per_replica for spec in known.values()) or contains(closed.jaxpr, gradient_p):
         return None
     reads = {}
@@ -180,9 +180,9 @@ class FunctionProgram(Generic[Static]):
         self.created = [variable for variable, _ in first.created_here]
         if self.created:
             scope = self._recorded(args, may_create=False, gathers=gathers)
-        self.used = scope.table.pairs
-        self.variables = scope.table.specs
-        self.assigned = scope.assignments.counts(self.used)
+        self.used = scope.bindings.table.pairs
+        self.variables = scope.bindings.table.specs
+        self.assigned = scope.assignments.history.counts(self.used)
         self.strategy = scope.strategy or first.strategy
         self.has_labels = scope.has_labels
 
@@ -214,8 +214,8 @@ class FunctionProgram(Generic[Static]):
             if pairs and scope.strategy is None:  # the next ones draw other numbers
                 pairs += scope.drawn()
             computed.extend(variable for variable, _ in pairs)
-            values = scope.state_mapping
-            changed = {spec.path: values[id(v)] for spec, v in scope.table.pairs if id(v) in values}
+            values = scope.bindings.values
+            changed = {spec.path: values[id(v)] for spec, v in scope.bindings.table.pairs if id(v) in values}
             paths.extend(changed)
             initial = [value for _, value in pairs if value is not None]
             return [*initial, *changed.values(), *jax.tree.leaves(returned)]
@@ -227,7 +227,7 @@ class FunctionProgram(Generic[Static]):
                 if value is not None and not isinstance(value, jax.core.Tracer):
                     set_values([variable], [value])
         if computed:
-            used = [variable for _, variable in scope.table.pairs]
+            used = [variable for _, variable in scope.bindings.table.pairs]
             set_values(computed, _computed_values(closed, computed, used, given))
         self._recording = recording_of(closed, paths, scope) if self._once else None
         return scope
@@ -262,7 +262,7 @@ class FunctionProgram(Generic[Static]):
                 for spec, variable in self.used
                 if spec.per_replica and spec.path in self.assigned
             }
-            return {**scope.state(), **reduced}, _read(scope, outputs)
+            return {**scope.bindings.state(), **reduced}, _read(scope, outputs)
 
         return compute_traced(replay, state, *args)
 
@@ -273,7 +273,7 @@ class FunctionProgram(Generic[Static]):
 
     def _check_same(self, scope: FunctionScope) -> None:
         """Raise an error if the function did something else than when it was recorded."""
-        now = scope.assignments.counts(self.used)
+        now = scope.assignments.history.counts(self.used)
         if others := sorted(now.keys() - self.assigned.keys()):
             raise VariableMismatchError(
                 f"The function assigns to {', '.join(others)} this time, and did not when it was traced "

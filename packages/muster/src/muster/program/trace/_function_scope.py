@@ -75,10 +75,10 @@ class FunctionScope(VariableScope):
         self._peers = peers
         self.may_create = may_create
         self._gathers = gathers
-        self.only_records = state is None
+        self.mode.records = state is None
         for spec, variable in variables:
-            self.table.put(spec, variable)
-            self.state_mapping[id(variable)] = (state or {})[spec.path]
+            self.bindings.table.put(spec, variable)
+            self.bindings.values[id(variable)] = (state or {})[spec.path]
 
     def replicas_of(
         self, strategy: Any, count: int, *, active: int, sizes: tuple[int, ...] | None = None
@@ -124,34 +124,34 @@ class FunctionScope(VariableScope):
         with self.on(replicas):
             self._diversify_seeds()
             yield
-            self.synchronize()
+            self.assignments.synchronize()
 
     @contextlib.contextmanager
     def cross_replica_view(self) -> Iterator[None]:
         """Reduce what the replicas assigned, and run code as if there were only one replica."""
-        self.synchronize()
+        self.assignments.synchronize()
         with self.on(None):
             yield
         self._diversify_seeds()
 
     def _diversify_seeds(self) -> None:
-        for _, variable in self.table.pairs:
-            self.fold_replica_into_seed(variable)
+        for _, variable in self.bindings.table.pairs:
+            self.assignments.fold_replica_into_seed(variable, self.get_current_value)
 
     def get_current_value(self, variable: Any) -> jax.Array:
-        self.note_read(variable)
+        self.bindings.note_read(variable)
         value = self._local_value(variable)
-        spec = self.table.spec(variable)
+        spec = self.bindings.table.spec(variable)
         if spec.per_replica and self.replicas is None:
             return self._replicas_of_owner(variable).reduce(spec.aggregation, value)
         if spec.kind is VariableKind.METRIC and is_in_result():
-            return self.with_others(variable, value)
+            return self.assignments.with_others(variable, value)
         return value
 
     def per_replica_value(self, variable: Any) -> jax.Array | None:
         """Return this replica's value of a per-replica variable; None for any other variable."""
         value = self._local_value(variable)
-        return value if self.table.spec(variable).per_replica else None
+        return value if self.bindings.table.spec(variable).per_replica else None
 
     def _replicas_of_owner(self, variable: Any) -> Replicas:
         """Return the replicas that keep their own values of a per-replica variable."""
@@ -162,55 +162,58 @@ class FunctionScope(VariableScope):
 
     def _local_value(self, variable: Any) -> jax.Array:
         """Return the value of a variable; this replica's, if it is per-replica."""
-        known: jax.Array | None = self.state_mapping.get(id(variable))
+        known: jax.Array | None = self.bindings.values.get(id(variable))
         if known is not None:
             return known
-        if not self.only_records:
+        if not self.mode.records:
             raise VariableMismatchError(
                 f"The function uses the variable {variable.path!r} this time, and did not when it was traced "
                 "first. It must use the same variables at every call with arguments of one kind."
             )
         value = like_value_of(variable)
-        if variable not in self.table:
+        if variable not in self.bindings.table:
             self.add_found(variable, value)
-            self.fold_replica_into_seed(variable)
+            self.assignments.fold_replica_into_seed(variable, self.get_current_value)
         # Not cached: this may be the body of a loop, whose tracers must not leave it.
         return placeholder(value.shape, value.dtype, variable)
 
     def add_found(self, variable: Any, value: Any) -> None:
         """Add a variable that exists already, with its value or what is like it, to the table."""
-        self.table.add(variable, origin_of(variable).kind, value.dtype, per_replica=is_per_replica(variable))
+        kind, copied = origin_of(variable).kind, is_per_replica(variable)
+        self.bindings.table.add(variable, kind, value.dtype, per_replica=copied)
 
     def add_update(self, update: tuple[Any, jax.Array]) -> None:
         variable, value = update
+        assignments, table = self.assignments, self.bindings.table
         before = self._local_value(variable)
-        self.state_mapping.setdefault(id(variable), before)
-        spec = self.table.spec(variable)
+        self.bindings.values.setdefault(id(variable), before)
+        spec = table.spec(variable)
         if self.replicas is not None and variable.trainable:
             self._require_owner(variable)
         if self._diverges(spec) and keep_copies(variable):
-            spec = self.table.keep_copies(variable)
+            spec = table.keep_copies(variable)
         if spec.per_replica:
-            with self.in_sync():
-                return self.assign(variable, self._assigned_per_replica(spec, variable, before, value))
-        if self.replicas is not None and not self.is_in_sync and spec.kind is VariableKind.OTHER:
-            if self.taken is not None:  # all replicas are to assign, and not only those that take this way
-                self.taken.unreduced[id(variable)] = is_adding()
-                with self.in_sync():
-                    return self.assign(variable, value)
+            value = self._assigned_per_replica(spec, variable, before, value)
+        elif self.replicas is None or assignments.is_in_sync or spec.kind is not VariableKind.OTHER:
+            return assignments.assign(variable, value)
+        elif (
+            assignments.taken is not None
+        ):  # all replicas are to assign, and not only those that take this way
+            assignments.taken.unreduced[id(variable)] = is_adding()
+        else:
             # Outside of a strategy it is one variable, to which each replica adds.
             adds = is_adding() and (spec.aggregation == "sum" or origin_of(variable).owner is None)
             value = _reduce_assigned(self.replicas, spec, before, value, adds)
-            with self.in_sync():
-                return self.assign(variable, value)
-        return self.assign(variable, value)
+        with assignments.in_sync():
+            return assignments.assign(variable, value)
 
     def _diverges(self, spec: VariableSpec) -> bool:
         """Return whether an assignment now gives each replica a value of its own, as no aggregation is known.
 
         The statistics of layers are numbers, and have a mean.
         """
-        if self.replicas is None or self.is_in_sync or spec.aggregation != "none" or spec.per_replica:
+        is_same = self.replicas is None or self.assignments.is_in_sync
+        if is_same or spec.aggregation != "none" or spec.per_replica:
             return False
         is_counter = spec.kind is VariableKind.WEIGHT and not jnp.issubdtype(spec.dtype, jnp.inexact)
         return spec.kind is VariableKind.OTHER or is_counter
@@ -224,7 +227,7 @@ class FunctionScope(VariableScope):
                 f"The function creates the variable {variable.path!r} at every call. Create variables, "
                 "layers and models outside of it, or only at its first call."
             )
-        spec = self.table.add(variable, kind_of_new(), per_replica=is_per_replica(variable))
+        spec = self.bindings.table.add(variable, kind_of_new(), per_replica=is_per_replica(variable))
         if storage_of(variable) is not None and not isinstance(initializer, jax.core.Tracer):
             create_elsewhere(variable, initializer)
             return self.created_here.append((variable, None))
@@ -233,7 +236,7 @@ class FunctionScope(VariableScope):
             self.replicas is not None or storage_of(variable) is not None
         ):
             raise computed_inside(variable)
-        self.state_mapping[id(variable)] = value
+        self.bindings.values[id(variable)] = value
         self.created_here.append((variable, value))
 
     def values_of_new(self) -> dict[int, jax.Array]:
@@ -242,8 +245,8 @@ class FunctionScope(VariableScope):
 
     def drawn(self) -> list[tuple[Any, jax.Array | None]]:
         """Return the states of seed generators from which the code has drawn, and their new values."""
-        states = [variable for spec, variable in self.table.pairs if spec.kind is VariableKind.SEED]
-        pairs = [(each, self.state_mapping.get(id(each))) for each in states]
+        states = [variable for spec, variable in self.bindings.table.pairs if spec.kind is VariableKind.SEED]
+        pairs = [(each, self.bindings.values.get(id(each))) for each in states]
         return [(each, value) for each, value in pairs if isinstance(value, jax.core.Tracer)]
 
     def _assigned_per_replica(

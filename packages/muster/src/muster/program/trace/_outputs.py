@@ -213,12 +213,13 @@ def common_value(value: jax.Array) -> jax.Array:
     Returns:
         The mean. For a loss that ``minimize`` has reduced already, what it was reduced to: mean or sum.
     """
-    return active_scope("common_value").reduced(value)
+    return active_scope("common_value").assignments.reduced(value)
 
 
 def synchronize_metrics() -> None:
     """Reduce the replicas' updates of metrics, so that ``result`` is that of all replicas."""
-    active_scope("synchronize_metrics").synchronize(VariableKind.METRIC, VariableKind.LOCAL)
+    assignments = active_scope("synchronize_metrics").assignments
+    assignments.synchronize(VariableKind.METRIC, VariableKind.LOCAL)
 
 
 def value_after_updates(value: jax.Array) -> jax.Array:
@@ -227,11 +228,11 @@ def value_after_updates(value: jax.Array) -> jax.Array:
     A step that runs untraced returns the value as it was computed.
     """
     scope = active_scope("value_after_updates")
-    if scope.eager is not None or not isinstance(value, jax.core.Tracer):
+    if scope.mode.eager is not None or not isinstance(value, jax.core.Tracer):
         return value
     changes = []
-    for _, variable in scope.table.pairs:
-        held = [*scope.diverged.reduced.get(id(variable), ()), *scope.versions(variable)]
+    for _, variable in scope.bindings.table.pairs:
+        held = [*scope.assignments.diverged.reduced.get(id(variable), ()), *scope.versions(variable)]
         if len(held) > 1:
             changes += [(each, held[-1]) for each in held]
     return reread(value, changes)

@@ -139,25 +139,25 @@ class ProgramScope(VariableScope):
             return super().run(function, *args)
 
     def created(self, variable: Any, initializer: Any) -> None:
-        spec = self.table.add(variable, kind_of_new())
+        spec = self.bindings.table.add(variable, kind_of_new())
         if self._state is None:
             initial = self._initial_value(spec, initializer)
             self.initial.append(initial)
             value = value_to_come(initial) if isinstance(initial, LazyArray) else initial
         else:
             value = self._value_in(self._state, spec)
-        self.state_mapping[id(variable)] = value
-        self.fold_replica_into_seed(variable)
+        self.bindings.values[id(variable)] = value
+        self.assignments.fold_replica_into_seed(variable, self.get_current_value)
 
     def start_from(self, variable: Any, read: Callable[[], np.ndarray[Any, Any]]) -> None:
-        spec = self.table.spec(variable)
+        spec = self.bindings.table.spec(variable)
         if self._state is None and self._known_value(spec) is None:
-            self.initial[self.table.specs.index(spec)] = _started(read(), spec)
+            self.initial[self.bindings.table.specs.index(spec)] = _started(read(), spec)
 
     def get_current_value(self, variable: Any) -> jax.Array:
-        self.note_read(variable)
+        self.bindings.note_read(variable)
         try:
-            value = self.state_mapping[id(variable)]
+            value = self.bindings.values[id(variable)]
             # Code that does not train may still ask for gradients of a table, which nothing needs.
             return jnp.zeros(value.shape, value.dtype) if isinstance(value, KeyedTable) else value
         except KeyError:
@@ -168,12 +168,12 @@ class ProgramScope(VariableScope):
             ) from None
 
     def may_use(self, variable: Any) -> bool:
-        return id(variable) in self.state_mapping
+        return id(variable) in self.bindings.values
 
     def check_constant(self, variable: Any) -> None:
         """Refuse to set a trained weight to the same value in every step, as ``set_weights`` would."""
         self.get_current_value(variable)
-        spec = self.table.spec(variable)
+        spec = self.bindings.table.spec(variable)
         if spec.kind is VariableKind.WEIGHT and spec.trainable:
             raise TraceError(
                 f"The code assigns a constant to the weight {spec}, which would undo its training in every "
@@ -262,16 +262,16 @@ class Program(Generic[Static]):
             return [value for value in scope.initial if isinstance(value, jax.core.Tracer)]
 
         closed = jax.make_jaxpr(record)(*args)
-        self.variables = scope.table.specs
-        self.pairs = scope.table.pairs
+        self.variables = scope.bindings.table.specs
+        self.pairs = scope.bindings.table.pairs
         self.initial: dict[str, Any] = dict(zip((v.path for v in self.variables), scope.initial, strict=True))
         computed = [path for path, value in self.initial.items() if isinstance(value, jax.core.Tracer)]
         self.initial.update(zip(computed, _evaluate_constants(closed, computed), strict=True))
         self.summaries: Mapping[str, Output] = dict(scope.outputs.summaries)
         self.offered: Mapping[str, jax.Array] = scope.outputs.offered
         self._wanted: set[str] = set()
-        self._counters = scope.assignments.only_incremented_once(scope.table.pairs)
-        self._updated = scope.assignments.counts(scope.table.pairs)
+        self._counters = scope.assignments.history.only_incremented_once(scope.bindings.table.pairs)
+        self._updated = scope.assignments.history.counts(scope.bindings.table.pairs)
         self._paths = {v.path for v in self.variables}
 
     def updates(self, path: str) -> bool:
@@ -355,7 +355,7 @@ class Program(Generic[Static]):
         run = EagerRun(lambda: leaves, functools.partial(self._run_eagerly, inputs), until, changes)
         state, args = jax.tree.map(run.current, inputs)
         scope = self._scope(state)
-        scope.eager = run
+        scope.mode.eager = run
         return scope.run(self._run_in, scope, state, *args)  # type: ignore[no-any-return]
 
     def _scope(self, state: State, replicas: Replicas | None = None) -> ProgramScope:
@@ -366,8 +366,8 @@ class Program(Generic[Static]):
     def _run_in(self, scope: ProgramScope, before: State, *args: Any) -> tuple[State, Outputs]:
         """Run the function in its scope; return the new state and the outputs."""
         outputs, _ = self._function(*args)
-        scope.synchronize()
-        after = scope.state()
+        scope.assignments.synchronize()
+        after = scope.bindings.state()
         missing = sorted(self._paths - after.keys())
         if missing:
             raise VariableMismatchError(

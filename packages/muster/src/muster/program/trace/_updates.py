@@ -13,13 +13,13 @@ from muster.program.variables._variable_scope import active_scope, current_scope
 def updates_held_back() -> contextlib.AbstractContextManager[None]:
     """Hold back what is assigned in a ``with`` block of a model_fn; elsewhere, do nothing."""
     scope = current_scope()
-    return scope.holding_updates() if isinstance(scope, ProgramScope) else contextlib.nullcontext()
+    return scope.assignments.holding() if isinstance(scope, ProgramScope) else contextlib.nullcontext()
 
 
 def held_updates() -> Sequence[HeldUpdate]:
     """Return the updates that the model_fn being traced has held back so far; none elsewhere."""
     scope = current_scope()
-    return [] if scope is None else list(scope.updates)
+    return [] if scope is None else list(scope.assignments.held)
 
 
 def run_held_updates() -> None:
@@ -32,7 +32,7 @@ def left_out() -> Sequence[HeldUpdate]:
     scope = current_scope()
     if not isinstance(scope, ProgramScope) or not scope.records:
         return []
-    return [each for each in scope.updates if not each.has_run]
+    return [each for each in scope.assignments.held if not each.has_run]
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
-"""Record what a step assigns to variables, and reduce it over the replicas."""
+"""Assign to the variables of a step, at once or later, and reduce what replicas assign."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +11,14 @@ import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster.program._replicas import Replicas
+from muster.program.passes._markers import assigned
+from muster.program.variables._bindings import Bindings
+from muster.program.variables._held_updates import HeldUpdate
 from muster.program.variables._origins import VariableKind
 from muster.program.variables._variable_table import VariableSpec
 
 
-class Assignments:
+class History:
     """Records the value that each variable had before each assignment."""
 
     def __init__(self) -> None:
@@ -144,3 +148,121 @@ def _reduction_of(spec: VariableSpec) -> str:
         case VariableSpec(kind=VariableKind.WEIGHT) if jnp.issubdtype(spec.dtype, jnp.inexact):
             return "mean"  # of layers' statistics
     return "only_first_replica"  # without an aggregation: TensorFlow reads and saves the first one's copy
+
+
+class Assignments:
+    """What code assigns to variables.
+
+    Args:
+        bindings: The variables and their values.
+        replicas: The replicas that run this code in parallel; None if there is only one.
+
+    Attributes:
+        replicas: The replicas that run the code now; None for all at once, or if there is only one.
+        history: What was assigned so far.
+        diverged: The variables to which replicas have assigned different values.
+        is_in_sync: Whether assignments are the same on all replicas now.
+        taken: The way through the code that is traced now, if it may not be taken.
+        held: The assignments that `holding` holds back.
+    """
+
+    def __init__(self, bindings: Bindings, replicas: Replicas | None) -> None:
+        self.replicas = replicas
+        self.history = History()
+        self.diverged = DivergedValues()
+        self.is_in_sync = False
+        self.taken: Branch | None = None
+        self.held: list[HeldUpdate] = []
+        self._bindings = bindings
+        self._holds = False
+        self._reduced: list[tuple[jax.Array, jax.Array]] = []
+
+    def assign(self, variable: Any, value: jax.Array) -> None:
+        """Change the value of a variable that has one.
+
+        Derivatives end here, as in TensorFlow: the new value counts as computed from nothing.
+        """
+        if self._holds:
+            self.held.append(HeldUpdate(variable, value, self.assign))
+            return
+        before = self._bindings.values[id(variable)]
+        self.history.note(variable, before)
+        if self.replicas is not None and not self.is_in_sync:
+            self.diverged.note(variable, before)
+        self._bindings.change({id(variable): assigned(value)})
+
+    def increment(self, variable: Any) -> None:
+        """Add one to a variable."""
+        variable.assign_add(1)
+        self.history.note_increment(variable)
+
+    def result(self, variable: Any, value: Any) -> Any:
+        """Return the value that a variable has after one was assigned to it; that one if the update waits."""
+        return value if self._holds else self._bindings.values.get(id(variable), value)
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Hold back the assignments made meanwhile: they wait in ``held`` until the code runs them."""
+        before, self._holds = self._holds, True
+        try:
+            yield
+        finally:
+            self._holds = before
+
+    @contextmanager
+    def in_sync(self) -> Iterator[None]:
+        """Take the assignments made meanwhile as the same on all replicas."""
+        before, self.is_in_sync = self.is_in_sync, True
+        try:
+            yield
+        finally:
+            self.is_in_sync = before
+
+    @contextmanager
+    def on_branch(self) -> Iterator[Branch]:
+        """Keep what is assigned meanwhile apart: on a way through the code that may not be taken."""
+        outer = self.history, self.diverged, self.taken
+        self.history, self.diverged = History(), self.diverged.copy()
+        self.taken = made = Branch()
+        try:
+            yield made
+        finally:
+            self.history, self.diverged, self.taken = outer
+
+    def fold_replica_into_seed(self, variable: Any, read: Callable[[Any], jax.Array]) -> None:
+        """Let a variable that is the state of a seed generator differ between replicas."""
+        if self.replicas is not None and self._bindings.table.spec(variable).kind is VariableKind.SEED:
+            seed = self.replicas.fold_into_seed(read(variable))
+            self._bindings.change({id(variable): seed})
+            self.diverged.note(variable, seed)
+
+    def synchronize(self, *kinds: VariableKind) -> None:
+        """Reduce what the replicas assigned to variables, so that all replicas hold the same values.
+
+        Args:
+            kinds: Only variables of these kinds; none for all.
+
+        Raises:
+            TraceError: The values of a variable have no mean of their type.
+        """
+        if self.replicas is not None:
+            self.diverged.reduce(self.replicas, self._bindings.table.pairs, self._bindings.values, kinds)
+            self._bindings.trace_keys.note_change()
+
+    def with_others(self, variable: Any, value: jax.Array) -> jax.Array:
+        """Return the value of a sum together with what the other replicas have added to it."""
+        before = self.diverged.before(variable)
+        if self.replicas is None or before is None:
+            return value
+        return before + self.replicas.sum([value - before])[0]
+
+    def note_reduced(self, value: jax.Array, result: jax.Array) -> None:
+        """Remember that `value` was reduced over the replicas to `result`."""
+        self._reduced.append((value, result))
+
+    def reduced(self, value: jax.Array) -> jax.Array:
+        """Return what this very value was reduced to before, or else its mean over the replicas."""
+        if self.replicas is None:
+            return value
+        known = next((result for of, result in self._reduced if of is value), None)
+        return self.replicas.mean([value])[0] if known is None else known

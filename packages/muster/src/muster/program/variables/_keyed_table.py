@@ -95,7 +95,7 @@ def rows_by_id(variable: Any, pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
         rows = value.look_up(flat)
     else:
         table = variable.value  # read first, so that the scope knows the variable
-        name = variable.path if scope is None else scope.table.spec(variable).path
+        name = variable.path if scope is None else scope.bindings.table.spec(variable).path
         numbers = row_numbers(flat, table=name)
         there = numbers < HASHED_ROWS
         rows = jnp.take(table, numbers, axis=0, mode="fill", fill_value=jnp.nan)

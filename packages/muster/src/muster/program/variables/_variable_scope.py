@@ -12,6 +12,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
@@ -22,13 +23,11 @@ from muster._errors import TraceError
 from muster._keras import keras
 from muster._user_code import no_stop_iteration
 from muster.program._replicas import Replicas
-from muster.program.passes._markers import assigned
-from muster.program.variables._assignments import Assignments, Branch, DivergedValues
-from muster.program.variables._held_updates import HeldUpdate
+from muster.program.variables._assignments import Assignments
+from muster.program.variables._bindings import Bindings
 from muster.program.variables._initial_values import donatable_copy
 from muster.program.variables._named_outputs import NamedOutputs
 from muster.program.variables._origins import (
-    VariableKind,
     check_new,
     note_origin,
     refuse_to_add,
@@ -36,8 +35,6 @@ from muster.program.variables._origins import (
 )
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
 from muster.program.variables._remote_variables import create_elsewhere, keep_elsewhere
-from muster.program.variables._trace_keys import TraceKeys
-from muster.program.variables._variable_table import VariableTable
 from muster.program.variables.keras_internals import values_of
 
 
@@ -79,7 +76,7 @@ def current_scope() -> "VariableScope | None":
     """Return the scope of the step that this thread is tracing, if any."""
     scope = ACTIVE.get()
     if scope is not None:
-        scope.trace_keys.note_read()
+        scope.bindings.trace_keys.note_read()
     return scope
 
 
@@ -119,6 +116,21 @@ def sharing(key: Any, value: Any) -> Iterator[None]:
         shared[key] = before
 
 
+@dataclass
+class RunMode:
+    """How code runs: recorded, on a state, or on numbers.
+
+    Attributes:
+        records: Whether it is recorded, to note what it does: variables have another value at each read.
+        has_stand_ins: Whether other values of the same shape are in the place of some.
+        eager: Computes gradients when the code runs untraced, on numbers; None while it is traced.
+    """
+
+    records: bool = False
+    has_stand_ins: bool = False
+    eager: UntracedRun | None = None
+
+
 class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is untyped
     """Gives variables their values while code runs in it, and collects assignments and outputs.
 
@@ -126,46 +138,33 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         replicas: The replicas that run this code in parallel; None if there is only one.
 
     Attributes:
-        table: The variables that the code has used so far.
+        bindings: The variables that the code has used so far, and their values.
         assignments: What it assigned to them.
+        mode: How it runs.
         outputs: The values that it named.
-        trace_keys: Tells jit-compiled functions of the code apart by what they read.
         penalties: The (path, value) pairs of ``add_penalty``.
         global_step: The variable that counts steps, once the code has asked for it.
-        is_in_sync: Whether assignments are the same on all replicas now.
         has_labels: Whether a loss of class labels has been computed, which is NaN for labels out of range.
-        eager: Computes gradients when the code runs untraced; None while it is traced.
-        only_records: Whether this run notes what the code does: variables have another value at each read.
-        has_stand_ins: Whether it has put other values of the same shape in the place of some.
         shared: What parts of the code that do not know each other share, by key.
-        updates: The assignments that `holding_updates` holds back.
         steps: The steps of optimizers that are held back; None if they are taken at once.
-        read_by: The variables that are read are added to each of these, by their ids.
-        taken: The way through the code that is traced now, if it may not be taken.
     """
 
     def __init__(self, replicas: Replicas | None = None) -> None:
         super().__init__(collect_losses=True, initialize_variables=True)
-        self.replicas = replicas
-        self.table = VariableTable()
-        self.assignments = Assignments()
+        self.bindings = Bindings(self.state_mapping)
+        self.assignments = Assignments(self.bindings, replicas)
+        self.mode = RunMode()
         self.outputs = NamedOutputs()
-        self.trace_keys = TraceKeys()
         self.penalties: list[tuple[str, jax.Array]] = []
         self.global_step: Any = None
-        self.eager: UntracedRun | None = None
-        self.only_records = False
-        self.has_stand_ins = False
-        self.shared: dict[Any, Any] = {}
-        self.updates: list[HeldUpdate] = []
-        self.steps: list[Any] | None = None
-        self.read_by: list[dict[int, Any]] = []
-        self.taken: Branch | None = None
-        self._holds_updates = False
-        self.diverged = DivergedValues()
-        self.is_in_sync = False
         self.has_labels = False
-        self._reduced: list[tuple[jax.Array, jax.Array]] = []
+        self.shared: dict[Any, Any] = {}
+        self.steps: list[Any] | None = None
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """The replicas that run the code now; None for all at once, or if there is only one."""
+        return self.assignments.replicas
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call ``function(*args)`` in this scope."""
@@ -180,12 +179,12 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
     @contextlib.contextmanager
     def on(self, replicas: Replicas | None) -> Iterator[None]:
         """Run code as one of some replicas, or for all of them at once."""
-        before, self.replicas = self.replicas, replicas
+        before, self.assignments.replicas = self.replicas, replicas
         try:
-            with self.trace_keys.of(None if replicas is None else replicas.kind):
+            with self.bindings.trace_keys.of(None if replicas is None else replicas.kind):
                 yield
         finally:
-            self.replicas = before
+            self.assignments.replicas = before
 
     @abstractmethod
     def created(self, variable: Any, initializer: Any) -> None:
@@ -199,73 +198,6 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
     def values_of_new(self) -> dict[int, jax.Array]:
         """Return the known initial values of variables that the code has created, by their ids."""
         return {}
-
-    @abstractmethod
-    def get_current_value(self, variable: Any) -> jax.Array:
-        """Return the current value of a variable."""
-
-    def note_read(self, variable: Any) -> None:
-        """Note that code reads a variable."""
-        self.trace_keys.note_read()
-        for reader in self.read_by:
-            reader.setdefault(id(variable), variable)
-
-    def may_use(self, variable: Any) -> bool:
-        """Return whether the code in this scope may use a variable: it may have to create its own."""
-        return True
-
-    @abstractmethod
-    def check_constant(self, variable: Any) -> None:
-        """Raise an error if code in this scope must not assign a NumPy array to a variable."""
-
-    def state(self) -> dict[str, jax.Array]:
-        """Return path -> current value of every variable."""
-        return {spec.path: self.state_mapping[id(variable)] for spec, variable in self.table.pairs}
-
-    def read(self, value: Any) -> jax.Array:
-        """Return the current value of a variable, or anything else as an array."""
-        if isinstance(value, keras.Variable):
-            return self.get_current_value(value)
-        return value if isinstance(value, jax.Array) else jnp.asarray(value)
-
-    def versions(self, value: Any) -> list[jax.Array]:
-        """Return all values that a variable has had in this run, the current one last; or an array itself."""
-        earlier = self.assignments.earlier(value) if isinstance(value, keras.Variable) else []
-        return [*earlier, self.read(value)]
-
-    def add_update(self, update: tuple[Any, jax.Array]) -> None:
-        """Assign to a variable; Keras calls this."""
-        variable, value = update
-        self.get_current_value(variable)
-        self.assign(variable, value)
-
-    @contextlib.contextmanager
-    def holding_updates(self) -> Iterator[None]:
-        """Hold back the assignments made meanwhile: they wait in ``updates`` until the code runs them."""
-        before, self._holds_updates = self._holds_updates, True
-        try:
-            yield
-        finally:
-            self._holds_updates = before
-
-    def assign(self, variable: Any, value: jax.Array) -> None:
-        """Change the value of a variable that has one in this scope.
-
-        Derivatives end here, as in TensorFlow: the new value counts as computed from nothing.
-        """
-        if self._holds_updates:
-            self.updates.append(HeldUpdate(variable, value, self.assign))
-            return
-        before = self.state_mapping[id(variable)]
-        self.assignments.note(variable, before)
-        if self.replicas is not None and not self.is_in_sync:
-            self.diverged.note(variable, before)
-        self.state_mapping[id(variable)] = assigned(value)
-        self.trace_keys.note_change()
-
-    def held_by(self, variable: Any, value: Any) -> Any:
-        """Return the value that a variable has after one was assigned to it; that one if the update waits."""
-        return value if self._holds_updates else self.state_mapping.get(id(variable), value)
 
     def start_from(self, variable: Any, read: Callable[[], np.ndarray[Any, Any]]) -> None:
         """Let a variable that the code has created start from another value than its initializer's.
@@ -281,58 +213,34 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             f"The variable {variable.path} cannot start from a checkpoint here: it can in a model_fn."
         )
 
-    def increment(self, variable: Any) -> None:
-        """Add one to a variable."""
-        variable.assign_add(1)
-        self.assignments.note_increment(variable)
+    def may_use(self, variable: Any) -> bool:
+        """Return whether the code in this scope may use a variable: it may have to create its own."""
+        return True
 
-    def fold_replica_into_seed(self, variable: Any) -> None:
-        """Let a variable that is the state of a seed generator differ between replicas."""
-        if self.replicas is not None and self.table.spec(variable).kind is VariableKind.SEED:
-            seed = self.replicas.fold_into_seed(self.get_current_value(variable))
-            self.state_mapping[id(variable)] = seed
-            self.trace_keys.note_change()
-            self.diverged.note(variable, seed)
+    @abstractmethod
+    def check_constant(self, variable: Any) -> None:
+        """Raise an error if code in this scope must not assign a NumPy array to a variable."""
 
-    @contextlib.contextmanager
-    def in_sync(self) -> Iterator[None]:
-        """Take the assignments made meanwhile as the same on all replicas."""
-        before, self.is_in_sync = self.is_in_sync, True
-        try:
-            yield
-        finally:
-            self.is_in_sync = before
+    @abstractmethod
+    def get_current_value(self, variable: Any) -> jax.Array:
+        """Return the current value of a variable."""
 
-    def synchronize(self, *kinds: VariableKind) -> None:
-        """Reduce what the replicas assigned to variables, so that all replicas hold the same values.
+    def read(self, value: Any) -> jax.Array:
+        """Return the current value of a variable, or anything else as an array."""
+        if isinstance(value, keras.Variable):
+            return self.get_current_value(value)
+        return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
-        Args:
-            kinds: Only variables of these kinds; none for all.
+    def versions(self, value: Any) -> list[jax.Array]:
+        """Return all values that a variable has had in this run, the current one last; or an array itself."""
+        earlier = self.assignments.history.earlier(value) if isinstance(value, keras.Variable) else []
+        return [*earlier, self.read(value)]
 
-        Raises:
-            TraceError: The values of a variable have no mean of their type.
-        """
-        if self.replicas is not None:
-            self.diverged.reduce(self.replicas, self.table.pairs, self.state_mapping, kinds)
-            self.trace_keys.note_change()
-
-    def with_others(self, variable: Any, value: jax.Array) -> jax.Array:
-        """Return the value of a sum together with what the other replicas have added to it."""
-        before = self.diverged.before(variable)
-        if self.replicas is None or before is None:
-            return value
-        return before + self.replicas.sum([value - before])[0]
-
-    def note_reduced(self, value: jax.Array, result: jax.Array) -> None:
-        """Remember that `value` was reduced over the replicas to `result`."""
-        self._reduced.append((value, result))
-
-    def reduced(self, value: jax.Array) -> jax.Array:
-        """Return what this very value was reduced to before, or else its mean over the replicas."""
-        if self.replicas is None:
-            return value
-        known = next((result for of, result in self._reduced if of is value), None)
-        return self.replicas.mean([value])[0] if known is None else known
+    def add_update(self, update: tuple[Any, jax.Array]) -> None:
+        """Assign to a variable; Keras calls this."""
+        variable, value = update
+        self.get_current_value(variable)
+        self.assignments.assign(variable, value)
 
 
 def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
@@ -395,7 +303,7 @@ def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
                 value = copy_of(value.value)
         result = original(self, value, *args, **kwargs)
         # What it holds now, so that derivatives end there for those who use the result, too.
-        return result if scope is None else scope.held_by(self, result)
+        return result if scope is None else scope.assignments.result(self, result)
 
     return assign
 

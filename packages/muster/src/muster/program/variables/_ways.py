@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from muster.program.variables._assignments import Assignments, Branch
+from muster.program.variables._assignments import Branch
 from muster.program.variables._variable_scope import ACTIVE, VariableScope
 from muster.program.variables.keras_internals import without_scope
 
@@ -21,22 +21,19 @@ def branch(scope: VariableScope) -> Iterator[Branch]:
     Yields:
         The way, with what it assigns to variables at the end of the block.
     """
-    before, outer = dict(scope.state_mapping), (scope.assignments, scope.diverged, scope.taken)
-    scope.assignments, scope.diverged = Assignments(), scope.diverged.copy()
-    scope.taken = made = Branch()
+    bindings, assignments = scope.bindings, scope.assignments
+    before = dict(bindings.values)
     try:
-        yield made
-        before = {**scope.values_of_new(), **before}  # what code creates on one way is there on all
-        for _, variable in scope.table.pairs:
-            value = scope.state_mapping.get(id(variable))
-            if value is not None and value is not before.get(id(variable)):
-                made.assigned[id(variable)] = variable, value
-        made.diverged.update(key for key in made.assigned if scope.diverged.has(key))
+        with assignments.on_branch() as made:
+            yield made
+            before = {**scope.values_of_new(), **before}  # what code creates on one way is there on all
+            for _, variable in bindings.table.pairs:
+                value = bindings.values.get(id(variable))
+                if value is not None and value is not before.get(id(variable)):
+                    made.assigned[id(variable)] = variable, value
+            made.diverged.update(key for key in made.assigned if assignments.diverged.has(key))
     finally:
-        scope.state_mapping.clear()
-        scope.state_mapping.update(before)
-        scope.assignments, scope.diverged, scope.taken = outer
-        scope.trace_keys.note_change()
+        bindings.restore(before)
 
 
 def assign_chosen(scope: VariableScope, variable: Any, value: jax.Array, branches: Iterable[Branch]) -> None:
@@ -55,10 +52,10 @@ def assign_chosen(scope: VariableScope, variable: Any, value: jax.Array, branche
         else:
             variable.assign(value)
         return
-    scope.state_mapping.setdefault(key, scope.get_current_value(variable))
+    scope.bindings.values.setdefault(key, scope.get_current_value(variable))
     is_same = not any(key in each.diverged for each in ways)
-    with scope.in_sync() if is_same else nullcontext():
-        scope.assign(variable, value)
+    with scope.assignments.in_sync() if is_same else nullcontext():
+        scope.assignments.assign(variable, value)
 
 
 @contextmanager
@@ -83,9 +80,7 @@ def standing_in(scope: VariableScope, values: Iterable[tuple[Any, jax.Array]]) -
     pairs = list(values)
     before = {id(variable): scope.get_current_value(variable) for variable, _ in pairs}
     try:
-        scope.state_mapping.update((id(variable), value) for variable, value in pairs)
-        scope.trace_keys.note_change()
+        scope.bindings.change((id(variable), value) for variable, value in pairs)
         yield
     finally:
-        scope.state_mapping.update(before)
-        scope.trace_keys.note_change()
+        scope.bindings.change(before)

@@ -74,7 +74,7 @@ def _named(name: str) -> Any:
     scope, path = current_scope(), name.removesuffix(":0")
     if scope is None:
         return None
-    variables = {spec.path: variable for spec, variable in scope.table.pairs}
+    variables = {spec.path: variable for spec, variable in scope.bindings.table.pairs}
     return scope.outputs.offered.get(path, variables.get(path))
 
 

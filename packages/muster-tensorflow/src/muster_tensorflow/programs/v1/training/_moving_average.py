@@ -91,7 +91,7 @@ class ExponentialMovingAverage:
         """
         given = trainable_variables() if moving_avg_variables is None else moving_avg_variables
         averaged = {id(each): each for each in given}
-        pairs = active_scope("ExponentialMovingAverage.variables_to_restore").table.pairs
+        pairs = active_scope("ExponentialMovingAverage.variables_to_restore").bindings.table.pairs
         others = {spec.path: each for spec, each in pairs if not spec.local and id(each) not in averaged}
         return {self.average_name(each): each for each in averaged.values()} | others
 

@@ -126,7 +126,7 @@ class Optimizer:
         if context is not None and scope is not None:  # by the rows of each, as `minimize` does
             means = context.all_reduce("SUM", [gradient * replica_weight() for gradient in means])
         self._create_slots(changed)
-        with nullcontext() if scope is None else scope.in_sync():
+        with nullcontext() if scope is None else scope.assignments.in_sync():
             self._prepare()
             update = getattr(self, defined[0])
             operations = [update(*pair) for pair in zip(means, changed, strict=True)]

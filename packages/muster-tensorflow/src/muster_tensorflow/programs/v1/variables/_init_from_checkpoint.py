@@ -48,7 +48,7 @@ def init_from_checkpoint(
 
     created = {
         spec.path: variable
-        for spec, variable in scope.table.pairs
+        for spec, variable in scope.bindings.table.pairs
         if spec.kind in (VariableKind.WEIGHT, VariableKind.OTHER) and spec.path != _COUNTER
     }
     pairs = assignment_map.items() if isinstance(assignment_map, Mapping) else assignment_map
