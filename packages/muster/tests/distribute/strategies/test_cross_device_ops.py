@@ -72,7 +72,7 @@ def test_a_steps_gradients_travel_in_so_many_collectives(ops, collectives):
     strategy = MirroredStrategy(["/cpu:0", "/cpu:1"], cross_device_ops=ops)
     batch = {"x": np.arange(4, dtype=np.float32)}
     program = Program(two_weights, batch)
-    function = strategy.engine.shard_mapped(traced_program(program, strategy), batch)
+    function = strategy.engine.engine.shard_mapped(traced_program(program, strategy), batch)
     assert str(jax.make_jaxpr(function)(program.initial, (), batch)).count("psum") == collectives
     state, step = started(strategy, program)
     state, _ = step(state, batch)

@@ -10,26 +10,70 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from muster._errors import TraceError
 from muster.distribute.engine._compiled import CompiledStep, compiled
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
-from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenBatch, WholeWarning, sizes_of
+from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.engine._uneven import (
-    UnevenError,
-    as_chief_has,
-    is_uneven,
-    own_values,
-    with_replicated_fallback,
-)
+from muster.distribute.engine._uneven import EvenEngine, UnevenEngine, as_chief_has
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import Workers
-from muster.program import Gathers, Replicas, Shares, corrected
+from muster.program import Replicas
 from muster.program.partition import IndivisibleError, partitioned
-from muster.program.passes import UNLIKE_REDUCTIONS, Segment, all_reduce_on_host, split_at_all_reduces
+from muster.program.passes import all_reduce_on_host, computed_in_parts, split_at_all_reduces
 
 _log = logging.getLogger(__name__)
+
+
+class CutEngine(EvenEngine):
+    """Compiles for one replica on each worker: cuts programs at reductions, and reduces on the host.
+
+    Args:
+        workers: The processes.
+        bytes_per_pack: Values are reduced in packs of about this size; 0 for a single one.
+    """
+
+    runs_own = True
+
+    def __init__(self, workers: Workers, bytes_per_pack: int) -> None:
+        super().__init__(workers, 1)
+        self._rank = jnp.uint32(workers.rank)
+        self._bytes_per_pack = bytes_per_pack
+
+    def step_for(
+        self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
+    ) -> Step:
+        count = self.workers.size
+
+        def local_step(state: State, reads: Reads, batch: Any, rank: jax.Array) -> tuple[State, Any]:
+            replicas = Replicas(
+                index=rank,
+                all_reduce=all_reduce_on_host,
+                count=count,
+                active=1 if isinstance(batch, ReplicatedBatch) else count,
+                bytes_per_pack=self._bytes_per_pack,
+            )
+            return traced.step(state, reads, batch, replicas)
+
+        donated = len(jax.tree.leaves(state))
+        parts, structure = split_at_all_reduces(local_step, state, reads, batch, self._rank, donated=donated)
+        runs: list[Callable[..., list[jax.Array]]] = []
+
+        def compute(number: int, takes: list[Any]) -> list[Any]:
+            if number == len(runs):  # each is compiled when it is first run
+                part = parts[number]
+                runs.append(compiled(part.function, tuple(takes), executables, part.donates))
+            return runs[number](*takes)
+
+        def all_reduce(values: list[Any]) -> Sequence[Any]:
+            return self.workers.all_reduce([np.asarray(value) for value in values])
+
+        def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+            arguments = [*jax.tree.leaves((state, reads, batch)), self._rank]
+            results = computed_in_parts(parts, arguments, all_reduce, compute)
+            return jax.tree.unflatten(structure, results)  # type: ignore[no-any-return]
+
+        return step
 
 
 class ExchangeEngine(Engine):
@@ -49,121 +93,14 @@ class ExchangeEngine(Engine):
     def __init__(self, mesh: Mesh | None, workers: Workers, bytes_per_pack: int = 0) -> None:
         self._mesh = mesh
         self._workers = workers
-        self._rank = jnp.uint32(workers.rank)
-        self._bytes_per_pack = bytes_per_pack
-        self._whole_warning = WholeWarning()
+        self._replicas = UnevenEngine(CutEngine(workers, bytes_per_pack))
 
     def compile(self, traced: Traced, executables: Executables) -> Step:
         if traced.view is View.REPLICA:
-            self._workers.require_equal("variables", list(map(str, traced.variables)))
-            return CompiledStep(functools.partial(self._replicated, traced, executables))
-        engine = MeshEngine(self._mesh, self._workers) if self._mesh else DeviceEngine()
+            return self._replicas.compile(traced, executables)
+        engine = UnevenEngine(MeshEngine(self._mesh, self._workers)) if self._mesh else DeviceEngine()
         undivided = engine.compile(traced, executables)
         return CompiledStep(functools.partial(self._divided, traced, executables, undivided))
-
-    def _replicated(
-        self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
-    ) -> Step:
-        """Return the step of the replica view."""
-
-        def make(batch: Any) -> Step:
-            return self._exchanged(traced.step, executables, state, reads, batch, unequal=is_uneven(batch))
-
-        return with_replicated_fallback(make, batch, self._whole_warning)
-
-    def _exchanged(
-        self,
-        run: Callable[[State, Reads, Any, Replicas], tuple[State, Any]],
-        executables: Executables,
-        state: State,
-        reads: Reads,
-        batch: Any,
-        unequal: bool = False,
-    ) -> Step:
-        """Return the step of one replica on each worker.
-
-        Args:
-            run: The code.
-            executables: As of ``compile``.
-            state: Values of variables.
-            reads: Values of variables that stay as they are.
-            batch: A worker batch.
-            unequal: Whether workers may differ in what they reduce, since they have different rows.
-
-        Raises:
-            UnevenError: They do, or the code of one fails on its rows. All workers raise it.
-        """
-        count, shares = self._workers.size, None
-        if isinstance(batch, UnevenBatch):
-            sizes = sizes_of(batch.rows, count)
-            shares = Shares(sizes, sizes[self._workers.rank])
-
-        def local_step(
-            gathers: Gathers, state: State, reads: Reads, batch: Any, rank: jax.Array
-        ) -> tuple[State, Any]:
-            replicas = Replicas(
-                index=rank,
-                all_reduce=all_reduce_on_host,
-                count=count,
-                active=1 if isinstance(batch, ReplicatedBatch) else count,
-                bytes_per_pack=self._bytes_per_pack,
-                shares=shares,
-                program_of=self._workers.rank,
-                gathers=gathers,
-            )
-            return run(state, reads, batch, replicas)
-
-        donated = len(jax.tree.leaves(state))
-        own = self._own_rows(batch)
-        known: list[tuple[int, ...]] | None = []
-        while known is not None:
-            gathers = Gathers(known)
-            step = functools.partial(local_step, gathers)
-            failure: Exception | None = None
-            try:
-                parts, structure = split_at_all_reduces(step, state, reads, own, self._rank, donated=donated)
-            except Exception as exc:
-                if not unequal:
-                    raise
-                failure = exc
-            known = None
-            if unequal:
-                reduced = None if failure is not None else [part.lengths for part in parts]
-                told = self._workers.all_gather_object([gathers.made, reduced])
-                known = corrected([made for made, _ in told])
-                if known is None:
-                    _require_equal_reductions([each for _, each in told], failure)
-            elif gathers.made:  # if one worker gathers, all do: they run the same code
-                known = corrected(self._workers.all_gather_object(gathers.made))
-        return self._in_parts(parts, structure, executables)
-
-    def _own_rows(self, batch: Any) -> Any:
-        """Return this worker's rows of an uneven batch, and its values of others without their padding."""
-        if not isinstance(batch, UnevenBatch):
-            return own_values(batch, self._workers.rank)
-        own = Split(self._workers.rank, self._workers.size).rows(batch.rows)
-        return jax.tree.map(lambda leaf: leaf[own] if np.ndim(leaf) else leaf, batch.batch)
-
-    def _in_parts(self, parts: list[Segment], structure: Any, executables: Executables) -> Step:
-        """Run the parts one after the other; each is compiled when it is first run."""
-        runs: list[Callable[..., list[jax.Array]]] = []
-
-        def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-            own = self._own_rows(as_chief_has(batch, self._workers))
-            values: list[Any] = [*jax.tree.leaves((state, reads, own)), self._rank]
-            results: list[jax.Array] = []
-            for number, part in enumerate(parts):
-                takes = [values[i] for i in part.takes]
-                if number == len(runs):
-                    runs.append(compiled(part.function, tuple(takes), executables, part.donates))
-                results = runs[number](*takes)
-                partial_sums, kept = results[: len(part.sums)], results[len(part.sums) :]
-                if partial_sums:
-                    sums = self._workers.all_reduce([np.asarray(value) for value in partial_sums])
-                    values += [*sums, *kept]
-            return jax.tree.unflatten(structure, results)  # type: ignore[no-any-return]
-
-        return step
 
     def _divided(
         self,
@@ -179,10 +116,10 @@ class ExchangeEngine(Engine):
         if isinstance(batch, ReplicatedBatch):
             whole = compiled(traced.step, (state, reads, batch), executables)
             return _on_local_state(
-                lambda state, reads, batch: whole(state, reads, as_chief_has(batch, self._workers))
+                lambda state, reads, batch: whole(state, reads, as_chief_has(self._workers, batch))
             )
 
-        def run(state: State, reads: Reads, batch: Any, replicas: Replicas) -> tuple[State, Any]:
+        def run(state: State, reads: Reads, batch: Any, replicas: Any) -> tuple[State, Any]:
             def function(state: State, batch: Any) -> tuple[State, Any]:
                 return traced.step(state, reads, batch)
 
@@ -190,7 +127,8 @@ class ExchangeEngine(Engine):
 
         reason = ""
         try:
-            exchanged = _on_local_state(self._exchanged(run, executables, state, reads, batch))
+            step = self._replicas.step_for(Traced(run=run), executables, state, reads, batch, alike=True)
+            exchanged = _on_local_state(step)
         except IndivisibleError as exc:
             reason = str(exc)
         self._workers.require_equal("steps", [reason])
@@ -218,24 +156,6 @@ class ExchangeEngine(Engine):
             return np.concatenate(self._workers.all_gather(np.asarray(rows)))
 
         return by_numbers(move, array) if np.ndim(array) else array
-
-
-def _require_equal_reductions(reduced: Sequence[Any], failure: Exception | None) -> None:
-    """Check that all workers reduce values of the same lengths.
-
-    Args:
-        reduced: The lengths on each worker; None if its code has failed.
-        failure: The error of this worker's code.
-
-    Raises:
-        UnevenError: They do not.
-    """
-    if failure is None and None in reduced:
-        failure = TraceError("The code has failed on the rows of another worker.")
-    elif failure is None and any(each != reduced[0] for each in reduced):
-        failure = TraceError(UNLIKE_REDUCTIONS.format("values of other shapes"))
-    if failure is not None:
-        raise UnevenError(failure) from failure
 
 
 def local_copy(value: jax.Array) -> jax.Array:

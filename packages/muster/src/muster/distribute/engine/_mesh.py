@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,20 +13,11 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from muster._arrays import AnyArray
-from muster.distribute.engine._compiled import CompiledStep, compiled, scan_group
+from muster.distribute.engine._compiled import compiled, scan_group
 from muster.distribute.engine._packing import ONE_PACK, Packing
-from muster.distribute.engine._rows_in_files import in_files, step_on_files
-from muster.distribute.engine._split import (
-    ReplicatedBatch,
-    UnevenBatch,
-    WholeWarning,
-    filled_up,
-    row_count,
-    sizes_of,
-    unwrapped,
-)
-from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.engine._uneven import as_chief_has, first_of, variants_of, with_replicated_fallback
+from muster.distribute.engine._split import ReplicatedBatch, filled_up, row_count
+from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced, View
+from muster.distribute.engine._uneven import EvenEngine
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program import Replicas
@@ -50,7 +41,7 @@ def use_any_core() -> None:
 AXIS = "replica"
 
 
-class MeshEngine(Engine):
+class MeshEngine(EvenEngine):
     """Compiles for the devices of a mesh.
 
     In the replica view the code runs under ``shard_map``. In the global view XLA partitions it.
@@ -62,28 +53,27 @@ class MeshEngine(Engine):
     """
 
     def __init__(self, mesh: Mesh, workers: Workers | None = None, packing: Packing = ONE_PACK) -> None:
+        local = mesh.local_devices
+        super().__init__(workers or SingleWorker(), len(local))
         self._mesh = mesh
-        self._workers = workers or SingleWorker()
         self._packing = packing
-        self.looks_up_rows = self._workers.size == 1  # others might look up other rows
-        self._whole_warning = WholeWarning()
-
-    def compile(self, traced: Traced, executables: Executables) -> Step:
-        make = self._partitioned
-        if traced.view is View.REPLICA:
-            self._workers.require_equal("variables", list(map(str, traced.variables)))
-            make = self._replicated
-        local = self._mesh.local_devices
+        self.looks_up_rows = self.workers.size == 1  # others might look up other rows
         # Several CPU devices in one process deadlock when Python dispatches a step before the last is done.
-        run_ahead = len(local) == 1 or local[0].platform != "cpu"
-        return CompiledStep(functools.partial(make, traced, executables), run_ahead=run_ahead)
+        self.run_ahead = len(local) == 1 or local[0].platform != "cpu"
+
+    def step_for(
+        self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
+    ) -> Step:
+        if traced.view is View.GLOBAL:
+            return self._partitioned(traced, executables, state, reads, batch)
+        place = self._placing(traced, batch)
+        run = compiled(self.shard_mapped(traced, batch), (state, reads, place(batch)), executables)
+        return lambda state, reads, batch: run(state, reads, place(batch))
 
     def shard_mapped(self, traced: Traced, batch: Any) -> Step:
         """Map traced code over the mesh, for batches like this one: a function of global arrays."""
-        first = first_of(batch)
-        results = traced.sharded_results(first)
+        results = traced.sharded_results(batch.batches[0] if isinstance(batch, BatchGroup) else batch)
         add = self._packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS))
-        variants = variants_of(first, self._mesh.size)
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             replicas = Replicas(
@@ -93,9 +83,7 @@ class MeshEngine(Engine):
                 active=1 if isinstance(batch, ReplicatedBatch) else self._mesh.size,
                 bytes_per_pack=self._packing.limit,
             )
-            if variants is None:
-                return traced.step(state, reads, batch, replicas)
-            return variants.step(traced, state, reads, batch, replicas)
+            return traced.step(state, reads, batch, replicas)
 
         mapped = jax.shard_map(
             functools.partial(scan_group, step, traced.loss),
@@ -104,43 +92,25 @@ class MeshEngine(Engine):
             out_specs=(_specs(traced.new_state_sharded), _specs(results)),
             check_vma=False,
         )
-        if variants is None:
+        of_all = traced.of_all
+        if of_all is None:
             return mapped
 
         def run(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             state, out = mapped(state, reads, batch)
-            return state, variants.results_of(out, results)
+            return state, of_all(out, results)
 
         return run
-
-    def _replicated(
-        self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
-    ) -> Step:
-        if in_files(state):
-            return step_on_files(traced, state, batch, lambda part: self.compile(part, executables))
-        make = functools.partial(self._mapped, traced, executables, state, reads)
-        return with_replicated_fallback(make, batch, self._whole_warning)
-
-    def _mapped(
-        self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
-    ) -> Step:
-        place = self._placing(traced, batch)
-        step = self.shard_mapped(traced, batch)
-        run = compiled(step, (state, reads, place(batch)), executables)
-        return lambda state, reads, batch: run(state, reads, place(as_chief_has(batch, self._workers)))
 
     def _partitioned(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
     ) -> Step:
         everywhere = NamedSharding(self._mesh, P())
         place = self._placing(traced, batch)
-        rows = batch.rows if isinstance(batch, UnevenBatch) else None
-        shared = not isinstance(first_of(batch), ReplicatedBatch)
+        shared = not isinstance(batch, ReplicatedBatch)
 
         def step(state: State, reads: Reads, batch: Any) -> Any:
-            if rows is not None:  # without the padding; XLA keeps the rows where they are
-                batch = jax.tree.map(lambda leaf: leaf[:rows] if leaf.ndim else leaf, unwrapped(batch))
-            examples = row_count(unwrapped(batch)) if shared else None
+            examples = traced.rows or row_count(batch) if shared else None
 
             def everyones(own: Rows) -> Rows:
                 summed = own.summed_by_device(filled_up(examples, self._mesh.size)) if examples else own
@@ -157,7 +127,7 @@ class MeshEngine(Engine):
 
         def run_step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             nonlocal waits
-            result: tuple[State, Any] = run(state, reads, place(as_chief_has(batch, self._workers)))
+            result: tuple[State, Any] = run(state, reads, place(batch))
             if waits:  # the threads of the collectives exist once a step has run
                 jax.block_until_ready(result)
                 use_any_core()
@@ -170,14 +140,10 @@ class MeshEngine(Engine):
         """Return a function that puts this process' part of batches like this one onto the devices."""
         flags = jax.tree.leaves(jax.tree.broadcast(traced.sharded(batch), batch))
         shardings = [NamedSharding(self._mesh, P(AXIS) if flag else P()) for flag in flags]
-        put = _on_devices
-        if isinstance(first := first_of(batch), UnevenBatch):
-            divide = filled_up if traced.view is View.GLOBAL else sizes_of
-            put = functools.partial(_padded_on_devices, divide(first.rows, self._mesh.size))
 
         def place(batch: Any) -> Any:
             leaves, structure = jax.tree.flatten(batch)
-            placed = [put(leaf, where) for leaf, where in zip(leaves, shardings, strict=True)]
+            placed = [_on_devices(leaf, where) for leaf, where in zip(leaves, shardings, strict=True)]
             return jax.tree.unflatten(structure, placed)
 
         return place
@@ -204,25 +170,4 @@ def _on_devices(array: AnyArray, sharding: NamedSharding) -> jax.Array:
     placed: jax.Array = by_numbers(
         lambda numbers: jax.make_array_from_process_local_data(sharding, np.asarray(numbers)), array
     )
-    return placed
-
-
-def _padded_on_devices(sizes: Sequence[int], array: AnyArray, sharding: NamedSharding) -> jax.Array:
-    """Put this process' rows of a global array onto the devices, each padded to the largest of the sizes."""
-    if not np.ndim(array):
-        return _on_devices(array, sharding)
-
-    def put(numbers: AnyArray) -> jax.Array:
-        rows, largest = np.asarray(numbers), max(sizes)
-
-        def part(index: tuple[slice, ...] | None) -> np.ndarray[Any, Any]:
-            device = index[0].start // largest if index else 0
-            start = sum(sizes[:device])
-            own = rows[start : start + sizes[device]]
-            return np.pad(own, [(0, largest - len(own)), *[(0, 0)] * (rows.ndim - 1)])
-
-        shape = (largest * len(sizes), *rows.shape[1:])
-        return jax.make_array_from_callback(shape, sharding, part)
-
-    placed: jax.Array = by_numbers(put, array)
     return placed

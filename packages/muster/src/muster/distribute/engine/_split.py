@@ -93,6 +93,11 @@ class Split:
         """The number of replicas over all workers."""
         return self.workers * self.local_replicas
 
+    @property
+    def own(self) -> slice:
+        """The numbers of this worker's replicas."""
+        return slice(self.rank * self.local_replicas, (self.rank + 1) * self.local_replicas)
+
     def rows(self, count: int) -> slice:
         """Return the slice of ``count`` rows that is this worker's."""
         sizes, first = sizes_of(count, self.replicas), self.rank * self.local_replicas
@@ -139,14 +144,11 @@ class Split:
 
     def _unequal_parts(self, leaf: AnyArray) -> PerReplica:
         """Divide an array with the rows of all workers, which replicas cannot share equally."""
-        array, first = np.asarray(leaf), self.rank * self.local_replicas
+        array = np.asarray(leaf)
         sizes = sizes_of(len(array), self.replicas)
-        data = np.zeros((self.local_replicas, sizes[0], *array.shape[1:]), array.dtype)
-        for place in range(self.local_replicas):
-            start, size = sum(sizes[: first + place]), sizes[first + place]
-            data[place, :size] = array[start : start + size]
         shapes = tuple((size, *array.shape[1:]) for size in sizes)
-        return PerReplica(data, ReplicaKind(sizes=sizes, shapes=shapes, first=first))
+        kind = ReplicaKind(sizes=sizes, shapes=shapes, first=self.rank * self.local_replicas)
+        return PerReplica(padded_rows(array, sizes, self), kind)
 
     def batch_sizes(self, global_batch: int) -> list[int]:
         """Return how many examples each of this worker's replicas takes of global batches.
@@ -171,6 +173,24 @@ class Split:
         rows = range(count)[self.rows(count)]
         shown = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
         return f"all of its dataset, and computes examples {shown} of each {count}"
+
+
+def padded_rows(array: np.ndarray[Any, Any], sizes: tuple[int, ...], split: Split) -> np.ndarray[Any, Any]:
+    """Divide the rows of all replicas, and return those of a worker's, padded to the largest size.
+
+    Args:
+        array: Shape (sum of the sizes, ...).
+        sizes: The number of rows of each replica, over all workers.
+        split: Says which replicas are the worker's.
+
+    Returns:
+        Shape (replicas of the worker, largest size, ...).
+    """
+    starts = [*itertools.accumulate(sizes, initial=0)][split.own]
+    data = np.zeros((split.local_replicas, max(sizes), *array.shape[1:]), array.dtype)
+    for part, start, size in zip(data, starts, sizes[split.own], strict=True):
+        part[:size] = array[start : start + size]
+    return data
 
 
 class UnevenWarning:

@@ -69,6 +69,9 @@ class Traced:
             for a batch. No result of a ``ReplicatedBatch`` is sharded.
         may_move: Whether its variables may move to another device between steps, since other code uses them
             as well: then an engine of one device compiles it anew.
+        of_all: Called with the results of all replicas, as global arrays, and with their sharding, in the
+            program of the step: returns what the step returns. None for the results as they are.
+        rows: The number of rows of a batch in the global view that has padding after them; None without.
         loss: The key of the result that is the loss, if one is. Of a step whose loss is NaN, parameter
             servers get nothing.
     """
@@ -81,6 +84,8 @@ class Traced:
     batch_sharded: Any = None
     results_sharded: Any = False
     may_move: bool = False
+    of_all: Callable[[Any, Any], Any] | None = None
+    rows: int | None = None
     loss: str | None = None
 
     def step(

@@ -12,8 +12,8 @@ import numpy as np
 
 from muster._errors import OutOfRangeError
 from muster.data import TensorSpec
+from muster.distribute.engine._row_programs import UnevenError
 from muster.distribute.engine._split import WholeWarning
-from muster.distribute.engine._uneven import UnevenError
 from muster.distribute.functions._compiled_function import CompiledFunction, iterators_among
 from muster.distribute.functions._concrete_function import ConcreteFunction, as_spec, concrete, is_spec
 from muster.distribute.functions._draws import Branch, Draws

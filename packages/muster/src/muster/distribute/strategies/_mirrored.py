@@ -13,6 +13,7 @@ from muster.distribute.engine._mesh import AXIS, MeshEngine
 from muster.distribute.engine._packing import ONE_PACK, Packing
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._traced import Engine
+from muster.distribute.engine._uneven import UnevenEngine
 from muster.distribute.strategies._one_device import device_of
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers._workers import Workers
@@ -156,7 +157,7 @@ def on_mesh(mesh: Mesh, packing: Packing = ONE_PACK, workers: Workers | None = N
     everywhere, by_replica = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
     return {
         "placement": Placement(everywhere, by_replica, workers, local),
-        "engine": MeshEngine(mesh, workers, packing),
+        "engine": UnevenEngine(MeshEngine(mesh, workers, packing)),
     }
 
 
