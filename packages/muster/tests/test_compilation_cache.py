@@ -79,20 +79,20 @@ def test_what_a_crash_left_behind_is_removed(tmp_path: Path) -> None:
 
 
 def test_any_process_writes_an_entry_that_jax_reads(directory: Path) -> None:
-    write(cache._Writer(str(directory), fail))
+    write(cache._CacheWriter(str(directory), fail))
     content = cache.compilation_cache.decompress_executable((directory / "jit_f-0-cache").read_bytes())
     assert cache.compilation_cache.extract_executable_and_time(content) == (b"instructions", 1)
     assert os.listdir(directory) == ["jit_f-0-cache"]
 
 
 def test_a_program_with_callbacks_is_not_written(directory: Path) -> None:
-    write(cache._Writer(str(directory), fail), callbacks=(print,))
+    write(cache._CacheWriter(str(directory), fail), callbacks=(print,))
     assert os.listdir(directory) == []
 
 
 def test_a_directory_chosen_later_is_left_to_jax(directory: Path) -> None:
     given: list[str] = []
-    write(cache._Writer("/another", lambda key, *_: given.append(key)))
+    write(cache._CacheWriter("/another", lambda key, *_: given.append(key)))
     assert given == ["jit_f-0"]
     assert os.listdir(directory) == []
 
@@ -104,7 +104,7 @@ def test_a_disk_that_takes_no_more_is_logged_once(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    writer = cache._Writer(str(directory), fail)
+    writer = cache._CacheWriter(str(directory), fail)
     with caplog.at_level(logging.WARNING):
         write(writer)
         write(writer, "jit_f-1")

@@ -107,7 +107,7 @@ def keep_compiled(job_dir: str | None) -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     original = compiler._cache_write
     if tuple(inspect.signature(original).parameters) == _WRITE_ARGUMENTS:
-        install(compiler, "_cache_write", _Writer(os.fspath(directory), original))
+        install(compiler, "_cache_write", _CacheWriter(os.fspath(directory), original))
 
 
 def make_room(root: Path, max_bytes: int) -> None:
@@ -139,7 +139,7 @@ def make_room(root: Path, max_bytes: int) -> None:
         total -= size
 
 
-class _Writer:
+class _CacheWriter:
     """Replaces JAX's ``_cache_write``: every process writes, and entries appear atomically.
 
     Args:

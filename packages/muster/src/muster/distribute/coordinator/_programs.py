@@ -18,7 +18,7 @@ from muster.distribute.coordinator._worker_parts import Part, worker_parts
 from muster.distribute.engine._stored_tables import nbytes_of, row_lookups
 from muster.distribute.engine._variable_layout import HashedColumn, StoredRows, VariableLayout
 from muster.distribute.functions import _draws as drawn
-from muster.distribute.functions._traced_function import Values
+from muster.distribute.functions._traced_function import ValueLayout
 from muster.program.passes import (
     LookupStep,
     NotByRowsError,
@@ -127,7 +127,7 @@ class ShippedProgram:
 
 def program_of(
     name: str,
-    traced: FunctionProgram[Values],
+    traced: FunctionProgram[ValueLayout],
     arguments: Sequence[jax.ShapeDtypeStruct],
     draws: Sequence[drawn.Draw],
     variables: Variables | None,
@@ -242,7 +242,7 @@ def _rows_of(name: str, variable: Any, variables: Variables | None) -> Sequence[
 
 
 def _hashed(
-    traced: FunctionProgram[Values], variables: Variables | None
+    traced: FunctionProgram[ValueLayout], variables: Variables | None
 ) -> dict[str, Sequence[HashedColumn]]:
     """Return what servers keep for each row of the hashed tables that a function uses, by their paths."""
     if variables is None:

@@ -55,7 +55,7 @@ class Draw(NamedTuple):
 
 
 @dataclass
-class Branch:
+class DrawBranch:
     """A node of the tree that leads to the compiled calls of a function with iterators among its arguments.
 
     The kind of each batch that is drawn says where to go on.
@@ -63,7 +63,7 @@ class Branch:
     Attributes:
         source: The number of the iterator that it draws from next.
         optional: Whether it draws by ``get_next_as_optional``.
-        then: The next ``Branch``, or the ``Call``, by the kind of the batch; the key None is the end of data.
+        then: The next branch, or the call, by the kind of the batch; the key None is the end of data.
     """
 
     source: int

@@ -16,7 +16,7 @@ from muster.distribute.engine._row_programs import UnevenError
 from muster.distribute.engine._split import WholeWarning
 from muster.distribute.functions._compiled_function import CompiledFunction, iterators_among
 from muster.distribute.functions._concrete_function import ConcreteFunction, as_spec, concrete, is_spec
-from muster.distribute.functions._draws import Branch, Draws
+from muster.distribute.functions._draws import DrawBranch, Draws
 from muster.distribute.functions._traced_function import EagerIterator, flattened, replaced, separated
 from muster.distribute.input._distributed_dataset import (
     CapturedIteratorError,
@@ -132,7 +132,7 @@ class Function:
             raise TypeError(f"`function` needs a function, got {python_function!r}.")
         self.python_function = python_function
         self.input_signature = input_signature
-        self._calls: dict[Any, CompiledFunction | ReplicatedFallback | Branch] = {}
+        self._calls: dict[Any, CompiledFunction | ReplicatedFallback | DrawBranch] = {}
         # What concrete functions take, and these.
         self._concrete: list[tuple[tuple[tuple[Any, ...], dict[str, Any]], ConcreteFunction]] = []
         # Likewise, calls in other functions.
@@ -252,7 +252,7 @@ class Function:
         draws = Draws(sources)
         try:
             call = self._calls.get(key)
-            while isinstance(call, Branch):
+            while isinstance(call, DrawBranch):
                 call = call.then.get(draws.draw(call.source, call.optional).kind)
             if call is None:
                 call, results = self._first_call(leaves, key[0], draws)
@@ -269,8 +269,8 @@ class Function:
         for draw in draws.made:
             origin = draw.source, draw.optional
             branch = calls.get(key)
-            if not isinstance(branch, Branch) or (branch.source, branch.optional) != origin:
-                branch = calls[key] = Branch(*origin)
+            if not isinstance(branch, DrawBranch) or (branch.source, branch.optional) != origin:
+                branch = calls[key] = DrawBranch(*origin)
             calls, key = branch.then, draw.kind
         calls[key] = call
 

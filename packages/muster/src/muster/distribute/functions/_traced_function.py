@@ -149,7 +149,7 @@ ARRAY = object()
 
 
 @dataclass(frozen=True)
-class Values:
+class ValueLayout:
     """The arguments or the results of a function, without their arrays.
 
     Attributes:
@@ -183,7 +183,7 @@ def traced_function(
     *,
     once: bool = False,
     mends: bool = True,
-) -> tuple[FunctionProgram[Values], Values]:
+) -> tuple[FunctionProgram[ValueLayout], ValueLayout]:
     """Trace a function into a program of the arrays among its arguments, and then those of drawn batches.
 
     Args:
@@ -203,7 +203,7 @@ def traced_function(
     traced = list(iterators.values())  # and not the iterators themselves, which hold data
     recording: RecordedDraws | None = draws
 
-    def body(arrays: list[jax.Array]) -> tuple[list[jax.Array], Values]:
+    def body(arrays: list[jax.Array]) -> tuple[list[jax.Array], ValueLayout]:
         if recording is not None:
             recording.record()
         for iterator in traced:
@@ -213,7 +213,7 @@ def traced_function(
 
     example = [_shape_per_replica(leaf) for leaf in leaves if is_dynamic(leaf)]
     given = [leaf for leaf in leaves if is_array(leaf)]
-    program: FunctionProgram[Values] = FunctionProgram(
+    program: FunctionProgram[ValueLayout] = FunctionProgram(
         body, example, given=given if len(given) == len(example) else (), once=once, mends=mends
     )
     draws.end_recording()
@@ -223,15 +223,15 @@ def traced_function(
     return program, arguments
 
 
-def separated(leaves: Sequence[Any], structure: PyTreeDef) -> tuple[list[Any], Values]:
+def separated(leaves: Sequence[Any], structure: PyTreeDef) -> tuple[list[Any], ValueLayout]:
     """Separate the arrays among flat values from the others."""
     dynamic = [leaf for leaf in leaves if is_dynamic(leaf)]
     constants = tuple(ARRAY if is_dynamic(leaf) else leaf for leaf in leaves)
     kinds = tuple(leaf.kind if isinstance(leaf, PerReplica) else None for leaf in dynamic)
-    return list(map(data_of, dynamic)), Values(structure, constants, kinds)
+    return list(map(data_of, dynamic)), ValueLayout(structure, constants, kinds)
 
 
-def flattened(returned: Any) -> tuple[list[jax.Array], Values]:
+def flattened(returned: Any) -> tuple[list[jax.Array], ValueLayout]:
     """Separate the arrays from the other values that a function returned; Python's numbers become arrays."""
     scope = current_scope()
     leaves, structure = jax.tree.flatten(returned, is_leaf=is_leaf)

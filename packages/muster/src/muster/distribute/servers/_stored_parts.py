@@ -18,7 +18,7 @@ from muster.checkpoint import (
 )
 from muster.checkpoint.objects import Variable, copied_values, named_variables
 from muster.distribute.replicas._sharded_variable import ShardedVariable
-from muster.distribute.servers._stored_variables import StoredRows, StoredVariables
+from muster.distribute.servers._stored_variables import RowsOnServer, StoredVariables
 from muster.program.variables import storage_of, together
 
 
@@ -156,7 +156,7 @@ def _variables(named: Iterable[Any]) -> list[Any]:
     ]
 
 
-def _placed(variable: Variable, storage: StoredVariables) -> list[tuple[int, StoredRows]]:
+def _placed(variable: Variable, storage: StoredVariables) -> list[tuple[int, RowsOnServer]]:
     """Return where the rows of a variable are: after which row of it those of an array of its begin."""
     placed, first = [], 0
     for shard in _variables([variable]):

@@ -41,7 +41,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class RowsOnServer:
     """Rows of a variable on a server.
 
     Attributes:
@@ -93,9 +93,9 @@ class StoredVariables(Storage):
         self._partitioner = partitioner
         self._held = [0] * servers
         self._names: set[str] = set()
-        self._rows: ByIdentity[tuple[StoredRows, ...]] = ByIdentity()
+        self._rows: ByIdentity[tuple[RowsOnServer, ...]] = ByIdentity()
         self._hashed = HashedTables(servers)
-        self._gone: deque[tuple[StoredRows, ...]] = deque()  # of variables that exist no more
+        self._gone: deque[tuple[RowsOnServer, ...]] = deque()  # of variables that exist no more
         self._lock = threading.RLock()
         self._of_thread = _OfThread()
 
@@ -150,7 +150,7 @@ class StoredVariables(Storage):
         if store is not None:
             store.close()
 
-    def rows_of(self, variable: Any) -> tuple[StoredRows, ...]:
+    def rows_of(self, variable: Any) -> tuple[RowsOnServer, ...]:
         """Return where the rows of a variable are, in order; nothing if they are not on these servers.
 
         Of a hashed table and its slots these are parts, each with its number as ``start``, and without rows.
@@ -200,7 +200,7 @@ class StoredVariables(Storage):
             assign_arrays(store, [(array, rows)])
             self.assigned += 1
 
-    def _rows_at(self, variable: Any, start: int, stop: int) -> StoredRows:
+    def _rows_at(self, variable: Any, start: int, stop: int) -> RowsOnServer:
         return next(each for each in self._rows.get(variable, ()) if (each.start, each.stop) == (start, stop))
 
     @contextlib.contextmanager
@@ -334,7 +334,7 @@ class StoredVariables(Storage):
         name = self._hashed.name_of(variable) or path
         shape = (0, *like.shape[1:])
         self._rows[variable] = placed = tuple(
-            StoredRows(StoredArray(name, server, shape, like.dtype.name, by_rows=True), server, server + 1)
+            RowsOnServer(StoredArray(name, server, shape, like.dtype.name, by_rows=True), server, server + 1)
             for server in range(len(self._held))
         )
         if is_table:
@@ -356,7 +356,7 @@ class StoredVariables(Storage):
                     "muster.checkpoint.read_checkpoint."
                 )
 
-    def _placed(self, variable: Any, like: jax.ShapeDtypeStruct) -> tuple[StoredRows, ...]:
+    def _placed(self, variable: Any, like: jax.ShapeDtypeStruct) -> tuple[RowsOnServer, ...]:
         """Return where the rows of a new variable go."""
         path = unique_path(variable.path, self._names)
         self._names.add(path)
@@ -368,12 +368,12 @@ class StoredVariables(Storage):
             shards = self._shards(path, like.shape, like.dtype.name)
             spans = [(shard.start, shard.stop, shard.server) for shard in shards]
 
-        def rows(start: int, stop: int, server: int) -> StoredRows:
+        def rows(start: int, stop: int, server: int) -> RowsOnServer:
             name, shape = path, like.shape
             if len(spans) > 1:
                 name, shape = f"{path}[{start}:{stop}]", (stop - start, *shape[1:])
             by_rows = "embedding" in path.rpartition("/")[2] and nbytes_of(like) >= LEAST_TABLE_BYTES
-            return StoredRows(StoredArray(name, server, shape, like.dtype.name, by_rows), start, stop)
+            return RowsOnServer(StoredArray(name, server, shape, like.dtype.name, by_rows), start, stop)
 
         return tuple(rows(*span) for span in spans)
 
