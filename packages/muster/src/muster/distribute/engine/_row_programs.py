@@ -176,6 +176,11 @@ def own_values(batch: Any, number: int) -> Any:
     )
 
 
+def padded_in(batch: Any) -> list[Padded]:
+    """Return the values of a batch of which replicas may have others in number or shape."""
+    return [leaf for leaf in jax.tree.leaves(batch, is_leaf=_is_padded) if _is_padded(leaf)]
+
+
 def programs_of(batch: Any, replicas: int, workers: Workers | None = None) -> RowPrograms | None:
     """Return the programs for batches like this one; None if all replicas have equally many rows.
 
@@ -187,7 +192,7 @@ def programs_of(batch: Any, replicas: int, workers: Workers | None = None) -> Ro
     if isinstance(batch, UnevenBatch):
         sizes = sizes_of(batch.rows, replicas)
         return RowPrograms(_numbered(list(sizes)), sizes, workers)
-    padded = [leaf for leaf in jax.tree.leaves(batch, is_leaf=_is_padded) if _is_padded(leaf)]
+    padded = padded_in(batch)
     if not padded:
         # Workers may gather other lengths of equally many rows, too.
         return None if workers is None else RowPrograms((), None, workers, alike=True)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from muster.distribute.engine._compiled import CompiledStep
-from muster.distribute.engine._row_programs import UnevenError, own_values, programs_of
+from muster.distribute.engine._row_programs import UnevenError, own_values, padded_in, programs_of
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
 from muster.distribute.engine._split import (
     ReplicatedBatch,
@@ -143,29 +143,35 @@ class UnevenEngine(Engine):
         Raises:
             UnevenError: Replicas cannot run the code on different numbers of rows. All workers raise it.
         """
-        first, engine = _first_of(batch), self.engine
-        own: Callable[[Any], Any] | None = None
-        if traced.view is View.REPLICA:
-            workers = engine.workers if engine.runs_own else None
-            programs = programs_of(first, engine.split.replicas, workers)
-            if programs is not None:
-                if engine.runs_own and not programs.alike:
-                    own = functools.partial(own_values, number=engine.workers.rank)
-                programs.alike |= alike
-                traced = programs.of(traced)
-        elif isinstance(first, UnevenBatch):
-            traced = _without_padding(traced, first.rows)
-        if isinstance(first, UnevenBatch):
-            own = functools.partial(self._own_rows, traced.view)
-        elif isinstance(first, ReplicatedBatch) and engine.workers.size > 1:
-            step = engine.step_for(traced, executables, state, reads, batch)
-            of_chief = functools.partial(_each, functools.partial(as_chief_has, engine.workers))
-            return lambda state, reads, batch: step(state, reads, of_chief(batch))
+        first = _first_of(batch)
+        traced, own = self._code_for(traced, first, alike), self._own_of(traced.view, first)
         if own is None:
-            return engine.step_for(traced, executables, state, reads, batch)
-        own_of = functools.partial(_each, own)
-        run = engine.step_for(traced, executables, state, reads, own_of(batch))
-        return lambda state, reads, batch: run(state, reads, own_of(batch))
+            return self.engine.step_for(traced, executables, state, reads, batch)
+        # To compile, workers exchange nothing: the chief's values have the shapes that they know.
+        example = batch if isinstance(first, ReplicatedBatch) else _each(own, batch)
+        run = self.engine.step_for(traced, executables, state, reads, example)
+        return lambda state, reads, batch: run(state, reads, _each(own, batch))
+
+    def _code_for(self, traced: Traced, first: Any, alike: bool) -> Traced:
+        """Return the code for what replicas get of batches like this one."""
+        if traced.view is View.GLOBAL:
+            return _without_padding(traced, first.rows) if isinstance(first, UnevenBatch) else traced
+        engine = self.engine
+        programs = programs_of(first, engine.split.replicas, engine.workers if engine.runs_own else None)
+        if programs is None:
+            return traced
+        return dataclasses.replace(programs, alike=programs.alike or alike).of(traced)
+
+    def _own_of(self, view: View, first: Any) -> Callable[[Any], Any] | None:
+        """Return what makes of batches like this one what this process' replicas get; None for nothing."""
+        workers = self.engine.workers
+        if isinstance(first, UnevenBatch):
+            return functools.partial(self._own_rows, view)
+        if isinstance(first, ReplicatedBatch):
+            return functools.partial(as_chief_has, workers) if workers.size > 1 else None
+        if self.engine.runs_own and padded_in(first):
+            return functools.partial(own_values, number=workers.rank)
+        return None
 
     def _own_rows(self, view: View, batch: UnevenBatch) -> Any:
         """Return the rows of this process' replicas, padded where all replicas run one program."""
