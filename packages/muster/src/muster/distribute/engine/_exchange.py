@@ -2,7 +2,7 @@
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,7 +20,7 @@ from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import Workers
 from muster.program import Replicas
 from muster.program.partition import IndivisibleError, partitioned
-from muster.program.passes import all_reduce_on_host, computed_in_parts, split_at_all_reduces
+from muster.program.passes import all_reduce_on_host
 
 _log = logging.getLogger(__name__)
 
@@ -52,25 +52,26 @@ class CutEngine(EvenEngine):
                 count=count,
                 active=1 if isinstance(batch, ReplicatedBatch) else count,
                 bytes_per_pack=self._bytes_per_pack,
+                program_of=self.workers.rank,
             )
             return traced.step(state, reads, batch, replicas)
 
         donated = len(jax.tree.leaves(state))
-        parts, structure = split_at_all_reduces(local_step, state, reads, batch, self._rank, donated=donated)
+        parts, structure = traced.cut(local_step, state, reads, batch, self._rank, donated=donated)
         runs: list[Callable[..., list[jax.Array]]] = []
 
-        def compute(number: int, takes: list[Any]) -> list[Any]:
-            if number == len(runs):  # each is compiled when it is first run
-                part = parts[number]
-                runs.append(compiled(part.function, tuple(takes), executables, part.donates))
-            return runs[number](*takes)
-
-        def all_reduce(values: list[Any]) -> Sequence[Any]:
-            return self.workers.all_reduce([np.asarray(value) for value in values])
-
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-            arguments = [*jax.tree.leaves((state, reads, batch)), self._rank]
-            results = computed_in_parts(parts, arguments, all_reduce, compute)
+            values: list[Any] = [*jax.tree.leaves((state, reads, batch)), self._rank]
+            results: list[jax.Array] = []
+            for number, part in enumerate(parts):
+                takes = [values[i] for i in part.takes]
+                if number == len(runs):  # each part is compiled when it is first run
+                    runs.append(compiled(part.function, tuple(takes), executables, part.donates))
+                results = runs[number](*takes)
+                partial_sums, kept = results[: len(part.sums)], results[len(part.sums) :]
+                if partial_sums:
+                    sums = self.workers.all_reduce([np.asarray(value) for value in partial_sums])
+                    values += [*sums, *kept]
             return jax.tree.unflatten(structure, results)  # type: ignore[no-any-return]
 
         return step

@@ -14,17 +14,16 @@ from muster.distribute.engine._split import UnevenBatch, sizes_of
 from muster.distribute.engine._traced import Reads, State, Traced
 from muster.distribute.replicas._values import Padded
 from muster.distribute.workers._workers import Workers
-from muster.program import Gathers, Shares, corrected
+from muster.program import Gathers, Replicas, Shares, corrected
 from muster.program.passes import (
     UNLIKE_REDUCTIONS,
     Segment,
     all_reduce_on_host,
     combined,
-    computed_in_parts,
     split_at_all_reduces,
 )
 
-_Split: TypeAlias = tuple[list[Segment], Any]
+Split: TypeAlias = tuple[list[Segment], Any]
 
 
 class UnevenError(TraceError):
@@ -56,44 +55,58 @@ class RowPrograms:
     workers: Workers | None = None
     alike: bool = False
     _shapes: Any = None
+    _gathers: Gathers | None = None
 
     def of(self, traced: Traced) -> Traced:
         """Return code for replicas with equally many rows, padded or not, that runs other code by these."""
-        if self.workers is not None:
-            return replace(traced, run=functools.partial(self._run, traced))
-        return replace(traced, run=functools.partial(self._run, traced), of_all=self._of_all)
+        if self.workers is None:
+            return replace(traced, run=functools.partial(self._run_chosen, traced), of_all=self._of_all)
+        return replace(traced, run=functools.partial(self._run_own, traced), cut=self._cut_own)
 
     def _run(
+        self,
+        traced: Traced,
+        like: int,
+        gathers: Gathers | None,
+        state: State,
+        reads: Reads,
+        batch: Any,
+        replicas: Replicas,
+    ) -> tuple[State, Any]:
+        """Run code as a replica that has as many rows as one with a number."""
+        shares = None if self.sizes is None else Shares(self.sizes, self.sizes[like])
+        one = replace(replicas, shares=shares, program_of=like, gathers=gathers)
+        return traced.run(state, reads, self._own(batch, like), one)
+
+    def _run_own(
         self, traced: Traced, state: State, reads: Reads, batch: Any, replicas: Any
     ) -> tuple[State, Any]:
-        """Run code as one replica, on its rows; results are padded to shapes equal on all replicas.
+        """Run code as the replica of this process."""
+        return self._run(traced, replicas.program_of, self._gathers, state, reads, batch, replicas)
 
-        Raises:
-            UnevenError: The code cannot run on different numbers of rows. All workers raise it.
-        """
+    def _cut_own(self, step: Callable[..., Any], *args: Any, donated: int) -> Split:
+        """Cut a step of the replica of this process at its reductions."""
+
+        def cut(like: int, gathers: Gathers) -> Split:
+            self._gathers = gathers  # which JAX does not see: another function is traced anew
+            return split_at_all_reduces(lambda *args: step(*args), *args, donated=donated)
+
+        return self._settled([0], cut)[0]
+
+    def _run_chosen(
+        self, traced: Traced, state: State, reads: Reads, batch: Any, replicas: Any
+    ) -> tuple[State, Any]:
+        """Run code as any replica; results are padded to shapes equal on all replicas."""
         args = state, reads, batch, replicas.index
 
-        def program(
-            like: int, gathers: Gathers, state: State, reads: Reads, batch: Any, index: jax.Array
-        ) -> Any:
-            shares = None if self.sizes is None else Shares(self.sizes, self.sizes[like])
-            one = replace(
-                replicas,
-                index=index,
-                all_reduce=all_reduce_on_host,
-                shares=shares,
-                program_of=like,
-                gathers=gathers,
-            )
-            return traced.run(state, reads, self._own(batch, like), one)
+        def cut(like: int, gathers: Gathers) -> Split:
+            def program(state: State, reads: Reads, batch: Any, index: jax.Array) -> tuple[State, Any]:
+                one = replace(replicas, index=index, all_reduce=all_reduce_on_host)
+                return self._run(traced, like, gathers, state, reads, batch, one)
 
-        if self.workers is not None:
-            ((parts, structure),) = self._split([self.workers.rank], program, args)
-            results = computed_in_parts(
-                parts, jax.tree.leaves(args), lambda values: list(map(replicas.all_reduce, values))
-            )
-            return jax.tree.unflatten(structure, results)  # type: ignore[no-any-return]
-        split = self._split([*map(self.of_replica.index, sorted(set(self.of_replica)))], program, args)
+            return split_at_all_reduces(program, *args, donated=0)
+
+        split = self._settled([*map(self.of_replica.index, sorted(set(self.of_replica)))], cut)
         chosen = jnp.asarray(self.of_replica)[replicas.index]
         try:
             (state, results), shapes = combined(split, chosen, replicas.all_reduce, *args)
@@ -102,16 +115,19 @@ class RowPrograms:
         self._shapes = shapes[len(jax.tree.leaves(state)) :]
         return state, results
 
-    def _split(self, likes: Sequence[int], program: Callable[..., Any], args: Any) -> list[_Split]:
-        """Trace the programs of some replicas, again and again until the lengths of what they gather fit."""
+    def _settled(self, likes: Sequence[int], cut: Callable[[int, Gathers], Split]) -> list[Split]:
+        """Trace the programs of some replicas, again and again until the lengths of what they gather fit.
+
+        Raises:
+            UnevenError: They cannot run on different numbers of rows. All workers raise it.
+        """
         known: list[tuple[int, ...]] | None = []
         while known is not None:
             gathers = [Gathers(known) for _ in likes]
             split, failure = [], None
             for like, each in zip(likes, gathers, strict=True):
                 try:
-                    traced_once = functools.partial(program, like, each)
-                    split.append(split_at_all_reduces(traced_once, *args, donated=0))
+                    split.append(cut(like, each))
                 except Exception as exc:  # of the code: what it has gathered may be shorter than assumed
                     if self.alike:
                         raise
@@ -122,7 +138,7 @@ class RowPrograms:
         return split
 
     def _corrected(
-        self, gathers: Sequence[Gathers], split: Sequence[_Split], failure: Exception | None
+        self, gathers: Sequence[Gathers], split: Sequence[Split], failure: Exception | None
     ) -> tuple[list[tuple[int, ...]] | None, Exception | None]:
         """Return the lengths to assume next, None if those assumed fit; and why the programs cannot run."""
         if self.workers is None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from muster.distribute.engine._split import ReplicatedBatch, unwrapped
 from muster.program import Replicas
+from muster.program.passes import Segment, split_at_all_reduces
 from muster.program.variables import VariableSpec
 
 State = Any
@@ -69,6 +70,7 @@ class Traced:
             for a batch. No result of a ``ReplicatedBatch`` is sharded.
         may_move: Whether its variables may move to another device between steps, since other code uses them
             as well: then an engine of one device compiles it anew.
+        cut: Cuts a step that runs the code at its reductions: `split_at_all_reduces`, or what calls it.
         of_all: Called with the results of all replicas, as global arrays, and with their sharding, in the
             program of the step: returns what the step returns. None for the results as they are.
         rows: The number of rows of a batch in the global view that has padding after them; None without.
@@ -84,6 +86,7 @@ class Traced:
     batch_sharded: Any = None
     results_sharded: Any = False
     may_move: bool = False
+    cut: Callable[..., tuple[list[Segment], Any]] = split_at_all_reduces
     of_all: Callable[[Any, Any], Any] | None = None
     rows: int | None = None
     loss: str | None = None

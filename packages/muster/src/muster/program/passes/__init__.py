@@ -5,7 +5,6 @@ from muster.program.passes._by_rows import by_rows as by_rows
 from muster.program.passes._found_tables import find_lookups as find_lookups
 from muster.program.passes._jaxprs import Segment as Segment
 from muster.program.passes._jaxprs import all_reduce_on_host as all_reduce_on_host
-from muster.program.passes._jaxprs import computed_in_parts as computed_in_parts
 from muster.program.passes._jaxprs import function_of as function_of
 from muster.program.passes._jaxprs import needed_equations as needed_equations
 from muster.program.passes._jaxprs import split_at_all_reduces as split_at_all_reduces

@@ -353,34 +353,6 @@ def split_at_all_reduces(
     return parts, jax.tree.structure(shapes)
 
 
-def computed_in_parts(
-    parts: Sequence[Segment],
-    arguments: Sequence[Any],
-    all_reduce: Callable[[list[Any]], Sequence[Any]],
-    compute: Callable[[int, list[Any]], list[Any]] | None = None,
-) -> list[Any]:
-    """Compute a step part by part.
-
-    Args:
-        parts: What `split_at_all_reduces` makes of it.
-        arguments: Its flat arguments.
-        all_reduce: Adds flat arrays over all processes.
-        compute: Called with the number of a part and what it takes; returns its results. None calls the part.
-
-    Returns:
-        The flat results.
-    """
-    values: list[Any] = list(arguments)
-    results: list[Any] = []
-    for number, part in enumerate(parts):
-        takes = [values[i] for i in part.takes]
-        results = part.function(*takes) if compute is None else compute(number, takes)
-        if part.sums:
-            count = len(part.sums)
-            values += [*all_reduce(results[:count]), *results[count:]]
-    return results
-
-
 def _reusable(takes: Sequence[Atom], results: Sequence[Atom], overwritable: set[jex.Var]) -> tuple[int, ...]:
     """Return the positions of the arguments whose memory a result can take over."""
     wanted = Counter((type_of(v).shape, type_of(v).dtype) for v in results)
