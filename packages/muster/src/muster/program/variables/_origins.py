@@ -6,9 +6,9 @@ import functools
 import random
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from muster._keras import keras
 from muster.program.variables._by_identity import ByIdentity
@@ -73,12 +73,12 @@ class Origin:
     owner: Owner | None = None
 
 
-@dataclass(frozen=True)
-class _Use:
+class _Use(NamedTuple):
     """What a thread does with variables now.
 
     Attributes:
-        origin: The origin of those that it creates.
+        kind: The kind of those that it creates.
+        owner: The owner of those that it creates.
         whole: Whether all rows of those that it creates must be in one place.
         reference: The weight that it creates a slot for.
         adds: Whether it is in assign_add or assign_sub.
@@ -86,7 +86,8 @@ class _Use:
         seeds: Draws the seeds of new generators; None for Python's process-wide one.
     """
 
-    origin: Origin = Origin()
+    kind: VariableKind = VariableKind.OTHER
+    owner: Owner | None = None
     whole: bool = False
     reference: Any = None
     adds: bool = False
@@ -116,7 +117,8 @@ def origin_of(variable: Any) -> Origin:
 
 def note_origin(variable: Any) -> None:
     """Note the origin of a variable that is being created."""
-    _ORIGINS[variable] = _USE.get().origin
+    use = _USE.get()
+    _ORIGINS[variable] = Origin(use.kind, use.owner)
 
 
 def storage_for(variable: Any, name: str | None) -> Storage | None:
@@ -189,7 +191,7 @@ def refuse_to_add(variable: Any) -> None:
 @contextlib.contextmanager
 def _using(**changes: Any) -> Iterator[None]:
     """Change what this thread does with variables, in a ``with`` block."""
-    token = _USE.set(replace(_USE.get(), **changes))
+    token = _USE.set(_USE.get()._replace(**changes))
     try:
         yield
     finally:
@@ -199,7 +201,7 @@ def _using(**changes: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def variables_owned_by(owner: Owner) -> Iterator[None]:
     """Note `owner` as the owner of all variables that this thread creates meanwhile."""
-    with _using(origin=Origin(kind_of_new(), owner)), patched_keras():
+    with _using(owner=owner), patched_keras():
         yield
 
 
@@ -215,12 +217,12 @@ def is_in_result() -> bool:
 
 def kind_of_new() -> VariableKind:
     """Return the kind of the variables that this thread creates now."""
-    return _USE.get().origin.kind
+    return _USE.get().kind
 
 
 def owner_of_new() -> Owner | None:
     """Return the owner of the variables that this thread creates now, if there is one."""
-    return _USE.get().origin.owner
+    return _USE.get().owner
 
 
 def seeds_from(generator: random.Random | None) -> contextlib.AbstractContextManager[None]:
@@ -234,19 +236,12 @@ def _drawn_seed(low: int, high: int) -> int:
     return (_USE.get().seeds or random).randint(low, high)
 
 
-@contextlib.contextmanager
-def created_as(kind: VariableKind) -> Iterator[None]:
-    """Let the variables that this thread creates meanwhile be of a kind."""
-    with _using(origin=Origin(kind, _USE.get().origin.owner)):
-        yield
-
-
 def created_as_local() -> contextlib.AbstractContextManager[None]:
     """Let the variables that this thread creates meanwhile be those of a session, and in no checkpoint.
 
     What replicas assign to them is added up, as it is for metrics, if they do not say how it combines.
     """
-    return created_as(VariableKind.LOCAL)
+    return _using(kind=VariableKind.LOCAL)
 
 
 def may_be_split() -> bool:
@@ -274,14 +269,15 @@ def _for_reference(original: Callable[..., Any]) -> Callable[..., Any]:
     return add
 
 
-def _within(
-    use: Callable[[], contextlib.AbstractContextManager[None]], original: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Wrap a method so that it runs in a ``with`` block."""
+def _within(original: Callable[..., Any], **changes: Any) -> Callable[..., Any]:
+    """Wrap a method so that it changes what its thread does with variables while it runs."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with use():
+        token = _USE.set(_USE.get()._replace(**changes))  # not `_using`, which takes longer
+        try:
             return original(self, *args, **kwargs)
+        finally:
+            _USE.reset(token)
 
     return method
 
@@ -291,20 +287,15 @@ def _noting_results(original: Callable[[Any, str], Any]) -> Callable[[Any, str],
 
     def get(self: Any, name: str) -> Any:
         found = original(self, name)
-        return _within(_in_result, lambda _: found()).__get__(self) if name == "result" else found
+        return _within(lambda _: found(), in_result=True).__get__(self) if name == "result" else found
 
     return get
 
 
-_in_result = partial(_using, in_result=True)
-_adding = partial(_using, adds=True)
-
 wrap_in_scopes(keras.metrics.Metric, "__getattribute__", _noting_results)
-wrap_in_scopes(keras.Variable, "assign_add", partial(_within, _adding))
-wrap_in_scopes(keras.Variable, "assign_sub", partial(_within, _adding))
-wrap_in_scopes(keras.Layer, "add_weight", partial(_within, partial(created_as, VariableKind.WEIGHT)))
-wrap_in_scopes(keras.optimizers.Optimizer, "add_variable", partial(_within, kept_whole))
+wrap_in_scopes(keras.Variable, "assign_add", partial(_within, adds=True))
+wrap_in_scopes(keras.Variable, "assign_sub", partial(_within, adds=True))
+wrap_in_scopes(keras.Layer, "add_weight", partial(_within, kind=VariableKind.WEIGHT))
+wrap_in_scopes(keras.optimizers.Optimizer, "add_variable", partial(_within, whole=True))
 wrap_in_scopes(keras.optimizers.Optimizer, "add_variable_from_reference", _for_reference)
-wrap_in_scopes(
-    keras.metrics.Metric, "add_variable", partial(_within, partial(created_as, VariableKind.METRIC))
-)
+wrap_in_scopes(keras.metrics.Metric, "add_variable", partial(_within, kind=VariableKind.METRIC))
