@@ -10,6 +10,7 @@ from gates import MEETINGS, meeting
 
 from muster import function
 from muster.data import Dataset
+from muster.distribute import OneDeviceStrategy, get_strategy
 from muster.distribute.coordinator import PerWorkerValues, experimental_get_current_worker_index
 
 
@@ -22,6 +23,18 @@ def scaled(x, k):
 def indexed(other, value, bias):
     next(other)
     return experimental_get_current_worker_index(), value["all"] + bias
+
+
+def test_a_dataset_function_is_in_the_scope_around_it():
+    strategy, seen = OneDeviceStrategy("cpu:0"), []
+
+    def dataset_fn():
+        seen.append(get_strategy())
+        return Dataset.range(2)
+
+    with coordinated(workers=1) as coordinator, strategy.scope():
+        coordinator.create_per_worker_dataset(dataset_fn)
+    assert seen == [strategy]
 
 
 def test_each_worker_gets_its_own_value():

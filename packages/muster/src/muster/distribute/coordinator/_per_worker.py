@@ -20,6 +20,7 @@ from muster.distribute.coordinator._pickling import pickled
 from muster.distribute.engine._placement import Placement
 from muster.distribute.functions._draws import Kind
 from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.strategies._strategy import current_strategy
 from muster.program.variables import current_scope, variables_owned_by
 
 
@@ -230,6 +231,9 @@ class _NoVariables:
 
     num_replicas_in_sync = 1
     placement = Placement(None)
+
+    def __init__(self) -> None:
+        self.strategy = current_strategy()  # in whose scope the code stays
 
     def check_variable(self, variable: Any) -> None:
         raise ValueError(
