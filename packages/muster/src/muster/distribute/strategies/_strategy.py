@@ -388,6 +388,6 @@ _GATHER = Function(traced_calls.gather)
 
 def current_strategy() -> Strategy | None:
     """Return the strategy of the innermost scope, or None: it owns the variables that are created there."""
-    owner = owner_of_new()
-    current: Strategy | None = getattr(owner, "strategy", owner)
+    owner: Any = owner_of_new()
+    current = getattr(owner, "strategy", owner)
     return current if isinstance(current, Strategy) else None
