@@ -13,7 +13,7 @@ from muster.summary import EventFileWriter
 def test_control_characters_in_names_are_shown_as_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    metadata = {"input": [{"elements": 1, "pipeline": "map(\x1b[2J)"}]}
+    metadata = {"input": {"pipelines": [{"elements": 1, "pipeline": "map(\x1b[2J)"}]}}
     with Checkpointer(tmp_path) as writer:
         writer.save(1, {"w\x1b[2J\x07": np.zeros(1)}, metadata, wait=True)
     assert inspect_checkpoints(str(tmp_path), step=None, variables=True, restore=False) == 0
@@ -28,7 +28,8 @@ def test_metrics_of_evaluations_stand_beside_their_checkpoints(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     position = {"pipeline": "range(9)"}
-    metadata = {"input": [{**position, "elements": 4}, {**position, "elements": 5}], "ended": True}
+    pipelines = [{**position, "elements": 4}, {**position, "elements": 5}]
+    metadata = {"input": {"pipelines": pipelines}, "ended": True}
     for step in (1, 2):
         write_checkpoint(tmp_path, step, {"w": np.zeros(1)}, metadata)
     for folder, metrics in (

@@ -163,7 +163,7 @@ def test_the_changelog_has_a_place_for_what_comes() -> None:
 
 
 METADATA = {
-    "input": [{"elements": 12, "pipeline": "range(9) -> batch(3)"}],
+    "input": {"pipelines": [{"elements": 12, "pipeline": "range(9) -> batch(3)"}]},
     "ended": False,
     "note": list(range(100)),
 }

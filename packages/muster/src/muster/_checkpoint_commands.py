@@ -297,10 +297,10 @@ def _metadata_lines(metadata: Mapping[str, Any]) -> Iterable[str]:
     """Return readable lines for an Estimator's entries, and shortened JSON for any other entry."""
     for key, value in metadata.items():
         match key, value:
-            case "input", [{"elements": int(), "pipeline": str()}, *_]:
-                counts = dict.fromkeys(str(each.get("elements")) for each in value)
-                whose = "the input" if len(value) == 1 else f"the inputs of {len(value)} workers"
-                yield f"Of {whose} {' and '.join(counts)} batches were taken: {value[0]['pipeline']}"
+            case "input", {"pipelines": [{"elements": int(), "pipeline": str()}, *_] as pipelines}:
+                counts = dict.fromkeys(str(each.get("elements")) for each in pipelines)
+                whose = "the input" if len(pipelines) == 1 else f"the inputs of {len(pipelines)} workers"
+                yield f"Of {whose} {' and '.join(counts)} batches were taken: {pipelines[0]['pipeline']}"
             case "ended", bool():
                 yield "Training had ended." if value else "Training was going on."
             case _:

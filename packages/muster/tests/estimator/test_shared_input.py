@@ -12,11 +12,10 @@ from jobs import free_addresses
 from muster.cluster import ClusterSpec
 from muster.data import Dataset
 from muster.distribute import AsynchronousStrategy, InputContext, MirroredStrategy, Server
-from muster.distribute.input import StepSource
+from muster.distribute.input import Position, StepSource
 from muster.distribute.servers import TicketedSteps
 from muster.estimator import Estimator, RunConfig, SessionRunHook
-from muster.estimator.loop._shared_batches import PassPosition, place_of
-from muster.estimator.loop._training import Training
+from muster.estimator.loop._training_input import open_training_input, place_of
 from muster.ps import open_tickets
 from muster.ps._tickets import Tickets
 
@@ -85,10 +84,11 @@ def test_rounds_do_not_go_with_shared_input(tmp_path):
 
 
 def test_workers_that_train_in_step_divide_their_input_by_hand(tmp_path):
-    two = SimpleNamespace(input_context=InputContext(num_input_pipelines=2), steps=StepSource())
-    nothing = dict.fromkeys(["setup", "input_fn", "hooks", "listeners", "steps", "max_steps", "around_steps"])
+    two = SimpleNamespace(
+        input_context=InputContext(num_input_pipelines=2), local_replicas=1, steps=StepSource()
+    )
     with pytest.raises(ValueError, match="The 2 workers .* train in step: divide"):
-        Training(**nothing, strategy=two)._own_batches(input_fn(), None)
+        open_training_input(None, two, lambda context: input_fn(), None, None)
 
 
 @pytest.mark.parametrize("chief_shares", [True, False])
@@ -141,10 +141,12 @@ class Saved:
 
 def test_where_a_pass_goes_on():
     numbers = TicketedSteps(SimpleNamespace(max_staleness=None))
-    assert place_of(None, None, numbers) == PassPosition(0, 0)
-    assert place_of(Saved(), None, numbers) == PassPosition(20, 20)
-    assert place_of(Saved(), {"elements": 3}, numbers) == PassPosition(20, 20)
-    position = {"elements": 0, "begin": 10}
-    assert place_of(Saved(), position, numbers) == PassPosition(20, 7, [18, 21], position)
+    assert place_of(None, None, numbers) == Position(begin=0, drawn=0)
+    assert place_of(Saved(), None, numbers) == Position(begin=20, drawn=20)
+    own = Position(pipelines=[{"elements": 3}])
+    assert place_of(Saved(), own, numbers) == Position(begin=20, drawn=20)
+    shared = Position(pipelines=[{"elements": 0}], begin=10)
+    further_back = Position(pipelines=[{"elements": 0}], begin=7, drawn=20, open=[18, 21])
+    assert place_of(Saved(), shared, numbers) == further_back
     tickets = Tickets(20, [18, 21])
     assert [tickets.take(caller, None) - 7 for caller in "abcd"] == [21 - 10, 24 - 10, 25 - 10, 26 - 10]

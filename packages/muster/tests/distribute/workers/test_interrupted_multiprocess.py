@@ -53,7 +53,7 @@ def test_workers_that_are_told_to_end_save_and_end_together(tmp_path, number, to
     last = read_checkpoint(latest_checkpoint(tmp_path / "model"))
     steps = [int(re.findall(r"^step (\d+)$", task.log, re.MULTILINE)[-1]) for task in tasks]
     assert steps == [last.step, last.step], [task.log[-3000:] for task in tasks]
-    assert [position["elements"] for position in last.metadata["input"]] == steps
+    assert [position["elements"] for position in last.metadata["input"]["pipelines"]] == steps
 
 
 @pytest.mark.slow

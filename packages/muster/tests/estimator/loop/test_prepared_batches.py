@@ -6,13 +6,13 @@ import pytest
 import muster.feature_column as fc
 from muster.data import Dataset
 from muster.estimator import ModeKeys
-from muster.estimator.loop._batches import Batches
+from muster.estimator.loop._batches import own_input
 
 ROWS, SIZE = 50, 4
 
 
 def prepared(dataset, prepare):
-    with Batches(dataset, ModeKeys.TRAIN, prepare=prepare) as batches:
+    with own_input([dataset], ModeKeys.TRAIN, prepare=prepare) as batches:
         return list(batches)
 
 
@@ -61,7 +61,7 @@ def test_the_wrong_batch_fails_in_its_turn() -> None:
             raise ValueError("wrong: 9")
         return features, labels
 
-    with Batches(examples(id=np.arange(ROWS)), ModeKeys.TRAIN, prepare=prepare) as batches:
+    with own_input([examples(id=np.arange(ROWS))], ModeKeys.TRAIN, prepare=prepare) as batches:
         assert [list(next(batches).labels) for _ in range(2)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
         with pytest.raises(ValueError, match="wrong: 9"):
             next(batches)

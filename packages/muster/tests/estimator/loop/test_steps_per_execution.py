@@ -129,7 +129,7 @@ def test_an_interruption_while_drawing_saves_where_the_steps_are(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         est.train(lambda: Dataset.from_generator(batches, output_signature=kind))
     last = read_checkpoint(latest_checkpoint(tmp_path))
-    assert (last.step, last.metadata["input"][0]["elements"]) == (5, 5)
+    assert (last.step, last.metadata["input"]["pipelines"][0]["elements"]) == (5, 5)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "two"])

@@ -11,7 +11,6 @@ A *worker batch* is what one worker takes in a step: its rows of the global batc
 an ``UnevenBatch`` or a ``ReplicatedBatch``.
 """
 
-import itertools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ import jax
 import numpy as np
 
 from muster._arrays import AnyArray
-from muster.distribute.engine._join import joined
 from muster.distribute.replicas._values import PerReplica, ReplicaKind, replicated
 
 _log = logging.getLogger(__name__)
@@ -276,15 +274,6 @@ def row_count(batch: Any) -> int | None:
 def row_counts(batch: Any) -> set[int]:
     """Return the numbers of rows that the arrays of a batch have."""
     return {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
-
-
-def concatenated(batches: Iterator[Any], count: int) -> Iterator[Any]:
-    """Concatenate every ``count`` batches, one for each replica of this process; fewer at the end.
-
-    Source: tensorflow_estimator/python/estimator/estimator.py, ``_get_iterator_from_input_fn``.
-    """
-    while group := list(itertools.islice(batches, count)):
-        yield joined(group)
 
 
 def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:

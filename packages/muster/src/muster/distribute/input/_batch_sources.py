@@ -1,11 +1,10 @@
 """Sources of a distributed dataset's batches: a dataset of global batches, or a dataset per worker."""
 
-import itertools
+import contextlib
 import logging
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import jax
@@ -14,12 +13,13 @@ import numpy as np
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
 from muster.data import AutoShardPolicy, Dataset, TensorSpec, dataset_line
-from muster.data.sharding import FileShare, describe_share, shard_files, user_shards
+from muster.data.sharding import FileShare, shard_files, user_shards
 from muster.distribute.engine._join import joined
 from muster.distribute.engine._split import Split, UnevenWarning, cut, row_count, row_counts
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
-from muster.distribute.input._synchronized_batches import synchronized
+from muster.distribute.input._own_input import OwnInput, Pipeline
+from muster.distribute.input._synchronized_input import synchronized
 from muster.distribute.replicas._values import stacked
 from muster.distribute.workers._workers import Workers
 
@@ -172,13 +172,12 @@ class GlobalBatches(BatchSource):
     def _shared_steps(self, seed: int | None) -> Iterator[Any]:
         """Yield this worker's rows of batches that all workers read."""
         self._uneven.begin()
-        with self.dataset.iterator(seed=seed) as batches:
+        with OwnInput([Pipeline(self.dataset, seed=seed)]) as batches:
             for batch in batches:
+                _require_rows(batch)
                 if self._split.replicas == 1:
-                    _require_rows(batch)
                     yield batch
                     continue
-                _require_rows(batch)
                 if self._split.workers > 1:
                     self._log(self._split.describe(min(row_counts(batch))))
                 self._uneven.see(batch)
@@ -186,24 +185,28 @@ class GlobalBatches(BatchSource):
 
     def _worker_steps(self, seed: int | None) -> Iterator[Any]:
         """Yield this worker's part of a global batch from the data that it reads, until all have run out."""
-        share, split = self._share, self._split
+        share, split, workers = self._share, self._split, self._workers
         self._log("all of its dataset" if share is None else str(share))
-        with ExitStack() as stack:
-            dataset = self.dataset if share is None else share.dataset
-            batches: Iterator[Any] = stack.enter_context(dataset.iterator(seed=seed))
-            first, batches = _with_first(batches)
+        pipeline = Pipeline(self.dataset if share is None else share.dataset, seed=seed)
+        with contextlib.closing(pipeline):
+            first = pipeline.first
+            if first is not None:
+                _require_batch(first)
             # The first batch of a worker with little data may be its last, and short.
-            counts = self._workers.all_gather_object(0 if first is None else row_count(first))
+            counts = workers.all_gather_object(0 if first is None else row_count(first))
             if not (nominal := max(counts)):
                 return
             if nominal % split.replicas:
                 self._uneven.warn(nominal)
             if share is None:
-                example = _example_for_all(self._workers, dataset, first)
+                example = _example_for_all(workers, pipeline.dataset, first)
             else:  # if this worker's files are empty, the files of all workers have an example
                 example = first if first is not None else _first_batch(self.dataset, seed)
-            pieces = cut(batches, split.batch_sizes(nominal))
-            yield from stack.enter_context(synchronized(self._workers, split.local_replicas, pieces, example))
+            pipeline.pass_through(lambda batches: cut(batches, split.batch_sizes(nominal)))
+            pieces = OwnInput([pipeline], split.local_replicas)
+            pieces.example = example
+            with synchronized(workers, split.local_replicas, pieces) as steps:
+                yield from steps
 
 
 class ReplicaBatches(BatchSource):
@@ -227,41 +230,41 @@ class ReplicaBatches(BatchSource):
         if seed is None and workers.size > 1:
             # A worker's own: Python's random numbers may be the chief's, and its data another worker's.
             seed = secrets.randbits(31)
-        if workers.size == 1:
-            with self._opened(seed) as batches:
-                yield from batches if split.replicas == 1 else map(self._joined, self._groups(batches))
-            return
-        if not self._logged:
-            self._log(" and ".join(dict.fromkeys(map(describe_share, self.datasets))))
-        with ExitStack() as stack:
-            first, batches = _with_first(stack.enter_context(self._opened(seed)))
-            example = _example_for_all(workers, self.datasets[0], first)
-            if example is not None:
-                yield from stack.enter_context(synchronized(workers, split.local_replicas, batches, example))
+        with self._opened(seed) as batches:
+            if workers.size == 1:
+                yield from batches if split.replicas == 1 else map(self._joined, _groups(batches))
+                return
+            if not self._logged:
+                self._log(batches.share)
+            if batches.first is not None:
+                _require_batch(batches.first)
+            batches.example = _example_for_all(workers, self.datasets[0], batches.first)
+            if batches.example is not None:
+                with synchronized(workers, split.local_replicas, batches) as steps:
+                    yield from steps
 
     def steps(self, seed: int | None = None) -> Iterator[Any]:
         if self._split.workers > 1 or self._split.replicas == 1:
             yield from super().steps(seed)
             return
         with self._opened(seed) as batches:
-            for group in self._groups(batches):
+            for group in _groups(batches):
                 yield _grouped(group, self._split)
 
     def _joined(self, group: list[Any]) -> Any:
         """Return the rows of a group as a worker batch."""
         return self._split.worker_batch(_concatenated(group))
 
-    @contextmanager
-    def _opened(self, seed: int | None) -> Iterator[Iterator[Any]]:
-        """Open the datasets, and yield an iterator over the batches of this worker's replicas in turn."""
-        with ExitStack() as stack:
-            opened = [stack.enter_context(dataset.iterator(seed=seed)) for dataset in self.datasets]
-            yield opened[0] if len(opened) == 1 else _in_turn(opened)
-
-    def _groups(self, batches: Iterator[Any]) -> Iterator[list[Any]]:
-        """Yield a batch for each replica of this worker; fewer at the end."""
-        while group := list(itertools.islice(batches, self._split.local_replicas)):
-            yield group
+    def _opened(self, seed: int | None) -> OwnInput:
+        """Open the datasets: a step takes a batch for each replica of this worker."""
+        with contextlib.ExitStack() as undo:
+            pipelines = []
+            for dataset in self.datasets:
+                pipelines.append(pipeline := Pipeline(dataset, seed=seed))
+                undo.callback(pipeline.close)
+            opened = OwnInput(pipelines, self._split.local_replicas // len(pipelines))
+            undo.pop_all()
+        return opened
 
 
 def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
@@ -290,15 +293,6 @@ def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
     return jax.tree.unflatten(structure, [np.empty((0, *shape), dtype) for dtype, shape in kinds])
 
 
-def _with_first(batches: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
-    """Return the first batch, or None, and an iterator over all batches."""
-    first = next(batches, None)
-    if first is None:
-        return None, batches
-    _require_batch(first)
-    return first, itertools.chain([first], batches)
-
-
 def _first_batch(dataset: Dataset, seed: int | None) -> Any:
     with dataset.iterator(seed=seed) as batches:
         for batch in batches:
@@ -306,10 +300,11 @@ def _first_batch(dataset: Dataset, seed: int | None) -> Any:
     raise DatasetError("The dataset has no batch: there is nothing to train or evaluate on.")
 
 
-def _in_turn(iterators: Sequence[Iterator[Any]]) -> Iterator[Any]:
-    """Yield batches of the iterators in turn, until all have ended."""
-    for batches in itertools.zip_longest(*iterators):
-        yield from (batch for batch in batches if batch is not None)
+def _groups(batches: OwnInput) -> Iterator[list[Any]]:
+    """Yield a batch for each replica of a worker; fewer at the end."""
+    with contextlib.suppress(StopIteration):
+        while True:
+            yield batches.next_batches()
 
 
 def _grouped(group: list[Any], split: Split) -> Any:

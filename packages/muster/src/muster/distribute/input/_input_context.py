@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
+from muster.distribute.engine._split import sizes_of
+
 
 @dataclass(frozen=True)
 class InputContext:
     """Identifies an input pipeline and its share of the input.
 
     Attributes:
-        num_input_pipelines: The number of pipelines of the job: one for each worker.
+        num_input_pipelines: The number of pipelines of the job: one for each worker that it began with.
         input_pipeline_id: The number of this pipeline, from 0.
         num_replicas_in_sync: The number of replicas that take part in a step, over all workers.
 
@@ -37,3 +39,17 @@ class InputContext:
                 f"{self.num_replicas_in_sync}."
             )
         return global_batch_size // self.num_replicas_in_sync
+
+    def of_job(self, count: int, per_step: int) -> "list[InputContext]":
+        """Return the pipelines that this worker reads of a job that began with another number of workers.
+
+        They are consecutive: workers, by rank, have all in order. The first workers may read one more.
+
+        Args:
+            count: The number of the job's pipelines, at least one for each worker.
+            per_step: The number of batches that a step takes of each.
+        """
+        sizes = sizes_of(count, self.num_input_pipelines)
+        first = sum(sizes[: self.input_pipeline_id])
+        numbers = range(first, first + sizes[self.input_pipeline_id])
+        return [InputContext(count, number, count * per_step) for number in numbers]

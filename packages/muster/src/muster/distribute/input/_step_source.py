@@ -1,21 +1,22 @@
 """Step sources: say which steps a worker may make, on which batches, and up to where."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from muster.distribute.input._step_input import Position
 
 
 class BatchNumbers(ABC):
     """Hands out the batches of one pass over the data to workers, by number: each to one of them."""
 
     @abstractmethod
-    def share(self, position: Mapping[str, Any], begin: int, left_open: Sequence[int] = ()) -> None:
+    def share(self, position: Position) -> None:
         """Say which pass over the data it is, before the first step. The chief's word counts.
 
         Args:
-            position: The start of the pass, as JSON.
-            begin: The number of its first batch.
-            left_open: The numbers of earlier batches that are to be computed yet.
+            position: The start of the pass, the number of its first batch, and the numbers that are open: of
+                earlier batches that are to be computed yet.
 
         Raises:
             ValueError: Several workers make each step together, so that there is no batch for each.
@@ -27,8 +28,8 @@ class BatchNumbers(ABC):
 
     @property
     @abstractmethod
-    def position(self) -> Mapping[str, Any]:
-        """The start of the pass, with its first number as ``begin``; empty if nothing is shared."""
+    def position(self) -> Position:
+        """The start of the pass, and the number of its first batch; of no pipeline if nothing is shared."""
 
     @abstractmethod
     def take(self) -> int:

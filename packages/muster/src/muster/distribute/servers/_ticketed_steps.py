@@ -1,12 +1,12 @@
 """The steps of a worker beside parameter servers: one for each ticket, the right to make one global step."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from muster._errors import JobEndedError
 from muster.distribute.engine import NoMoreSteps
-from muster.distribute.input import BatchNumbers, StepSource
+from muster.distribute.input import BatchNumbers, Position, StepSource
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.ps import OPEN_TICKETS, SharedInput, tickets_in
 
@@ -59,23 +59,24 @@ class TicketedSteps(StepSource, BatchNumbers):
     def look_up(self) -> int | None:
         return self._servers.look_up_step()
 
-    def share(self, position: Mapping[str, Any], begin: int, left_open: Sequence[int] = ()) -> None:
+    def share(self, position: Position) -> None:
         if self.max_staleness == 0:
             raise ValueError(
                 'max_staleness=0 and dispatch="dynamic" exclude each other: in a round all workers make the '
                 "same step, and the step says which batch is read. Set max_staleness=1, or divide the data "
                 "by hand: dataset.shard(...)."
             )
-        self._servers.shared = SharedInput(position=dict(position), begin=begin)
-        self._servers.open = left_open
+        (start,) = position.pipelines
+        self._servers.shared = SharedInput(position=dict(start), begin=position.begin or 0)
+        self._servers.open = position.open
 
     def share_nothing(self) -> None:
         self._servers.shared = None
 
     @property
-    def position(self) -> Mapping[str, Any]:
+    def position(self) -> Position:
         shared = self._servers.shared
-        return {} if shared is None else {**shared.position, "begin": shared.begin}
+        return Position() if shared is None else Position(pipelines=[shared.position], begin=shared.begin)
 
     def take(self) -> int:
         self._servers.require_ticket()

@@ -10,6 +10,7 @@ from muster._arrays import AnyArray
 from muster._errors import DatasetError, SavedModelError
 from muster.checkpoint import Checkpoint, close_files
 from muster.distribute.engine import is_hashed
+from muster.distribute.input import Position, StepInput
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
 from muster.estimator._model_fn import call_model_fn
 from muster.estimator._words import Words
@@ -31,9 +32,19 @@ _log = logging.getLogger(__name__)
 _EXTRA = "assets.extra"
 
 
-class _Shapes(NamedTuple):
-    example: Batch
-    share: str = "what is exported"
+class _Shapes(StepInput):
+    """Has shapes to trace with, and no batches."""
+
+    share = "what is exported"
+
+    def __init__(self, example: Batch) -> None:
+        self.example = example
+
+    def next(self) -> Any:
+        raise StopIteration
+
+    def position(self, steps: int | None = None) -> Position:
+        return Position()
 
 
 class _Exported(NamedTuple):

@@ -1,45 +1,26 @@
-"""The batches of an input_fn, with a position that can be saved."""
+"""The batches that steps take, made of the elements of an input_fn."""
 
-import logging
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import accumulate
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from muster._arrays import require_numbers
-from muster._errors import DatasetError, PositionError
+from muster._errors import DatasetError
 from muster.data import Dataset, as_arrays, dataset_of_batches, refuse_whole
-from muster.data.sharding import describe_share
+from muster.distribute.input import Convert, OwnInput, Pipeline
 from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator.loop._batch import Batch
 from muster.estimator.loop._host_part import HostPart, is_uneven, named
 from muster.program import is_wide
 
-_log = logging.getLogger(__name__)
-
 Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
 """Turns features, and labels or None, into arrays of numbers: on the host, each example by itself."""
-
-
-class HasExample(Protocol):
-    """Has the example batch on which a model_fn is traced.
-
-    Attributes:
-        example: A batch, of arrays or of shapes; None if there is none.
-        share: Where it comes from, for messages.
-    """
-
-    @property
-    def example(self) -> Batch | None: ...
-
-    @property
-    def share(self) -> str: ...
 
 
 class WideIntegers:
@@ -55,131 +36,61 @@ class WideIntegers:
         return self._keys
 
 
-class Batches:
-    """Iterates over the batches of an input_fn; the first one is checked before the first step.
+def own_input(
+    returned: Sequence[Any],
+    mode: ModeKeys,
+    per_step: int = 1,
+    *,
+    positions: Sequence[Mapping[str, Any]] | None = None,
+    seed: int | None = None,
+    past_end: bool = False,
+    prepare: Prepare | None = None,
+    host: HostPart | None = None,
+) -> OwnInput:
+    """Open what an input_fn returned for each pipeline that this worker reads.
 
     Args:
-        returned: What the input_fn returned: a ``Dataset`` of ``(features, labels)`` or of features, a loader
-            or generator of such batches, or one such element, of arrays or tables. In training one element is
-            repeated without end.
+        returned: For each a ``Dataset`` of ``(features, labels)`` or of features, a loader or generator of
+            such batches, or one such element, of arrays or tables. In training one element is repeated
+            without end.
         mode: The mode of the input_fn. In the mode PREDICT labels are left out.
-        position: Where to go on: the ``position`` of an equal pipeline; None starts at the first batch.
+        per_step: The number of batches that a step takes of each.
+        positions: Where each goes on; None to begin.
         seed: Seeds shuffles that have no seed of their own; None leaves them random.
-        past_end: Whether the position may lie beyond the end: other workers may have had more batches.
+        past_end: Whether a position may lie beyond the end: other workers may have had more batches.
         prepare: The host's part of the model, for each batch; None for none. It is called where the input
             pipeline makes batches: ahead of the step, on a thread, if the pipeline has a `prefetch`.
         host: The host's part of a model whose columns are found as it is traced, without a ``prepare``.
 
-    Attributes:
-        first: The first batch from the position on, which the iteration yields too; None if there is none.
-        example: A batch to trace with: ``first``, or the very first of the input if none is left at the
-            position; None if the input is empty.
-        taken: How many batches the iteration has yielded.
-        share: A description of the examples that this worker reads.
-
     Raises:
         DatasetError: A step cannot compute with the first batch: it has text, objects, or unequal lengths.
+        PositionError: A position is another pipeline's.
         ValueError: An element is a tuple that is not a pair.
     """
-
-    def __init__(
-        self,
-        returned: Any,
-        mode: ModeKeys,
-        position: Mapping[str, Any] | None = None,
-        *,
-        seed: int | None = None,
-        past_end: bool = False,
-        prepare: Prepare | None = None,
-        host: HostPart | None = None,
-    ) -> None:
-        # A function of its own: what makes batches ahead must not keep their reader alive.
-        convert = partial(batches_of, mode=mode, prepare=prepare, host=host, wide=WideIntegers())
-        dataset = _as_dataset(returned, mode)
-        self.share = describe_share(dataset)
-        if seed is None:
-            # A worker's own: Python's random numbers may be the chief's, and its data another worker's.
-            seed = secrets.randbits(63)
-        self._open = partial(self._opened, dataset, position, seed, past_end, convert)
-        self._undo = ExitStack()
-        self._open()
-
-    def reopen(self) -> None:
-        """Begin again at the first batch, which is prepared otherwise by now."""
-        self._undo.close()
-        self._open()
-
-    def _opened(
-        self,
-        dataset: Dataset,
-        position: Mapping[str, Any] | None,
-        seed: int | None,
-        past_end: bool,
-        convert: Callable[[list[Any]], Iterable[Batch]],
-    ) -> None:
-        with ExitStack() as undo:
-            self._iterator = dataset.iterator(position, seed=seed, convert=convert)
-            undo.callback(self._iterator.close)
-            self._start = self._iterator.position
-            self._first_pending = True
-            self.taken = 0
-            try:
-                self.first: Batch | None = next(self._iterator, None)
-            except PositionError:
-                if not past_end:
-                    raise
-                self.first = None
-            self.example = self.first
-            if self.first is None and position is not None:
-                with dataset.iterator(seed=seed, convert=convert) as again:
-                    self.example = next(again, None)
-            if self.example is not None:
-                check_batch(self.example)
-            self._undo = undo.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._undo.close()
-
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
-    def __next__(self) -> Batch:
-        if self._first_pending:
-            self._first_pending = False
-            if self.first is None:
-                raise StopIteration
-            batch = self.first
-        else:
-            batch = next(self._iterator)
-        self.taken += 1
-        return batch
-
-    @property
-    def position(self) -> Mapping[str, Any]:
-        """The position of the next batch, as JSON."""
-        return self._start if self._first_pending else self._iterator.position
+    with ExitStack() as undo:
+        pipelines = []
+        for place, each in enumerate(returned):
+            pipeline = Pipeline(
+                _as_dataset(each, mode),
+                None if positions is None else positions[place],
+                # A worker's own: Python's random numbers may be the chief's, and its data another worker's.
+                seed=secrets.randbits(63) if seed is None else seed,
+                convert=converting(mode, prepare, host),
+                past_end=past_end,
+            )
+            undo.callback(pipeline.close)
+            pipelines.append(pipeline)
+        own = OwnInput(pipelines, per_step, check=check_batch)
+        undo.pop_all()
+    return own
 
 
-def open_training_batches(
-    returned: Any,
-    position: Mapping[str, Any] | None,
-    seed: int | None,
-    past_end: bool,
-    prepare: Prepare | None = None,
-    host: HostPart | None = None,
-) -> Batches:
-    """Open the input at a position; at its start, with a warning, if the position is another pipeline's."""
-    opened = partial(Batches, returned, ModeKeys.TRAIN, seed=seed, prepare=prepare, host=host)
-    try:
-        return opened(position, past_end=past_end)
-    except PositionError as exc:
-        _log.warning("The input starts again at its first example: %s", exc)
-        return opened()
+def converting(mode: ModeKeys, prepare: Prepare | None, host: HostPart | None) -> Convert:
+    """Return a function that makes batches of elements that are read together.
+
+    It is a function of its own: what makes batches ahead must not keep their reader alive.
+    """
+    return partial(_batches_of, mode=mode, prepare=prepare, host=host, wide=WideIntegers())
 
 
 def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
@@ -203,7 +114,7 @@ def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
     return dataset.repeat() if mode == ModeKeys.TRAIN else dataset
 
 
-def batches_of(
+def _batches_of(
     elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None, host: HostPart | None, wide: WideIntegers
 ) -> Iterable[Batch]:
     """Return the batches of elements that are read together."""

@@ -20,7 +20,7 @@ from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._nan import EvaluationNanHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
 from muster.estimator.loop._batch import Batch
-from muster.estimator.loop._batches import Batches
+from muster.estimator.loop._batches import own_input
 from muster.estimator.loop._chiefs_checkpoint import chiefs_checkpoint
 from muster.estimator.loop._host_part import without_given
 from muster.estimator.loop._progress_bar import metrics_line, progress_bar
@@ -55,15 +55,16 @@ def evaluate(
         steps: How many batches to take; None for all.
         checkpoint: What to evaluate, with an empty path if it was not read; None for initial values.
     """
-    returned = setup.call_input_fn(input_fn, ModeKeys.EVAL, strategy, hooks)
+    returned = setup.call_input_fn(input_fn, ModeKeys.EVAL, hooks, strategy.input_context)
     which = f" step {checkpoint.step}" if checkpoint is not None else ""
     with (
         progress_bar(setup.config, f"Evaluating{which}", "batches") as bar,
         strategy.workers.supervised(setup.config.session_creation_timeout_secs, doing="evaluate"),
         reported_by.workers.reporting(TaskState.EVALUATING),
-        Batches(
-            returned,
+        own_input(
+            [returned],
             ModeKeys.EVAL,
+            strategy.local_replicas,
             seed=setup.config.tf_random_seed,
             prepare=setup.prepare,
             host=setup.host,
@@ -79,7 +80,7 @@ def evaluate(
         _log.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         log_restored(checkpoint)
         progress = StopAfterNEvalsHook(steps, log_progress=steps is not None)
-        with synchronized(strategy.workers, strategy.local_replicas, batches, batches.first) as shared:
+        with synchronized(strategy.workers, strategy.local_replicas, batches) as shared:
             checks = [EvaluationNanHook(LOSS), progress]
             run_loop(session, asked.step, shared, [*hooks, *program.static.evaluation_hooks, *checks])
         _log.info("Inference Time : %.5fs", time.monotonic() - began)
@@ -148,10 +149,10 @@ def predict(
         keys: Which of the predictions to return; None for all.
         single_examples: Whether to return one example at a time rather than a batch.
     """
-    returned = setup.call_input_fn(input_fn, ModeKeys.PREDICT, strategy, hooks)
+    returned = setup.call_input_fn(input_fn, ModeKeys.PREDICT, hooks, strategy.input_context)
     with (
         progress_bar(setup.config, "Predicting", "batches") as bar,
-        Batches(returned, ModeKeys.PREDICT, prepare=setup.prepare, host=setup.host) as batches,
+        own_input([returned], ModeKeys.PREDICT, prepare=setup.prepare, host=setup.host) as batches,
     ):
         program, state = setup.trace(ModeKeys.PREDICT, batches, checkpoint)
         spec = program.static

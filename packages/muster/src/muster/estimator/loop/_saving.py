@@ -2,20 +2,17 @@
 
 import logging
 import os
-from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
 
 from muster._arrays import LazyArray
-from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, checkpoint_path, latest_checkpoint
+from muster.checkpoint import Checkpointer, amend_metadata, checkpoint_path, latest_checkpoint
 from muster.cluster.roster import TaskState
-from muster.data import moved_position
-from muster.distribute import InputContext, Strategy
+from muster.distribute import Strategy
 from muster.distribute.engine import StateStore
-from muster.estimator.loop._batches import Batches
-from muster.estimator.loop._shared_batches import SharedBatches
+from muster.distribute.input import Position, StepInput
 from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter, SessionLog
 
@@ -31,12 +28,7 @@ class TrainingSaver:
     Args:
         checkpointer: Writes the checkpoints of the model directory.
         open_checkpointer: Opens what writes those of another directory.
-        batches: The input of this worker.
-        positions: The position of each worker's input when training begins. Later ones are counted from
-            there: all workers take equally many batches in a step, so that the position that is saved for a
-            worker may lie beyond the end of its input.
-        strategy: Says which worker this is, and how many replicas take a batch in each step. Its other
-            workers, which wait, are told that this one saves.
+        strategy: Its other workers, which wait, are told that this one saves.
         writer: Records checkpoints among the summaries.
         left_out: The paths of variables that are in no checkpoint.
 
@@ -48,8 +40,6 @@ class TrainingSaver:
         self,
         checkpointer: Checkpointer,
         open_checkpointer: Callable[[str], Checkpointer],
-        batches: Batches | SharedBatches,
-        positions: Sequence[Mapping[str, Any]],
         strategy: Strategy,
         writer: EventFileWriter,
         left_out: Container[str] = (),
@@ -57,31 +47,17 @@ class TrainingSaver:
         self._checkpointers = {os.path.realpath(checkpointer.directory): checkpointer}
         self._open_checkpointer = open_checkpointer
         self._model_dir = checkpointer.directory
-        self._batches = batches
-        self._positions = positions
-        self._began = batches.taken
         self._strategy = strategy
-        self._session: Session | None = None
+        self._position: Callable[[], Position] = Position
         self._patience = _PATIENCE_SECS
         self._saving: dict[str, int] = {}  # the last step by directory
-        self._taken: deque[tuple[int, int]] = deque()
         self._writer = writer
         self._left_out = left_out
         self.more: Callable[[], dict[str, Any]] = dict
 
-    def count(self, batches: Iterator[Any], session: Session) -> Iterator[Any]:
-        """Yield the batches of the steps, and count how many batches of the input each step takes.
-
-        Args:
-            batches: One for each step.
-            session: Knows how many of those steps have been taken.
-        """
-        self._session = session
-        for number, batch in enumerate(batches, 1):
-            while self._taken and self._taken[0][0] < session.steps_taken:
-                self._taken.popleft()
-            self._taken.append((number, self._batches.taken - self._began))
-            yield batch
+    def follow(self, steps: StepInput, session: Session) -> None:
+        """Save the position of an input from now on, after as many steps as a session has made."""
+        self._position = lambda: steps.position(session.steps_taken)
 
     def has_saved(self, step: int) -> bool:
         """Return whether a step is saved in the model directory, or is being saved."""
@@ -118,18 +94,7 @@ class TrainingSaver:
             for path, value in own.items()
             if path not in self._left_out
         }
-        context = self._strategy.input_context
-        steps = 0 if self._session is None else self._session.steps_taken
-        taken = [
-            steps * context.num_replicas_in_sync // context.num_input_pipelines
-        ] * context.num_input_pipelines
-        taken[context.input_pipeline_id] = dict(self._taken).get(steps, 0)
-        positions: list[Mapping[str, Any]] = [
-            moved_position(*each) for each in zip(self._positions, taken, strict=True)
-        ]
-        if isinstance(self._batches, SharedBatches):
-            positions = [self._batches.position]
-        metadata = {"input": positions, "ended": False, **self.more()}
+        metadata = {"input": self._position().to_json(), "ended": False, **self.more()}
         self._patience = _PATIENCE_SECS
         with self._strategy.workers.reporting(TaskState.SAVING):
             checkpointer.save(step, arrays, metadata, parts=parts, wait=wait)
@@ -145,22 +110,6 @@ class TrainingSaver:
                 path = checkpoint_path(checkpointer.directory, step)
                 if path == latest_checkpoint(checkpointer.directory):
                     mark_ended(path)
-
-
-def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> dict[str, Any] | None:
-    """Return where this worker's input goes on after an interruption; None if it starts afresh."""
-    if checkpoint is None or checkpoint.metadata.get("ended", True):
-        return None
-    positions: list[dict[str, Any]] = checkpoint.metadata.get("input", [])
-    if len(positions) != context.num_input_pipelines:
-        _log.warning(
-            "The input starts again at its first example: %s was written by %d workers, and there are %d.",
-            checkpoint.path,
-            len(positions),
-            context.num_input_pipelines,
-        )
-        return None
-    return positions[context.input_pipeline_id]
 
 
 def mark_ended(path: str) -> None:

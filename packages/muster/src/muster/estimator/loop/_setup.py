@@ -17,19 +17,20 @@ from muster.checkpoint import EXPORT, Checkpoint, MappedArray, close_files
 from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
 from muster.distribute import (
+    InputContext,
     MultiWorkerMirroredStrategy,
     ParameterServerStrategyV1,
     Strategy,
     get_strategy,
 )
 from muster.distribute.engine import Executables, StepOnRows, is_hashed, unwrapped
-from muster.distribute.input import StepSource
+from muster.distribute.input import OwnInput, StepInput, StepSource
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook
-from muster.estimator.loop._batches import Batches, HasExample, Prepare
+from muster.estimator.loop._batches import Prepare
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
 from muster.estimator.loop._hashed_values import (
     hashed_columns,
@@ -120,15 +121,15 @@ class ModelSetup:
             checkpoint.close()
 
     def call_input_fn(
-        self, input_fn: InputFn, mode: ModeKeys, strategy: Strategy, hooks: Sequence[SessionRunHook]
+        self, input_fn: InputFn, mode: ModeKeys, hooks: Sequence[SessionRunHook], context: InputContext
     ) -> Any:
-        """Return what an input_fn returns for this worker, ready to be read."""
-        returned = call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
+        """Return what an input_fn returns for a pipeline, ready to be read."""
+        returned = call_input_fn(input_fn, mode, self.params, self.config, context)
         if (before_reading := frontend().before_reading) is not None:
             before_reading(returned, hooks)
         return returned
 
-    def log_share(self, batches: HasExample, strategy: Strategy) -> None:
+    def log_share(self, batches: StepInput, strategy: Strategy) -> None:
         """Log which part of the input this worker reads, if there are others."""
         count = strategy.input_context.num_input_pipelines
         if count > 1:
@@ -136,7 +137,7 @@ class ModelSetup:
             _log.info("%s of %d reads %s.", task, count, batches.share)
 
     def trace(
-        self, mode: ModeKeys, batches: HasExample, checkpoint: Checkpoint | None
+        self, mode: ModeKeys, batches: StepInput, checkpoint: Checkpoint | None
     ) -> tuple[Program[EstimatorSpec], dict[str, AnyArray]]:
         """Trace the model_fn on the shapes of a batch, and find the values that its variables start from.
 
@@ -182,7 +183,7 @@ class ModelSetup:
         return program, state
 
     def _traced(
-        self, mode: ModeKeys, batches: HasExample, known: Mapping[str, AnyArray], *, resumes: bool
+        self, mode: ModeKeys, batches: StepInput, known: Mapping[str, AnyArray], *, resumes: bool
     ) -> Program[EstimatorSpec]:
         """Trace the model_fn, and let the host do its part for what it turns out to read.
 
@@ -200,7 +201,7 @@ class ModelSetup:
             self.host,
             resumes=resumes,
         )
-        if not isinstance(batches, Batches) or self.prepare is not None:
+        if not isinstance(batches, OwnInput) or self.prepare is not None:
             return trace()
         overflow: OverflowError | None = None
         needs: TraceError | None = None
@@ -245,7 +246,7 @@ class ModelSetup:
             )
         return program
 
-    def _missed(self, exc: Exception, batches: Batches) -> Iterable[str]:
+    def _missed(self, exc: Exception, batches: StepInput) -> Iterable[str]:
         """Return the keys of features that are left out, and that the model_fn has missed."""
         if isinstance(exc, KeyError) and exc.args and exc.args[0] in self.host.left_out:
             return [exc.args[0]]

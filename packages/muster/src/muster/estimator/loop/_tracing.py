@@ -11,11 +11,11 @@ import jax
 from muster._arrays import AnyArray
 from muster._errors import DatasetError
 from muster._keras import keras
+from muster.distribute.input import StepInput
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batch import Batch
-from muster.estimator.loop._batches import HasExample
 from muster.estimator.loop._host_part import HostPart, for_step, forwarding, without_given
 from muster.estimator.session._fetches import result_of
 from muster.program import (
@@ -47,7 +47,7 @@ _OUTPUTS = {
 def trace_model_fn(
     model_fn: ModelFn,
     mode: ModeKeys,
-    batches: HasExample,
+    batches: StepInput,
     params: Mapping[str, Any],
     config: RunConfig,
     known: Mapping[str, AnyArray],

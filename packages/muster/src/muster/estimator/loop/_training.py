@@ -2,18 +2,17 @@
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from muster.checkpoint import Checkpoint, Checkpointer
-from muster.data import Dataset
 from muster.distribute import Strategy
-from muster.distribute.input import BatchNumbers, synchronized
+from muster.distribute.input import DispatchedInput, OwnInput, synchronized
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator._run_config import RunConfig
@@ -22,7 +21,6 @@ from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.loop._all_done import log_all_done
 from muster.estimator.loop._batch import Batch
-from muster.estimator.loop._batches import Batches, open_training_batches
 from muster.estimator.loop._chiefs_checkpoint import chiefs_checkpoint
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._from_tensorflow import restore_newest
@@ -30,11 +28,11 @@ from muster.estimator.loop._hook_states import HookStates
 from muster.estimator.loop._progress_bar import ProgressBar, progress_bar
 from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._run_loop import run_loop
-from muster.estimator.loop._saving import TrainingSaver, mark_ended, saved_position
+from muster.estimator.loop._saving import TrainingSaver, mark_ended
 from muster.estimator.loop._setup import ModelSetup, log_restored
-from muster.estimator.loop._shared_batches import SharedBatches, is_shared, place_of
 from muster.estimator.loop._step_profile import StepProfile
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
+from muster.estimator.loop._training_input import open_training_input, saved_position
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
 from muster.lifecycle import SignalWatch, Terminated, log_interrupt, mark_told
@@ -45,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 _Begun: TypeAlias = tuple[
     ProgressBar,
-    Batches | SharedBatches,
+    OwnInput | DispatchedInput,
     Session,
     RequestedOutputs,
     TrainingSaver | None,
@@ -145,17 +143,17 @@ class Training:
 
     def _open_input(
         self, checkpoint: Checkpoint | None, resources: ExitStack
-    ) -> Batches | SharedBatches | None:
+    ) -> OwnInput | DispatchedInput | None:
         """Open the input where a checkpoint was written; None if training had read all of it by then."""
         config, strategy = self.setup.config, self.strategy
-        context = strategy.input_context
-        position = saved_position(checkpoint, context)
-        returned = self.setup.call_input_fn(self.input_fn, ModeKeys.TRAIN, strategy, self.hooks)
-        batches: Batches | SharedBatches
-        if strategy.steps.numbers is not None and is_shared(returned):
-            batches = self._shared_batches(returned, strategy.steps.numbers, checkpoint, position)
-        else:
-            batches = self._own_batches(returned, position)
+        position = saved_position(checkpoint, strategy)
+        batches = open_training_input(
+            self.setup,
+            strategy,
+            partial(self.setup.call_input_fn, self.input_fn, ModeKeys.TRAIN, self.hooks),
+            checkpoint,
+            position,
+        )
         resources.enter_context(batches)
         self.setup.log_share(batches, strategy)
         if all(strategy.workers.all_gather_object(batches.first is None)) and position is not None:
@@ -165,49 +163,17 @@ class Training:
             return None
         return batches
 
-    def _own_batches(self, returned: Any, position: Mapping[str, Any] | None) -> Batches:
-        """Open an input that this worker reads for itself.
-
-        Raises:
-            ValueError: It is to be shared, and workers train in step.
-        """
-        pipelines = self.strategy.input_context.num_input_pipelines
-        if pipelines > 1 and is_shared(returned):
-            raise ValueError(
-                f'dispatch="dynamic" is for workers beside parameter servers. The {pipelines} workers of '
-                f"{self.strategy} train in step: divide the data by the input_context of the input_fn."
-            )
-        if self.strategy.steps.numbers is not None:
-            self.strategy.steps.numbers.share_nothing()
-        seed = self.setup.config.tf_random_seed
-        setup = self.setup
-        return open_training_batches(returned, position, seed, pipelines > 1, setup.prepare, setup.host)
-
-    def _shared_batches(
-        self,
-        returned: Dataset,
-        numbers: BatchNumbers,
-        checkpoint: Checkpoint | None,
-        position: Mapping[str, Any] | None,
-    ) -> SharedBatches:
-        """Open an input whose batches are handed out to workers."""
-        place = place_of(checkpoint, position, numbers)
-        return SharedBatches(
-            returned, numbers, place, seed=self.setup.config.tf_random_seed, prepare=self.setup.prepare
-        )
-
     def _prepare(
         self,
         checkpointer: Checkpointer | None,
         checkpoint: Checkpoint | None,
-        batches: Batches | SharedBatches,
+        batches: OwnInput | DispatchedInput,
         resources: ExitStack,
     ) -> tuple[Session, RequestedOutputs, TrainingSaver | None, list[SessionRunHook]]:
         """Trace and compile the model_fn, and make the session, what saves it, and the hooks."""
         config, strategy = self.setup.config, self.strategy
         program, state = self.setup.trace(ModeKeys.TRAIN, batches, checkpoint)
         require_saver(program, config, self.hooks, self.listeners)
-        positions = strategy.workers.all_gather_object(batches.position)
         writer = saver = None
         if checkpointer is not None:
             writer = resources.enter_context(EventFileWriter(self.setup.model_dir))
@@ -222,9 +188,7 @@ class Training:
                 return retaining(resources.enter_context(_checkpointer(config, directory)))
 
             left_out = {each.path for each in program.variables if not each.saved}
-            saver = TrainingSaver(
-                retaining(checkpointer), elsewhere, batches, positions, strategy, writer, left_out
-            )
+            saver = TrainingSaver(retaining(checkpointer), elsewhere, strategy, writer, left_out)
         session, asked = self.setup.start(program, state, checkpoint, strategy, saver)
         session.stands_still = not program.updates(GLOBAL_STEP)
         hooks = self._all_hooks(program, writer)
@@ -252,7 +216,7 @@ class Training:
         self,
         session: Session,
         asked: RequestedOutputs,
-        batches: Batches | SharedBatches,
+        batches: OwnInput | DispatchedInput,
         saver: TrainingSaver | None,
         hooks: Sequence[SessionRunHook],
         signals: SignalWatch,
@@ -260,13 +224,14 @@ class Training:
         """Run the step on batch after batch, until a hook stops it or all workers have read their input."""
         workers, replicas = self.strategy.workers, self.strategy.local_replicas
         with (
-            synchronized(workers, replicas, batches, batches.example, signals) as shared,
+            synchronized(workers, replicas, batches, signals) as steps,
             self.around_steps,
         ):
-            counted = shared if saver is None else saver.count(shared, session)
+            if saver is not None:
+                saver.follow(steps, session)
             self.strategy.steps.begin(self._last_step(session))
-            counted = self.strategy.steps.permitted(counted, session.renew)
-            if isinstance(batches, SharedBatches):
+            permitted = self.strategy.steps.permitted(steps, session.renew)
+            if isinstance(batches, DispatchedInput):
                 batches.meet = partial(_compile, session, asked, batches.example)
             # Workers that draw batches for more than one step would have to agree on how many. Beside servers
             # each step needs a ticket of its own, and its loss is looked at before the next. Hooks would be
@@ -275,7 +240,7 @@ class Training:
             run_loop(
                 session,
                 asked.step,
-                counted,
+                permitted,
                 hooks,
                 signals=signals,
                 steps_per_execution=1 if single else self.setup.config.steps_per_execution,

@@ -1,6 +1,7 @@
-"""Synchronizes the batches of workers: all take the same number of steps, and no example is lost."""
+"""Input of workers in step: all take the same number of steps, and no example is lost."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,58 +9,53 @@ import jax
 import numpy as np
 
 from muster.distribute.engine._join import common_sizes, filled_up, row_sizes
-from muster.distribute.engine._split import Split, concatenated
+from muster.distribute.engine._split import Split
+from muster.distribute.input._step_input import Position, StepInput
 from muster.distribute.workers._workers import Workers
 from muster.lifecycle import SignalWatch
 
 
 @contextlib.contextmanager
 def synchronized(
-    workers: Workers,
-    local_replicas: int,
-    batches: Iterator[Any],
-    example: Any,
-    signals: SignalWatch | None = None,
-) -> Iterator[Iterator[Any]]:
-    """Combine batches of replicas into worker batches, equally many on all workers.
+    workers: Workers, local_replicas: int, source: StepInput, signals: SignalWatch | None = None
+) -> Iterator[StepInput]:
+    """Let workers take steps together until all of them have run out of batches.
 
     Args:
-        workers: The processes; each iterates over different batches.
+        workers: The processes; each reads other batches.
         local_replicas: The number of replicas of each.
-        batches: Batches of this worker, each for one replica.
-        example: One of them, for its structure.
+        source: The input of this worker: rows for its replicas.
         signals: The interrupts of this worker, to end all workers after the same step; None to leave them.
 
     Yields:
-        Worker batches. If a worker leaves the block without an error, they end on all workers.
+        The input of worker batches: the source itself for one replica. If a worker leaves the block without
+        an error, they end on all workers.
     """
-    if local_replicas > 1:
-        batches = concatenated(batches, local_replicas)
-    if workers.size == 1:
-        split = Split(local_replicas=local_replicas)
-        yield map(split.worker_batch, batches) if local_replicas > 1 else batches
+    if workers.size * local_replicas == 1:
+        yield source
         return
-    steps = SynchronizedBatches(batches, example, workers, signals, local_replicas)
+    steps = SynchronizedInput(source, workers, signals, local_replicas)
     try:
         yield steps
     except BaseException:
         if steps.interrupted is not None:
             workers.end_early(*steps.interrupted)
         raise
-    steps.stop()
+    if workers.size > 1:
+        steps.stop()
 
 
-class SynchronizedBatches:
-    """Lets workers take steps together until all of them have run out of batches.
+class SynchronizedInput(StepInput):
+    """Divides the rows that workers read in each step among their replicas.
 
     Before each step the workers gather their numbers of rows. If these are equal, and divisible by
-    ``local_replicas``, each worker takes its batch. Otherwise, as at the end of the data, the workers gather
-    the rows of all, and divide them anew. If one was interrupted, all end after the same step.
+    ``local_replicas``, each worker takes its batch. Otherwise, as at the end of the data, or if workers read
+    different numbers of pipelines, they gather the rows of all, and divide them anew. If one was
+    interrupted, all end after the same step.
 
     Args:
-        batches: Batches of this worker: nested structures of arrays with the same first axis.
-        example: One of them, for its structure.
-        workers: The processes; each iterates over different batches.
+        source: The input of this worker: nested structures of arrays with the same first axis.
+        workers: The processes; each reads other batches.
         signals: The interrupts of this worker; None leaves them to others.
         local_replicas: The number of replicas that share the batch of a worker.
 
@@ -72,33 +68,48 @@ class SynchronizedBatches:
     """
 
     def __init__(
-        self,
-        batches: Iterator[Any],
-        example: Any,
-        workers: Workers,
-        signals: SignalWatch | None,
-        local_replicas: int = 1,
+        self, source: StepInput, workers: Workers, signals: SignalWatch | None, local_replicas: int = 1
     ) -> None:
-        self._batches = batches
+        self._source, self.example = source, source.example
         self._split = Split(workers.rank, workers.size, local_replicas)
         self._workers = workers
-        workers.require_equal("batches", _kinds_of_rows(example))
-        self._empty = jax.tree.map(lambda leaf: np.asarray(leaf)[:0] if np.ndim(leaf) else leaf, example)
         self._ended = False
         self.interrupted: tuple[int, int] | None = None
-        self._signals = signals
+        self._signals = signals if workers.size > 1 else None
+        self._taken = 0
+        # All take equally many steps, so that later places of others are known without asking them.
+        starts = workers.all_gather_object(source.position(0).to_json())
+        self._starts = [Position.of_json(each) for each in starts]
+        if workers.size == 1:
+            return
+        workers.require_equal("batches", _kinds_of_rows(source.example))
+        self._empty = jax.tree.map(
+            lambda leaf: np.asarray(leaf)[:0] if np.ndim(leaf) else leaf, source.example
+        )
         if signals is not None:
             signals.shared = True
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
+    @property
+    def share(self) -> str:
+        return self._source.share
 
-    def __next__(self) -> Any:
+    def position(self, steps: int | None = None) -> Position:
+        """Return where it goes on; that of another worker may lie beyond the end of its data."""
+        own = self._source.position(steps)
+        taken = self._taken if steps is None else steps
+        places = [start.moved_by_steps(taken) for start in self._starts]
+        places[self._workers.rank] = own
+        return dataclasses.replace(own, pipelines=[each for place in places for each in place.pipelines])
+
+    def next(self) -> Any:
         """Return the next worker batch.
 
         Raises:
             StopIteration: No worker has a batch left, or one has stopped. All workers raise.
         """
+        self._taken += 1
+        if self._workers.size == 1:
+            return self._split.worker_batch(self._source.next())
         if self._ended:
             raise StopIteration
         batch = self._draw()
@@ -122,12 +133,12 @@ class SynchronizedBatches:
         """Return this worker's next batch; None if there is none, or if it was interrupted."""
         signals = self._signals
         if signals is None:
-            return next(self._batches, None)
+            return next(self._source, None)
         if signals.received is not None:
             return None
         signals.waiting = True
         try:
-            return next(self._batches, None)
+            return next(self._source, None)
         except (KeyboardInterrupt, SystemExit):
             if signals.received is None or signals.aborted:
                 raise

@@ -1,0 +1,169 @@
+"""Input that a worker reads by itself: one pipeline or several, a batch of each for every replica."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from muster._errors import PositionError
+from muster.data import Dataset, moved_position
+from muster.data.sharding import describe_share
+from muster.distribute.engine._join import joined
+from muster.distribute.input._step_input import Convert, Position, StepInput
+
+
+class Pipeline:
+    """One of a job's input pipelines, from a position on.
+
+    Args:
+        dataset: Its elements are batches.
+        position: Where it goes on, as `DatasetIterator.position`; None begins it.
+        seed: Seeds shuffles that have no seed of their own; None leaves them random.
+        convert: As for `Dataset.iterator`.
+        past_end: Whether the position may lie beyond the end: others may have had more batches.
+
+    Attributes:
+        dataset: As given.
+        start: The position of its first batch.
+        first: That batch, which is taken first; None if there is none.
+        taken: The number of batches that were taken.
+
+    Raises:
+        PositionError: The position belongs to another pipeline.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        position: Mapping[str, Any] | None = None,
+        *,
+        seed: int | None = None,
+        convert: Convert | None = None,
+        past_end: bool = False,
+    ) -> None:
+        self.dataset = dataset
+        self._position, self._seed, self._convert = position, seed, convert
+        self._past_end = past_end
+        self.open()
+
+    def open(self) -> None:
+        """Begin at the first batch, again if it was open."""
+        self.taken = 0
+        self.first: Any = None
+        self._iterator = self.dataset.iterator(self._position, seed=self._seed, convert=self._convert)
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self.start = self._iterator.position
+            try:
+                self.first = next(self._iterator, None)
+            except PositionError:
+                if not self._past_end:
+                    raise
+            undo.pop_all()
+        # Without the first one, what comes is the end, or was not read.
+        self._batches: Iterator[Any] = iter(())
+        if self.first is not None:
+            self._batches = itertools.chain([self.first], self._iterator)
+
+    def example(self) -> Any:
+        """Return the first batch, or the very first of the dataset if none is left; None if there is none."""
+        if self.first is not None or self._position is None:
+            return self.first
+        with self.dataset.iterator(seed=self._seed, convert=self._convert) as again:
+            return next(again, None)
+
+    def pass_through(self, change: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
+        """Take, in place of the batches, what a function makes of them."""
+        self._batches = change(self._batches)
+
+    def take(self, count: int) -> list[Any]:
+        """Return the next batches: fewer at the end."""
+        batches = list(itertools.islice(self._batches, count))
+        self.taken += len(batches)
+        return batches
+
+    def close(self) -> None:
+        """End its thread."""
+        self._iterator.close()
+
+
+class OwnInput(StepInput):
+    """Reads pipelines of which no other worker reads any.
+
+    Args:
+        pipelines: What this worker reads, in the order of the pipelines' numbers.
+        per_step: The number of batches that a step takes of each: one for each of its replicas.
+        check: Called with the example; may raise.
+
+    Attributes:
+        first: The first batch; None if no pipeline has one left.
+        example: That batch, or the very first of the data if none is left.
+    """
+
+    def __init__(
+        self,
+        pipelines: Sequence[Pipeline],
+        per_step: int = 1,
+        check: Callable[[Any], None] = lambda example: None,
+    ) -> None:
+        self._pipelines, self._per_step, self._check = pipelines, per_step, check
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self._look()
+            undo.pop_all()
+
+    def reopen(self) -> None:
+        """Begin again at the first batch, which is prepared otherwise by now."""
+        for each in self._pipelines:
+            each.close()
+            each.open()
+        self._look()
+
+    def _look(self) -> None:
+        self.first = _some(each.first for each in self._pipelines)
+        self.example = self.first
+        if self.example is None:
+            self.example = _some(each.example() for each in self._pipelines)
+        if self.example is not None:
+            self._check(self.example)
+
+    @property
+    def share(self) -> str:
+        return " and ".join(dict.fromkeys(describe_share(each.dataset) for each in self._pipelines))
+
+    def next(self) -> Any:
+        """Return the rows of the next step, joined.
+
+        Raises:
+            StopIteration: All pipelines have ended.
+        """
+        return joined(self.next_batches())
+
+    def next_batches(self) -> list[Any]:
+        """Return the batches of the next step: fewer where pipelines end.
+
+        Raises:
+            StopIteration: All pipelines have ended.
+        """
+        batches = [batch for each in self._pipelines for batch in each.take(self._per_step)]
+        if not batches:
+            raise StopIteration
+        return batches
+
+    def position(self, steps: int | None = None) -> Position:
+        """Return where it goes on; ``pipelines`` are those that this worker reads."""
+        taken = [
+            each.taken if steps is None else min(steps * self._per_step, each.taken)
+            for each in self._pipelines
+        ]
+        starts = (each.start for each in self._pipelines)
+        return Position(pipelines=[*map(moved_position, starts, taken)], per_step=self._per_step)
+
+    def close(self) -> None:
+        for each in self._pipelines:
+            each.close()
+
+
+def _some(batches: Iterator[Any]) -> Any:
+    """Return the first batch that is there, or None."""
+    return next((batch for batch in batches if batch is not None), None)
