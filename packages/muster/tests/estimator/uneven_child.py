@@ -1,7 +1,7 @@
-"""One of two workers that read 12 and 3 batches, once. Run by test_uneven_input_multiprocess.py.
+"""One of several workers that read pipelines of different lengths. Run by test_uneven_input_multiprocess.py.
 
-Argument: JSON: model_dir, told (a file for a line of JSON a step), more (which worker has 12), and kill_at (a
-step after which the worker kills itself, once that step is saved).
+Argument: JSON: model_dir, told (a file for a line of JSON a step), rows (the first and the last row of each
+pipeline, and those after them), and kill_at (a step after which the worker kills itself, once that is saved).
 """
 
 import json
@@ -17,8 +17,6 @@ from muster.checkpoint import latest_checkpoint
 from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy
 from muster.estimator import Estimator, RunConfig, SessionRunArgs, SessionRunHook
-
-ROWS = ((0, 24), (24, 30))  # two a batch
 
 
 class Hook(SessionRunHook):
@@ -43,7 +41,8 @@ def main(options):
     strategy = MultiWorkerMirroredStrategy()
 
     def input_fn(input_context):
-        rows = slice(*ROWS[input_context.input_pipeline_id != options["more"]])
+        assert input_context.num_input_pipelines == len(options["rows"])
+        rows = slice(*options["rows"][input_context.input_pipeline_id])
         return Dataset.from_tensor_slices((FEATURES[rows], LABELS[rows])).batch(2)
 
     config = RunConfig(

@@ -41,6 +41,13 @@ def open_training_input(
     if position is not None and len(position.pipelines) > context.num_input_pipelines:
         per_step = position.per_step
         contexts = context.of_job(len(position.pipelines), per_step)
+        _log.info(
+            "Worker %d of %d reads input pipelines %s of %d, as many as this training began with.",
+            context.input_pipeline_id,
+            context.num_input_pipelines,
+            " and ".join(str(each.input_pipeline_id) for each in contexts),
+            len(position.pipelines),
+        )
     returned = [call_input_fn(each) for each in contexts]
     if numbers is not None and is_shared(returned[0]):
         return _dispatched(setup, returned[0], numbers, place_of(checkpoint, position, numbers))
