@@ -149,4 +149,4 @@ def test_where_a_pass_goes_on():
     further_back = Position(pipelines=[{"elements": 0}], begin=7, drawn=20, open=[18, 21])
     assert place_of(Saved(), shared, numbers) == further_back
     tickets = Tickets(20, [18, 21])
-    assert [tickets.take(caller, None) - 7 for caller in "abcd"] == [21 - 10, 24 - 10, 25 - 10, 26 - 10]
+    assert [tickets.ticket(caller, None) - 7 for caller in "abcd"] == [21 - 10, 24 - 10, 25 - 10, 26 - 10]

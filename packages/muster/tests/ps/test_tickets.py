@@ -15,39 +15,39 @@ from muster.ps._tickets import Tickets
 
 def test_numbers_go_up_and_lost_ones_come_first():
     tickets = Tickets(3)
-    assert [tickets.take(who, None) for who in "abca"] == [3, 4, 5, 3]
+    assert [tickets.ticket(who, None) for who in "abca"] == [3, 4, 5, 3]
     tickets.give_back("b")
     tickets.give_back("a")
-    assert [tickets.take(who, None) for who in "def"] == [3, 4, 6]
+    assert [tickets.ticket(who, None) for who in "def"] == [3, 4, 6]
 
 
 @pytest.mark.parametrize("max_steps", [0, 2])
 def test_no_steps_are_left_from_the_start(max_steps):
     tickets = Tickets(2)
-    assert tickets.take("a", max_steps) is None
+    assert tickets.ticket("a", max_steps) is None
     assert tickets.finished(max_steps)
 
 
 def test_what_is_open_is_given_out_again_by_whoever_goes_on():
     tickets = Tickets(3)
-    assert [tickets.take(who, None) for who in "abc"] == [3, 4, 5]
+    assert [tickets.ticket(who, None) for who in "abc"] == [3, 4, 5]
     assert tickets.finish("b", 4, None)
     tickets.give_back("c")
     assert (tickets.step, tickets.open) == (4, (3, 5))
     again = Tickets(tickets.step, tickets.open)
-    assert [again.take(who, None) for who in "def"] == [3, 5, 6]
+    assert [again.ticket(who, None) for who in "def"] == [3, 5, 6]
 
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_late_step_takes_another_place_unless_its_number_says_what_it_computes(exact):
     tickets = Tickets(exact=exact)
-    assert [tickets.take(who, None) for who in "ab"] == [0, 1]
+    assert [tickets.ticket(who, None) for who in "ab"] == [0, 1]
     tickets.give_back("a")
     assert tickets.finish("a", 0, None)  # nobody has begun it
     assert tickets.open == (1,)
-    assert tickets.take("c", None) == 2
+    assert tickets.ticket("c", None) == 2
     tickets.give_back("c")
-    assert tickets.take("d", None) == 2
+    assert tickets.ticket("d", None) == 2
     assert tickets.finish("c", 2, None) is not exact
     assert tickets.finish("d", 2, None)
     assert tickets.open == (1,)

@@ -44,6 +44,7 @@ from muster.ps._shard_snapshot import ShardSnapshot as ShardSnapshot
 from muster.ps._snapshots import Saved as Saved
 from muster.ps._statistics import Statistics as Statistics
 from muster.ps._tickets import OPEN_TICKETS as OPEN_TICKETS
+from muster.ps._tickets import Numbers as Numbers
 from muster.ps._tickets import open_tickets as open_tickets
 from muster.ps._tickets import tickets_in as tickets_in
 from muster.ps._wire import Incoming as Incoming

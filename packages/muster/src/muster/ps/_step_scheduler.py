@@ -112,7 +112,7 @@ class StepScheduler:
             if caller.task in self.rounds.awaited:
                 return Turn(self.step, messages.Round(self.rounds.number, self.rounds.members))
         elif max_staleness is None or self._leads.may_begin(caller.task, max_staleness):
-            if (ticket := self._tickets.take(caller, max_steps)) is not None:
+            if (ticket := self._tickets.ticket(caller, max_steps)) is not None:
                 return Turn(ticket)
         if not self._tickets.finished(max_steps):
             return None

@@ -13,8 +13,8 @@ from muster._keras import keras
 from muster.data import Dataset, Options
 from muster.distribute import function
 from muster.distribute.closures import _session
-from muster.distribute.coordinator._per_worker import Numbers
 from muster.distribute.coordinator._pickling import pickled
+from muster.ps import Numbers
 
 COUNT, SIZE = 50, 4  # 12 batches, and one of 2
 
@@ -28,15 +28,21 @@ def of_unknown_length():
 
 
 def test_numbers_that_come_back_go_first_and_all_are_handed_out():
-    numbers = Numbers(lambda number: number < 4)
-    assert [numbers.take() for _ in range(3)] == [0, 1, 2]
-    numbers.give_back(2)
-    numbers.give_back(0)
-    again = Numbers(lambda number: number < 4, numbers.next, numbers.returned)
+    def few(number):
+        return number < 4
+
+    numbers = Numbers()
+    assert [numbers.take(who, few) for who in "aba"] == [0, 1, 2]
+    assert (numbers.left(9, few), numbers.open, numbers.held("a")) == (1, (0, 1, 2), [0, 2])
+    numbers.give_back("a")
+    numbers.use("b", 1)
+    assert (numbers.left(9, few), numbers.left(2, few), numbers.open) == (3, 2, (0, 2))
+    again = Numbers(numbers.next, numbers.returned)
     for each in (numbers, again):
-        assert [each.take() for _ in range(4)] == [0, 2, 3, None]
-        each.give_back(3)
-        assert [each.take() for _ in range(2)] == [3, None]
+        assert [each.take(who, few) for who in "cccc"] == [0, 2, 3, None]
+        each.use("c", 2)
+        each.give_back("c")
+        assert [each.take(who, few) for who in "dd"] == [3, None]
 
 
 class Counts:
@@ -158,7 +164,7 @@ def test_batches_of_closures_that_were_cancelled_or_failed_come_next():
             except (KeyError, CancelledError):
                 left.append(number)
         assert left[0] == 2
-        assert it.position["returned"] == left
+        assert it.position["open"] == left
         broken.clear()
         assert epoch(coordinator, take, it) == [*left, *range(len(values), 60)]
 

@@ -19,7 +19,6 @@ class BatchLease:
         self._iterators = {
             source: each for source, each in enumerate(iterators) if isinstance(each, DispatchedIterator)
         }
-        self._taken: dict[int, list[int]] = {source: [] for source in self._iterators}
 
     def numbers_for(self, draws: Sequence[Draw]) -> tuple[int | None, ...]:
         """Return the number of the batch for each draw of a program; nothing if no iterator is shared.
@@ -32,7 +31,9 @@ class BatchLease:
         """
         if not self._iterators:
             return ()
-        left = {source: collections.deque(numbers) for source, numbers in self._taken.items()}
+        left = {
+            source: collections.deque(each.held((self, source))) for source, each in self._iterators.items()
+        }
         numbers: list[int | None] = []
         asked = False  # whether the program knows of an end, so that another one may follow
         for draw in draws:
@@ -40,12 +41,12 @@ class BatchLease:
             if draw.source in left:
                 if left[draw.source]:
                     number = left[draw.source].popleft()
-                elif (number := self._iterators[draw.source].take()) is not None:
-                    self._taken[draw.source].append(number)
+                elif (number := self._iterators[draw.source].take((self, draw.source))) is not None:
+                    pass
                 elif draw.optional:
                     asked = True
                 elif not asked:
-                    count = len(self._taken[draw.source])
+                    count = len(self._iterators[draw.source].held((self, draw.source)))
                     self.give_back()
                     raise _out_of_range(count)
             numbers.append(number)
@@ -54,13 +55,12 @@ class BatchLease:
     def end(self, draws: Sequence[Draw]) -> None:
         """Give back what the program that has run has not drawn."""
         for source, iterator in self._iterators.items():
-            iterator.give_back(self._taken[source][sum(draw.source == source for draw in draws) :])
+            iterator.end((self, source), sum(draw.source == source for draw in draws))
 
     def give_back(self) -> None:
         """Let other closures draw the batches, since this one has had no effect."""
         for source, iterator in self._iterators.items():
-            taken, self._taken[source] = self._taken[source], []
-            iterator.give_back(taken)
+            iterator.end((self, source))
 
 
 def _out_of_range(left: int) -> OutOfRangeError:

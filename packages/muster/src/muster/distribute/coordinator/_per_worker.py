@@ -1,10 +1,9 @@
 """Per-worker datasets, and iterators over them."""
 
-import heapq
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -19,43 +18,11 @@ from muster.distribute.coordinator._per_worker_values import PerWorkerValues
 from muster.distribute.coordinator._pickling import pickled
 from muster.distribute.engine._placement import Placement
 from muster.distribute.functions._draws import Kind
+from muster.distribute.input import Position
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import current_strategy
 from muster.program.variables import current_scope, variables_owned_by
-
-
-class Numbers:
-    """Hands out the numbers of the elements of a pass, each once; those that came back go first.
-
-    Args:
-        has: Returns whether there is an element of a number.
-        start: The first number that was not handed out yet.
-        returned: Numbers below that are to be handed out again.
-    """
-
-    def __init__(self, has: Callable[[int], bool], start: int = 0, returned: Iterable[int] = ()) -> None:
-        self._has = has
-        self._returned = sorted(returned)  # a heap
-        self.next = start
-
-    @property
-    def returned(self) -> list[int]:
-        """The numbers that came back, in order."""
-        return sorted(self._returned)
-
-    def take(self) -> int | None:
-        """Return a number; None if all are handed out."""
-        if self._returned:
-            return heapq.heappop(self._returned)
-        if not self._has(self.next):
-            return None
-        self.next += 1
-        return self.next - 1
-
-    def give_back(self, number: int) -> None:
-        """Take a number back that has had no effect."""
-        heapq.heappush(self._returned, number)
-
+from muster.ps import Numbers
 
 _numbers = itertools.count(1)
 
@@ -172,44 +139,59 @@ class DispatchedIterator(PerWorkerIterator):
     def __init__(self, dataset: PerWorkerDataset) -> None:
         super().__init__(dataset)
         self._lock = threading.Lock()
-        self._begin({})
+        self._begin(Position())
+
+    @property
+    def place(self) -> Position:
+        """Where the pass goes on. All before that has been computed once the coordinator has joined."""
+        with self._lock:
+            numbers = self._numbers
+            return Position(
+                pipelines=[self._elements.position], begin=0, drawn=numbers.next, open=numbers.returned
+            )
 
     @property
     def position(self) -> dict[str, Any]:
-        """The position, as JSON; `go_on` of an iterator over an equal dataset continues there.
+        """The `place` as JSON; `go_on` of an iterator over an equal dataset continues there."""
+        return self.place.to_json()
 
-        All of that has been computed once the coordinator has joined.
-        """
-        with self._lock:
-            numbers = self._numbers
-            return {**self._elements.position, "elements": numbers.next, "returned": numbers.returned}
-
-    def go_on(self, position: Mapping[str, Any]) -> None:
+    def go_on(self, position: Mapping[str, Any] | Position) -> None:
         """Hand out what is left at a `position`, maybe of another program. Join the coordinator before.
 
         Raises:
             PositionError: It belongs to another dataset.
         """
+        place = position if isinstance(position, Position) else Position.of_json(position)
         with self._lock:
-            self._begin(position)
+            self._begin(place)
             self.become_new()
 
-    def take(self) -> int | None:
-        """Return the number of the next batch; None at the end."""
+    def take(self, holder: Hashable) -> int | None:
+        """Return the number of the next batch, which the holder has from now on; None at the end."""
         with self._lock:
-            return self._numbers.take()
+            return self._numbers.take(holder, self._elements.has)
 
-    def give_back(self, numbers: Iterable[int]) -> None:
-        """Take back the numbers of batches that no closure has had an effect of."""
+    def held(self, holder: Hashable) -> list[int]:
+        """Return the numbers that a holder has taken, in order."""
         with self._lock:
-            for number in numbers:
-                self._numbers.give_back(number)
+            return self._numbers.held(holder)
 
-    def _begin(self, position: Mapping[str, Any]) -> None:
-        elements = self.dataset.sample.numbered(position or None)
+    def left(self, most: int) -> int:
+        """Return how many batches are left, up to a number of them."""
+        with self._lock:
+            return self._numbers.left(most, self._elements.has)
+
+    def end(self, holder: Hashable, used: int = 0) -> None:
+        """Take back the numbers of a holder, but for the first ones, which have had an effect."""
+        with self._lock:
+            self._numbers.use(holder, used)
+            self._numbers.give_back(holder)
+
+    def _begin(self, place: Position) -> None:
+        elements = self.dataset.sample.numbered(*place.pipelines)
         weakref.finalize(self, elements.close)
         self._elements = elements
-        self._numbers = Numbers(elements.has, position.get("elements", 0), position.get("returned", ()))
+        self._numbers = Numbers[Hashable](place.drawn, place.open)
         self.shared = elements.position
 
 

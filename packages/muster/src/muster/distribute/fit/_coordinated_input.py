@@ -10,7 +10,8 @@ from muster.data import INFINITE_CARDINALITY, Dataset
 from muster.distribute.closures import WorkerStrategy
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
 from muster.distribute.coordinator._per_worker import DispatchedIterator, PerWorkerDataset
-from muster.distribute.fit._fit_input import ENDLESS, Position, StepBatches, with_class_weights
+from muster.distribute.fit._fit_input import ENDLESS, StepBatches, with_class_weights
+from muster.distribute.input import Position
 from muster.distribute.input._dataset_creator import DatasetCreator
 
 
@@ -35,6 +36,7 @@ class WorkerBatches(StepBatches):
     """
 
     says_end = True
+    share = "what each worker draws"
 
     def __init__(
         self, dataset: PerWorkerDataset, per_epoch: int | None, *, continues: bool, workers: int
@@ -56,16 +58,19 @@ class WorkerBatches(StepBatches):
         self._count = cardinality if self.ends_epochs and cardinality >= 0 else None
         kind = dataset.first_kind()
         arrays = [np.zeros(shape, dtype) for shape, dtype, _ in kind.arrays]
-        self._example = kind.structure.unflatten(arrays)
-        self._saved: dict[str, Any] | None = None
+        self.example = kind.structure.unflatten(arrays)
+        self._saved: Position | None = None
         self.has_ended = False
         self._whole = workers * cardinality if cardinality >= 0 else None
         self._drawn = 0
 
+    def position(self, steps: int | None = None) -> Position:
+        """Return the position of a pass that workers share; of others only the workers know."""
+        return self._iterator.place if isinstance(self._iterator, DispatchedIterator) else Position()
+
     @property
-    def position(self) -> Position:
-        shared = self._iterator.position if isinstance(self._iterator, DispatchedIterator) else None
-        return Position([], 0, shared)
+    def next_position(self) -> Position:
+        return Position() if self.ends_epochs else self.position()
 
     @property
     def num_batches(self) -> int | None:
@@ -74,7 +79,7 @@ class WorkerBatches(StepBatches):
 
     def __getitem__(self, index: int) -> Any:
         """Return a batch of zeros, for its structure."""
-        return self._example
+        return self.example
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless it continues one, or goes on from a position."""
@@ -84,17 +89,16 @@ class WorkerBatches(StepBatches):
             self.has_ended, self._drawn = False, 0
             self._iterator = iter(self._dataset)
         saved, self._saved = self._saved, None
-        if saved is not None and isinstance(self._iterator, DispatchedIterator):
+        if saved is not None and saved.pipelines and isinstance(self._iterator, DispatchedIterator):
             self._iterator.go_on(saved)
 
     def go_on(self, position: Position) -> None:
-        """Let the next epoch continue from a position."""
-        self._saved = position.shared
+        self._saved = position
 
     def catch_up(self, iterator: Iterator[Any]) -> None:
         """Nothing is behind."""
 
-    def next(self, method: str, iterator: Iterator[Any]) -> Any:
+    def next(self) -> Any:
         """Return an iterator of the workers, from which a step draws its batch.
 
         Raises:
@@ -114,11 +118,7 @@ def drawable(batches: Sequence[Any]) -> Sequence[Any]:
 
 def _left(iterator: Any, most: int) -> int:
     """Return how many batches an iterator has left, up to a number."""
-    if not isinstance(iterator, DispatchedIterator):
-        return most
-    numbers = [number for _ in range(most) if (number := iterator.take()) is not None]
-    iterator.give_back(numbers)
-    return len(numbers)
+    return iterator.left(most) if isinstance(iterator, DispatchedIterator) else most
 
 
 def made_by_workers(

@@ -2,7 +2,6 @@
 
 import itertools
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -17,8 +16,9 @@ _BATCH_SIZE = 32  # Keras' default
 class SingleBatch(KerasBatches):
     """Draws the batch of ``train_on_batch`` and the like in the form that ``fit`` would draw it in."""
 
-    def next(self, method: str, iterator: Iterator[Any]) -> Any:
-        return super().next(method, map(packed, iterator))
+    def _read(self) -> Any:
+        batch = super()._read()
+        return None if batch is None else packed(batch)
 
 
 def packed(batch: Any) -> Any:

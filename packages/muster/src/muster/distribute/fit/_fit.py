@@ -32,8 +32,8 @@ from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
 from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of, note_saves
 from muster.distribute.fit._fit_data import adapt
 from muster.distribute.fit._fit_input import (
-    Batches,
     DatasetBatches,
+    FitInput,
     KerasBatches,
     StepBatches,
     Wait,
@@ -89,7 +89,7 @@ class DistributedTrainer:
         self.strategy = strategy
         self._model = model
         self._report = None if workers.reporter is None else Report(workers.reporter, self.wait)
-        self._batches: dict[str, Batches] = {}
+        self._batches: dict[str, FitInput] = {}
         self._backups: list[Backup] = []
         self._executables: Executables = {}
         self.own = OwnSteps(model, strategy, self._keras_state)
@@ -235,7 +235,9 @@ class DistributedTrainer:
 
     def _next(self, name: str, iterator: Iterator[Any]) -> Any:
         with self.wait:
-            return self._batches[name].next(name, iterator)
+            batches = self._batches[name]
+            batches.catch_up(iterator)
+            return batches.next()
 
     def _placed(self, name: str, state: Any) -> Any:
         """Move state that Keras has read from its variables, and that of others, to where a step takes it."""
@@ -321,7 +323,8 @@ class DistributedTrainer:
         """Let steps take a single batch, for ``train_on_batch``; a callback may call it between others."""
         before = self._batches.get(name)
         kind = KerasBatches if self.own.step(name) is None else SingleBatch
-        self._batches[name] = kind(self.agreement, self._split)
+        self._batches[name] = batches = kind(self.agreement, self._split)
+        batches.method = name
         try:
             yield
         finally:
@@ -368,6 +371,7 @@ class DistributedTrainer:
             self._batches[name] = x
         else:
             self._batches[name] = KerasBatches(self.agreement, self._split, per_epoch)
+        self._batches[name].method = name
         given = x[0] if isinstance(x, StepBatches) else (x, arguments.get("y"))
         check_data(self._model, given, trains_or_tests=name != PREDICTS)
         self._batches[name].begin()

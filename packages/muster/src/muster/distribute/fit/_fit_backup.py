@@ -17,9 +17,9 @@ from muster.checkpoint import Checkpointer, restore_latest
 from muster.checkpoint.objects import Variable
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._callback_states import CallbackStates
-from muster.distribute.fit._fit_input import Batches, Position
+from muster.distribute.fit._fit_input import FitInput
 from muster.distribute.fit._fit_step import StepFunction
-from muster.distribute.input._distributed_dataset import Orders
+from muster.distribute.input import Position
 from muster.distribute.servers import restore_variables, save_variables
 from muster.program.variables import together
 
@@ -33,12 +33,9 @@ class _Progress:
     Attributes:
         epoch: The epoch in which training continues.
         step: The number of steps that were taken in this epoch.
-        drawn: The number of batches that were drawn in the pass over the data.
-        random: The process-wide random state at the start of the pass.
+        position: The ``Position`` in the pass over the data, as JSON.
         logs: Keras' results of the last step.
         saves: The number of backups so far.
-        shared: See ``Position``.
-        orders: See ``Position``.
         callbacks: The states of callbacks, as JSON; None of a backup that has none.
         arrays: The shape and dtype of each array in them.
         stops: Whether a callback has stopped training.
@@ -46,12 +43,9 @@ class _Progress:
 
     epoch: int
     step: int
-    drawn: int
-    random: list[Any]
+    position: dict[str, Any]
     logs: dict[str, float]
     saves: int
-    shared: dict[str, Any] | None = None
-    orders: Orders | None = None
     callbacks: dict[str, Any] | None = None
     arrays: list[tuple[list[int], str]] = dataclasses.field(default_factory=list)
     stops: bool = False
@@ -75,7 +69,7 @@ class _Progress:
 def backup_of(
     callback: keras.callbacks.BackupAndRestore,
     agreement: Agreement,
-    batches: Batches,
+    batches: FitInput,
     share_all: Callable[[], None],
     states: CallbackStates,
 ) -> "Backup":
@@ -127,7 +121,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self,
         callback: keras.callbacks.BackupAndRestore,
         agreement: Agreement,
-        batches: Batches,
+        batches: FitInput,
         share_all: Callable[[], None],
         states: CallbackStates,
     ) -> None:
@@ -192,7 +186,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             self._undo = self._states.telling_from(saved.step)
         self._saved = self._found = None
         self._kept = []
-        self._batches.go_on(Position(saved.random, saved.drawn, saved.shared, saved.orders))
+        self._batches.go_on(Position.of_json(saved.position))
         self._function.skip(saved.step, saved.logs, self._batches.catch_up)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -225,12 +219,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         progress = _Progress(
             epoch,
             step,
-            position.drawn,
-            position.random,
+            position.to_json(),
             logs,
             self._saves,
-            position.shared,
-            position.orders,
             states,
             [(list(each.shape), each.dtype.name) for each in arrays],
             bool(self.model.stop_training),
@@ -271,4 +262,4 @@ class _AtBatches(Backup):
         self._since += self._function.steps_per_call
         if self._since >= self._freq:
             self._since = 0
-            self._save(self._epoch, batch + 1, self._batches.position, logs)
+            self._save(self._epoch, batch + 1, self._batches.position(), logs)

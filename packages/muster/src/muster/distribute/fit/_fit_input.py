@@ -14,6 +14,7 @@ import numpy as np
 from muster._arrays import AnyArray, require_numbers
 from muster._errors import DatasetError, MismatchError
 from muster._keras import keras
+from muster.data.sharding import describe_share
 from muster.distribute.engine._split import (
     ReplicatedBatch,
     Split,
@@ -23,43 +24,54 @@ from muster.distribute.engine._split import (
 )
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_data import NO_LABELS, needs_labels
-from muster.distribute.input._distributed_dataset import DistributedDataset, Orders
+from muster.distribute.input import Position, StepInput
+from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.input._step_input import Orders
 from muster.distribute.workers._randomness import random_state, set_random_state
 
 
-@dataclasses.dataclass(frozen=True)
-class Position:
-    """A position in a pass over the data.
+class FitInput(StepInput):
+    """The input of steps of ``fit``, ``evaluate`` or ``predict``: in epochs, over passes of Keras' iterators.
 
     Attributes:
-        random: The process-wide random state at the start of the pass, by which it is shuffled.
-        drawn: The number of batches drawn so far.
-        shared: The position of a pass whose batches workers draw, of ``DispatchedIterator``; None for others.
-        orders: The seeds and counts by which datasets are shuffled in the pass; None without datasets.
+        method: What the steps are of; the trainer says it.
+        ends_epochs: Whether an epoch ends with a pass.
+        says_end: Whether it is told elsewhere that data has ended too early.
     """
 
-    random: list[Any]
-    drawn: int
-    shared: dict[str, Any] | None = None
-    orders: Orders | None = None
+    method = "fit"
+    ends_epochs: bool
+    says_end = False
 
-    def moved(self) -> "Position":
-        """Return the position a batch further on."""
-        return dataclasses.replace(self, drawn=self.drawn + 1)
+    @property
+    def next_position(self) -> Position:
+        """The position at which the next epoch begins."""
+        return Position(random=random_state()) if self.ends_epochs else self.position()
+
+    @abc.abstractmethod
+    def begin(self) -> None:
+        """Start an epoch."""
+
+    @abc.abstractmethod
+    def go_on(self, position: Position) -> None:
+        """Let the next pass continue from a position."""
+
+    @abc.abstractmethod
+    def catch_up(self, iterator: Iterator[Any]) -> None:
+        """Begin the pass of one of Keras' iterators, unless it has begun."""
 
 
-class KerasBatches:
+class KerasBatches(FitInput):
     """Draws global batches, the same on all workers, from Keras' iterators.
 
     Args:
         agreement: The agreement of the workers.
         split: Divides each batch among the replicas.
         per_epoch: The number of batches in an epoch; None for one pass.
-
-    Attributes:
-        ends_epochs: Whether an epoch ends with a pass.
-        position: The position in the pass.
     """
+
+    example = None
+    share = "the batches that all workers have"
 
     def __init__(self, agreement: Agreement, split: Split, per_epoch: int | None = None) -> None:
         self._agreement = agreement
@@ -67,59 +79,62 @@ class KerasBatches:
         self._uneven = UnevenWarning(split)
         self._checked = False
         self.ends_epochs = per_epoch is None
-        self.position = Position([], 0)
-        self._pass: Iterator[Any] | None = None
+        self._position = Position()
+        self._pass: Iterator[Any] = iter(())
         self._saved: Position | None = None
 
-    @property
-    def next_position(self) -> Position:
-        """The position at which the next epoch begins."""
-        return Position(random_state(), 0) if self.ends_epochs else self.position
+    def position(self, steps: int | None = None) -> Position:
+        return self._position
 
     def begin(self) -> None:
-        """Start an epoch."""
         self._checked = False
         self._uneven.begin()
 
     def go_on(self, position: Position) -> None:
-        """Let the next pass continue from a position."""
         self._saved = position
 
     def catch_up(self, iterator: Iterator[Any]) -> None:
-        """Begin the pass of an iterator, unless it has begun."""
         if iterator is not self._pass:
             self._pass = iterator
             self._start(iterator)
 
-    def next(self, method: str, iterator: Iterator[Any]) -> Any:
-        """Return the next batch as a worker batch, for a step of ``fit``, ``evaluate`` or ``predict``."""
-        self.catch_up(iterator)
-        batch = next(iterator, None)
+    def next(self) -> Any:
+        """Return the next batch as a worker batch.
+
+        Raises:
+            MismatchError: Workers have different batches.
+            StopIteration: There is none.
+        """
+        batch = self._read()
         if not self._agreement.single:
-            self._require_same(method, batch)
+            self._require_same(batch)
         if batch is None:
             raise StopIteration
-        self.position = self.position.moved()
+        self._position = self._position.moved()
         if self._split.replicas > 1:
             self._uneven.see(batch)
         return self._split.worker_batch(batch)
+
+    def _read(self) -> Any:
+        """Return the next batch of the pass; None at its end."""
+        return next(self._pass, None)
 
     def _start(self, iterator: Iterator[Any]) -> None:
         """Begin a pass, or continue the saved one. Keras draws its order with the first batch."""
         saved, self._saved = self._saved, None
         if saved is not None:
-            set_random_state(saved.random)
+            set_random_state([*saved.random])
             for _ in range(saved.drawn):
                 next(iterator, None)
-        self.position = saved or Position(random_state(), 0)
+        self._position = saved or Position(random=random_state())
 
-    def _require_same(self, method: str, batch: Any) -> None:
+    def _require_same(self, batch: Any) -> None:
         """Check that all workers have this batch: its kind always, its contents once an epoch."""
         kinds = None
         if batch is not None:
             kinds = [f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}" for leaf in jax.tree.leaves(batch)]
         digest = None if self._checked or batch is None else _digest(batch)
-        first, *rest = self._agreement.on(method, kinds, digest)
+        first, *rest = self._agreement.on(self.method, kinds, digest)
         self._checked = True
         for worker, theirs in enumerate(rest, start=1):
             if theirs == first:
@@ -129,8 +144,8 @@ class KerasBatches:
             )
             differ = f"{ours} and {others}" if first[0] != theirs[0] else "batches with other contents"
             raise MismatchError(
-                f"In a step of {method}, worker 0 and worker {worker} have {differ}. The data for fit must "
-                "yield the same global batches in the same order on all workers, which share each of "
+                f"In a step of {self.method}, worker 0 and worker {worker} have {differ}. The data for fit "
+                "must yield the same global batches in the same order on all workers, which share each of "
                 "them. Numbers of np.random, random and keras.random are the chief's on all workers from "
                 "where the strategy is made: make it before the data. np.random.default_rng(...) and random "
                 "numbers that were drawn earlier need a seed; sets of text have another order in each "
@@ -177,42 +192,8 @@ def check_data(model: Any, data: Any, *, trains_or_tests: bool) -> None:
         )
 
 
-class StepBatches(keras.utils.PyDataset, abc.ABC):  # type: ignore[misc]
-    """Batches that steps draw by ``next``; Keras takes their structure and number from its interface.
-
-    Attributes:
-        ends_epochs: Whether an epoch ends with a pass.
-        says_end: Whether it is told elsewhere that data has ended too early.
-    """
-
-    ends_epochs: bool
-    says_end = False
-
-    @property
-    @abc.abstractmethod
-    def position(self) -> Position:
-        """The position in the pass."""
-
-    @property
-    def next_position(self) -> Position:
-        """The position at which the next epoch begins."""
-        return Position(random_state(), 0) if self.ends_epochs else self.position
-
-    @abc.abstractmethod
-    def begin(self) -> None:
-        """Start an epoch."""
-
-    @abc.abstractmethod
-    def go_on(self, position: Position) -> None:
-        """Let the next pass continue from a position."""
-
-    @abc.abstractmethod
-    def catch_up(self, iterator: Iterator[Any]) -> None:
-        """Begin the pass now."""
-
-    @abc.abstractmethod
-    def next(self, method: str, iterator: Iterator[Any]) -> Any:
-        """Return the next batch, for a step of ``fit``, ``evaluate`` or ``predict``."""
+class StepBatches(FitInput, keras.utils.PyDataset):  # type: ignore[misc]
+    """Input of datasets; Keras takes the structure and number of batches from its interface."""
 
 
 class DatasetBatches(StepBatches):
@@ -258,21 +239,24 @@ class DatasetBatches(StepBatches):
         if first is None:
             raise DatasetError("The dataset is empty: there is nothing to train or evaluate on.")
         self._orders = self._begun()
-        self._example = self._weighted(first)
+        self.example = self._weighted(first)
         self._opened = itertools.chain([first], self._opened)
         self._steps: Iterator[Any] | None = None
-        self._position = Position([], 0)
+        self._position = Position()
         self._saved: Position | None = None
 
     @property
-    def position(self) -> Position:
+    def share(self) -> str:
+        return describe_share(self._dataset.dataset)
+
+    def position(self, steps: int | None = None) -> Position:
         return self._position
 
     @property
     def next_position(self) -> Position:
         if not self.ends_epochs:
             return self._position
-        return Position(random_state(), 0, orders=self._dataset.next_orders)
+        return Position(random=random_state(), orders=self._dataset.next_orders)
 
     @property
     def num_batches(self) -> int | None:
@@ -281,7 +265,7 @@ class DatasetBatches(StepBatches):
 
     def __getitem__(self, index: int) -> Any:
         """Return the first batch, for its structure."""
-        return unwrapped(self._example)
+        return unwrapped(self.example)
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless it continues one."""
@@ -289,19 +273,21 @@ class DatasetBatches(StepBatches):
             self._steps = None
 
     def go_on(self, position: Position) -> None:
-        """Let the next pass continue from a position."""
         self._saved, self._steps = position, None
 
     def catch_up(self, iterator: Iterator[Any]) -> None:
-        """Begin the pass now."""
-        self._steps = self._start()
-
-    def next(self, method: str, iterator: Iterator[Any]) -> Any:
-        """Return the next batch as a worker batch, for a step of ``fit``, ``evaluate`` or ``predict``."""
-        self._agreement.on(method)
+        """Begin a pass, or continue the saved one, unless it has begun; Keras' iterator has no batches."""
         if self._steps is None:
             self._steps = self._start()
-        batch = next(self._steps, None)
+
+    def next(self) -> Any:
+        """Return the next batch as a worker batch.
+
+        Raises:
+            StopIteration: The pass is over, or was not begun.
+        """
+        self._agreement.on(self.method)
+        batch = next(self._steps or iter(()), None)
         if batch is None:
             if self._continues:
                 self._steps = None
@@ -315,8 +301,8 @@ class DatasetBatches(StepBatches):
         """Begin a pass, or continue the saved one."""
         saved, self._saved = self._saved, None
         if saved is not None:
-            set_random_state(saved.random)
-        position = saved or Position(random_state(), 0)
+            set_random_state([*saved.random])
+        position = saved or Position(random=random_state())
         seed = _new_seed()
         opened, self._opened = self._opened, None
         if opened is not None and seed == self._seed and position.orders in (None, self._orders):
@@ -338,9 +324,6 @@ class DatasetBatches(StepBatches):
         if isinstance(batch, ReplicatedBatch | UnevenBatch):
             return type(batch)(self._weighted(batch.batch))
         return batch if self._class_weight is None else with_class_weights(batch, self._class_weight)
-
-
-Batches = KerasBatches | StepBatches
 
 
 def with_class_weights(batch: Any, weights: dict[int, float]) -> Any:

@@ -10,13 +10,12 @@ from muster._errors import PositionError, TraceError
 from muster._frontend import frontend
 from muster.data import Dataset, GetNext, Optional, next_orders, return_to_orders
 from muster.distribute.input._batch_sources import BatchSource
+from muster.distribute.input._step_input import Orders
 from muster.distribute.replicas._replica_context import refuse_in_program
 from muster.program.variables import shared_with_step
 
 _log = logging.getLogger(__name__)
 
-Orders = list[list[list[int]]]
-"""By which datasets are shuffled: the seed and count of each shuffle, for each dataset of a worker."""
 
 
 class CapturedIteratorError(TraceError):
