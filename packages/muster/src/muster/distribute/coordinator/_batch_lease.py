@@ -31,22 +31,18 @@ class BatchLease:
         """
         if not self._iterators:
             return ()
-        left = {
-            source: collections.deque(each.held((self, source))) for source, each in self._iterators.items()
-        }
+        left = {source: collections.deque(each.held(self)) for source, each in self._iterators.items()}
         numbers: list[int | None] = []
         asked = False  # whether the program knows of an end, so that another one may follow
         for draw in draws:
             number = None
             if draw.source in left:
-                if left[draw.source]:
-                    number = left[draw.source].popleft()
-                elif (number := self._iterators[draw.source].take((self, draw.source))) is not None:
-                    pass
-                elif draw.optional:
+                iterator, had = self._iterators[draw.source], left[draw.source]
+                number = had.popleft() if had else iterator.take(self)
+                if number is None and draw.optional:
                     asked = True
-                elif not asked:
-                    count = len(self._iterators[draw.source].held((self, draw.source)))
+                elif number is None and not asked:
+                    count = len(iterator.held(self))
                     self.give_back()
                     raise _out_of_range(count)
             numbers.append(number)
@@ -55,12 +51,12 @@ class BatchLease:
     def end(self, draws: Sequence[Draw]) -> None:
         """Give back what the program that has run has not drawn."""
         for source, iterator in self._iterators.items():
-            iterator.end((self, source), sum(draw.source == source for draw in draws))
+            iterator.end(self, sum(draw.source == source for draw in draws))
 
     def give_back(self) -> None:
         """Let other closures draw the batches, since this one has had no effect."""
-        for source, iterator in self._iterators.items():
-            iterator.end((self, source))
+        for iterator in self._iterators.values():
+            iterator.end(self)
 
 
 def _out_of_range(left: int) -> OutOfRangeError:

@@ -64,10 +64,10 @@ def _steps_of(arguments: dict[str, Any], per_epoch: int | None) -> int | None:
     x = arguments.get("x")
     if per_epoch:
         return per_epoch
-    if hasattr(x, "__next__"):
-        return None
     if isinstance(x, keras.utils.PyDataset):
         return x.num_batches  # type: ignore[no-any-return]
+    if hasattr(x, "__next__"):
+        return None
     leaves = jax.tree.leaves(x)
     if not leaves or not all(isinstance(leaf, np.ndarray | jax.Array) and leaf.ndim for leaf in leaves):
         raise LookupError("neither arrays nor a dataset")
