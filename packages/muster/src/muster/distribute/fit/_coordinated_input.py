@@ -10,12 +10,12 @@ from muster.data import INFINITE_CARDINALITY, Dataset
 from muster.distribute.closures import WorkerStrategy
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
 from muster.distribute.coordinator._per_worker import DispatchedIterator, PerWorkerDataset
-from muster.distribute.fit._fit_input import ENDLESS, StepBatches, with_class_weights
+from muster.distribute.fit._fit_input import ENDLESS, FitInput, with_class_weights
 from muster.distribute.input import Position
 from muster.distribute.input._dataset_creator import DatasetCreator
 
 
-class WorkerBatches(StepBatches):
+class WorkerBatches(FitInput):
     """Lets each step draw its batches on the worker that takes it.
 
     Of a dataset that workers share, each batch is drawn by one step. The places of workers in datasets of
@@ -76,10 +76,6 @@ class WorkerBatches(StepBatches):
     def num_batches(self) -> int | None:
         """The number of batches in a pass; None if it is not known."""
         return self._count
-
-    def __getitem__(self, index: int) -> Any:
-        """Return a batch of zeros, for its structure."""
-        return self.example
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless it continues one, or goes on from a position."""

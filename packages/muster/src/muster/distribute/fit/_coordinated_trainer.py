@@ -31,7 +31,7 @@ from muster.distribute.fit._fit import (
     DistributedTrainer,
 )
 from muster.distribute.fit._fit_callback_list import EpochCallbacks
-from muster.distribute.fit._fit_input import StepBatches
+from muster.distribute.fit._fit_input import FitInput
 from muster.distribute.fit._fit_step import StepFunction
 from muster.distribute.fit._stateful_step import FUNCTIONS
 from muster.distribute.functions._function import Function
@@ -359,7 +359,7 @@ class CoordinatedTrainer(DistributedTrainer):
         class_weight: dict[int, float] | None = None,
         *,
         continues: bool = False,
-    ) -> StepBatches:
+    ) -> FitInput:
         shares = isinstance(dataset, Dataset) and dataset.options().experimental_distribute.dispatch
         if shares or (isinstance(dataset, DatasetCreator) and continues):
             dataset = made_by_workers(ClusterCoordinator(self.strategy), dataset, class_weight)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster.distribute.fit._fit_input import KerasBatches, StepBatches
+from muster.distribute.fit._fit_input import FitInput, KerasBatches
 
 _BATCH_SIZE = 32  # Keras' default
 
@@ -36,7 +36,7 @@ def peeked(data: Any) -> tuple[Any, Any]:
         For a dataset its first batch as the steps get it, where Keras has a tuple, and the data; (None, the
         data) if the data is neither.
     """
-    if isinstance(data, StepBatches):
+    if isinstance(data, FitInput):
         return data[0], data
     if not isinstance(data, types.GeneratorType):
         return None, data

@@ -35,7 +35,6 @@ from muster.distribute.fit._fit_input import (
     DatasetBatches,
     FitInput,
     KerasBatches,
-    StepBatches,
     Wait,
     check_data,
 )
@@ -122,7 +121,7 @@ class DistributedTrainer:
         self._prepare_callbacks(name, arguments.arguments)
         with warnings.catch_warnings():
             batches = self._batches[name]
-            ends = isinstance(batches, StepBatches) and (batches.ends_epochs or batches.says_end)
+            ends = not isinstance(batches, KerasBatches) and (batches.ends_epochs or batches.says_end)
             if ends or not self.agreement.single:
                 # The end of a pass is that of an epoch, or another worker has stopped: Keras cannot know.
                 warnings.filterwarnings("ignore", message="Your input ran out of data")
@@ -367,12 +366,12 @@ class DistributedTrainer:
             arguments["x"] = x = self._dataset_batches(x, per_epoch, weights, continues=continues)
             if name == TRAINS:
                 arguments["shuffle"] = False
-        if isinstance(x, StepBatches):
+        if isinstance(x, FitInput):
             self._batches[name] = x
         else:
             self._batches[name] = KerasBatches(self.agreement, self._split, per_epoch)
         self._batches[name].method = name
-        given = x[0] if isinstance(x, StepBatches) else (x, arguments.get("y"))
+        given = x[0] if isinstance(x, FitInput) else (x, arguments.get("y"))
         check_data(self._model, given, trains_or_tests=name != PREDICTS)
         self._batches[name].begin()
         validation = arguments.get("validation_data")
@@ -383,7 +382,7 @@ class DistributedTrainer:
     def _read_text(self, name: str, arguments: dict[str, Any]) -> None:
         """Let the host compute what steps need of text: see `OwnSteps.read_text`."""
         x, held_out = arguments.get("x"), arguments.get("validation_data")
-        if not isinstance(x, StepBatches):
+        if not isinstance(x, FitInput):
             labels = [arguments.get(each) for each in ("y", "sample_weight")]
             arguments["x"] = self.own.read_text(name, x, labels)
         if isinstance(held_out, tuple | list):
@@ -399,7 +398,7 @@ class DistributedTrainer:
         class_weight: dict[int, float] | None = None,
         *,
         continues: bool = False,
-    ) -> StepBatches:
+    ) -> FitInput:
         count = None
         if isinstance(dataset, DatasetCreator):
             dataset.check_steps(per_epoch)

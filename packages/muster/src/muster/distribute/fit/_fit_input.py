@@ -30,8 +30,11 @@ from muster.distribute.input._step_input import Orders
 from muster.distribute.workers._randomness import random_state, set_random_state
 
 
-class FitInput(StepInput):
-    """The input of steps of ``fit``, ``evaluate`` or ``predict``: in epochs, over passes of Keras' iterators.
+class FitInput(StepInput, keras.utils.PyDataset):  # type: ignore[misc]
+    """The input of steps of ``fit``, ``evaluate`` or ``predict``: in epochs, each a pass or a part of one.
+
+    In place of a dataset, Keras takes the structure and number of batches from its interface, and hands its
+    own iterator on to `catch_up`.
 
     Attributes:
         method: What the steps are of; the trainer says it.
@@ -47,6 +50,10 @@ class FitInput(StepInput):
     def next_position(self) -> Position:
         """The position at which the next epoch begins."""
         return Position(random=random_state()) if self.ends_epochs else self.position()
+
+    def __getitem__(self, index: int) -> Any:
+        """Return the example, for its structure."""
+        return unwrapped(self.example)
 
     @abc.abstractmethod
     def begin(self) -> None:
@@ -74,6 +81,7 @@ class KerasBatches(FitInput):
     share = "the batches that all workers have"
 
     def __init__(self, agreement: Agreement, split: Split, per_epoch: int | None = None) -> None:
+        super().__init__()
         self._agreement = agreement
         self._split = split
         self._uneven = UnevenWarning(split)
@@ -192,11 +200,7 @@ def check_data(model: Any, data: Any, *, trains_or_tests: bool) -> None:
         )
 
 
-class StepBatches(FitInput, keras.utils.PyDataset):  # type: ignore[misc]
-    """Input of datasets; Keras takes the structure and number of batches from its interface."""
-
-
-class DatasetBatches(StepBatches):
+class DatasetBatches(FitInput):
     """Draws the batches of a dataset, pass after pass.
 
     Args:
@@ -262,10 +266,6 @@ class DatasetBatches(StepBatches):
     def num_batches(self) -> int | None:
         """The number of batches in a pass; None if it is not known."""
         return self._count
-
-    def __getitem__(self, index: int) -> Any:
-        """Return the first batch, for its structure."""
-        return unwrapped(self.example)
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless it continues one."""

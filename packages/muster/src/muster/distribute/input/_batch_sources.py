@@ -202,7 +202,7 @@ class GlobalBatches(BatchSource):
                 example = _example_for_all(workers, pipeline.dataset, first)
             else:  # if this worker's files are empty, the files of all workers have an example
                 example = first if first is not None else _first_batch(self.dataset, seed)
-            pipeline.pass_through(lambda batches: cut(batches, split.batch_sizes(nominal)))
+            pipeline.batches = cut(pipeline.batches, split.batch_sizes(nominal))
             pieces = OwnInput([pipeline], split.local_replicas)
             pieces.example = example
             with synchronized(workers, split.local_replicas, pieces) as steps:

@@ -25,7 +25,8 @@ class Pipeline:
     Attributes:
         dataset: As given.
         start: The position of its first batch.
-        first: That batch, which is taken first; None if there is none.
+        first: That batch; None if there is none.
+        batches: That batch, and those after it, which are left to take.
         taken: The number of batches that were taken.
 
     Raises:
@@ -61,9 +62,9 @@ class Pipeline:
                     raise
             undo.pop_all()
         # Without the first one, what comes is the end, or was not read.
-        self._batches: Iterator[Any] = iter(())
+        self.batches: Iterator[Any] = iter(())
         if self.first is not None:
-            self._batches = itertools.chain([self.first], self._iterator)
+            self.batches = itertools.chain([self.first], self._iterator)
 
     def example(self) -> Any:
         """Return the first batch, or the very first of the dataset if none is left; None if there is none."""
@@ -72,13 +73,9 @@ class Pipeline:
         with self.dataset.iterator(seed=self._seed, convert=self._convert) as again:
             return next(again, None)
 
-    def pass_through(self, change: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
-        """Take, in place of the batches, what a function makes of them."""
-        self._batches = change(self._batches)
-
     def take(self, count: int) -> list[Any]:
         """Return the next batches: fewer at the end."""
-        batches = list(itertools.islice(self._batches, count))
+        batches = list(itertools.islice(self.batches, count))
         self.taken += len(batches)
         return batches
 
@@ -107,6 +104,7 @@ class OwnInput(StepInput):
         check: Callable[[Any], None] = lambda example: None,
     ) -> None:
         self._pipelines, self._per_step, self._check = pipelines, per_step, check
+        self._only = pipelines[0] if len(pipelines) * per_step == 1 else None
         with ExitStack() as undo:
             undo.callback(self.close)
             self._look()
@@ -137,7 +135,11 @@ class OwnInput(StepInput):
         Raises:
             StopIteration: All pipelines have ended.
         """
-        return joined(self.next_batches())
+        if self._only is None:
+            return joined(self.next_batches())
+        batch = next(self._only.batches)
+        self._only.taken += 1
+        return batch
 
     def next_batches(self) -> list[Any]:
         """Return the batches of the next step: fewer where pipelines end.
