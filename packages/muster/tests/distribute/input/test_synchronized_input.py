@@ -16,7 +16,7 @@ class Given(StepInput):
     def __init__(self, *batches):
         self.example, self.left = batches[0], iter(batches)
 
-    def next(self):
+    def __next__(self):
         return next(self.left)
 
     def position(self, steps=None):

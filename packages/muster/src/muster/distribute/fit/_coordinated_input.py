@@ -94,7 +94,7 @@ class WorkerBatches(FitInput):
     def catch_up(self, iterator: Iterator[Any]) -> None:
         """Nothing is behind."""
 
-    def next(self) -> Any:
+    def __next__(self) -> Any:
         """Return an iterator of the workers, from which a step draws its batch.
 
         Raises:

@@ -236,7 +236,7 @@ class DistributedTrainer:
         with self.wait:
             batches = self._batches[name]
             batches.catch_up(iterator)
-            return batches.next()
+            return next(batches)
 
     def _placed(self, name: str, state: Any) -> Any:
         """Move state that Keras has read from its variables, and that of others, to where a step takes it."""

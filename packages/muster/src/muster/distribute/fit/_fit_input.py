@@ -106,7 +106,7 @@ class KerasBatches(FitInput):
             self._pass = iterator
             self._start(iterator)
 
-    def next(self) -> Any:
+    def __next__(self) -> Any:
         """Return the next batch as a worker batch.
 
         Raises:
@@ -280,7 +280,7 @@ class DatasetBatches(FitInput):
         if self._steps is None:
             self._steps = self._start()
 
-    def next(self) -> Any:
+    def __next__(self) -> Any:
         """Return the next batch as a worker batch.
 
         Raises:

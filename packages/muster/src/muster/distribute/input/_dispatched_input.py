@@ -70,7 +70,7 @@ class DispatchedInput(StepInput):
         if self.first is not None:
             check(self.first)
 
-    def next(self) -> Any:
+    def __next__(self) -> Any:
         """Return the batch of this worker's next number.
 
         Raises:

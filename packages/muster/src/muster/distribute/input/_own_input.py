@@ -129,7 +129,7 @@ class OwnInput(StepInput):
     def share(self) -> str:
         return " and ".join(dict.fromkeys(describe_share(each.dataset) for each in self._pipelines))
 
-    def next(self) -> Any:
+    def __next__(self) -> Any:
         """Return the rows of the next step, joined.
 
         Raises:

@@ -72,7 +72,7 @@ class Position:
 
 
 class StepInput(ABC):
-    """The input of steps: `next` gives each its batch.
+    """The input of steps: ``next`` gives each its batch.
 
     There are three kinds: what this worker reads by itself, `OwnInput`; what several workers read, who agree
     before each step, `SynchronizedInput`; and what is handed out to workers by number, `DispatchedInput`.
@@ -89,7 +89,7 @@ class StepInput(ABC):
         """What of the data this worker reads, for messages."""
 
     @abstractmethod
-    def next(self) -> Any:
+    def __next__(self) -> Any:
         """Return the batch of the next step.
 
         Raises:
@@ -109,9 +109,6 @@ class StepInput(ABC):
 
     def __iter__(self) -> Iterator[Any]:
         return self
-
-    def __next__(self) -> Any:
-        return self.next()
 
     def __enter__(self) -> Self:
         return self

@@ -101,7 +101,7 @@ class SynchronizedInput(StepInput):
         places[self._workers.rank] = own
         return dataclasses.replace(own, pipelines=[each for place in places for each in place.pipelines])
 
-    def next(self) -> Any:
+    def __next__(self) -> Any:
         """Return the next worker batch.
 
         Raises:
@@ -109,7 +109,7 @@ class SynchronizedInput(StepInput):
         """
         self._taken += 1
         if self._workers.size == 1:
-            return self._split.worker_batch(self._source.next())
+            return self._split.worker_batch(next(self._source))
         if self._ended:
             raise StopIteration
         batch = self._draw()

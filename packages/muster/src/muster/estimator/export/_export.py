@@ -40,7 +40,7 @@ class _Shapes(StepInput):
     def __init__(self, example: Batch) -> None:
         self.example = example
 
-    def next(self) -> Any:
+    def __next__(self) -> Any:
         raise StopIteration
 
     def position(self, steps: int | None = None) -> Position:
