@@ -1,13 +1,17 @@
 """The input pipelines of a job are its own, however many workers read them."""
 
+import dataclasses
+import json
+
 import numpy as np
 import pytest
 
 from linked import together
+from muster._errors import PositionError
 from muster.data import Dataset
 from muster.distribute import InputContext
 from muster.distribute.engine._split import unwrapped
-from muster.distribute.input import OwnInput, Pipeline, synchronized
+from muster.distribute.input import OwnInput, Pipeline, Position, synchronized
 
 SIZES = (5, 2, 4)  # batches of two rows
 
@@ -58,3 +62,23 @@ def test_each_pipeline_is_read_by_one_worker():
         found = [InputContext(workers, rank).of_job(3, 1) for rank in range(workers)]
         assert [each.input_pipeline_id for contexts in found for each in contexts] == [0, 1, 2]
         assert max(map(len, found)) - min(map(len, found)) <= 1
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        Position(),
+        Position(pipelines=[{"elements": 3}, {"elements": 4}], per_step=2),
+        Position(pipelines=[{"elements": 0}], begin=0, drawn=7, open=[2, 5]),
+        Position(random=[1, [2]], drawn=3, orders=[[[5, 1]]]),
+    ],
+)
+def test_a_position_is_what_its_json_says(position):
+    again = Position.of_json(json.loads(json.dumps(position.to_json())))
+    assert dataclasses.asdict(again) == dataclasses.asdict(position)
+
+
+@pytest.mark.parametrize("other", [None, [], [{"elements": 3}], {"elements": 3, "returned": []}])
+def test_a_position_of_another_version_is_refused(other):
+    with pytest.raises(PositionError, match="another kind or version"):
+        Position.of_json(other)

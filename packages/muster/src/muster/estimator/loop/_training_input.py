@@ -117,13 +117,14 @@ def saved_position(checkpoint: Checkpoint | None, strategy: Strategy) -> Positio
         _log.warning("The input starts again at its first example: %s has %s", checkpoint.path, exc)
         return None
     count, workers = len(position.pipelines), strategy.input_context.num_input_pipelines
-    # A worker may read several pipelines in step with others, but not none; and a step of its own is of one.
     if count < workers or (count > 1 and strategy.steps.shared):
         _log.warning(
-            "The input starts again at its first example: %s was written by %d workers, and there are %d.",
+            "The input starts again at its first example: %s has the places of %d input pipelines, and %s.",
             checkpoint.path,
             count,
-            workers,
+            "a worker beside parameter servers reads one, for a step of its own"
+            if strategy.steps.shared
+            else f"there are {workers} workers, each of which reads one or more",
         )
         return None
     return position
