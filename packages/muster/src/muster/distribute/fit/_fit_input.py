@@ -34,7 +34,8 @@ class FitInput(StepInput, keras.utils.PyDataset):  # type: ignore[misc]
     """The input of steps of ``fit``, ``evaluate`` or ``predict``: in epochs, each a pass or a part of one.
 
     In place of a dataset, Keras takes the structure and number of batches from its interface, and hands its
-    own iterator on to `catch_up`.
+    own iterator on to `catch_up`. A `position` is that after all batches that were drawn: steps are taken at
+    once.
 
     Attributes:
         method: What the steps are of; the trainer says it.
