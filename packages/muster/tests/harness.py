@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import durations
 import jobs
 import wheels
 from departures import Outcome
+from muster._event_log import live_logs
 from repository import FRONT_END
 
 # A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
@@ -42,6 +43,9 @@ ON_CPU = os.environ.get("MUSTER_TEST_PLATFORM", "cpu") == "cpu"
 
 # Python asks `uname -p` once, when some library is imported that wants to know: not in the midst of a test.
 platform.processor()
+
+# How many logs of events are shown of a test that fails, and how many lines of each.
+_MOST_LOGS, _MOST_LINES = 4, 60
 
 # No test finds what another has compiled, or leaves anything in the user's cache directory.
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
@@ -186,6 +190,21 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
             pytest.skip(reason)
         return True
     pytest.fail(f"muster does here what TensorFlow did: the departure is too wide whose reason is: {reason}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the state machines of a test that fails have seen and done, the last of it."""
+    report = yield
+    if report.failed:
+        for log in [*live_logs][:_MOST_LOGS]:
+            *lines, _ = str(log).split("\n")
+            cut = [f"({len(lines) - _MOST_LINES} lines)"] if lines[_MOST_LINES + 1 :] else []
+            shown = lines if not cut else [lines[0], *cut, *lines[1 - _MOST_LINES :]]
+            report.sections.append((f"events of {log.name}", "\n".join(shown)))
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,7 +15,13 @@ install()  # before the imports that take long
 from muster._commands import add_command
 from muster._errors import MusterError
 from muster._version import __version__
-from muster.launch import add_job_commands, add_keys_command, add_manifest_command, add_run_command
+from muster.launch import (
+    add_job_commands,
+    add_keys_command,
+    add_manifest_command,
+    add_replay_command,
+    add_run_command,
+)
 from muster.serve import add_serve_command
 
 
@@ -124,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     add_run_command(commands)
     add_job_commands(commands)
+    add_replay_command(commands)
     add_manifest_command(commands)
     add_keys_command(commands)
     add_serve_command(commands)

@@ -3,6 +3,7 @@
 from muster.cluster import Task
 from muster.launch._events import Say, Start
 from muster.launch._job import Job
+from muster.launch._restarts import LimitedRestarts
 
 CHIEF, W0, W1, W2, EV = (
     Task("chief", 0),
@@ -19,7 +20,7 @@ class Course:
     """A job, and what it asked for, without what it said."""
 
     def __init__(self, *tasks, restarts=0):
-        self.job = Job(tasks, restarts=restarts, grace_secs=GRACE)
+        self.job = Job(tasks, policy=LimitedRestarts(restarts), grace_secs=GRACE)
         assert self.job.start() == [Start(tasks, 1)]
         self.said = []
 

@@ -6,6 +6,7 @@ import signal
 import pytest
 from course import CHIEF, EV, GRACE, PS0, PS1, W0, W1, W2, Course
 
+from muster._event_log import replay
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._events import (
     Apart,
@@ -25,12 +26,13 @@ from muster.launch._events import (
 from muster.launch._job import (
     FAILED_FINISH_SECS,
     JOIN_SECS,
-    PAUSE_SECS,
     SETTLE_SECS,
     STOPPED_SECS,
     Job,
 )
 from muster.launch._keeper import FINISH_SECS
+from muster.launch._replay_command import MACHINES
+from muster.launch._restarts import PAUSE_SECS, LimitedRestarts
 
 
 def test_a_job_ends_well_when_every_task_has():
@@ -353,8 +355,9 @@ def test_an_evaluator_that_fails_when_training_has_is_not_started_again():
 @pytest.mark.parametrize("seed", range(200))
 def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed, tasks):
     chance = random.Random(seed)
-    job = Job(tasks, restarts=chance.randrange(3), grace_secs=GRACE)
+    job = Job(tasks, policy=LimitedRestarts(chance.randrange(3)), grace_secs=GRACE)
     running, killed, now, signalled = set(), set(), 0.0, False
+    often = []  # what comes again and again
     actions = job.start()
     for _ in range(200):
         for action in actions:
@@ -373,6 +376,8 @@ def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed, tasks):
                     assert not running
                     assert action is actions[-1]
                     assert signalled or code in (0, 1, 134, EXIT_PEER_LOST)
+                    entries = [*replay(str(job.log), MACHINES["Job"])]
+                    assert all(each.actions == each.then for each in entries)
                     return
         events = []
         for task in sorted(running, key=str):
@@ -391,7 +396,10 @@ def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed, tasks):
             now = deadline
         else:
             now += chance.random()
-        actions = job.handle(events, now)
+        if seed % 4 == 0 and chance.random() < 0.2:
+            some = tuple(sorted(running, key=str)[: chance.randrange(3)])
+            often = [Stopped(some), Apart(some), Finishing(some)][: chance.randrange(4)]
+        actions = job.handle([*events, *often], now)
     pytest.fail("the job never ends")
 
 

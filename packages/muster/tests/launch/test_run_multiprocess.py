@@ -115,6 +115,18 @@ def test_a_failure_ends_the_job_and_is_named_with_its_last_lines(launch):
     # Plain Python: the traceback starts in the user's file.
     assert re.search(r'worker 1 \|   File ".*launch_child.py", line \d+, in <module>', job.text)
     assert "runpy" not in job.text
+    shown = replayed(job.log_dir)
+    assert "    Ended(Task(TaskType.WORKER, 1), 1, joined=False)" in shown
+    assert "  → Finish(1)" in shown
+
+
+def replayed(log):
+    """Return what ``muster replay`` prints, which finds the same actions as the job's."""
+    command = [sys.executable, "-m", "muster", "replay", str(log)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("the same actions as then.\n")
+    return done.stdout.splitlines()
 
 
 @pytest.mark.slow
@@ -138,6 +150,9 @@ def test_the_task_that_was_killed_is_the_cause_and_not_those_that_lost_it(launch
     os.kill(process_of(job, "worker1"), signal.SIGKILL)
     assert job.end() == 137
     assert "worker 1 failed: killed by SIGKILL" in job.text
+    # What a task that it left behind had seen of it.
+    shown = replayed(min(job.log_dir.glob("worker-[02].events")))
+    assert any(line.startswith("  → Lose(Task('worker', 1)") for line in shown)
     assert "worker 0 failed" not in job.text
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import signal
 
-from muster.cluster import Task
+from muster.cluster import Task, TaskType
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
 
 
@@ -121,6 +121,30 @@ class Coordinates:
 
 Event = Ended | NotStarted | Received | Finishing | Stopped | Apart | Coordinates
 Action = Start | Send | Say | Blame | CleanUp | Finish
+
+
+# In what order simultaneous ends count; that of the chief comes first.
+_RANKS: dict[str, int] = {TaskType.PS: 1, TaskType.WORKER: 2, TaskType.EVALUATOR: 3}
+
+
+def rank(event: Event) -> int:
+    """Return the order of simultaneous events.
+
+    Those come first whose end decides whether others are started again; signals come last, because they did
+    not cause ends before them.
+    """
+    match event:
+        case Ended(task):
+            return _RANKS.get(task.type, 0)
+        case NotStarted() | Finishing() | Stopped() | Apart() | Coordinates():
+            return 4
+        case Received():
+            return 5
+
+
+def recurring(event: Event) -> tuple[type, Event] | None:
+    """Return the kind of an event that comes again and again, and the event; None for any other."""
+    return (type(event), event) if isinstance(event, Finishing | Stopped | Apart) else None
 
 
 def exit_code(code: int) -> int:

@@ -7,7 +7,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   failed first is the cause. Tasks that ended because they lost a peer say so by their exit code and are
   consequences: after one of them, the others have a moment to show the cause before they get SIGTERM. If none
   does, the cause is the task that they name (see `Termination`).
-- With restarts left, everything is started again after a pause.
+- What is started again, after which pause, is the decision of a `RestartPolicy`. Here "with restarts left"
+  means that it has decided for a new start. After the end of an attempt that is a start of everything.
 - An evaluator that fails disturbs nobody: with restarts left, only the evaluator is started again; without,
   training goes on, and the job fails when that has ended.
 - So it is for every task of a job with parameter servers, whose tasks do without each other for a while: with
@@ -34,6 +35,7 @@ import math
 import signal
 from collections.abc import Iterable, Sequence
 
+from muster._event_log import EventLog
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._events import (
@@ -54,14 +56,16 @@ from muster.launch._events import (
     Stopped,
     describe_end,
     exit_code,
+    rank,
+    recurring,
 )
 from muster.launch._keeper import FINISH_SECS
+from muster.launch._restarts import Decision, Failure, RestartPolicy
 from muster.lifecycle import SAME_SECS
 
 SETTLE_SECS = 3.0
 # How long workers may take to hear from the servers that the chief has ended the job, in seconds.
 HEAR_SECS = 60.0
-PAUSE_SECS = 1.0
 # How long tasks may finish steps and save after another has failed, in seconds.
 FAILED_FINISH_SECS = 60.0
 # How often the launcher says that tasks are finishing, in seconds.
@@ -81,8 +85,6 @@ If they train, each trains a model of its own. To train one with parameter serve
 muster.estimator.train_and_evaluate, or begin with ParameterServerStrategy() and a ClusterCoordinator."""
 # The longest pause between two `Finishing`, in seconds.
 _AGAIN_SECS = 0.5
-# In what order simultaneous ends count; that of the chief comes first.
-_RANKS: dict[str, int] = {TaskType.PS: 1, TaskType.WORKER: 2, TaskType.EVALUATOR: 3}
 
 
 class _Phase(enum.Enum):
@@ -97,13 +99,18 @@ class Job:
 
     Args:
         tasks: All tasks.
-        restarts: The number of restarts after failures, of the job or of one task.
+        policy: Decides about restarts after failures, of the job or of one task.
         grace_secs: How long tasks may take to end after a signal, in seconds.
+
+    Attributes:
+        log: What happened.
     """
 
-    def __init__(self, tasks: Sequence[Task], *, restarts: int, grace_secs: float) -> None:
+    def __init__(self, tasks: Sequence[Task], *, policy: RestartPolicy, grace_secs: float) -> None:
         self._tasks = tuple(tasks)
-        self._restarts_left = self._restarts = restarts
+        made_with = {"policy": policy, "grace_secs": grace_secs}
+        self.log: EventLog[Event, Action] = EventLog("Job", (self._tasks,), made_with, recurring=recurring)
+        self._policy = policy
         self._grace_secs = grace_secs
         self._serves = any(task.type == TaskType.PS for task in self._tasks)
         self._attempt = 1
@@ -165,15 +172,13 @@ class Job:
         runs = self._phase is _Phase.RUNNING and not self._chief_is_done
         return self._serves and runs and bool(workers) and not left
 
-    def handle(self, events: Iterable[Event], now: float) -> list[Action]:
-        """Take the events that have come at once, and return the actions.
+    def handle(self, events: Sequence[Event], now: float) -> list[Action]:
+        """Take the events that have come at once, in any order; see `muster._event_log.Machine`."""
+        return self.log.handle(self._handle, events, now)
 
-        Args:
-            events: The events, in any order.
-            now: The time in seconds, by a monotonic clock.
-        """
+    def _handle(self, events: Sequence[Event], now: float) -> list[Action]:
         actions: list[Action] = []
-        for event in sorted(events, key=_rank):
+        for event in sorted(events, key=rank):
             match event:
                 case Ended(task):
                     self._running.discard(task)
@@ -235,12 +240,12 @@ class Job:
         comes_late = self._chief_is_done and ended.task.type != TaskType.EVALUATOR
         if comes_late and ended.is_consequence:
             return []
-        if self._restarts_left:
-            self._restarts_left -= 1
+        decision = self._policy.decide(Failure(ended, alone=True))
+        if decision.again:
             if comes_late:
                 return [_blame(ended), Say("It is not started again, as the chief has ended the job.")]
-            self._again[ended.task] = now + PAUSE_SECS
-            return [_blame(ended), Say(f"Starting {ended.task} again, {self._restart()}.")]
+            self._again[ended.task] = now + decision.after_secs
+            return [_blame(ended), Say(f"Starting {ended.task} again, {decision.text}.")]
         self._failed.append(ended)
         if self._ending_cause() is not None:
             self._again.clear()
@@ -426,11 +431,13 @@ class Job:
             others = [ended.task for ended in self._failed if ended.is_consequence]
             if others := [task for task in others if task != blame.task]:
                 actions.append(Say(f"{_names(self._in_order(others))} ended because of that."))
-            if self._restarts_left and self._signal is None:
-                self._restarts_left -= 1
+            decision = Decision(again=False)
+            if self._signal is None:
+                decision = self._policy.decide(Failure(cause, alone=False))
+            if decision.again:
                 self._phase = _Phase.PAUSED
-                self._start_at = now + PAUSE_SECS
-                return [*actions, Say(f"Starting the job again, {self._restart()}.")]
+                self._start_at = now + decision.after_secs
+                return [*actions, Say(f"Starting the job again, {decision.text}.")]
         self._phase = _Phase.FINISHED
         if cause is None and self._never_joined[1:]:
             names = _names(self._in_order(self._never_joined))
@@ -463,9 +470,6 @@ class Job:
             return 2
         return int(self._serves and task.type == TaskType.WORKER)
 
-    def _restart(self) -> str:
-        return f"restart {self._restarts - self._restarts_left} of {self._restarts}"
-
     def _in_order(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         chosen = set(tasks)
         return tuple(task for task in self._tasks if task in chosen)
@@ -474,21 +478,6 @@ class Job:
 def _blame(ended: Ended) -> Blame:
     told = ended.told
     return Blame(ended.task, ended.code) if told is None else Blame(told.culprit, ended.code, told.reason)
-
-
-def _rank(event: Event) -> int:
-    """Return the order of simultaneous events.
-
-    Those come first whose end decides whether others are started again; signals come last, because they did
-    not cause ends before them.
-    """
-    match event:
-        case Ended(task):
-            return _RANKS.get(task.type, 0)
-        case NotStarted() | Finishing() | Stopped() | Apart() | Coordinates():
-            return 4
-        case Received():
-            return 5
 
 
 def _names(tasks: Sequence[Task]) -> str:

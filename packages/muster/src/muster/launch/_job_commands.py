@@ -19,6 +19,7 @@ from muster._errors import CredentialsError, StrayPeerError
 from muster.cluster.roster import query_status
 from muster.launch._job_record import JobRecord, TaskRecord, known_jobs, read_record
 from muster.launch._lines import LineReader
+from muster.launch._replay_command import LAUNCHERS_LOG
 from muster.net import Credentials
 
 # How often a job is looked at by --watch and -f, how long its end may take, and a task's answer, in seconds.
@@ -148,6 +149,8 @@ def _print_status(record: JobRecord) -> None:
     for event in record.events[-_EVENTS:]:
         print(f"{_clock(event.time)}  {event.text}")
     print(f"Logs: {record.folder}")
+    if (Path(record.folder) / LAUNCHERS_LOG).exists():
+        print(f"What the launcher has seen and done: muster replay {record.name}")
 
 
 def _headline(record: JobRecord) -> str:

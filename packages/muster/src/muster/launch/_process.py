@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from muster.cluster.roster import (
+    EVENTS,
     LAST_PROGRESS,
     TERMINATION_LOG,
     Progress,
@@ -108,6 +109,7 @@ class TaskProcess:
         self._progress = log.with_suffix(".last")
         self._termination.unlink(missing_ok=True)
         self._progress.unlink(missing_ok=True)
+        log.with_suffix(EVENTS).unlink(missing_ok=True)
         cores = "-" if plan.cores is None else ",".join(map(str, plan.cores))
         with listener, log.open("ab", buffering=0) as output:
             began, job_id = time.strftime("%Y-%m-%d %H:%M:%S"), plan.environment["MUSTER_JOB_ID"]

@@ -28,6 +28,8 @@ from muster.launch._process import (
     adopt_orphans,
     reap_orphans,
 )
+from muster.launch._replay_command import LAUNCHERS_LOG
+from muster.launch._restarts import LimitedRestarts
 from muster.launch._view import Row, StatusPoller, View
 from muster.net import Credentials
 
@@ -129,7 +131,9 @@ class _Run:
         self._snapshots = (log_dir / f"snapshots-{self._name}").absolute()
         if options.restarts and options.shape.ps:
             self._environ.setdefault("MUSTER_SNAPSHOT_DIR", str(self._snapshots))
-        self._job = Job(options.shape.tasks, restarts=options.restarts, grace_secs=options.grace_secs)
+        self._job = Job(
+            options.shape.tasks, policy=LimitedRestarts(options.restarts), grace_secs=options.grace_secs
+        )
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
         self._keeper: Keeper | None = None
@@ -177,6 +181,7 @@ class _Run:
                         self._keeps_logs = self._options.log_dir is not None or action.code != 0
                         self._show()
                         if action.code != 0:
+                            self._job.log.write(self._log_dir / LAUNCHERS_LOG)
                             self._view.say(f"Logs: {self._log_dir}")
                         else:
                             self._view.end()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from muster import _errors as errors
+from muster._event_log import replay
 from muster.cluster import Task
 from muster.cluster.roster._roster_events import (
     Announced,
@@ -33,6 +34,7 @@ from muster.cluster.roster._roster_watch import (
     LINGER_SECS,
     RECONNECT_SECS,
     REDIAL_SECS,
+    ROSTER_CLASSES,
     SILENT_SECS,
     STRAY_SECS,
     Watch,
@@ -74,8 +76,8 @@ def watch():
 def joined(watch):
     """The same, when all have joined at time 0."""
     for task in (ONE, TWO):
-        watch.handle(Dialed(task), 0.0)
-        watch.handle(Heard(task, status(task)), 0.0)
+        watch.handle([Dialed(task)], 0.0)
+        watch.handle([Heard(task, status(task))], 0.0)
     assert not watch.missing_peers()
     return watch
 
@@ -97,35 +99,35 @@ def logged(actions):
 
 def test_it_calls_every_peer_and_again_until_it_answers(watch):
     assert watch.start() == [Dial(ONE, 0.0), Dial(TWO, 0.0)]
-    assert watch.handle(DialFailed(ONE, "connection refused"), 1.0) == [Dial(ONE, REDIAL_SECS)]
+    assert watch.handle([DialFailed(ONE, "connection refused")], 1.0) == [Dial(ONE, REDIAL_SECS)]
     assert watch.missing_peers()[ONE] == "worker 1 at one:2222 (connection refused)"
-    assert watch.handle(Dialed(ONE), 2.0) == []
+    assert watch.handle([Dialed(ONE)], 2.0) == []
     assert "accepts connections there, but does not answer" in watch.missing_peers()[ONE]
-    actions = watch.handle(Heard(ONE, status(ONE)), 2.0)
+    actions = watch.handle([Heard(ONE, status(ONE))], 2.0)
     assert actions == [Log(logging.INFO, "Reached worker 1 at one:2222 (process 7 on host)."), Publish()]
     assert watch.own.reached == {str(ONE): "run of worker 1"}
     assert list(watch.missing_peers()) == [TWO]
 
 
 def test_a_peer_that_has_not_reached_this_task_is_missing(watch):
-    watch.handle(Dialed(ONE), 0.0)
-    watch.handle(Heard(ONE, status(ONE, reached={})), 0.0)
+    watch.handle([Dialed(ONE)], 0.0)
+    watch.handle([Heard(ONE, status(ONE, reached={}))], 0.0)
     assert watch.missing_peers()[ONE] == "worker 1 at one:2222 (it has not reached this task yet)"
-    watch.handle(Heard(ONE, status(ONE)), 0.0)
+    watch.handle([Heard(ONE, status(ONE))], 0.0)
     assert list(watch.missing_peers()) == [TWO]
 
 
 def test_a_connection_that_stays_silent_is_given_up_for_a_new_one(watch):
-    watch.handle(Dialed(ONE), 0.0)
-    assert Close(ONE) not in watch.handle(Tick(Progress()), SILENT_SECS)
-    assert watch.handle(Tick(Progress()), SILENT_SECS + 0.1)[:2] == [Close(ONE), Dial(ONE, 0.0)]
+    watch.handle([Dialed(ONE)], 0.0)
+    assert Close(ONE) not in watch.handle([Tick(Progress())], SILENT_SECS)
+    assert watch.handle([Tick(Progress())], SILENT_SECS + 0.1)[:2] == [Close(ONE), Dial(ONE, 0.0)]
     # As slow starters do it: that is no reason to give up.
     assert watch.hopeless([ONE], 1e6) is None
 
 
 def test_a_peer_that_breaks_off_before_it_answered_is_called_again(watch):
-    watch.handle(Dialed(ONE), 0.0)
-    assert watch.handle(HungUp(ONE, "reset"), 0.0) == [Dial(ONE, REDIAL_SECS)]
+    watch.handle([Dialed(ONE)], 0.0)
+    assert watch.handle([HungUp(ONE, "reset")], 0.0) == [Dial(ONE, REDIAL_SECS)]
     assert watch.hopeless([ONE], 1e6) is None
 
 
@@ -143,14 +145,14 @@ STRAYS = {
 
 @pytest.mark.parametrize(("news", "says"), STRAYS.values(), ids=STRAYS)
 def test_a_stray_is_named_at_once_and_an_error_after_a_while(watch, news, says):
-    watch.handle(Dialed(ONE), 5.0)
-    actions = watch.handle(Heard(ONE, news), 5.0)
+    watch.handle([Dialed(ONE)], 5.0)
+    actions = watch.handle([Heard(ONE, news)], 5.0)
     assert kinds(actions) == [Log, Close, Dial]
     assert logged(actions)[0].startswith(f"What answers is not worker 1 at one:2222: {says}")
     assert watch.hopeless([ONE], 5.0) is None
-    watch.handle(Dialed(ONE), 6.0)
-    assert kinds(watch.handle(Heard(ONE, news), 6.0)) == [Close, Dial]  # said once
-    watch.handle(Dialed(ONE), 7.0)
+    watch.handle([Dialed(ONE)], 6.0)
+    assert kinds(watch.handle([Heard(ONE, news)], 6.0)) == [Close, Dial]  # said once
+    watch.handle([Dialed(ONE)], 7.0)
     error = watch.hopeless([ONE], 5.0 + STRAY_SECS)
     assert isinstance(error, errors.StrayPeerError)
     assert says in str(error)
@@ -159,13 +161,13 @@ def test_a_stray_is_named_at_once_and_an_error_after_a_while(watch, news, says):
 
 
 def test_a_stray_that_leaves_is_forgotten(watch):
-    watch.handle(Dialed(ONE), 0.0)
-    watch.handle(Garbled(ONE, "it is something else: it sends b'SSH'"), 0.0)
+    watch.handle([Dialed(ONE)], 0.0)
+    watch.handle([Garbled(ONE, "it is something else: it sends b'SSH'")], 0.0)
     assert "it is something else: it sends b'SSH'" in watch.missing_peers()[ONE]
-    watch.handle(DialFailed(ONE, "connection refused"), 1.0)
+    watch.handle([DialFailed(ONE, "connection refused")], 1.0)
     assert watch.hopeless([ONE], 1e6) is None
-    watch.handle(Dialed(ONE), 2.0)
-    watch.handle(Heard(ONE, status(ONE)), 2.0)
+    watch.handle([Dialed(ONE)], 2.0)
+    watch.handle([Heard(ONE, status(ONE))], 2.0)
     assert str(ONE) in watch.own.reached
 
 
@@ -184,8 +186,8 @@ MISMATCHES = {
 @pytest.mark.parametrize(("news", "says"), MISMATCHES.values(), ids=MISMATCHES)
 def test_a_peer_that_does_not_fit_is_an_error_once_it_had_time_to_learn_it_too(watch, news, says):
     for now in (0.0, 1.0):
-        watch.handle(Dialed(ONE), now)
-        actions = watch.handle(Heard(ONE, news), now)
+        watch.handle([Dialed(ONE)], now)
+        actions = watch.handle([Heard(ONE, news)], now)
         assert actions[-2:] == [Close(ONE), Dial(ONE, REDIAL_SECS)]
         assert len(logged(actions)) == (now == 0.0)
     assert watch.hopeless([ONE], LINGER_SECS - 0.1) is None
@@ -198,7 +200,7 @@ def test_a_peer_that_does_not_fit_is_an_error_once_it_had_time_to_learn_it_too(w
 
 
 def called(watch, caller, watches=True):
-    return watch.handle(Called(3, "10.0.0.9", Hello(watch=watches, caller=caller)), 0.0)
+    return watch.handle([Called(3, "10.0.0.9", Hello(watch=watches, caller=caller))], 0.0)
 
 
 def test_peers_are_told_of_every_change_and_others_once(watch):
@@ -244,32 +246,32 @@ def test_many_strangers_cannot_fill_the_log(joined):
 
 
 def test_a_peer_that_breaks_off_is_lost_and_the_others_are_told(joined):
-    actions = joined.handle(HungUp(ONE, "reset"), 1.0)
+    actions = joined.handle([HungUp(ONE, "reset")], 1.0)
     assert actions == [
         Publish(),
         Lose(ONE, "worker 1 at one:2222 has ended without a word (reset).", ONE),
     ]
     assert (joined.own.state, joined.own.blamed) == (TaskState.FAILED, ONE)
     assert isinstance(joined.hopeless([], 1.0), errors.PeerLostError)
-    assert lost(joined.handle(HungUp(TWO, "reset"), 1.0)) == []  # once
+    assert lost(joined.handle([HungUp(TWO, "reset")], 1.0)) == []  # once
 
 
 def test_a_connection_that_the_network_breaks_is_made_again(joined):
-    actions = joined.handle(HungUp(ONE, "connection reset", broken=True), 1.0)
+    actions = joined.handle([HungUp(ONE, "connection reset", broken=True)], 1.0)
     assert actions[1:] == [Dial(ONE, 0.0)]
-    assert joined.handle(DialFailed(ONE, "no route to host"), 2.0) == [Dial(ONE, REDIAL_SECS)]
-    assert joined.handle(Dialed(ONE), 3.0) == []
-    assert lost(joined.handle(Heard(ONE, status(ONE)), 3.0)) == []
-    assert lost(joined.handle(Tick(Progress()), 3.1 + RECONNECT_SECS)) == []
-    ((task, _),) = lost(joined.handle(HungUp(ONE, "end"), 8.0))
+    assert joined.handle([DialFailed(ONE, "no route to host")], 2.0) == [Dial(ONE, REDIAL_SECS)]
+    assert joined.handle([Dialed(ONE)], 3.0) == []
+    assert lost(joined.handle([Heard(ONE, status(ONE))], 3.0)) == []
+    assert lost(joined.handle([Tick(Progress())], 3.1 + RECONNECT_SECS)) == []
+    ((task, _),) = lost(joined.handle([HungUp(ONE, "end")], 8.0))
     assert task == ONE
 
 
 def test_a_connection_that_breaks_again_while_it_is_made_again(joined):
-    joined.handle(HungUp(ONE, "connection reset", broken=True), 1.0)
-    joined.handle(Dialed(ONE), 1.5)
-    assert joined.handle(HungUp(ONE, "no route to host", broken=True), 2.0) == [Dial(ONE, REDIAL_SECS)]
-    ((_, why),) = lost(joined.handle(Tick(Progress()), 1.1 + RECONNECT_SECS))  # as after the first time
+    joined.handle([HungUp(ONE, "connection reset", broken=True)], 1.0)
+    joined.handle([Dialed(ONE)], 1.5)
+    assert joined.handle([HungUp(ONE, "no route to host", broken=True)], 2.0) == [Dial(ONE, REDIAL_SECS)]
+    ((_, why),) = lost(joined.handle([Tick(Progress())], 1.1 + RECONNECT_SECS))  # as after the first time
     assert "cannot be made again (no route to host)" in why
 
 
@@ -287,38 +289,38 @@ def test_a_connection_that_breaks_again_while_it_is_made_again(joined):
     ],
 )
 def test_a_connection_that_cannot_be_made_again_is_a_loss(joined, event, now, reason):
-    joined.handle(HungUp(ONE, "connection reset", broken=True), 1.0)
-    ((task, why),) = lost(joined.handle(event, now))
+    joined.handle([HungUp(ONE, "connection reset", broken=True)], 1.0)
+    ((task, why),) = lost(joined.handle([event], now))
     assert task == ONE
     assert reason in why
 
 
 def test_another_process_behind_a_broken_connection_is_a_loss(joined):
-    joined.handle(HungUp(ONE, "connection reset", broken=True), 1.0)
-    joined.handle(Dialed(ONE), 1.1)
-    ((_, why),) = lost(joined.handle(Heard(ONE, dataclasses.replace(status(ONE), run="another")), 1.2))
+    joined.handle([HungUp(ONE, "connection reset", broken=True)], 1.0)
+    joined.handle([Dialed(ONE)], 1.1)
+    ((_, why),) = lost(joined.handle([Heard(ONE, dataclasses.replace(status(ONE), run="another"))], 1.2))
     assert "it is another process than before" in why
 
 
 def test_a_peer_that_is_silent_is_lost_at_its_deadline(joined):
-    joined.handle(Heard(TWO, Progress(step=1)), 20.0)
-    assert lost(joined.handle(Tick(Progress()), HEARTBEAT)) == []
-    stands = joined.handle(Tick(Progress()), HEARTBEAT + 1.0)
+    joined.handle([Heard(TWO, Progress(step=1))], 20.0)
+    assert lost(joined.handle([Tick(Progress())], HEARTBEAT)) == []
+    stands = joined.handle([Tick(Progress())], HEARTBEAT + 1.0)
     assert lost(stands) == [(ONE, "worker 1 at one:2222 stands still: it has not answered for 31 s.")]
 
 
 def test_a_peer_that_fails_is_lost_with_its_own_words(joined):
-    actions = joined.handle(Heard(ONE, failed(ONE, "KeyError: 'x'")), 1.0)
+    actions = joined.handle([Heard(ONE, failed(ONE, "KeyError: 'x'"))], 1.0)
     assert lost(actions) == [(ONE, "worker 1 at one:2222 failed: KeyError: 'x'")]
 
 
 def test_a_peer_that_fails_for_a_lost_one_names_that_one(joined):
-    actions = joined.handle(Heard(ONE, failed(ONE, "worker 2 stands still.", blamed=TWO)), 1.0)
+    actions = joined.handle([Heard(ONE, failed(ONE, "worker 2 stands still.", blamed=TWO))], 1.0)
     assert lost(actions) == [(TWO, "worker 2 stands still.")]
 
 
 def test_a_peer_that_gave_this_task_up_says_so(joined):
-    actions = joined.handle(Heard(ONE, failed(ONE, "worker 0 stands still.", blamed=ZERO)), 1.0)
+    actions = joined.handle([Heard(ONE, failed(ONE, "worker 0 stands still.", blamed=ZERO))], 1.0)
     text = "worker 1 at one:2222 has ended, because it lost this task: worker 0 stands still."
     assert lost(actions) == [(ONE, text)]
     assert joined.lost.culprit == ZERO
@@ -326,21 +328,21 @@ def test_a_peer_that_gave_this_task_up_says_so(joined):
 
 
 def test_the_peer_that_this_task_waited_for_is_blamed(joined):
-    joined.handle(Ended("waited for worker 1", blamed=ONE), 1.0)
-    joined.handle(Tick(Progress()), 1.0 + FAIL_SECS)
+    joined.handle([Ended("waited for worker 1", blamed=ONE)], 1.0)
+    joined.handle([Tick(Progress())], 1.0 + FAIL_SECS)
     assert (joined.own.state, joined.own.blamed) == (TaskState.FAILED, ONE)
 
 
 @pytest.mark.parametrize("event", [Garbled(ONE, "it sends b'x'"), Heard(ONE, status(ONE, job="other"))])
 def test_a_peer_that_becomes_another_is_lost(joined, event):
-    assert [task for task, _ in lost(joined.handle(event, 1.0))] == [ONE]
+    assert [task for task, _ in lost(joined.handle([event], 1.0))] == [ONE]
 
 
 def test_a_peer_that_is_done_may_leave(joined):
-    joined.handle(Heard(ONE, status(ONE, state=TaskState.DONE)), 1.0)
-    joined.handle(Heard(TWO, status(TWO)), 1e6)
-    assert lost(joined.handle(Tick(Progress()), 1e6)) == []
-    assert joined.handle(HungUp(ONE, "end"), 1e6) == []
+    joined.handle([Heard(ONE, status(ONE, state=TaskState.DONE))], 1.0)
+    joined.handle([Heard(TWO, status(TWO))], 1e6)
+    assert lost(joined.handle([Tick(Progress())], 1e6)) == []
+    assert joined.handle([HungUp(ONE, "end")], 1e6) == []
     assert joined.lost is None
     # But nobody may wait for it.
     missing = joined.missing_values("program", [ONE])
@@ -352,17 +354,17 @@ def test_a_peer_that_is_done_may_leave(joined):
 
 
 def test_who_is_done_says_so_and_loses_nobody(joined):
-    assert joined.handle(Ended(None), 1.0) == [Publish()]
+    assert joined.handle([Ended(None)], 1.0) == [Publish()]
     assert joined.own.state == TaskState.DONE
-    assert joined.handle(HungUp(ONE, "reset"), 1.0) == []
-    joined.handle(Tick(Progress(state=TaskState.TRAINING)), 2.0)
+    assert joined.handle([HungUp(ONE, "reset")], 1.0) == []
+    joined.handle([Tick(Progress(state=TaskState.TRAINING))], 2.0)
     assert joined.own.state == TaskState.DONE
 
 
 def test_a_failure_is_told_after_a_moment(joined):
-    assert joined.handle(Ended("ValueError: x"), 1.0) == []
+    assert joined.handle([Ended("ValueError: x")], 1.0) == []
     assert joined.wake_at == 1.0 + FAIL_SECS
-    assert joined.handle(Tick(Progress()), joined.wake_at) == [Publish()]
+    assert joined.handle([Tick(Progress())], joined.wake_at) == [Publish()]
     assert (joined.own.state, joined.own.error, joined.own.blamed) == (
         TaskState.FAILED,
         "ValueError: x",
@@ -371,32 +373,32 @@ def test_a_failure_is_told_after_a_moment(joined):
 
 
 def test_a_failure_is_told_later_to_those_that_have_not_come_yet(watch):
-    watch.handle(Ended("ValueError: x"), 1.0)
+    watch.handle([Ended("ValueError: x")], 1.0)
     assert watch.wake_at == 1.0 + LINGER_SECS
 
 
 def test_a_failure_that_is_the_echo_of_a_lost_peer_is_told_as_that(joined):
-    joined.handle(Ended("RuntimeError: connection closed by peer"), 1.0)
-    actions = joined.handle(HungUp(ONE, "reset"), 1.1)
+    joined.handle([Ended("RuntimeError: connection closed by peer")], 1.0)
+    actions = joined.handle([HungUp(ONE, "reset")], 1.1)
     assert kinds(actions) == [Log, Publish, Lose]
     assert logged(actions) == ["worker 0 fails, likely for that: RuntimeError: connection closed by peer"]
     assert joined.own.blamed == ONE
 
 
 def test_two_that_fail_at_once_each_say_their_own(joined):
-    joined.handle(Ended("ValueError: mine"), 1.0)
-    assert joined.handle(Heard(ONE, failed(ONE, "ValueError: theirs")), 1.1) == []
-    assert joined.handle(HungUp(ONE, "end"), 1.2) == []
-    joined.handle(Tick(Progress()), 1.0 + FAIL_SECS)
+    joined.handle([Ended("ValueError: mine")], 1.0)
+    assert joined.handle([Heard(ONE, failed(ONE, "ValueError: theirs"))], 1.1) == []
+    assert joined.handle([HungUp(ONE, "end")], 1.2) == []
+    joined.handle([Tick(Progress())], 1.0 + FAIL_SECS)
     assert joined.own.error == "ValueError: mine"
 
 
 def test_announcements_add_up_and_are_published(joined):
     for key, value in (("a", 1), ("b", [2])):
-        assert joined.handle(Announced(key, value), 0.0) == [Publish()]
+        assert joined.handle([Announced(key, value)], 0.0) == [Publish()]
     assert joined.own.announcements == {"a": 1, "b": [2]}
-    joined.handle(Heard(ONE, status(ONE, announcements={"a": 3})), 0.0)
-    joined.handle(Heard(TWO, Progress(state=TaskState.WAITING, waits_for="worker 1")), 0.0)
+    joined.handle([Heard(ONE, status(ONE, announcements={"a": 3}))], 0.0)
+    joined.handle([Heard(TWO, Progress(state=TaskState.WAITING, waits_for="worker 1"))], 0.0)
     assert joined.missing_values("a", [ONE, TWO]) == {
         TWO: "worker 2 at two:2222 (waiting for worker 1; it has not announced 'a')"
     }
@@ -433,7 +435,7 @@ class AnyOrder(RuleBasedStateMachine):
                     self.losses.append(task)
 
     def handle(self, event):
-        self.act(self.watch.handle(event, self.now))
+        self.act(self.watch.handle([event], self.now))
 
     @rule(
         seconds=st.floats(0.0, 2 * HEARTBEAT), state=st.sampled_from([TaskState.TRAINING, TaskState.WAITING])
@@ -484,6 +486,10 @@ class AnyOrder(RuleBasedStateMachine):
         self.connected.remove(task)
         self.handle(Garbled(task, "it sends b'x'") if garbled else HungUp(task, "reset"))
 
+    def teardown(self):
+        entries = [*replay(str(self.watch.log), ROSTER_CLASSES)]
+        assert all(each.error is None and each.actions == each.then for each in entries)
+
     @rule(error=st.none() | st.just("ValueError: x"))
     def end(self, error):
         self.handle(Ended(error))
@@ -522,18 +528,18 @@ NAMED = {
 @pytest.mark.parametrize("what", NAMED)
 def test_who_is_named(joined, what):
     heard, reason, culprit = NAMED[what]
-    joined.handle(Heard(ONE, heard), 1.0)
+    joined.handle([Heard(ONE, heard)], 1.0)
     assert (joined.lost.why, joined.lost.culprit) == (reason, culprit)
 
 
 def test_who_has_come_to_its_end_is_not_lost_but_ended_first(joined):
     """The program of this worker is over, and worker 1 has more to do."""
-    joined.handle(Announced(ENDING, True), 1.0)
-    joined.handle(Heard(ONE, failed(ONE, ENDED_EARLY, ZERO)), 2.0)
+    joined.handle([Announced(ENDING, True)], 1.0)
+    joined.handle([Heard(ONE, failed(ONE, ENDED_EARLY, ZERO))], 2.0)
     assert (joined.lost.why, joined.lost.culprit) == (ENDED_EARLY, ZERO)
 
 
 def test_a_third_worker_names_who_ended_first(joined):
     text = "worker 2 has ended its program in the ordinary way"
-    joined.handle(Heard(ONE, failed(ONE, text, TWO)), 1.0)
+    joined.handle([Heard(ONE, failed(ONE, text, TWO))], 1.0)
     assert (joined.lost.task, joined.lost.culprit) == (TWO, TWO)

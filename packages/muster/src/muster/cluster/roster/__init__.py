@@ -11,6 +11,8 @@ from muster.cluster.roster._roster_messages import Progress as Progress
 from muster.cluster.roster._roster_messages import TaskState as TaskState
 from muster.cluster.roster._roster_thread import RunningClock as RunningClock
 from muster.cluster.roster._roster_watch import ENDING as ENDING
+from muster.cluster.roster._roster_watch import ROSTER_CLASSES as ROSTER_CLASSES
+from muster.cluster.roster._termination import EVENTS as EVENTS
 from muster.cluster.roster._termination import TERMINATION_LOG as TERMINATION_LOG
 from muster.cluster.roster._termination import Termination as Termination
 from muster.cluster.roster._termination import read_termination as read_termination

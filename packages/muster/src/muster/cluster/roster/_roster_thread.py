@@ -215,7 +215,7 @@ class RosterThread:
 
     def _handle(self, event: events.Event) -> None:
         with self.changed:
-            actions = self.watch.handle(event, self.clock())
+            actions = self.watch.handle([event], self.clock())
             self.changed.notify_all()
         self._act(actions)
 
@@ -233,7 +233,7 @@ class RosterThread:
                 case events.Log(level, text):
                     _log.log(level, "%s", text)
                 case events.Lose(task, reason, culprit):
-                    write_termination(culprit, reason)
+                    write_termination(culprit, reason, self.watch.log)
                     self._on_lost(task, reason)
 
     def _dial(self, task: Task, delay: float) -> None:

@@ -9,11 +9,13 @@ import dataclasses
 import enum
 import logging
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import get_args
 
 from muster._errors import MismatchError, PeerLostError, RosterError, StrayPeerError
+from muster._event_log import EventLog
 from muster._text import printable_line
-from muster.cluster._cluster_spec import Task
+from muster.cluster._cluster_spec import Task, TaskType
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
 
@@ -82,9 +84,17 @@ class Watch:
         own: The status of this task at the start.
         peers: The addresses of the other training tasks.
         heartbeat_secs: How long a peer that was reached may be silent, in seconds.
+
+    Attributes:
+        own: The status of this task.
+        lost: The peer that is lost, if there is one.
+        log: What happened.
     """
 
     def __init__(self, own: Status, peers: Mapping[Task, str], heartbeat_secs: float) -> None:
+        self.log: EventLog[events.Event, events.Action] = EventLog(
+            "Watch", (own, peers, heartbeat_secs), recurring=_recurring
+        )
         self.own = own
         self.lost: events.Lose | None = None
         self._peers = {task: _Peer(task, address) for task, address in peers.items()}
@@ -148,13 +158,14 @@ class Watch:
         """Return the first actions."""
         return [events.Dial(task, 0.0) for task in self._peers]
 
-    def handle(self, event: events.Event, now: float) -> list[events.Action]:
-        """Take an event, and return the actions.
+    def handle(self, came: Sequence[events.Event], now: float) -> list[events.Action]:
+        """Take the events that have come, in their order; see `muster._event_log.Machine`."""
+        return self.log.handle(self._handle, came, now)
 
-        Args:
-            event: The event.
-            now: The time in seconds, from any start.
-        """
+    def _handle(self, came: Sequence[events.Event], now: float) -> list[events.Action]:
+        return [action for event in came for action in self._take(event, now)]
+
+    def _take(self, event: events.Event, now: float) -> list[events.Action]:
         match event:
             case events.Tick(progress):
                 return self._tick(progress, now)
@@ -362,6 +373,15 @@ def _stranger(own: Status, peer: _Peer, status: Status) -> str:
     return ""
 
 
+def _recurring(event: events.Event) -> tuple[Hashable, None] | None:
+    match event:
+        case events.Tick():
+            return "time", None
+        case events.Heard(task, Progress()):
+            return task, None
+    return None
+
+
 def _names(tasks: Collection[Task]) -> str:
     return ", ".join(map(str, tasks))
 
@@ -380,3 +400,14 @@ def _mismatch(own: Status, peer: _Peer, status: Status) -> str:
     theirs = ", ".join(f"{name} {status.versions.get(name, 'not at all')}" for name in differing)
     ours = ", ".join(f"{name} {own.versions.get(name, 'not at all')}" for name in differing)
     return f"{peer} has {theirs}, and {own.task} has {ours}. Install the same versions everywhere."
+
+
+# What a log of events of a `Watch` names.
+ROSTER_CLASSES: Mapping[str, type] = {
+    each.__name__: each
+    for each in (
+        *(Watch, Task, TaskType, Status, Progress, TaskState, Hello),
+        *get_args(events.Event),
+        *get_args(events.Action),
+    )
+}

@@ -1,15 +1,21 @@
-"""Write a task's reason for ending to a file for its launcher: a termination message, as in Kubernetes."""
+"""Write a task's reason for ending to a file for its launcher: a termination message, as in Kubernetes.
+
+A launcher of muster also finds what led to it there: the roster's log of events.
+"""
 
 import contextlib
 import os
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from muster._event_log import EventLog
 from muster.cluster._cluster_spec import Task
 
 # The variable with the file's path, and where Kubernetes reads it unless the manifest names another file.
 TERMINATION_LOG = "MUSTER_TERMINATION_LOG"
+# The ending of the file of events beside it.
+EVENTS = ".events"
 _KUBERNETES = Path("/dev/termination-log")
 _writing = threading.Lock()
 
@@ -34,9 +40,17 @@ def note_joined() -> None:
             os.close(os.open(named, os.O_WRONLY | os.O_CREAT, 0o666))
 
 
-def write_termination(culprit: Task, reason: str) -> None:
-    """Record why this task ends. What cannot be written is left out: the reason is in the log, too."""
+def write_termination(culprit: Task, reason: str, events: EventLog[Any, Any] | None = None) -> None:
+    """Record why this task ends. What cannot be written is left out: the reason is in the log, too.
+
+    Args:
+        culprit: The task that caused it.
+        reason: The reason.
+        events: What led to it, written where the launcher has named a file for the reason.
+    """
     named = os.environ.get(TERMINATION_LOG)
+    if named and events is not None:
+        events.write(Path(named).with_suffix(EVENTS))
     if named or _KUBERNETES.exists():
         with contextlib.suppress(OSError), _writing:
             _overwrite(named or _KUBERNETES, f"{culprit}\n{reason}\n".encode(errors="replace"))

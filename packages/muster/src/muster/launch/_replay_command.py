@@ -1,0 +1,104 @@
+"""``muster replay``: show what a job's launcher, or one of its tasks, has seen and done, and do it again."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from muster._commands import add_command
+from muster._event_log import Replayed, as_python, replay
+from muster.cluster import Task, TaskType
+from muster.cluster.roster import EVENTS, ROSTER_CLASSES, Termination
+from muster.launch import _events as job
+from muster.launch._job import Job
+from muster.launch._job_record import known_jobs, read_record
+from muster.launch._restarts import LimitedRestarts
+
+# The log of events of the launcher, beside the output of the tasks and their logs.
+LAUNCHERS_LOG = f"launcher{EVENTS}"
+# The machines that write logs, with the classes that those name.
+MACHINES: Mapping[str, Mapping[str, type]] = {
+    "Job": {
+        each.__name__: each
+        for each in (
+            Job,
+            LimitedRestarts,
+            TaskType,
+            Task,
+            Termination,
+            signal.Signals,
+            *get_args(job.Event),
+            *get_args(job.Action),
+        )
+    },
+    "Watch": ROSTER_CLASSES,
+}
+
+
+def add_replay_command(commands: Any) -> None:
+    """Add ``replay`` to the commands of a parser; see `add_run_command`."""
+    add_command(commands, "replay").set_defaults(handler=_replay)
+
+
+def _replay(args: argparse.Namespace) -> int:
+    path = _path(args.log)
+    try:
+        text = path.read_text("utf-8")
+        machine = next((name for name in MACHINES if f"\n{name}(" in f"\n{text}"), None)
+        if machine is None:
+            raise ValueError(f"it has no line that makes a {' or a '.join(MACHINES)}")
+        return _print(path, replay(text, MACHINES[machine]))
+    except FileNotFoundError:
+        there = ", ".join(each.name for each in sorted(path.parent.glob(f"*{EVENTS}"))) or "none"
+        print(
+            f"muster replay: there is no {path}. A job that ends well keeps no log of events, nor does one "
+            f"that still runs. Logs of events there: {there}.",
+            file=sys.stderr,
+        )
+    except (OSError, ValueError) as exc:
+        print(f"muster replay: {path}: {exc}.", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 2
+
+
+def _path(log: str | None) -> Path:
+    """Return the log of events of that name: a file, or that of the launcher of a job or in a folder."""
+    if log is None:
+        ended = [record for record in known_jobs() if not record.runs]
+        return Path(ended[-1].folder if ended else ".") / LAUNCHERS_LOG
+    if (path := Path(log)).is_dir() or read_record(path) is not None:
+        return path / LAUNCHERS_LOG
+    named = [] if path.exists() else [each for each in known_jobs() if each.name.startswith(log)]
+    return Path(named[0].folder) / LAUNCHERS_LOG if len(named) == 1 else path
+
+
+def _print(path: Path, entries: Iterable[Replayed]) -> int:
+    began: float | None = None
+    count = 0
+    for each in entries:
+        count += 1
+        if each.now is None:
+            print(f"{path}, line {each.line}: the beginning")
+        else:
+            began = each.now if began is None else began
+            print(f"+{each.now - began:.3f} s, line {each.line}")
+        for event in each.events:
+            print(f"    {as_python(event)}")
+        for action in each.actions or ():
+            print(f"  → {as_python(action)}")
+        if each.error is not None:
+            print(f"  raises {type(each.error).__name__}: {each.error}")
+            how = "as it did then" if each.then is None else "which it did not do then"
+            print(f"Line {each.line}: an error, {how}.")
+            return int(each.then is not None)
+        if each.then is not None and each.actions != each.then:
+            print("  and then did:")
+            for action in each.then:
+                print(f"  ≠ {as_python(action)}")
+            print(f"Line {each.line}: this version of muster acts otherwise than that which wrote the log.")
+            return 1
+    print(f"{count} entries: the same actions as then.")
+    return 0
