@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import pytest
 
-from muster import _event_log
 from muster._event_log import EventLog, live_logs, replay
 
 
@@ -96,9 +95,9 @@ def test_of_what_comes_again_and_again_the_first_and_the_last_are_kept():
     assert [each.now for each in replay(str(adder.log), NAMES)] == [None, 0, 99, 100, 101, 199]
 
 
-def test_a_log_that_was_cut_says_so_and_is_not_replayed(monkeypatch):
-    monkeypatch.setattr(_event_log, "MOST_ENTRIES", 3)
+def test_a_log_that_was_cut_says_so_and_is_not_replayed():
     adder = Adder(0.0)
+    adder.log = EventLog("Adder", (0.0,), most=3, kept=lambda each: each)
     for now in range(5):
         adder.handle([Came(1.0)], float(now))
     assert str(adder.log).startswith("# Cut: 2 earlier entries are left out")

@@ -15,6 +15,8 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import msgspec
+
 _Event = TypeVar("_Event", contravariant=True)
 _Action = TypeVar("_Action", covariant=True)
 _E = TypeVar("_E")
@@ -61,6 +63,8 @@ class EventLog(Generic[_E, _A]):
         args: The arguments that make it.
         kwargs: Those by name.
         recurring: Returns for a recurring event what it is about and what it says of that; None for others.
+        kept: Returns what is kept of an event or an action.
+        most: How many entries are kept: the last ones.
 
     Attributes:
         name: The machine's class.
@@ -73,6 +77,8 @@ class EventLog(Generic[_E, _A]):
         kwargs: Mapping[str, Any] | None = None,
         *,
         recurring: Callable[[_E], tuple[Hashable, Hashable] | None] = lambda event: None,
+        kept: Callable[[Any], Any] = lambda each: each,
+        most: int = MOST_ENTRIES,
     ) -> None:
         self.name = name
         words = [
@@ -81,6 +87,8 @@ class EventLog(Generic[_E, _A]):
         ]
         self._made = f"{name}({', '.join(words)})"
         self._recurring = recurring
+        self._kept = kept
+        self._most = most
         self._entries: dict[int, _Entry[_E, _A]] = {}
         self._added = self._cut = 0
         # Of this stretch: the first and the last entry of what events say, and what they say of what.
@@ -92,12 +100,12 @@ class EventLog(Generic[_E, _A]):
         self, handle: Callable[[Sequence[_E], float], list[_A]], events: Sequence[_E], now: float
     ) -> list[_A]:
         """Call a machine's own `handle`, and keep what it was given and returns."""
-        entry = self._entries[self._added] = _Entry[_E, _A](now, tuple(events))
+        entry = self._entries[self._added] = _Entry[_E, _A](now, tuple(map(self._kept, events)))
         self._added += 1
         actions = handle(events, now)
-        entry.actions = tuple(actions)
+        entry.actions = tuple(map(self._kept, actions))
         self._merge(self._added - 1, entry)
-        if len(self._entries) > MOST_ENTRIES:
+        if len(self._entries) > self._most:
             del self._entries[next(iter(self._entries))]
             self._cut += 1
         return actions
@@ -215,6 +223,10 @@ def as_python(value: Any) -> str:
             return f"{{{', '.join(f'{as_python(key)}: {as_python(each)}' for key, each in value.items())}}}"
         case float():
             return repr(value)
+    if isinstance(value, msgspec.Struct):
+        fields = ((each.name, each.default) for each in msgspec.structs.fields(value))
+        given = ((name, getattr(value, name)) for name, default in fields if getattr(value, name) != default)
+        return f"{type(value).__name__}({', '.join(f'{name}={as_python(each)}' for name, each in given)})"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         words = []
         skipped = False  # those after it need their names
@@ -259,8 +271,8 @@ def _value(node: ast.expr, names: Mapping[str, type]) -> Any:
             return -_value(operand, names)
         case ast.Name(name):
             return _NUMBERS[name]
-        case ast.Attribute(ast.Name(name), member) if issubclass(names[name], enum.Enum):
-            return names[name][member]
+        case ast.Attribute(ast.Name(name), member) if issubclass(kind := names[name], enum.Enum):
+            return kind[member]
         case ast.Call(ast.Name(name), args, keywords):
             named = {each.arg: _value(each.value, names) for each in keywords if each.arg is not None}
             return names[name](*(_value(each, names) for each in args), **named)

@@ -151,7 +151,7 @@ def test_the_task_that_was_killed_is_the_cause_and_not_those_that_lost_it(launch
     assert job.end() == 137
     assert "worker 1 failed: killed by SIGKILL" in job.text
     # What a task that it left behind had seen of it.
-    shown = replayed(min(job.log_dir.glob("worker-[02].events")))
+    shown = replayed(min(job.log_dir.glob("worker-[02].watch.events")))
     assert any(line.startswith("  → Lose(Task('worker', 1)") for line in shown)
     assert "worker 0 failed" not in job.text
 

@@ -11,6 +11,7 @@ from muster.ps._bundles import bundle, packed, unbundled
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller, Refused
+from muster.ps._replies import Asked
 from muster.ps.contents import StoredFunction, TableUse
 
 VERSIONS = {"jax": "1.2"}
@@ -126,7 +127,7 @@ class Talk:
         )[0]
 
     def ask(self, message, arrays=()):
-        (reply,) = self.machine.handle(self.caller, message, arrays, 0.0)
+        (reply,) = self.machine.handle([Asked(self.caller, message, arrays)], 0.0)
         if isinstance(reply.message, Refused):
             raise RuntimeError(reply.message.text)
         return reply.message, reply.arrays

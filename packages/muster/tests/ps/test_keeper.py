@@ -13,6 +13,7 @@ from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import packed
 from muster.ps._journal import Journal, Recorded
 from muster.ps._messages import Caller
+from muster.ps._replies import Lost
 from muster.ps.contents import StoredArray, StoredName
 
 
@@ -193,7 +194,7 @@ def test_another_coordinator_begins_anew(folder):
     Talk(machine).prepare()
     Talk(machine, WORKER).apply(1)
     saved(machine, keeper)
-    machine.lost(CHIEF)
+    machine.handle([Lost(CHIEF)], 0.0)
     other = Caller("chief 0", "another process")
     Talk(machine, other, origin="another").create((A, 3.0))
     again, _ = kept(folder)

@@ -26,6 +26,7 @@ from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan, fingerprint
 from muster.ps._recovery import Found
+from muster.ps._replies import Asked, Lost
 from muster.ps._statistics import WorkerStats
 from muster.ps._wire import encode
 
@@ -48,7 +49,7 @@ def join(server, caller, plan=PLAN, versions=VERSIONS, seen=NOTHING, now=0.0):
 
 def ask(server, caller, message, arrays=(), now=0.0):
     """The answer to a request, if it is the only one that it makes possible; None if it is deferred."""
-    replies = server.handle(caller, message, list(arrays), now)
+    replies = server.handle([Asked(caller, message, list(arrays))], now)
     if not replies:
         return None
     assert [each.caller for each in replies] == [caller]
@@ -74,7 +75,7 @@ def push(server, caller, sequence, value=1.0, **fields):
 
 
 def values(server, caller=WORKER):
-    (reply,) = server.handle(caller, messages.Pull(), [], 0.0)
+    (reply,) = server.handle([Asked(caller, messages.Pull(), [])], 0.0)
     return reply.arrays[0]
 
 
@@ -170,7 +171,7 @@ def test_pulls_and_tickets_wait_for_initial_values():
     assert ask(server, WORKER, messages.Pull()) is None
     assert ask(server, OTHER, messages.Take()) is None
     assert "before the last request is answered" in refusal(ask(server, WORKER, messages.Pull()))
-    replies = server.handle(CHIEF, messages.Initialize(step=5), everything(PLAN, 2.0), 0.0)
+    replies = server.handle([Asked(CHIEF, messages.Initialize(step=5), everything(PLAN, 2.0))], 0.0)
     assert [each.caller for each in replies] == [CHIEF, WORKER, OTHER]
     assert replies[1].message == messages.Values(version=1, step=5)
     assert replies[1].arrays[0].tolist() == [2.0] * 12
@@ -221,7 +222,7 @@ def test_a_ticket_of_an_earlier_process_goes_to_who_waits_for_it():
     ask(server, WORKER, messages.Take(max_steps=1))
     assert ask(server, OTHER, messages.Take(max_steps=1)) is None
     request = messages.Join(plan=fingerprint(PLAN), versions=VERSIONS)
-    replies = server.handle(Caller(WORKER.task, "another run"), request, [], 0.0)
+    replies = server.handle([Asked(Caller(WORKER.task, "another run"), request, [])], 0.0)
     assert [(each.caller, each.message) for each in replies[1:]] == [(OTHER, messages.Ticket(number=0))]
 
 
@@ -250,7 +251,7 @@ def test_reading_everything():
     assert "no values yet" in refusal(push(server, WORKER, 1))
     ask(server, CHIEF, messages.Initialize(step=7), everything(PLAN, 4.0))
     push(server, WORKER, 1)
-    (reply,) = server.handle(WORKER, *reading(PLAN), 0.0)
+    (reply,) = server.handle([Asked(WORKER, *reading(PLAN))], 0.0)
     assert reply.message == messages.Values(version=2, step=7)
     assert [array[0] for array in read_in(reply)] == [5.0, 5.0]
 
@@ -260,7 +261,7 @@ def test_the_last_ticket_is_waited_for_until_its_step_is_made():
     assert ask(server, WORKER, messages.Take(max_steps=1)) == messages.Ticket(number=0)
     assert ask(server, OTHER, messages.Take(max_steps=1)) is None
     request = messages.Push(number=1, ticket=0, wants=True, max_steps=1)
-    replies = server.handle(WORKER, request, filled(PLAN.pushed, 1.0), 0.0)
+    replies = server.handle([Asked(WORKER, request, filled(PLAN.pushed, 1.0))], 0.0)
     assert [(each.caller, each.message) for each in replies] == [
         (WORKER, messages.Values(version=2, step=1, finished=True)),
         (OTHER, messages.Ticket(number=None)),
@@ -272,14 +273,18 @@ def test_a_ticket_comes_back(how):
     server = started()
     ask(server, WORKER, messages.Take(max_steps=1))
     assert ask(server, OTHER, messages.Take(max_steps=1)) is None
-    replies = server.lost(WORKER) if how == "lost" else server.handle(WORKER, messages.GiveBack(), [], 0.0)
+    replies = (
+        server.handle([Lost(WORKER)], 0.0)
+        if how == "lost"
+        else server.handle([Asked(WORKER, messages.GiveBack(), [])], 0.0)
+    )
     assert (replies[-1].caller, replies[-1].message) == (OTHER, messages.Ticket(number=0))
 
 
 def test_a_step_whose_ticket_has_gone_to_another_does_not_count():
     server = started()
     ask(server, WORKER, messages.Take(max_steps=1))
-    server.lost(WORKER)
+    server.handle([Lost(WORKER)], 0.0)
     ask(server, OTHER, messages.Take(max_steps=1))
     join(server, WORKER)
     late = messages.Values(version=1, step=0, applied=False)
@@ -291,7 +296,7 @@ def test_a_step_whose_ticket_has_gone_to_another_does_not_count():
 def test_who_is_lost_gets_no_answer():
     server = offered()
     ask(server, WORKER, messages.Pull())
-    assert server.lost(WORKER) == []
+    assert server.handle([Lost(WORKER)], 0.0) == []
     assert ask(server, CHIEF, messages.Initialize(), everything(PLAN, 1.0)) == messages.Done()
 
 
@@ -308,7 +313,7 @@ def test_the_end_answers_everyone():
     server = offered()
     assert ask(server, WORKER, messages.Pull()) is None
     assert "not the chief" in refusal(ask(server, OTHER, messages.End()))
-    replies = server.handle(CHIEF, messages.End(), [], 0.0)
+    replies = server.handle([Asked(CHIEF, messages.End(), [])], 0.0)
     assert server.ended
     assert [(each.caller, each.message) for each in replies] == [
         (CHIEF, messages.Done()),
@@ -338,12 +343,12 @@ def test_staleness_counts_the_updates_between_a_pull_and_its_push():
 
 def test_what_is_counted():
     server = started()
-    server.handle(WORKER, messages.Take(max_steps=1), [], 1.0)
+    server.handle([Asked(WORKER, messages.Take(max_steps=1), [])], 1.0)
     ask(server, OTHER, messages.Take(max_steps=1), now=2.0)
     push(server, CHIEF, 1)
     push(server, CHIEF, 1)
     push(server, CHIEF, 3)
-    counts = server.handle(CHIEF, messages.Stats(), [], 4.0)[0].message
+    counts = server.handle([Asked(CHIEF, messages.Stats(), [])], 4.0)[0].message
     assert (counts.pushes, counts.pulls, counts.duplicates, counts.refused, counts.waiting) == (1, 2, 1, 1, 1)
     assert (counts.received_bytes, counts.sent_bytes) == (len(PLAN.encode()) + 52 + 3 * 48, 2 * 48)
     assert counts.staleness == 0
@@ -413,7 +418,7 @@ def test_a_worker_that_was_started_again_with_its_server_waits_for_the_snapshot(
     assert ask(server, again, messages.Offer(), as_buffer(PLAN)).known
     assert ask(server, again, messages.Pull()) is None  # a server without values cannot say whose it had
     replies = server.handle(
-        CHIEF, messages.Join(plan=fingerprint(PLAN), versions=VERSIONS, seen=seen(4, 0)), [], 0.0
+        [Asked(CHIEF, messages.Join(plan=fingerprint(PLAN), versions=VERSIONS, seen=seen(4, 0)), [])], 0.0
     )
     assert [each.caller for each in replies] == [CHIEF, again]
     assert ask(server, again, messages.Take()).number == 13
@@ -452,25 +457,25 @@ def test_a_snapshot_is_wanted_after_the_last_step():
 def test_a_worker_that_stands_still_is_named_until_it_is_back(caplog):
     server = started()
     push(server, WORKER, 1)  # at 0 s, as all here
-    server.handle(OTHER, messages.Pull(), [], 50.0)
-    server.lost(CHIEF)
-    assert server.recall(STALL_SECS) == []
+    server.handle([Asked(OTHER, messages.Pull(), [])], 50.0)
+    server.handle([Lost(CHIEF)], 0.0)
+    assert server.handle([], STALL_SECS) == []
     assert caplog.text == ""
-    server.recall(40.0)
-    server.recall(50.0)
+    server.handle([], 40.0)
+    server.handle([], 50.0)
     assert caplog.text.count("worker 0 has sent nothing for 40 s") == 1
     assert caplog.text.count("has sent nothing") == 1
-    server.handle(WORKER, messages.Pull(), [], 55.0)
-    server.handle(WORKER, messages.Pull(), [], 56.0)
+    server.handle([Asked(WORKER, messages.Pull(), [])], 55.0)
+    server.handle([Asked(WORKER, messages.Pull(), [])], 56.0)
     assert caplog.text.count("worker 0 is back") == 1
 
 
 def test_a_worker_that_waits_for_this_server_is_not_named(caplog):
     server = offered()
     assert ask(server, WORKER, messages.Pull()) is None
-    server.lost(OTHER)
-    server.lost(CHIEF)
-    server.recall(99.0)
+    server.handle([Lost(OTHER)], 0.0)
+    server.handle([Lost(CHIEF)], 0.0)
+    server.handle([], 99.0)
     assert caplog.text == ""
 
 
@@ -515,12 +520,12 @@ def test_whatever_callers_send_is_answered_or_refused(requests):
     server = offered()
     version = 0
     for now, (caller, request, arrays) in enumerate(requests):
-        replies = server.handle(caller, request, arrays, float(now))
+        replies = server.handle([Asked(caller, request, arrays)], float(now))
         refused = any(isinstance(each.message, messages.Refused) for each in replies if each.caller == caller)
         now_at = server.statistics(0.0).version
         assert now_at == version or not refused
         version = now_at
-        for reply in [*replies, *server.recall(float(now))]:
+        for reply in [*replies, *server.handle([], float(now))]:
             encode(reply.message, reply.arrays)
     assert server.ended or join(server, WORKER).known
 
@@ -557,7 +562,7 @@ def test_the_first_server_says_which_pass_workers_share():
     assert ask(server, WORKER, messages.Take()) == messages.Ticket(number=3, shared=shared)
     assert ask(server, OTHER, messages.Take()).number == 4
     push(server, OTHER, 1, ticket=4)
-    (reply,) = server.handle(OTHER, *reading(PLAN), 0.0)
+    (reply,) = server.handle([Asked(OTHER, *reading(PLAN))], 0.0)
     assert (reply.message.step, reply.message.open) == (4, (3,))
     saved = server.snapshot(0.0).saved
     assert (saved.step, saved.open, saved.shared) == (4, (3,), shared)

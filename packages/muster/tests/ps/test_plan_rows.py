@@ -27,6 +27,7 @@ from muster.ps._keeper import Keeper
 from muster.ps._machine import Machine
 from muster.ps._plan import Plan, PlanTable, fingerprint
 from muster.ps._recovery import Found
+from muster.ps._replies import Asked
 from muster.ps.contents import TableUse
 
 FILE = "variables-01234567-ps-0.safetensors"
@@ -55,7 +56,7 @@ def plan(max_staleness=None, columns=COLUMNS, update=b"adds rows"):
 
 
 def ask(server, caller, message, arrays=()):
-    replies = server.handle(caller, message, list(arrays), 0.0)
+    replies = server.handle([Asked(caller, message, list(arrays))], 0.0)
     return next((each for each in replies if each.caller == caller), None)
 
 
@@ -320,7 +321,7 @@ def test_rows_that_a_push_asks_for_are_those_after_its_round():
         arrays = [*filled(of.pushed, value), np.array([7], np.int64), np.ones(1, np.float32)]
         arrays += [np.full(2, value, np.float32), np.ones(1, bool), wanted]
         message = messages.Push(number=1, counts=(1,), asks=(2,), round=members)
-        return server.handle(caller, message, arrays, 0.0)
+        return server.handle([Asked(caller, message, arrays)], 0.0)
 
     assert pushed(CHIEF, 2.0) == []
     wanted[:] = 8, 10  # where another push is received

@@ -8,6 +8,7 @@ from muster.ps import _messages as messages
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import fingerprint
+from muster.ps._replies import Asked, Lost
 
 PLAN = added(max_staleness=0)
 SERVERS = range(2)
@@ -32,8 +33,8 @@ class Job:
         for index, server in enumerate(self.servers):
             for worker in self.workers:
                 worker.join(index)
-            server.handle(self.workers[0].caller, messages.Offer(), as_buffer(PLAN), 0.0)
-            server.handle(self.workers[0].caller, messages.Initialize(), everything(PLAN, 0.0), 0.0)
+            server.handle([Asked(self.workers[0].caller, messages.Offer(), as_buffer(PLAN))], 0.0)
+            server.handle([Asked(self.workers[0].caller, messages.Initialize(), everything(PLAN, 0.0))], 0.0)
 
     def tell(self, server, replies):
         for reply in replies:
@@ -41,7 +42,7 @@ class Job:
 
     def counts(self, server):
         """How often the update has run."""
-        (reply,) = self.servers[server].handle(self.workers[0].caller, messages.Stats(), [], 0.0)
+        (reply,) = self.servers[server].handle([Asked(self.workers[0].caller, messages.Stats(), [])], 0.0)
         return reply.message.version - 1
 
 
@@ -58,12 +59,12 @@ class Worker:
         request = messages.Join(
             plan=fingerprint(PLAN), versions=VERSIONS, starts=self.caller.task == "worker 0"
         )
-        self.job.tell(server, self.job.servers[server].handle(self.caller, request, [], 0.0))
+        self.job.tell(server, self.job.servers[server].handle([Asked(self.caller, request, [])], 0.0))
 
     def send(self, server):
         request = self.open[server]
         arrays = filled(PLAN.pushed, 1.0) if isinstance(request, messages.Push) else []
-        self.job.tell(server, self.job.servers[server].handle(self.caller, request, arrays, 0.0))
+        self.job.tell(server, self.job.servers[server].handle([Asked(self.caller, request, arrays)], 0.0))
 
     def go_on(self, server):
         """Send what is next to a server, if there is anything."""
@@ -100,7 +101,7 @@ class Worker:
 
     def reconnect(self, server, *, noticed):
         if noticed:
-            self.job.tell(server, self.job.servers[server].lost(self.caller))
+            self.job.tell(server, self.job.servers[server].handle([Lost(self.caller)], 0.0))
         self.join(server)
         if server in self.open:
             self.send(server)
@@ -124,7 +125,7 @@ def test_they_make_all_steps_and_none_twice(events):
             case "goes on":
                 job.workers[worker].go_on(server)
             case "stalls":  # others than this worker have waited for long
-                job.tell(server, job.servers[server].recall(1e9))
+                job.tell(server, job.servers[server].handle([], 1e9))
             case _:
                 job.workers[worker].reconnect(server, noticed=what == "is lost")
         assert job.counts(0) <= MAX_STEPS

@@ -24,6 +24,7 @@ from muster.ps._machine import Machine
 from muster.ps._messages import Caller, Round
 from muster.ps._plan import Plan, difference, fingerprint
 from muster.ps._recovery import Found
+from muster.ps._replies import Asked, Lost
 
 ALL = (CHIEF, WORKER, OTHER)
 
@@ -36,14 +37,14 @@ def started(max_staleness, *, keeps_step=True, workers=1, callers=ALL, value=0.0
     )
     for caller in callers:
         join(server, caller, plan)
-    server.handle(CHIEF, messages.Offer(), as_buffer(plan), 0.0)
-    server.handle(CHIEF, messages.Initialize(), everything(plan, value), 0.0)
+    server.handle([Asked(CHIEF, messages.Offer(), as_buffer(plan))], 0.0)
+    server.handle([Asked(CHIEF, messages.Initialize(), everything(plan, value))], 0.0)
     return server, plan
 
 
 def join(server, caller, plan):
     request = messages.Join(plan=fingerprint(plan), versions=VERSIONS, starts=caller == CHIEF)
-    return server.handle(caller, request, [], 0.0)
+    return server.handle([Asked(caller, request, [])], 0.0)
 
 
 def told(replies):
@@ -52,7 +53,7 @@ def told(replies):
 
 
 def take(server, caller, now=0.0, **fields):
-    return told(server.handle(caller, messages.Take(**fields), [], now))
+    return told(server.handle([Asked(caller, messages.Take(**fields), [])], now))
 
 
 class Pusher:
@@ -64,7 +65,7 @@ class Pusher:
     def __call__(self, value=1.0, now=0.0, **fields):
         self.sequence += 1
         message = messages.Push(number=self.sequence, **fields)
-        return told(self.server.handle(self.caller, message, filled(self.plan.pushed, value), now))
+        return told(self.server.handle([Asked(self.caller, message, filled(self.plan.pushed, value))], now))
 
 
 def pushers(server, plan, callers=ALL):
@@ -73,7 +74,9 @@ def pushers(server, plan, callers=ALL):
 
 def values(server, caller=CHIEF):
     """One element of what is pulled, and how often the update has run."""
-    (reply,) = [each for each in server.handle(caller, *reading(added()), 0.0) if each.caller == caller]
+    (reply,) = [
+        each for each in server.handle([Asked(caller, *reading(added()))], 0.0) if each.caller == caller
+    ]
     pulled, kept = read_in(reply)
     return float(pulled[0]), float(kept[0])
 
@@ -92,14 +95,14 @@ def stop(server, how, plan):
     """What a server answers when the worker stops, at 50 s, since when the others wait."""
     match how:
         case "lost":
-            return server.lost(WORKER)
+            return server.handle([Lost(WORKER)], 0.0)
         case "given back":
-            return server.handle(WORKER, messages.GiveBack(), [], 50.0)
+            return server.handle([Asked(WORKER, messages.GiveBack(), [])], 50.0)
         case "started again":
             return join(server, Caller(WORKER.task, "another run"), plan)
         case "stalled":
-            assert server.recall(50.0 + STALL_SECS) == []  # the others have not waited for longer
-            return server.recall(50.1 + STALL_SECS)
+            assert server.handle([], 50.0 + STALL_SECS) == []  # the others have not waited for longer
+            return server.handle([], 50.1 + STALL_SECS)
 
 
 @pytest.mark.parametrize("how", ["lost", "given back", "stalled", "started again"])
@@ -120,7 +123,7 @@ def test_a_pull_is_no_leave():
     chief, _, _ = pushers(server, plan)
     take(server, CHIEF)
     take(server, WORKER)
-    server.handle(WORKER, messages.Pull(), [], 0.0)
+    server.handle([Asked(WORKER, messages.Pull(), [])], 0.0)
     assert chief(ticket=0, wants=True) == {}
 
 
@@ -138,7 +141,7 @@ def test_workers_must_agree():
     server, plan = started(2)
     other = msgspec.structs.replace(plan, max_staleness=None)
     join(server, WORKER, other)
-    (reply,) = server.handle(WORKER, messages.Offer(), as_buffer(other), 0.0)
+    (reply,) = server.handle([Asked(WORKER, messages.Offer(), as_buffer(other))], 0.0)
     assert "its max_staleness is None, and 2 here" in reply.message.text
     assert difference(plan, plan).startswith("its arrays are the same")
 
@@ -175,7 +178,7 @@ def test_integers_of_the_last_push_count():
     chief, worker, _ = pushers(server, plan)
     chief(7, round=both)
     worker(4, round=both)
-    (reply,) = server.handle(CHIEF, *reading(plan), 0.0)
+    (reply,) = server.handle([Asked(CHIEF, *reading(plan))], 0.0)
     assert read_in(reply)[0].tolist() == [4]
 
 
@@ -186,16 +189,16 @@ def test_what_is_true_or_false_must_be_true_for_all():
     server, _ = started(0, plan=plan, keeps_step=False)
     both = Round(1, ("chief 0", "worker 0"))
     for caller, values in ((CHIEF, [True, False, False]), (WORKER, [True, True, False])):
-        server.handle(caller, messages.Push(number=1, round=both), [np.array(values)], 0.0)
-    (reply,) = server.handle(CHIEF, *reading(plan), 0.0)
+        server.handle([Asked(caller, messages.Push(number=1, round=both), [np.array(values)])], 0.0)
+    (reply,) = server.handle([Asked(CHIEF, *reading(plan))], 0.0)
     assert read_in(reply)[0].tolist() == [True, False, False]
 
 
 def test_the_first_round_waits_for_all_workers_but_not_for_ever():
     server, _ = started(0, workers=2)
     assert take(server, CHIEF, now=5.0) == {}
-    assert server.recall(5.0 + STALL_SECS) == []
-    assert told(server.recall(5.1 + STALL_SECS))["chief 0"].round == Round(1, ("chief 0",))
+    assert server.handle([], 5.0 + STALL_SECS) == []
+    assert told(server.handle([], 5.1 + STALL_SECS))["chief 0"].round == Round(1, ("chief 0",))
 
 
 def test_who_comes_within_a_round_is_in_the_next():
@@ -234,7 +237,7 @@ def test_a_round_goes_on_without_who_does_not_push(how, keeps_step):
 def test_a_push_that_comes_again_counts_once_and_waits_for_the_round():
     server, (chief, worker, _), first = begun()
     assert chief(1.0, **first) == {}
-    server.lost(CHIEF)
+    server.handle([Lost(CHIEF)], 0.0)
     join(server, CHIEF, chief.plan)
     chief.sequence = 0
     assert chief(1.0, **first) == {}
@@ -277,7 +280,8 @@ def test_other_servers_know_the_rounds_of_a_server_that_was_killed_with_its_work
     again = Caller("chief 0", "another")
     seen = messages.Seen(origin="of the other server")
     restored.handle(
-        again, messages.Join(plan=fingerprint(plan), versions=VERSIONS, starts=True, seen=seen), [], 0.0
+        [Asked(again, messages.Join(plan=fingerprint(plan), versions=VERSIONS, starts=True, seen=seen), [])],
+        0.0,
     )
     join(other, again, plan)
     ticket = take(restored, again)["chief 0"]
@@ -290,10 +294,10 @@ def test_other_servers_know_the_rounds_of_a_server_that_was_killed_with_its_work
 def test_a_round_that_nobody_has_pushed_in_is_no_step():
     server, (chief, worker, _), first = begun()
     assert take(server, OTHER) == {}
-    server.lost(CHIEF)
-    replies = server.lost(WORKER)
+    server.handle([Lost(CHIEF)], 0.0)
+    replies = server.handle([Lost(WORKER)], 0.0)
     assert told(replies) == {"worker 1": messages.Ticket(number=0, round=Round(2, ("worker 1",)))}
-    server.lost(OTHER)
+    server.handle([Lost(OTHER)], 0.0)
     join(server, OTHER, added(max_staleness=0))
     assert values(server, OTHER) == (0.0, 0.0)
 

@@ -29,6 +29,7 @@ from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle, packed
 from muster.ps._messages import Caller, End, Ended, Stats
 from muster.ps._plan import Plan
+from muster.ps._replies import Asked, Lost
 from muster.ps.contents import Signature, StoredFunction
 
 
@@ -317,7 +318,7 @@ def test_only_the_coordinator_changes_what_is_there(machine, chief):
 
 def test_who_has_not_joined_is_refused(machine):
     talk = Talk(machine)
-    machine.lost(talk.caller)
+    machine.handle([Lost(talk.caller)], 0.0)
     refused("it has not joined", talk.pull)
 
 
@@ -348,7 +349,7 @@ def test_two_coordinators_at_a_time(machine, chief):
 def test_a_coordinator_that_was_started_again_begins_anew(machine, chief):
     worker = Talk(machine, WORKER)
     worker.apply(1)
-    machine.lost(CHIEF)
+    machine.handle([Lost(CHIEF)], 0.0)
     again = Talk(machine, Caller("chief 0", "another process"), origin="another")
     refused("no array a", again.read, "a")
     refused("another coordinator has begun", worker.apply, 2)
@@ -397,8 +398,8 @@ def trained(machine, caller=CHIEF):
     """Join as one who trains by a plan, and return what answers the offer of that."""
     plan = Plan(pulled=(ArraySpec("w", (2,), "float32"),))
     join = messages.Join(plan="unknown", versions=VERSIONS, starts=caller == CHIEF)
-    machine.handle(caller, join, [], 0.0)
-    return machine.handle(caller, messages.Offer(), [packed(plan)], 0.0)[0].message
+    machine.handle([Asked(caller, join, [])], 0.0)
+    return machine.handle([Asked(caller, messages.Offer(), [packed(plan)])], 0.0)[0].message
 
 
 def test_a_plan_where_a_coordinator_has_variables(machine, chief):
@@ -409,7 +410,7 @@ def test_a_plan_where_a_coordinator_has_variables(machine, chief):
 def test_a_coordinator_where_workers_train_by_a_plan(machine):
     assert trained(machine, OTHER).known
     refused("worker 1 is the coordinator of a job on this server, or trains by a plan", Talk, machine)
-    machine.lost(OTHER)
+    machine.handle([Lost(OTHER)], 0.0)
     Talk(machine).prepare()
     assert "variables of a coordinator's program" in trained(machine, OTHER).text
 

@@ -16,6 +16,7 @@ from muster.net import Connection
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle
+from muster.ps._replies import Asked
 from muster.ps._wire import encode
 from muster.ps.contents import StoredArray, StoredFunction, StoredName
 
@@ -93,10 +94,10 @@ def test_servers_are_asked_at_the_same_time():
     def met(machine):
         handle = machine.handle
 
-        def wait(caller, message, arrays, now):
-            if isinstance(message, messages.Push):
+        def wait(events, now):
+            if any(isinstance(event, Asked) and isinstance(event.message, messages.Push) for event in events):
                 both.wait(SECS)
-            return handle(caller, message, arrays, now)
+            return handle(events, now)
 
         machine.handle = wait
 

@@ -10,6 +10,7 @@ from muster.ps._applied import Applied
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan, fingerprint
+from muster.ps._replies import Asked, Lost
 from muster.ps._tickets import Tickets
 
 
@@ -79,7 +80,7 @@ class Worker:
 
     def join(self):
         request = messages.Join(plan=fingerprint(self.plan), starts=self.caller.task == "worker 0")
-        return self.machine.handle(self.caller, request, [], 0.0)
+        return self.machine.handle([Asked(self.caller, request, [])], 0.0)
 
     def ask(self):
         if self.outstanding is None and not self.done:
@@ -94,14 +95,14 @@ class Worker:
                     wants=True,
                     max_steps=self.max_steps,
                 )
-            return self.machine.handle(self.caller, self.outstanding, [], 0.0)
+            return self.machine.handle([Asked(self.caller, self.outstanding, [])], 0.0)
         return []
 
     def come_again(self, was_lost):
-        replies = self.machine.lost(self.caller) if was_lost else []
+        replies = self.machine.handle([Lost(self.caller)], 0.0) if was_lost else []
         replies += self.join()
         if self.outstanding is not None:
-            replies += self.machine.handle(self.caller, self.outstanding, [], 0.0)
+            replies += self.machine.handle([Asked(self.caller, self.outstanding, [])], 0.0)
         return replies
 
     def hear(self, message):
@@ -127,8 +128,8 @@ def test_never_more_than_max_steps_and_all_of_them(max_steps, max_staleness, eve
     machine = Machine(AddingDevice(), name="ps 0", run="1", keeps_step=True, versions={})
     workers = [Worker(machine, plan, index, max_steps) for index in range(3)]
     chief = workers[0].caller
-    machine.handle(chief, messages.Offer(), as_buffer(plan), 0.0)
-    machine.handle(chief, messages.Initialize(), [], 0.0)
+    machine.handle([Asked(chief, messages.Offer(), as_buffer(plan))], 0.0)
+    machine.handle([Asked(chief, messages.Initialize(), [])], 0.0)
 
     def tell(replies, unheard=None):
         for reply in replies:
@@ -154,4 +155,4 @@ def test_never_more_than_max_steps_and_all_of_them(max_steps, max_staleness, eve
 
 
 def step(machine, caller):
-    return machine.handle(caller, messages.Stats(), [], 0.0)[0].message.step
+    return machine.handle([Asked(caller, messages.Stats(), [])], 0.0)[0].message.step

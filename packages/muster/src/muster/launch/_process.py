@@ -109,7 +109,8 @@ class TaskProcess:
         self._progress = log.with_suffix(".last")
         self._termination.unlink(missing_ok=True)
         self._progress.unlink(missing_ok=True)
-        log.with_suffix(EVENTS).unlink(missing_ok=True)
+        for events in log.parent.glob(f"{log.stem}.*{EVENTS}"):
+            events.unlink(missing_ok=True)
         cores = "-" if plan.cores is None else ",".join(map(str, plan.cores))
         with listener, log.open("ab", buffering=0) as output:
             began, job_id = time.strftime("%Y-%m-%d %H:%M:%S"), plan.environment["MUSTER_JOB_ID"]

@@ -48,7 +48,7 @@ def _replay(args: argparse.Namespace) -> int:
         text = path.read_text("utf-8")
         machine = next((name for name in MACHINES if f"\n{name}(" in f"\n{text}"), None)
         if machine is None:
-            raise ValueError(f"it has no line that makes a {' or a '.join(MACHINES)}")
+            raise ValueError(f"it is no log of a {' or a '.join(MACHINES)}; those of others can only be read")
         return _print(path, replay(text, MACHINES[machine]))
     except FileNotFoundError:
         there = ", ".join(each.name for each in sorted(path.parent.glob(f"*{EVENTS}"))) or "none"

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from muster._event_log import EventLog
 from muster._text import printable
 from muster.ps import _messages as messages
 from muster.ps import _part_messages as parts
@@ -15,7 +16,7 @@ from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._journal import Record, Recorded
 from muster.ps._messages import Caller, name_of
 from muster.ps._recovery import Find, Recovery, no_snapshot
-from muster.ps._replies import RefusedError, Reply, require_versions
+from muster.ps._replies import Asked, Event, Lost, RefusedError, Reply, require_versions
 from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Saved, Taken
 from muster.ps._statistics import Statistics, WorkerStats
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 # The longest encoded plan, or function that makes rows, in bytes.
 MAX_PLAN = 1 << 28
+
+# How many events its log keeps.
+_MOST_ENTRIES = 500
 
 _COUNTS = (
     *("pushes", "pulls", "lookups", "staleness", "received_bytes", "sent_bytes"),
@@ -49,6 +53,11 @@ class _Peer(NamedTuple):
     origin: str
     client: str
     starts: bool
+
+
+def _bare(each: Any) -> Any:
+    """Return an event or a reply without its arrays, for the log: they may be large, and they change."""
+    return each if isinstance(each, Lost) else each._replace(arrays=())
 
 
 class Machine:
@@ -74,6 +83,7 @@ class Machine:
     Attributes:
         ended: Whether the chief or the coordinator has ended the job.
         coordinated: Whether a coordinator's program has joined, or workers of one.
+        log: What happened of late, without arrays.
     """
 
     def __init__(
@@ -90,6 +100,7 @@ class Machine:
     ) -> None:
         self.ended = self.coordinated = False
         self.name = name
+        self.log: EventLog[Event, Reply] = EventLog("Machine", (name,), most=_MOST_ENTRIES, kept=_bare)
         self._device = device
         self._run = run
         self._versions = versions
@@ -100,34 +111,34 @@ class Machine:
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._training = Training(self._store, keeps_step=keeps_step, workers=workers, counts=self._counts)
 
-    def handle(
-        self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
-    ) -> list[Reply]:
-        """Return the answers that a request makes possible: mostly the one to it.
+    def handle(self, events: Sequence[Event], now: float) -> list[Reply]:
+        """Take the events that have come, in their order; see `muster._event_log.Machine`.
 
-        Args:
-            caller: Who calls.
-            message: The request.
-            arrays: The flat arrays that follow it. They are not used after this call.
-            now: The time in seconds, of any clock that does not go back.
-        """
-        self._counts["received_bytes"] += sum(array.nbytes for array in arrays)
-        try:
-            reply = self._handle(caller, message, arrays, now)
-        except RefusedError as exc:
-            self._counts["refused"] += 1
-            reply = Reply(caller, messages.Refused(text=str(exc)))
-        return self._counted([] if reply is None else [reply])
-
-    def lost(self, caller: Caller) -> list[Reply]:
-        """Forget a caller that is gone.
+        Without events, workers that stand still are named, and others go on without them if they wait.
 
         Returns:
-            The answers that become possible without its request and its ticket.
+            The answers that are possible now: mostly those to the events' requests.
         """
-        self._peers.pop(caller, None)
-        self._training.lost(caller)
-        return self._counted([])
+        return self.log.handle(self._handle, events, now)
+
+    def _handle(self, events: Sequence[Event], now: float) -> list[Reply]:
+        replies = []
+        for event in events:
+            match event:
+                case Asked(caller, message, arrays):
+                    self._counts["received_bytes"] += sum(array.nbytes for array in arrays)
+                    try:
+                        reply = self._answer(caller, message, arrays, now)
+                    except RefusedError as exc:
+                        self._counts["refused"] += 1
+                        reply = Reply(caller, messages.Refused(text=str(exc)))
+                    replies += [] if reply is None else [reply]
+                case Lost(caller):
+                    self._peers.pop(caller, None)
+                    self._training.lost(caller)
+        if not events:
+            self._training.recall(now)
+        return self._counted(replies)
 
     def check_sizes(self, message: messages.Request, sizes: Sequence[tuple[str, int]]) -> None:
         """Raise RefusedError if other buffers are to follow a request than fit it.
@@ -200,15 +211,6 @@ class Machine:
             return part
         return part._replace(arrays={**part.arrays, OPEN_TICKETS: open_tickets(self._training.turns.open)})
 
-    def recall(self, now: float) -> list[Reply]:
-        """Name workers that stand still, go on without them if others wait, and return answers.
-
-        Args:
-            now: The time, as for `handle`.
-        """
-        self._training.recall(now)
-        return self._counted([])
-
     def snapshot(self, at: float) -> Taken:
         """Return all that this server needs to go on from here; the arrays do not change.
 
@@ -261,7 +263,7 @@ class Machine:
             **self._counts,
         )
 
-    def _handle(
+    def _answer(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
     ) -> Reply | None:
         if isinstance(message, messages.Join):

@@ -1,11 +1,29 @@
-"""Replies of machines, and the error with which they refuse a request."""
+"""Events and replies of a server's machine, and the error with which it refuses a request."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from muster._text import printable
+from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array
 from muster.ps._messages import Caller
+
+
+class Asked(NamedTuple):
+    """A request, and the flat arrays that follow it, which are not used after the event."""
+
+    caller: Caller
+    message: messages.Request
+    arrays: Sequence[Array]
+
+
+class Lost(NamedTuple):
+    """A caller is gone."""
+
+    caller: Caller
+
+
+Event = Asked | Lost
 
 
 class Reply(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from muster._errors import MissingPeerError
 from muster._text import printable
-from muster.cluster.roster import RunningClock
+from muster.cluster.roster import RunningClock, write_events
 from muster.net import Connection, Hello, ProtocolError, drop_first
 from muster.ps import _messages as messages
 from muster.ps._endpoint import Peer
@@ -23,7 +23,7 @@ from muster.ps._flat_layout import Array
 from muster.ps._keeper import Keeper
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
-from muster.ps._replies import RefusedError, Reply
+from muster.ps._replies import Asked, Lost, RefusedError, Reply
 from muster.ps._wire import encode
 
 _log = logging.getLogger(__name__)
@@ -190,6 +190,7 @@ class Service:
             self._failure = exc
         except Exception as exc:
             _log.exception("%s cannot go on.", self._name)
+            write_events(self._machine.log)
             self._failure = exc
         finally:
             self._release()
@@ -212,7 +213,7 @@ class Service:
 
     def _look(self, now: float) -> None:
         """Do what time alone makes due."""
-        self._deliver(self._machine.recall(now))
+        self._deliver(self._machine.handle([], now))
         if self._report is not None:
             self._report()
         for peer in [each for each in self._peers if now - (each.refused_at or now) > _DRAIN_SECS]:
@@ -272,7 +273,7 @@ class Service:
         if peer.outgoing:
             self._refuse(peer, f"it sends a {messages.name_of(message)} before it has read the last answer")
             return
-        self._deliver(self._machine.handle(peer.caller, message, arrays, time.monotonic()))
+        self._deliver(self._machine.handle([Asked(peer.caller, message, arrays)], time.monotonic()))
 
     def _deliver(self, replies: Sequence[Reply]) -> None:
         if self._keeper is not None and not self._machine.ended:
@@ -323,4 +324,4 @@ class Service:
     def _leave(self, peer: Peer) -> None:
         if self._joined.get(peer.caller) is peer:
             del self._joined[peer.caller]
-            self._deliver(self._machine.lost(peer.caller))
+            self._deliver(self._machine.handle([Lost(peer.caller)], time.monotonic()))

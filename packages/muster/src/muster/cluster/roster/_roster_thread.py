@@ -19,7 +19,7 @@ from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._roster_service import Service
 from muster.cluster.roster._roster_watch import Watch
-from muster.cluster.roster._termination import write_termination
+from muster.cluster.roster._termination import write_events, write_termination
 from muster.net import Acceptor, Connection, Credentials, FrameBuffer, Handler, Hello, ProtocolError, dial
 
 _log = logging.getLogger(__name__)
@@ -233,7 +233,8 @@ class RosterThread:
                 case events.Log(level, text):
                     _log.log(level, "%s", text)
                 case events.Lose(task, reason, culprit):
-                    write_termination(culprit, reason, self.watch.log)
+                    write_termination(culprit, reason)
+                    write_events(self.watch.log)
                     self._on_lost(task, reason)
 
     def _dial(self, task: Task, delay: float) -> None:

@@ -1,6 +1,6 @@
 """Write a task's reason for ending to a file for its launcher: a termination message, as in Kubernetes.
 
-A launcher of muster also finds what led to it there: the roster's log of events.
+A launcher of muster also finds what led to it there: logs of events.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from muster.cluster._cluster_spec import Task
 
 # The variable with the file's path, and where Kubernetes reads it unless the manifest names another file.
 TERMINATION_LOG = "MUSTER_TERMINATION_LOG"
-# The ending of the file of events beside it.
+# The ending of files of events, which are beside it.
 EVENTS = ".events"
 _KUBERNETES = Path("/dev/termination-log")
 _writing = threading.Lock()
@@ -40,17 +40,9 @@ def note_joined() -> None:
             os.close(os.open(named, os.O_WRONLY | os.O_CREAT, 0o666))
 
 
-def write_termination(culprit: Task, reason: str, events: EventLog[Any, Any] | None = None) -> None:
-    """Record why this task ends. What cannot be written is left out: the reason is in the log, too.
-
-    Args:
-        culprit: The task that caused it.
-        reason: The reason.
-        events: What led to it, written where the launcher has named a file for the reason.
-    """
+def write_termination(culprit: Task, reason: str) -> None:
+    """Record why this task ends. What cannot be written is left out: the reason is in the log, too."""
     named = os.environ.get(TERMINATION_LOG)
-    if named and events is not None:
-        events.write(Path(named).with_suffix(EVENTS))
     if named or _KUBERNETES.exists():
         with contextlib.suppress(OSError), _writing:
             _overwrite(named or _KUBERNETES, f"{culprit}\n{reason}\n".encode(errors="replace"))
@@ -64,6 +56,12 @@ def _overwrite(path: str | Path, text: bytes) -> None:
         os.ftruncate(file, len(text))
     finally:
         os.close(file)
+
+
+def write_events(log: EventLog[Any, Any]) -> None:
+    """Write what a machine of this task has seen and done, if a launcher has named a place."""
+    if named := os.environ.get(TERMINATION_LOG):
+        log.write(Path(named).with_suffix(f".{log.name.lower()}{EVENTS}"))
 
 
 def read_termination(path: Path) -> Termination | None:
