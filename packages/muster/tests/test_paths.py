@@ -120,7 +120,7 @@ READS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("call", [*CALLS, *READS])
 def test_a_scheme_is_refused_before_anything_is_made(call: str, empty: Path) -> None:
-    with pytest.raises((PathError, argparse.ArgumentTypeError), match="no file system for s3://"):
+    with pytest.raises((PathError, argparse.ArgumentTypeError), match="no file system for oss://"):
         {**CALLS, **READS}[call](URL)
     assert [*empty.iterdir()] == []
 
@@ -156,12 +156,12 @@ def test_the_commands_say_so(command: str, empty: Path, capsys: pytest.CaptureFi
     except SystemExit as exc:
         code = int(exc.code or 0)
     assert code in (1, 2)
-    assert "no file system for s3://" in capsys.readouterr().err
+    assert "no file system for oss://" in capsys.readouterr().err
     assert [path.name for path in empty.iterdir()] == ["train.py"]
 
 
 def test_nothing_is_left_of_an_export_to_elsewhere(empty: Path) -> None:
     made = estimator.Estimator(model_fn, os.fspath(empty / "model"))
-    with pytest.raises(ValueError, match="Train first|s3://"):
+    with pytest.raises(ValueError, match="Train first|oss://"):
         made.export_saved_model(URL, lambda: None)
-    assert not (empty / "s3:").exists()
+    assert not (empty / "oss:").exists()

@@ -68,7 +68,7 @@ def convert_checkpoint(source: str, model_dir: str) -> int:
     Raises:
         CheckpointError: The checkpoint cannot be read, or is object-based, or the directory has one already.
     """
-    source, model_dir = local_path(source), local_path(model_dir)
+    source, model_dir = local_path(source, remote=True), local_path(model_dir, remote=True)
     found = find_checkpoint(source) or source
     if os.path.isdir(found) and not is_tensorflow_checkpoint(found):
         raise CheckpointNotFoundError(
@@ -115,7 +115,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     Raises:
         CheckpointError: The directory or a file in it cannot be read.
     """
-    path = local_path(path)
+    path = local_path(path, remote=True)
     found = find_checkpoint(path)
     if found is not None and is_tensorflow_checkpoint(found):
         original = TensorFlowCheckpoint(found)

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from muster._errors import PathError
+from muster._errors import PathError, StorageError
 from muster._paths import local_path
 
 Types = Mapping[str, Callable[[str], Any]]
@@ -38,6 +38,14 @@ def folder(text: str) -> Path:
     try:
         return Path(local_path(text))
     except PathError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from None
+
+
+def place(text: str) -> Path:
+    """Return a folder that an argument names, or that of a URL in this process' working copy."""
+    try:
+        return Path(local_path(text, remote=True))
+    except (PathError, StorageError) as exc:
         raise argparse.ArgumentTypeError(str(exc)) from None
 
 
@@ -84,7 +92,7 @@ def add_options(
                 least, most = option.pop("least"), option.pop("most", math.inf)
                 option["type"] = number(int if kind == "int" else float, least, most)
             case kind:
-                option["type"] = {"folder": folder, **(types or {})}[kind]
+                option["type"] = {"folder": folder, "place": place, **(types or {})}[kind]
         option["help"] = Template(option["help"]).substitute(values)
         parser.add_argument(Template(option.pop("name")).substitute(values), **option)
 

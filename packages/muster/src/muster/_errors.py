@@ -34,6 +34,7 @@
     │   ├── SavedModelNotFoundError (FileNotFoundError)   there is none, or it is half written
     │   └── DamagedSavedModelError           its bytes have changed since they were written
     ├── PathError (ValueError)               a path is a URL of what is no file or folder here
+    ├── StorageError (OSError)               an object store cannot be read or written
     ├── RequestError (ValueError)            a request to `muster serve` cannot be answered
     ├── SummaryError (RuntimeError)          an event file cannot be written or read
     ├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
@@ -227,6 +228,10 @@ class DamagedSavedModelError(SavedModelError):
 
 class PathError(MusterError, ValueError):
     """A path is a URL, such as ``s3://bucket/run``, of what is no file or folder of this machine."""
+
+
+class StorageError(MusterError, OSError):
+    """What lies on an object store, such as ``s3://bucket/run``, cannot be read or written."""
 
 
 class RequestError(MusterError, ValueError):

@@ -9,7 +9,7 @@ from muster._errors import PathError
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?:/([^/]*))?")
 
 
-def local_path(path: str | bytes | os.PathLike[str]) -> str:
+def local_path(path: str | bytes | os.PathLike[str], *, remote: bool = False, fetch: bool = True) -> str:
     """Return a path as text: of ``file:///x/y`` the part ``/x/y``, and others as they are.
 
     Every function that takes a path from a user calls this before it makes or opens anything: ``s3://b/run``
@@ -17,9 +17,13 @@ def local_path(path: str | bytes | os.PathLike[str]) -> str:
 
     Args:
         path: A path, or a URL of the scheme ``file``, in which nothing is quoted.
+        remote: Whether the caller also takes URLs of other schemes, and does what `muster._remote` says: the
+            result is then their place in a working copy.
+        fetch: Whether what is at such a URL is looked at, and copied if it is a file.
 
     Raises:
         PathError: It has another scheme, such as ``s3://`` or ``hdfs://``, or names another host.
+        StorageError: What it names cannot be looked at.
         TypeError: It is no path.
     """
     text = os.fsdecode(path)
@@ -27,6 +31,10 @@ def local_path(path: str | bytes | os.PathLike[str]) -> str:
     if found is None:
         return text
     scheme, host = found[1].lower(), found[2] or ""
+    if scheme != "file" and remote:
+        from muster._remote import working_path
+
+        return working_path(scheme, text[len(scheme) + 1 :], fetch=fetch)
     if scheme != "file":
         raise PathError(
             f"{text!r} is not a path that muster can use: it has no file system for {scheme}://. Give a path "

@@ -24,6 +24,7 @@ import numpy as np
 
 from muster._arrays import LazyArray, dtype_named
 from muster._errors import DamagedCheckpointError
+from muster._remote import fetch
 
 # Other types are stored as flat U8; their real type and shape stand in the manifest.
 _CODES = {
@@ -68,9 +69,13 @@ def is_numeric(dtype: np.dtype[Any]) -> bool:
 def open_regular(path: str, flags: int) -> int:
     """Open a file, as the opener of `open`, but no FIFO, socket or device: opening one may block.
 
+    One of a working copy is fetched before.
+
     Raises:
         FileNotFoundError: There is no file at this path, or another thing.
     """
+    if not flags & os.O_CREAT:
+        fetch(path)
     try:
         mode = os.stat(path).st_mode  # one look only: between two, another process may delete the file
     except FileNotFoundError:

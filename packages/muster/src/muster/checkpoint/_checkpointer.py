@@ -129,7 +129,7 @@ class Checkpointer:
             CheckpointError: The directory cannot be made or written.
         """
         self.retain(max_to_keep, keep_every_n_hours)
-        self._directory = local_path(directory)
+        self._directory = local_path(directory, remote=True)
         self._clock = clock
         self._timer = timer
         self._first: float | None = None

@@ -67,7 +67,7 @@ def export_of(path: str | bytes | os.PathLike[str]) -> str | None:
     Args:
         path: The folder, or ``variables/variables`` in it, which there need not be.
     """
-    path = local_path(path)
+    path = local_path(path, remote=True)
     above, name = os.path.split(path.rstrip("/"))
     candidates = [path]
     if name == _VARIABLES[1]:

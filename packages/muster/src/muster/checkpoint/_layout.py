@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from muster._errors import CheckpointError, CheckpointNotFoundError
 from muster._paths import local_path
+from muster._remote import publish, refresh
 from muster.checkpoint._manifest import FILE_NAME, UNFINISHED, read_manifest
 
 _log = logging.getLogger(__name__)
@@ -132,6 +133,7 @@ def scan(directory: str) -> list[str]:
         CheckpointError: The directory exists and cannot be listed.
     """
     try:
+        refresh(directory)
         names = os.listdir(directory)
     except FileNotFoundError:
         return []
@@ -152,7 +154,7 @@ def list_checkpoints(directory: str | os.PathLike[str]) -> list[CheckpointInfo]:
         CheckpointError: The directory exists and cannot be listed.
     """
     infos = []
-    for path in filter(is_complete, scan(local_path(directory))):
+    for path in filter(is_complete, scan(local_path(directory, remote=True))):
         step = int(path.rpartition("-")[2])
         try:
             manifest = read_manifest(path)
@@ -179,7 +181,7 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
     Raises:
         CheckpointError: The directory exists and cannot be listed.
     """
-    directory = local_path(directory)
+    directory = local_path(directory, remote=True)
     while True:
         paths = scan(directory)
         newest = next(filter(is_complete, reversed(paths)), None)
@@ -216,6 +218,7 @@ def delete_checkpoint(path: str) -> None:
         elif entry.name != UNFINISHED:
             os.unlink(entry)
     shutil.rmtree(path)
+    publish(path)
 
 
 def delete_old_checkpoint(path: str) -> None:
@@ -253,4 +256,6 @@ def move_aside(path: str) -> str:
     aside = next(name for name in names if not os.path.lexists(name))
     with suppress(FileNotFoundError):  # somebody has deleted it meanwhile
         os.rename(path, aside)
+        publish(aside)
+        publish(path)
     return aside

@@ -3,7 +3,8 @@
 The writer locks a file in the directory (``flock``), and says in it who it is. The kernel releases the lock
 when the process ends, however it ends. Locks do not reach everywhere: an object store has none, and those of
 some network file systems stay on their host. So the writer also counts in its record, and a record of another
-machine is respected until it has stood still for EXPIRE_SECS.
+machine is respected until it has stood still for EXPIRE_SECS. On an object store the file is made by a
+conditional put, where the store has that, and every record there is one of another machine.
 """
 
 import dataclasses
@@ -20,8 +21,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from muster._errors import DirectoryInUseError
+from muster._remote import RemoteFile
 from muster._text import printable_json
 from muster.checkpoint._arrays import open_regular
+from muster.lifecycle import start_ticks
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +34,8 @@ RENEW_SECS = 5.0
 EXPIRE_SECS = 20.0
 # How long to try again where somebody has only looked at the file, or was about to delete it, in seconds.
 _BRIEFLY_SECS = 1.0
-# How often to look at a record that may stand still, in seconds.
-_LOOK_SECS = 0.2
+# How often to look at a record that may stand still, here and on an object store, in seconds.
+_LOOK_SECS, _LOOK_REMOTE_SECS = 0.2, 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,11 +77,12 @@ class Lease:
     def __init__(self, directory: str, name: str = FILE_NAME) -> None:
         self._directory = directory
         self._path = os.path.join(directory, name)
+        self._remote = RemoteFile.at(self._path)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         self._record = _Record(secrets.token_hex(8), this_machine(), socket.gethostname(), os.getpid(), since)
         self._lost_to: _Record | None = None
         self._closed = threading.Event()
-        self._descriptor = self._take()
+        self._descriptor = self._take() if self._remote is None else self._take_remote(self._remote)
         self._thread = threading.Thread(target=self._renew, name="muster-lease", daemon=True)
         self._thread.start()
         _LEASES.add(self)
@@ -103,14 +107,19 @@ class Lease:
         self._thread.join()
         if self._lost_to is None:
             with suppress(OSError):
-                os.unlink(self._path)
-        os.close(self._descriptor)
+                if self._remote is None:
+                    os.unlink(self._path)
+                elif _decoded(self._remote.read()) == self._record:
+                    self._remote.delete()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
 
     def forget(self) -> None:
         """Close the file in a child that was forked: the lock is held for as long as anybody has it open."""
         if not self._closed.is_set():
             self._closed.set()
-            os.close(self._descriptor)
+            if self._descriptor is not None:
+                os.close(self._descriptor)
 
     def _take(self) -> int:
         """Return the file, open and locked."""
@@ -131,6 +140,16 @@ class Lease:
                     return descriptor
             time.sleep(_LOOK_SECS)
 
+    def _take_remote(self, file: RemoteFile) -> None:
+        """Write the file on an object store."""
+        while not file.write(_encoded(self._record), new=True):
+            found = _decoded(file.read())
+            if found is not None and not _has_ended(found):
+                self._await_standstill(found)
+            file.delete()
+        if (found := _decoded(file.read())) != self._record:  # two have written, where no put is conditional
+            raise self._in_use(found)
+
     def _await_standstill(self, found: _Record) -> None:
         """Wait until a record that no lock protects has stood still for long enough."""
         _log.warning(
@@ -141,10 +160,15 @@ class Lease:
         )
         end = time.monotonic() + EXPIRE_SECS
         while time.monotonic() < end:
-            time.sleep(_LOOK_SECS)
-            now = _read_path(self._path)
+            time.sleep(_LOOK_SECS if self._remote is None else _LOOK_REMOTE_SECS)
+            now = self._now()
+            if now is None and self._remote is not None:
+                return
             if now is not None and now != found:
                 raise self._in_use(now)
+
+    def _now(self) -> _Record | None:
+        return _read_path(self._path) if self._remote is None else _decoded(self._remote.read())
 
     def _in_use(self, holder: _Record | None) -> DirectoryInUseError:
         return DirectoryInUseError(
@@ -155,12 +179,15 @@ class Lease:
     def _renew(self) -> None:
         while not self._closed.wait(RENEW_SECS):
             try:
-                found = _read_path(self._path)
+                found = self._now()
                 if found is not None and found.token != self._record.token:
                     self._lost_to = found
                     return
                 self._record = dataclasses.replace(self._record, count=self._record.count + 1)
-                _write(self._descriptor, self._record)
+                if self._remote is not None:
+                    self._remote.write(_encoded(self._record))
+                elif self._descriptor is not None:
+                    _write(self._descriptor, self._record)
             except OSError as exc:
                 _log.warning("The lease of %s cannot be renewed: %s.", self._directory, exc)
 
@@ -179,6 +206,8 @@ class WriterWatch:
 
     def is_writing(self) -> bool:
         """Return whether there is a writer now, or one of another machine was less than EXPIRE_SECS ago."""
+        if RemoteFile.at(self._path) is not None:
+            return self._is_counting(_read_path(self._path))
         try:
             descriptor = open_regular(self._path, os.O_RDONLY)
         except FileNotFoundError:
@@ -189,7 +218,12 @@ class WriterWatch:
             os.close(descriptor)
         if locked is False:
             return True
-        if found is None or (locked and found.machine == this_machine()):
+        if locked and found is not None and found.machine == this_machine():
+            return False
+        return self._is_counting(found)
+
+    def _is_counting(self, found: _Record | None) -> bool:
+        if found is None or _has_ended(found):
             return False
         now = time.monotonic()
         if self._seen is None or self._seen[0] != found:
@@ -219,6 +253,11 @@ def _lock(descriptor: int, how: int) -> bool | None:
     return True
 
 
+def _has_ended(record: _Record) -> bool:
+    """Return whether a record is of a process of this machine that is gone."""
+    return record.machine == this_machine() and start_ticks(record.pid) is None
+
+
 def _is_at(descriptor: int, path: str) -> bool:
     """Return whether the open file still is the one at a path: another process may have deleted it."""
     try:
@@ -229,13 +268,23 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 def _read(descriptor: int) -> _Record | None:
     """Return what is in the file; None while nothing is, or only a part."""
+    return _decoded(os.pread(descriptor, 1 << 12, 0))
+
+
+def _decoded(data: bytes | None) -> _Record | None:
     try:
-        return _Record(**printable_json(json.loads(os.pread(descriptor, 1 << 12, 0))))
+        return None if data is None else _Record(**printable_json(json.loads(data)))
     except (ValueError, TypeError):
         return None
 
 
+def _encoded(record: _Record) -> bytes:
+    return json.dumps(dataclasses.asdict(record)).encode()
+
+
 def _read_path(path: str) -> _Record | None:
+    if (remote := RemoteFile.at(path)) is not None:
+        return _decoded(remote.read())
     try:
         descriptor = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -247,7 +296,7 @@ def _read_path(path: str) -> _Record | None:
 
 
 def _write(descriptor: int, record: _Record) -> None:
-    data = json.dumps(dataclasses.asdict(record)).encode()
+    data = _encoded(record)
     os.pwrite(descriptor, data, 0)
     os.ftruncate(descriptor, len(data))
 

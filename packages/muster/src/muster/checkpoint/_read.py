@@ -93,7 +93,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
         DamagedCheckpointError: The bytes of its manifest have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
-    return dict(read_manifest(local_path(path)).metadata)
+    return dict(read_manifest(local_path(path, remote=True)).metadata)
 
 
 def list_variables(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
@@ -106,7 +106,7 @@ def list_variables(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
         DamagedCheckpointError: The bytes of its manifest have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
-    variables = read_manifest(local_path(path)).variables
+    variables = read_manifest(local_path(path, remote=True)).variables
     return {name: VariableInfo(record.shape, record.dtype) for name, record in variables.items()}
 
 
@@ -128,7 +128,7 @@ def list_rows(path: str | os.PathLike[str]) -> dict[str, list[RowsInfo]]:
             )
             for piece in sorted(record.pieces, key=lambda piece: piece.start)
         ]
-        for name, record in read_manifest(local_path(path)).variables.items()
+        for name, record in read_manifest(local_path(path, remote=True)).variables.items()
     }
 
 
@@ -140,7 +140,7 @@ def list_tables(path: str | os.PathLike[str]) -> dict[str, SavedTable]:
         DamagedCheckpointError: The bytes of its manifest have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
-    path = local_path(path)
+    path = local_path(path, remote=True)
     return tables_of(path, read_manifest(path))
 
 
@@ -159,7 +159,8 @@ def read_checkpoint(path: str | os.PathLike[str], *, tables: bool = True, mapped
         CheckpointError: It cannot be read, or has an unknown format.
     """
     return _while_unchanged(
-        local_path(path), lambda path, manifest: _read(path, manifest, tables=tables, mapped=mapped)
+        local_path(path, remote=True),
+        lambda path, manifest: _read(path, manifest, tables=tables, mapped=mapped),
     )
 
 
@@ -173,7 +174,7 @@ def check_checkpoint(path: str | os.PathLike[str]) -> int:
             pieces_in_order(path, name, record)
         return manifest.step
 
-    return _while_unchanged(local_path(path), check)
+    return _while_unchanged(local_path(path, remote=True), check)
 
 
 def _while_unchanged(path: str, read: Callable[[str, Manifest], Result]) -> Result:
@@ -218,7 +219,7 @@ def restore_latest(
         DamagedCheckpointError: There are checkpoints, and all are damaged or misplaced.
         CheckpointError: One cannot be read for another reason, has an unknown format, or was renamed.
     """
-    directory = local_path(directory)
+    directory = local_path(directory, remote=True)
     while True:
         damaged: dict[str, DamagedCheckpointError] = {}
         paths = scan(directory)

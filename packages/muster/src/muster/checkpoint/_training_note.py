@@ -15,10 +15,13 @@ import dataclasses
 import os
 import secrets
 import sys
+import threading
+import zlib
 from collections.abc import Mapping
 
 import msgspec
 
+from muster._remote import publish, refresh, remote_url
 from muster.checkpoint._arrays import open_regular
 from muster.checkpoint._lease import this_machine
 from muster.lifecycle import start_ticks
@@ -66,8 +69,12 @@ def note_training(directory: str | os.PathLike[str]) -> None:
     known = [path for path in places if (pid, path) in _NOTES and _NOTES[pid, path].directory == number]
     if number is None or any(map(os.path.exists, known)):
         return
-    atexit.unregister(_end_notes)
-    atexit.register(_end_notes)  # only where there is something to note
+    if remote_url(places[0]) == places[0]:
+        atexit.unregister(_end_notes)
+        atexit.register(_end_notes)  # only where there is something to note
+    elif pid not in _ENDED_EARLY:
+        _ENDED_EARLY.add(pid)  # before pools of threads are closed, which file systems use
+        threading._register_atexit(_end_notes)  # type: ignore[attr-defined]
     note = TrainingNote(secrets.token_hex(8), this_machine(), pid, start_ticks(), number)
     for path in places[1:] if os.path.abspath(directory) == os.getcwd() else places:
         with contextlib.suppress(OSError):
@@ -79,6 +86,8 @@ def note_training(directory: str | os.PathLike[str]) -> None:
 def note_paths(directory: str | os.PathLike[str]) -> list[str]:
     """Return where the note of a directory may be: beside it, and in it."""
     whole = os.path.abspath(directory)
+    if remote_url(whole) != whole:
+        return [os.path.join(whole, _NAME)]
     around, name = os.path.split(whole)
     return [os.path.join(around, f".{name}.{_NAME}"), os.path.join(whole, _NAME)]
 
@@ -97,6 +106,7 @@ def read_note(directory: str | os.PathLike[str]) -> TrainingNote | None:
 
 
 _NOTES: dict[tuple[int, str], TrainingNote] = {}
+_ENDED_EARLY: set[int] = set()
 
 
 def _end_notes() -> None:
@@ -115,6 +125,9 @@ def _end(notes: Mapping[tuple[int, str], TrainingNote]) -> None:
 
 
 def _number(directory: str | os.PathLike[str]) -> int | None:
+    place = os.path.abspath(directory)
+    if (url := remote_url(place)) != place:
+        return zlib.crc32(url.encode())
     try:
         return os.stat(directory).st_ino
     except OSError:
@@ -123,6 +136,7 @@ def _number(directory: str | os.PathLike[str]) -> int | None:
 
 def _read(path: str) -> list[tuple[int, TrainingNote]]:
     """Return when the note in a file was written, in nanoseconds, and the note; nothing if it has none."""
+    refresh(path)
     try:
         with open(path, "rb", opener=open_regular) as file:
             note = msgspec.json.decode(file.read(_MAX_BYTES), type=TrainingNote)
@@ -136,3 +150,4 @@ def _write(path: str, note: TrainingNote) -> None:
     with open(temporary, "wb") as file:
         file.write(msgspec.json.encode(note))
     os.replace(temporary, path)
+    publish(path)

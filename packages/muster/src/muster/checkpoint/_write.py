@@ -19,6 +19,7 @@ import numpy as np
 from muster._arrays import LazyArray
 from muster._errors import CheckpointError
 from muster._paths import local_path
+from muster._remote import publish
 from muster.checkpoint._arrays import FileRecord, is_numeric, open_regular, write_arrays
 from muster.checkpoint._layout import (
     checkpoint_path,
@@ -151,7 +152,7 @@ def write_checkpoint(
         CheckpointError: It cannot be written; nothing of it is left, and other checkpoints are untouched.
     """
     snapshot = take_snapshot(step, variables, metadata)
-    return write_snapshot(local_path(directory), snapshot, time.time() if now is None else now)
+    return write_snapshot(local_path(directory, remote=True), snapshot, time.time() if now is None else now)
 
 
 def write_snapshot(
@@ -201,9 +202,10 @@ def write_snapshot(
         sync_directory(directory)
         # What an earlier checkpoint of this step left, or a process that was killed over it.
         litter = set(os.listdir(path)) - {FILE_NAME, own_name, *files}
+        _remove_files(*(os.path.join(path, name) for name in litter))
+        publish(path, whole=True)
     except OSError as exc:
         raise CheckpointError(_explain(path, snapshot, exc)) from exc
-    _remove_files(*(os.path.join(path, name) for name in litter))
     return path
 
 
@@ -220,13 +222,14 @@ def amend_metadata(path: str | os.PathLike[str], changes: Mapping[str, Any]) -> 
         CheckpointError: The manifest cannot be written; it stays as it was.
         TypeError: The changes are not JSON.
     """
-    path = local_path(path)
+    path = local_path(path, remote=True)
     manifest = read_manifest(path)
     try:
         write_manifest(path, replace(manifest, metadata={**manifest.metadata, **changes}))
         sync_directory(path)
+        publish(path)
     except OSError as exc:
-        raise CheckpointError(f"The manifest of {path} cannot be written: {exc.strerror}.") from exc
+        raise CheckpointError(f"The manifest of {path} cannot be written: {exc.strerror or exc}.") from exc
 
 
 def _open_folder(path: str, undo: ExitStack, *names: str) -> None:

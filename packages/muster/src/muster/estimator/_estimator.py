@@ -13,6 +13,7 @@ import numpy as np
 from muster._compilation_cache import keep_compiled
 from muster._errors import SavedModelError
 from muster._paths import local_path
+from muster._remote import remote_url
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
 from muster.cluster import TaskType
@@ -50,7 +51,7 @@ def timestamped_folder(base: str | bytes | os.PathLike[str]) -> str:
 
     Source: ``get_timestamped_export_dir`` (tensorflow/python/saved_model/model_utils/export_utils.py).
     """
-    base = local_path(base)
+    base = local_path(base, remote=True)
     for attempt in range(1, _ATTEMPTS + 1):
         path = os.path.join(base, str(int(clock.date())))
         if not os.path.lexists(path):
@@ -448,7 +449,7 @@ class Estimator:
             export_dir = timestamped_folder(export_dir_base)
             export(self._setup, checkpoint, export_dir, receiver_fns, assets_extra)
             log_restored(checkpoint)
-        return os.fsencode(export_dir)
+        return os.fsencode(remote_url(export_dir))
 
     def _trained(self) -> str:
         path = self.latest_checkpoint()

@@ -171,7 +171,7 @@ class RunConfig:
             changes["save_checkpoints_steps"] = None
         for name in ("model_dir", "profile_dir"):
             if changes.get(name) is not None:
-                changes[name] = local_path(changes[name])
+                changes[name] = local_path(changes[name], remote=name == "model_dir")
         replaced = copy.copy(self)
         replaced._set(**changes)
         replaced._check_fields()
@@ -372,7 +372,7 @@ def resolve_config(config: RunConfig | None, model_dir: str | os.PathLike[str] |
         _log.info("Using default config.")
     if not isinstance(config, RunConfig):
         raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
-    given = None if model_dir is None else local_path(model_dir)
+    given = None if model_dir is None else local_path(model_dir, remote=True)
     if given is not None and config.model_dir is not None and given != config.model_dir:
         raise ValueError(
             "`model_dir` are set both in constructor and `RunConfig`, but with different values. "
@@ -456,10 +456,10 @@ def _model_dir(argument: str | os.PathLike[str] | None, in_tf_config: str | None
     """Return the directory that the argument and ``TF_CONFIG`` agree on."""
     if in_tf_config == "":
         raise ValueError("model_dir in TF_CONFIG should be non-empty.")
-    model_dir = None if argument is None else local_path(argument)
+    model_dir = None if argument is None else local_path(argument, remote=True)
     if in_tf_config is None:
         return model_dir
-    in_tf_config = local_path(in_tf_config)
+    in_tf_config = local_path(in_tf_config, remote=True)
     if model_dir not in (None, in_tf_config):
         raise ValueError(
             "`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir "

@@ -22,7 +22,7 @@ def show_saved_model(path: str) -> int:
     Raises:
         SavedModelError: There is no saved model, or it is half written or damaged.
     """
-    path = local_path(path)
+    path = local_path(path, remote=True)
     manifest = read_manifest(path)
     for name in manifest.files:
         read_file(path, name, manifest.files)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from muster._errors import DamagedSavedModelError, SavedModelError, SavedModelNotFoundError
 from muster._paths import local_path
+from muster._remote import publish
 from muster.checkpoint import FileRecord, open_regular, replace_folder, sync_directory
 from muster.saved_model._manifest import MANIFEST, Manifest, decode, encode
 
@@ -22,7 +23,7 @@ def contains_saved_model(export_dir: str | bytes | os.PathLike[str]) -> bool:
 
     Source: ``contains_saved_model`` (tensorflow/python/saved_model/loader_impl.py).
     """
-    return os.path.isfile(os.path.join(local_path(export_dir), MANIFEST))
+    return os.path.isfile(os.path.join(local_path(export_dir, remote=True), MANIFEST))
 
 
 def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:
@@ -50,6 +51,7 @@ def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:
             sync_directory(folder)
         replace_folder(path, temporary, f"{temporary}.old")
         sync_directory(parent)
+        publish(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(f"{temporary}.old", ignore_errors=True)

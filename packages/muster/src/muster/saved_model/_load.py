@@ -75,7 +75,7 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
         DamagedSavedModelError: A file is missing, or its bytes have changed.
         SavedModelError: It cannot be read, or is for another platform or version.
     """
-    path = local_path(export_dir)
+    path = local_path(export_dir, remote=True)
     keep_compiled(None)
     while True:
         manifest = read_manifest(path)

@@ -107,7 +107,7 @@ def save(
             number of rows.
         ValueError: A column is of a kind of the program's own, or a file lies out of the folder.
     """
-    path = local_path(export_dir)
+    path = local_path(export_dir, remote=True)
     files = {name: local_path(source) for name, source in (files or {}).items()}
     for name in files:
         if os.path.isabs(name) or ".." in Path(name).parts:

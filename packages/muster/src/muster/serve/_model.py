@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muster._errors import RequestError
+from muster._remote import refresh
 from muster._text import printable_line
 from muster.data import TensorSpec
 from muster.saved_model import Signature, load
@@ -217,6 +218,7 @@ def _rows_are_free(inputs: list[TensorSpec], outputs: list[TensorSpec]) -> bool:
 def _version_folders(folder: Path) -> dict[int, Path]:
     """Return the folders of versions by number; none if the folder cannot be read now."""
     try:
+        refresh(os.fspath(folder))
         names = sorted(os.listdir(folder))
     except OSError:
         return {}

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from muster._errors import SummaryError
+from muster._errors import StorageError, SummaryError
 from muster._paths import local_path
 from muster._records import RecordError, frame, read_record
+from muster._remote import fetch, publish, publish_soon, refresh
 from muster.summary import _hparams
 from muster.summary import _messages as messages
 from muster.summary._images import encode_images
@@ -104,7 +105,7 @@ class EventFileWriter:
         Raises:
             SummaryError: The file cannot be written.
         """
-        logdir = local_path(logdir)
+        logdir = local_path(logdir, remote=True)
         self._flush_secs = flush_secs
         self._max_queue = max_queue
         self._waiting = 0
@@ -294,6 +295,7 @@ class EventFileWriter:
         with self._lock:
             self._closed = True
             self._write_pending()
+            self._publish()
 
     def __enter__(self) -> Self:
         return self
@@ -317,6 +319,12 @@ class EventFileWriter:
             ):
                 self._write_pending()
 
+    def _publish(self) -> None:
+        try:
+            publish(self._path)
+        except StorageError as exc:
+            raise SummaryError(str(exc)) from exc
+
     def _write_pending(self) -> None:
         self._flushed = time.monotonic()
         self._waiting = 0
@@ -326,6 +334,7 @@ class EventFileWriter:
             with open(self._path, "ab", buffering=0) as file:
                 while self._pending:
                     del self._pending[: file.write(self._pending)]
+            publish_soon(self._path)
         except OSError as exc:
             raise SummaryError(f"{self._path} cannot be written: {exc.strerror}.") from exc
 
@@ -338,7 +347,8 @@ def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
     Raises:
         SummaryError: A file cannot be read.
     """
-    logdir = local_path(logdir)
+    logdir = local_path(logdir, remote=True)
+    refresh(logdir)
     names = os.listdir(logdir) if os.path.isdir(logdir) else []
     for name in sorted(name for name in names if "tfevents" in name):
         for event in read_event_file(os.path.join(logdir, name)):
@@ -355,6 +365,7 @@ def read_event_file(path: str) -> Iterator[list[Event]]:
         SummaryError: The file cannot be read.
     """
     try:
+        fetch(path)
         with open(local_path(path), "rb") as file:
             while (record := _next(file)) is not None:
                 if events := list(messages.parse_event(record)):

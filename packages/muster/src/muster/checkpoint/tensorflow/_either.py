@@ -27,7 +27,7 @@ def find_checkpoint(path: str | bytes | os.PathLike[str]) -> str | None:
     Raises:
         CheckpointError: The directory cannot be listed, or its file ``checkpoint`` cannot be read.
     """
-    path = local_path(path)
+    path = local_path(path, remote=True)
     if is_complete(path) or is_tensorflow_checkpoint(path):
         return path
     if (export := export_of(path)) is not None:
@@ -50,7 +50,7 @@ def newest_checkpoint(
     Raises:
         CheckpointError: The directory cannot be listed, or that file cannot be read.
     """
-    checkpoint_dir = local_path(checkpoint_dir)
+    checkpoint_dir = local_path(checkpoint_dir, remote=True)
     return latest_checkpoint(checkpoint_dir) or latest_prefix(checkpoint_dir, latest_filename)
 
 
@@ -94,7 +94,7 @@ def read_either(
 
 def meant_path(path: str | bytes | os.PathLike[str]) -> str:
     """Return a checkpoint as it is, and of what is of an exported model what has its variables."""
-    path = local_path(path)
+    path = local_path(path, remote=True)
     if is_complete(path) or is_tensorflow_checkpoint(path):
         return path
     saved_model = os.path.join(path, _VARIABLES)

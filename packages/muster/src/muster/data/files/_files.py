@@ -14,6 +14,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._paths import local_path
+from muster._remote import fetch, matching
 from muster.data.pipeline._handles import Chain, Handles, Loaded, Stacked, Stream
 from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Table, without_cached
 from muster.data.pipeline._spec import TensorSpec
@@ -79,7 +80,7 @@ def paths_of(kind: str, filenames: Any) -> tuple[str, ...]:
             raise TypeError(f"{kind} needs paths, got {leaf!r} of type {type(leaf).__name__}.")
     if not leaves:
         raise ValueError(f"{kind} needs at least one file, got {filenames!r}.")
-    return tuple(local_path(leaf) for leaf in leaves)
+    return tuple(local_path(leaf, remote=True, fetch=False) for leaf in leaves)
 
 
 def missing_file(kind: str, path: str, files: Iterable[str], exc: OSError) -> DatasetError:
@@ -120,6 +121,7 @@ def open_binary(path: str, compression: str) -> io.BufferedReader:
     Raises:
         OSError: The file cannot be opened.
     """
+    fetch(path)
     file: io.BufferedReader = io.BufferedReader(io.FileIO(path), _BUFFER)
     if not compression:
         return file
@@ -293,7 +295,7 @@ class FileNames(Table):
             DatasetError: No file matches.
         """
         globs = paths_of("list_files", patterns)
-        names = sorted({name for pattern in globs for name in glob.glob(pattern)})
+        names = sorted({name for pattern in globs for name in matching(pattern) or glob.glob(pattern)})
         if not names:
             folders = {
                 os.path.dirname(pattern) or "."

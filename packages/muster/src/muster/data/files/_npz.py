@@ -10,6 +10,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._extras import extra_module
+from muster._remote import fetch
 from muster.data.files._files import FileSource, missing_file
 from muster.data.pipeline._combine import merge
 from muster.data.pipeline._handles import Handles, Loaded, Stacked
@@ -104,6 +105,7 @@ class ArrayRecordSource(Table, FileSource):
         """Open the files as a sequence of their records, which can be used in a ``with`` statement."""
         for path in self.files:
             try:
+                fetch(path)
                 open(path, "rb").close()  # for an error that lists the files beside it
             except OSError as exc:
                 raise missing_file(self.kind, path, self.files, exc) from exc
@@ -175,6 +177,7 @@ class NpzSource(Table, FileSource):
 
     def _open(self, path: str) -> Columns:
         try:
+            fetch(path)
             with zipfile.ZipFile(path) as archive:
                 members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
                 keys = list(members) if self._keys is None else self._keys

@@ -8,6 +8,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._extras import extra_module
+from muster._remote import fetch
 from muster.data.files._chunks import Chunk, ChunkedFiles, ChunkStream, Column
 from muster.data.files._files import Part, PartsStream, missing_file
 from muster.data.pipeline._handles import Stream
@@ -60,6 +61,7 @@ class ParquetSource(ChunkedFiles):
     def _file(self, path: str) -> Any:
         errors = _pyarrow("pyarrow").ArrowException
         try:
+            fetch(path)
             return _pyarrow("pyarrow.parquet").ParquetFile(path)
         except OSError as exc:
             raise missing_file(self.kind, path, self.files, exc) from exc

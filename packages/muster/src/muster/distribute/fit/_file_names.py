@@ -22,6 +22,7 @@ import h5py  # type: ignore[import-untyped]
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster._paths import local_path
+from muster._remote import publish
 from muster.checkpoint import Checkpoint, assign_exported, is_complete, read_checkpoint
 from muster.checkpoint.objects import assign_saved
 from muster.checkpoint.tensorflow import (
@@ -101,7 +102,7 @@ class LoadStatus:
 
 def weights_file(path: str | os.PathLike[str]) -> str:
     """Return the file of a name of weights: the name itself, if Keras takes it."""
-    path = local_path(path)
+    path = local_path(path, remote=True)
     if path.endswith(_WEIGHTS_ENDINGS):
         return path
     return path.removesuffix(".h5").removesuffix(".hdf5") + WEIGHTS
@@ -130,7 +131,7 @@ def saving(original: Callable[..., Any]) -> Callable[..., Any]:
             os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         return original(self, filepath, overwrite=overwrite, zipped=zipped, **kwargs)
 
-    return save
+    return _publishing(save)
 
 
 def saving_weights(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,7 +154,7 @@ def saving_weights(original: Callable[..., Any]) -> Callable[..., Any]:
             return None
         return original(self, filepath, *args, **kwargs)
 
-    return save_weights
+    return _publishing(save_weights)
 
 
 def loading_weights(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,14 +223,19 @@ def naming(original: Callable[..., Any]) -> Callable[..., Any]:
     return init
 
 
+# The folders of callbacks that may be on an object store.
+_REMOTE = "backup_dir", "log_dir"
+
+
 def placing(original: Callable[..., Any], argument: str) -> Callable[..., Any]:
     """Wrap the ``__init__`` of a callback whose first argument is a path."""
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        if args and (name := _local(args[0])) is not None:
+        remote = argument in _REMOTE
+        if args and (name := _local(args[0], remote=remote)) is not None:
             args = (name, *args[1:])
-        elif (name := _local(kwargs.get(argument))) is not None:
+        elif (name := _local(kwargs.get(argument), remote=remote)) is not None:
             kwargs[argument] = name
         original(self, *args, **kwargs)
 
@@ -314,8 +320,22 @@ def _load_export(model: Any, found: str) -> None:
         stored.close()
 
 
-def _local(path: Any) -> str | None:
+def _local(path: Any, *, remote: bool = True) -> str | None:
     """Return a path as text; None for what is no path, or a model at Hugging Face, which Keras knows."""
     if not isinstance(path, str | bytes | os.PathLike) or str(path).startswith("hf://"):
         return None
-    return local_path(path)
+    return local_path(path, remote=remote)
+
+
+def _publishing(save: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method that saves: what it has written into a working copy is sent."""
+
+    @functools.wraps(save)
+    def saved(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        name = _local(filepath)
+        result = save(self, filepath if name is None else name, *args, **kwargs)
+        for path in [] if name is None else {name, weights_file(name)}:
+            publish(path)
+        return result
+
+    return saved

@@ -13,6 +13,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
+from muster._remote import publish
 from muster.checkpoint import Checkpointer, restore_latest
 from muster.checkpoint.objects import Variable
 from muster.distribute.fit._agreement import Agreement
@@ -203,6 +204,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self.close()
         if self._delete:
             shutil.rmtree(self._directory, ignore_errors=True)
+            publish(self._directory)
 
     def close(self) -> None:
         """Wait for the save under way. It may be called again."""

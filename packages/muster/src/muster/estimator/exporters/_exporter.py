@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from muster._remote import publish
 from muster.estimator._checks import check_number
 
 _log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ def _delete(export_path: str, name: str) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="temp-", dir=export_path) as doomed:
             os.rename(os.path.join(export_path, name), os.path.join(doomed, name))
+        publish(os.path.join(export_path, name))
     except OSError as exc:
         _log.warning("An old model in %s cannot be deleted: %s", export_path, exc)
 

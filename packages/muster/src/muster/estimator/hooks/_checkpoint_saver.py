@@ -108,7 +108,7 @@ class CheckpointSaverHook(SessionRunHook):
             raise ValueError("You cannot provide both saver and scaffold.")
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._saver = saver if callable(saver) else None
-        self.checkpoint_dir = local_path(checkpoint_dir)
+        self.checkpoint_dir = local_path(checkpoint_dir, remote=True)
         if checkpoint_basename != BASENAME:
             _log.warning(
                 "Checkpoints are called %s-<step>, and not %r, so that readers find them.",

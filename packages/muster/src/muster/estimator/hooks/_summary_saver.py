@@ -106,7 +106,7 @@ class SummarySaverHook(SessionRunHook):
         if (scaffold is None) == (summary_op is None):
             raise ValueError("Exactly one of scaffold or summary_op must be provided.")
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
-        self._output_dir = None if output_dir is None else local_path(output_dir)
+        self._output_dir = None if output_dir is None else local_path(output_dir, remote=True)
         self._summary_writer = summary_writer
         self._writer: SummaryWriter | None = None
         tensors = summary_op if scaffold is None else scaffold.summary_op
@@ -192,7 +192,7 @@ class StepCounterHook(SessionRunHook):
                 f"Got {every_n_steps=} and {every_n_secs=}."
             )
         self._timer = SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_steps)
-        self._output_dir = None if output_dir is None else local_path(output_dir)
+        self._output_dir = None if output_dir is None else local_path(output_dir, remote=True)
         self._summary_writer = summary_writer
         self._writer: SummaryWriter | None = None
         self._waited_secs = 0.0

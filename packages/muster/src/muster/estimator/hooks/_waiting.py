@@ -91,7 +91,7 @@ class StopAtCheckpointStepHook(SessionRunHook):
             raise ValueError("last_step must be specified.")
         if model_dir is None:
             raise ValueError("model_dir must be specified.")
-        self._model_dir = local_path(model_dir)
+        self._model_dir = local_path(model_dir, remote=True)
         self._last_step = last_step
         self._wait_secs = wait_after_file_check_secs
 

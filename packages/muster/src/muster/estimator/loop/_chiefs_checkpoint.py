@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import CheckpointError
+from muster._remote import fetch_all
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import read_either
 from muster.distribute import Strategy
@@ -85,6 +86,7 @@ def _sees_chiefs_folder(strategy: Strategy, model_dir: str) -> bool:
 
 def _files_of(path: str) -> list[str]:
     """Return the files of a checkpoint: of a folder, or those of TensorFlow whose names begin alike."""
+    fetch_all(path)
     below = os.path.join(glob.escape(path), "*") if os.path.isdir(path) else glob.escape(path) + ".*"
     return sorted(glob.glob(below))
 

@@ -47,7 +47,9 @@ class WarmStartSettings:
     def __post_init__(self) -> None:
         if not self.ckpt_to_initialize_from:
             raise ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings")
-        object.__setattr__(self, "ckpt_to_initialize_from", local_path(self.ckpt_to_initialize_from))
+        object.__setattr__(
+            self, "ckpt_to_initialize_from", local_path(self.ckpt_to_initialize_from, remote=True)
+        )
         try:
             self._patterns()
         except re.error as exc:
@@ -84,7 +86,9 @@ class WarmStartSettings:
             CheckpointMismatchError: The checkpoint lacks a variable, or has it in another shape.
             ValueError: A vocabulary cannot be read, or is of no variable that is warm-started.
         """
-        found = find_checkpoint(self.ckpt_to_initialize_from) or local_path(self.ckpt_to_initialize_from)
+        found = find_checkpoint(self.ckpt_to_initialize_from) or local_path(
+            self.ckpt_to_initialize_from, remote=True
+        )
         patterns = self._patterns()
         checkpoint = read_either(found, tables=False, mapped=True)
         stored, hashed = checkpoint.variables, hashed_columns(checkpoint)
