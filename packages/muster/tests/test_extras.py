@@ -71,7 +71,7 @@ def test_every_extra_that_a_message_names_exists() -> None:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in place
     }
-    assert {"grain", "keys", "kubernetes", "parquet", "serve"} == named
+    assert {"gcs", "grain", "keys", "kubernetes", "parquet", "s3", "serve"} == named
     assert named <= EXTRAS.keys()
 
 
@@ -82,6 +82,9 @@ def test_the_extras() -> None:
         "kubernetes",
         "parquet",
         "grain",
+        "storage",
+        "s3",
+        "gcs",
         "serve",
         "keys",
         "tensorboard",

@@ -212,8 +212,8 @@ def test_of_two_that_write_at_once_where_no_put_is_conditional_one_has_it(faulty
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("xyz://b/run", "it has no file system for xyz:// .*Mount it, and give the folder"),
-        ("oss://b/run", "it has no file system for oss:// .*pip install 'muster-train"),
+        ("xyz://b/run", "it has no file system for xyz:// .*Or mount it, or give a folder of this machine"),
+        ("oss://b/run", "it has no file system for oss:// .*ossfs.*Or mount it"),
         ("faulty://", "names no file or folder"),
         ("faulty://b/../c", "names no file or folder"),
     ],

@@ -24,6 +24,7 @@ import time
 from typing import Any
 
 from muster._errors import PathError, StorageError
+from muster._extras import install_command
 from muster._remote_store import RemoteStore
 from muster.lifecycle import start_ticks
 
@@ -33,10 +34,6 @@ _log = logging.getLogger(__name__)
 _SOON_SECS = 10.0
 _PREFIX = "muster-remote-"
 _NAME = re.compile(rf"{_PREFIX}([0-9]+)-([0-9]+)-.*")
-_INSTALL = (
-    "Install it: pip install 'muster-train[s3]' for s3://, 'muster-train[gcs]' for gs://, with "
-    "'muster-train[storage]' for others. Or mount it as a folder, and give that"
-)
 
 _stores: dict[str, RemoteStore] = {}
 _making = threading.Lock()
@@ -173,10 +170,14 @@ def _filesystem(scheme: str, rest: str) -> Any:
 
         return fsspec.filesystem(scheme)
     except Exception as exc:  # each file system has its own
-        missing = isinstance(exc, ImportError)
+        how = "Or mount it"
+        if scheme in ("s3", "s3a"):
+            how = f"Run: {install_command('s3')}"
+        elif scheme in ("gs", "gcs"):
+            how = f"Run: {install_command('gcs')}"
         raise PathError(
             f"'{scheme}:{rest}' is not a path that muster can use: it has no file system for {scheme}:// "
-            f"({str(exc).rstrip('.')}). {_INSTALL if missing else 'Mount it, and give the folder'}."
+            f"({str(exc).rstrip('.')}). {how}, or give a folder of this machine."
         ) from exc
 
 

@@ -30,6 +30,8 @@ _FRESH_SECS = 0.2
 _PAUSES = 0.5, 1.0, 2.0, 4.0, 8.0
 # How many files are fetched at the same time, at most.
 _AT_ONCE = 16
+# How to write large files in parts: by default, s3fs holds 500 MB of one in memory.
+_PUT_OPTIONS: Mapping[str, Mapping[str, int]] = {"s3": {"chunksize": 1 << 24, "max_concurrency": 4}}
 # What file systems call that which tells versions of a file apart.
 _VERSIONS = "ETag", "etag", "md5Hash", "LastModified", "last_modified", "updated", "mtime", "created"
 
@@ -56,6 +58,7 @@ class RemoteStore:
         self.scheme = scheme
         self.folder = os.path.join(folder, scheme)
         self._fs = filesystem
+        self._options = _PUT_OPTIONS.get(scheme, {})
         self._lead = "/" if filesystem.root_marker == "/" else ""
         # One thread at a time compares both sides; files are fetched meanwhile.
         self._comparing = threading.RLock()
@@ -208,7 +211,7 @@ class RemoteStore:
             local = _stat(place)
         except FileNotFoundError:
             return  # deleted since it was listed
-        self._put(key, lambda: self._fs.put_file(place, self._path(key)))
+        self._put(key, lambda: self._fs.put_file(place, self._path(key), **self._options))
         found = self.info(key)
         self._known[key] = _Known(() if found is None else _tag(found), local)
 

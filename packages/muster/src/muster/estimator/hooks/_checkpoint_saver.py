@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from muster._paths import local_path
+from muster._remote import remote_url
 from muster.checkpoint import BASENAME
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
@@ -184,7 +185,7 @@ class CheckpointSaverHook(SessionRunHook):
     def _write(self, session: Session, wait: bool) -> None:
         step = session.global_step
         prefix = os.path.join(self.checkpoint_dir, BASENAME)
-        _log.info("Saving checkpoints for %d into %s.", step, prefix)
+        _log.info("Saving checkpoints for %d into %s.", step, remote_url(prefix))
         if self._saver is None:
             session.save(step, wait, self.checkpoint_dir)
         else:

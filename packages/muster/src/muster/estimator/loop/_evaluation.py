@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from muster._remote import remote_url
 from muster.checkpoint import Checkpoint
 from muster.cluster.roster import TaskState
 from muster.distribute import Strategy
@@ -123,8 +124,9 @@ def write_metrics(writer: EventFileWriter, metrics: Mapping[str, Any], checkpoin
             _log.warning("The metric %r has the shape %s: no summary of it.", name, np.shape(value))
     writer.add_scalars(numbers, step)
     if checkpoint is not None and checkpoint.path:
-        _log.info("Saving 'checkpoint_path' summary for global step %d: %s", step, checkpoint.path)
-        writer.add_text("checkpoint_path", checkpoint.path, step)
+        path = remote_url(checkpoint.path)
+        _log.info("Saving 'checkpoint_path' summary for global step %d: %s", step, path)
+        writer.add_text("checkpoint_path", path, step)
     writer.flush()
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError, DatasetError, TraceError
 from muster._frontend import frontend
+from muster._remote import remote_url
 from muster.checkpoint import EXPORT, Checkpoint, MappedArray, close_files
 from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
@@ -339,7 +340,7 @@ def joining_strategy() -> MultiWorkerMirroredStrategy:
 def log_restored(checkpoint: Checkpoint | None) -> None:
     """Log which checkpoint was restored, if one was read."""
     if checkpoint is not None and checkpoint.path:
-        _log.info("Restoring parameters from %s", checkpoint.path)
+        _log.info("Restoring parameters from %s", remote_url(checkpoint.path))
 
 
 def _look_for_errors(
