@@ -166,7 +166,7 @@ def _store(scheme: str, rest: str) -> RemoteStore:
 
 def _filesystem(scheme: str, rest: str) -> Any:
     try:
-        import fsspec
+        import fsspec  # type: ignore[import-untyped]
 
         return fsspec.filesystem(scheme)
     except Exception as exc:  # each file system has its own

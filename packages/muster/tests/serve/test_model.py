@@ -9,8 +9,12 @@ import pytest
 from artefacts import save_model
 
 from muster import RequestError
+from muster._commands import place
 from muster.data import TensorSpec
 from muster.serve._model import Model, _rows_are_free
+from remote_stores import faulty_store
+
+faulty = faulty_store
 
 
 @pytest.fixture
@@ -155,3 +159,20 @@ def test_examples_of_free_length_are_computed_apart():
     assert _rows_are_free([text], [whole])
     assert not _rows_are_free([text], [whole, padded])
     assert not _rows_are_free([TensorSpec([1, 3])], [whole])
+
+
+def test_versions_on_an_object_store(tmp_path, faulty, reports):
+    def upload(name, factor):
+        save_model(tmp_path / name, factor)
+        for path in sorted(tmp_path.glob(f"{name}/**/*"), reverse=True):
+            if path.is_file():
+                faulty.put_file(str(path), f"/b/exports/{path.relative_to(tmp_path)}")
+
+    upload("9", 9.0)
+    with contextlib.closing(Model(place("faulty://b/exports"), "m", 4, reports.append)) as model:
+        model.look()
+        assert (model.serving, answer(model)) == (9, [27.0])
+        upload("10", 10.0)
+        model.look()
+        assert (model.serving, answer(model)) == (10, [30.0])
+    assert reports == []

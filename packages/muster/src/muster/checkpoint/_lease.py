@@ -82,7 +82,11 @@ class Lease:
         self._record = _Record(secrets.token_hex(8), this_machine(), socket.gethostname(), os.getpid(), since)
         self._lost_to: _Record | None = None
         self._closed = threading.Event()
-        self._descriptor = self._take() if self._remote is None else self._take_remote(self._remote)
+        self._descriptor: int | None = None
+        if self._remote is None:
+            self._descriptor = self._take()
+        else:
+            self._take_remote(self._remote)
         self._thread = threading.Thread(target=self._renew, name="muster-lease", daemon=True)
         self._thread.start()
         _LEASES.add(self)
