@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from artefacts import save_model
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from muster import RequestError
 from muster.data import TensorSpec
@@ -162,3 +163,41 @@ def test_a_runner_computes_what_waits_before_it_ends():
     closing.join(60)
     assert [job for job, _ in done] == jobs
     assert [outcome["y"].tolist() for _, outcome in done] == [[0], [1], [2]]
+
+
+def families(text):
+    """Return the samples of a text in OpenMetrics' form, which another parser reads."""
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_what_was_done_is_told_to_prometheus(tmp_path):
+    save_model(tmp_path / "7", 1.0)
+    model = Model(tmp_path, "m", 8, print)
+    model.look()
+
+    async def send():
+        with contextlib.closing(Api(model, **LIMITS)) as api:
+            body = json.dumps({"instances": [[1.0, 2.0], [3.0, 4.0]]}).encode()
+            for path in ("/v1/models/m:predict", "/v1/models/m:predict", "/v1/models/none:predict", "/x"):
+                await api.answer("POST", path, body)
+            return [api.metrics.text(accept) for accept in ("", "application/openmetrics-text")]
+
+    (plain, plain_type), (opened, opened_type) = asyncio.run(send())
+    assert plain_type.startswith("text/plain")
+    assert opened_type.startswith("application/openmetrics-text")
+    assert b'muster_serve_requests_total{code="200",model="m",verb="predict"} 2.0' in plain
+    found = families(opened.decode())
+    of_model = ("model", "m")
+    for verb, code, count in (("predict", "200", 2), ("predict", "404", 1), ("other", "404", 1)):
+        assert found["muster_serve_requests_total", ("code", code), of_model, ("verb", verb)] == count
+    assert found["muster_serve_request_seconds_count", of_model, ("verb", "predict")] == 3
+    assert found["muster_serve_batch_rows_sum", of_model] == 4
+    assert found["muster_serve_batch_requests_count", of_model] == 2
+    assert found["muster_serve_compute_seconds_count", of_model] == 2
+    assert found["muster_serve_waiting", of_model] == 0
+    assert found["muster_serve_version", of_model] == 7
+    assert found["process_cpu_seconds_total",] > 0

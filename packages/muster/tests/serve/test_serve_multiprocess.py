@@ -50,6 +50,10 @@ def test_requests_are_answered(log, folder):
         status, metadata = server.ask("/versions/1/metadata", None, connection)
         assert status == 200
         assert len(metadata["metadata"]["signature_def"]["signature_def"]) == 4
+        for path in ("/metrics", "/monitoring/prometheus/metrics"):
+            connection.request("GET", path)
+            text = connection.getresponse().read().decode()
+            assert 'muster_serve_requests_total{code="200",model="m",verb="predict"} 3.0' in text
 
 
 @pytest.mark.slow

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from muster._errors import RequestError
 from muster.serve._batches import Array, Job
 from muster.serve._examples import check_signature, classify_answer, example_inputs, regress_answer
+from muster.serve._metrics import Metrics
 from muster.serve._model import Model, Served
 from muster.serve._predict import predict_answer, predict_inputs, signature_name
 from muster.serve._routes import Route, parse_route
@@ -28,6 +30,9 @@ class Api:
         most_rows: How many rows a batch has at most.
         most_jobs: How many requests may wait to be computed.
         wait_secs: How long a request may wait for others to come.
+
+    Attributes:
+        metrics: What was done so far.
     """
 
     def __init__(self, model: Model, *, most_rows: int, most_jobs: int, wait_secs: float) -> None:
@@ -39,6 +44,8 @@ class Api:
             most_jobs=most_jobs,
             wait_secs=wait_secs,
         )
+        self.metrics = Metrics(model.name, lambda: model.serving, lambda: self._runner.waiting)
+        self._runner.on_batch = self.metrics.computed
 
     async def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         """Return the status and the JSON that answer a request.
@@ -48,13 +55,18 @@ class Api:
             path: The path of the URL, as it was sent.
             body: What was sent.
         """
+        began, verb = time.perf_counter(), "other"
         try:
-            return 200, _encode(await self._answer(parse_route(method, path), body))
+            route = parse_route(method, path)
+            verb = route.verb
+            status, content = 200, _encode(await self._answer(route, body))
         except RequestError as exc:
-            return exc.status, error_answer(str(exc))
+            status, content = exc.status, error_answer(str(exc))
         except Exception as exc:
             _log.exception("%s %s failed", method, path)
-            return 500, error_answer(f"{type(exc).__name__}: {exc}")
+            status, content = 500, error_answer(f"{type(exc).__name__}: {exc}")
+        self.metrics.answered(verb, status, time.perf_counter() - began)
+        return status, content
 
     async def _answer(self, route: Route, body: bytes) -> dict[str, Any]:
         if route.verb == "status":

@@ -27,7 +27,7 @@ def _name(text: str) -> str:
 
 
 def _serve(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
-    if missing := missing_package(("starlette", "uvicorn"), "serve"):
+    if missing := missing_package(("starlette", "uvicorn", "prometheus_client"), "serve"):
         return _failed(missing)
     if not args.folder.is_dir():
         return _failed(f"there is no folder {args.folder}. Name the one that has the folders of versions.")

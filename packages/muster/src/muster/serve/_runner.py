@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from muster.serve._batches import Array, BatchQueue, Job, compute
@@ -18,17 +18,27 @@ class Runner:
         most_rows: How many rows a batch may have.
         most_jobs: How many jobs may wait.
         wait_secs: How long a job may wait for others to come.
+
+    Attributes:
+        on_batch: Called in the thread with jobs that were computed together, and how long that took, in
+            seconds.
     """
 
     def __init__(
         self, done: Callable[[list[Outcome]], None], *, most_rows: int, most_jobs: int, wait_secs: float
     ) -> None:
+        self.on_batch: Callable[[Sequence[Job], float], None] = lambda jobs, secs: None
         self._done, self._most_rows = done, most_rows
         self._queue = BatchQueue(most_rows=most_rows, most_jobs=most_jobs, wait_secs=wait_secs)
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="muster-serve-runner")
         self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """The number of jobs that wait."""
+        return len(self._queue)
 
     def submit(self, job: Job) -> None:
         """Let a job be computed.
@@ -49,7 +59,9 @@ class Runner:
 
     def _run(self) -> None:
         while jobs := self._next():
+            began = time.perf_counter()
             outcomes: list[Any] = compute(jobs, self._most_rows)
+            self.on_batch(jobs, time.perf_counter() - began)
             self._done(list(zip(jobs, outcomes, strict=True)))
 
     def _next(self) -> list[Job]:

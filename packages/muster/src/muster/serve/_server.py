@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from muster.serve._api import Api, error_answer
+from muster.serve._metrics import PATHS
 from muster.serve._model import Model
 
 # How long requests may take after a signal to end, in seconds.
@@ -146,6 +147,10 @@ class _Server(uvicorn.Server):
 
 
 def _application(api: Api, most_bytes: int) -> Starlette:
+    async def metrics(request: Request) -> Response:
+        text, kind = api.metrics.text(request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": kind})
+
     async def handle(request: Request) -> Response:
         try:
             body = await _body(request, most_bytes)
@@ -160,7 +165,10 @@ def _application(api: Api, most_bytes: int) -> Starlette:
         return Response(content, status, media_type="application/json")
 
     return Starlette(
-        routes=[Route("/{path:path}", handle, methods=["GET", "POST", "PUT", "DELETE", "PATCH"])]
+        routes=[
+            *(Route(path, metrics, methods=["GET"]) for path in PATHS),
+            Route("/{path:path}", handle, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
+        ]
     )
 
 
