@@ -11,6 +11,7 @@ A *worker batch* is what one worker takes in a step: its rows of the global batc
 an ``UnevenBatch`` or a ``ReplicatedBatch``.
 """
 
+import itertools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass

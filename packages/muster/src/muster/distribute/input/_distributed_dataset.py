@@ -17,7 +17,6 @@ from muster.program.variables import shared_with_step
 _log = logging.getLogger(__name__)
 
 
-
 class CapturedIteratorError(TraceError):
     """A function that is being traced draws from an iterator that is none of its arguments.
 
