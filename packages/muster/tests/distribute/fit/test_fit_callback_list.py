@@ -14,6 +14,7 @@ from fit_cases import BATCH, ROWS, Batches, X, Y, built, generator
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
+from muster.distribute.fit._fit_step import KerasFunction
 
 STEPS = -(-ROWS // BATCH)
 
@@ -352,3 +353,50 @@ def test_the_bar_shows_a_step_every_twentieth_of_a_second_and_the_last(monkeypat
     )
     RUNS["arrays"](model_of(MirroredStrategy(["/cpu:0"]), "arrays"), verbose=1)
     assert shown_steps == 2 * expected
+
+
+@pytest.mark.parametrize(("kind", "calls"), [(Told, 1), (OnTrain, STEPS)])
+def test_keras_takes_an_epochs_steps_in_one_call_unless_a_callback_minds_them(kind, calls, monkeypatch):
+    called, call = [], KerasFunction.__call__
+
+    def counted(self, state, iterator):
+        called.append(iterator)
+        return call(self, state, iterator)
+
+    monkeypatch.setattr(KerasFunction, "__call__", counted)
+    model = model_of(MirroredStrategy(["/cpu:0"]), "validation data")
+    RUNS["validation data"](model, verbose=0, callbacks=[kind()])
+    assert len(called) == 2 * calls  # of training and validation
+    assert int(model.optimizer.iterations.value) == STEPS
+
+
+def test_who_looks_at_the_model_between_steps_sees_the_last_state():
+    model = model_of(MirroredStrategy(["/cpu:0"]), "a generator")
+    seen = []
+
+    def data():
+        yield from batches()
+        model.jax_state_sync()
+        seen.append(model.get_weights())
+
+    with pytest.warns(UserWarning, match="ran out of data"):
+        model.fit(data(), verbose=0, shuffle=False)
+    assert int(model.optimizer.iterations.value) == STEPS
+    for ours, last in zip(*seen, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, last)
+
+
+def test_training_stops_after_the_step_at_which_it_is_told_to():
+    taken = []
+    for strategy in (None, MirroredStrategy(["/cpu:0"])):
+        model = model_of(strategy, "a generator")
+
+        def data(model=model):
+            for number, batch in enumerate(batches()):
+                model.stop_training = number == 2
+                yield batch
+
+        history = model.fit(data(), verbose=0, epochs=3, shuffle=False)
+        taken.append((int(model.optimizer.iterations.value), history.history["loss"]))
+    assert taken[0][0] == 3
+    assert taken[1] == (3, pytest.approx(taken[0][1], rel=1e-4))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,6 +21,9 @@ from muster.program.variables.keras_internals import (
     global_seed_state,
     keep_no_state,
     keras_step,
+    loop_further,
+    loop_step_again,
+    note_state,
     note_synced,
     predictions,
     replace_build,
@@ -28,6 +32,7 @@ from muster.program.variables.keras_internals import (
     set_global_seed_state,
     set_values,
     setting_of_every_step,
+    slice_fast,
     values_of,
 )
 
@@ -233,3 +238,68 @@ def test_variables_leave_operators_to_symbolic_tensors(how):
     np.testing.assert_allclose(model(x), operate(np.asarray(variable), x))
     variable.assign(2 * variable)
     np.testing.assert_allclose(model(x), operate(np.asarray(variable), x))
+
+
+def epochs_of(shuffle: Any, data: Any) -> Any:
+    return keras.src.backend.jax.trainer.JAXEpochIterator(*data, batch_size=4, shuffle=shuffle)
+
+
+@pytest.mark.parametrize("shuffle", [False, True, "batch"])
+def test_arrays_are_sliced_as_keras_does(shuffle: Any) -> None:
+    data = {"b": np.arange(10.0), "a": np.arange(10)}, [jnp.arange(20).reshape(10, 2), np.ones(10)]
+    passes = []
+    for prepare in (lambda epochs: None, slice_fast):
+        epochs = epochs_of(shuffle, data)
+        prepare(epochs)
+        np.random.seed(3)
+        passes.append([next(iterator) for _ in range(2) for _, _, iterator in epochs])
+        passes.append(np.random.randint(1000))
+    batches, number, ours, our_number = passes
+    assert our_number == number
+    assert len(ours) == 6
+    for batch, own in zip(batches, ours, strict=True):
+        assert jax.tree.structure(batch) == jax.tree.structure(own)
+        for leaf, own_leaf in zip(jax.tree.leaves(batch), jax.tree.leaves(own), strict=True):
+            assert (type(leaf), leaf.dtype) == (type(own_leaf), own_leaf.dtype)
+            np.testing.assert_array_equal(leaf, own_leaf)
+
+
+def test_what_is_no_array_is_sliced_by_keras() -> None:
+    sparse = pytest.importorskip("scipy.sparse").csr_matrix(np.eye(6))
+    batches = []
+    for prepare in (lambda epochs: None, slice_fast):
+        epochs = epochs_of(False, (sparse, np.ones(6)))
+        prepare(epochs)
+        batches.append([next(iterator) for _, _, iterator in epochs])
+    assert [x.todense().tolist() for x, _ in batches[1]] == [x.todense().tolist() for x, _ in batches[0]]
+
+
+def test_keras_loop_is_taken_further_and_begins_a_step_again() -> None:
+    epochs = epochs_of(False, (np.arange(10), np.ones(10)))
+    begun = []
+    for first, _, iterator in epochs:
+        begun.append((first, len(next(iterator)[0])))
+        if first == 0:
+            step = loop_further(epochs)
+            assert step is not None
+            assert step[:2] == (1, 1)
+            assert step[2] is iterator
+            loop_step_again(epochs, step)
+    assert begun == [(0, 4), (1, 4), (2, 2)]
+    assert loop_further(epochs) is None
+
+
+def test_a_models_trainer_takes_a_state() -> None:
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["mae"])
+    model.train_on_batch(np.ones((1, 2)), np.ones((1, 1)))
+    groups = [model.trainable_variables, model.non_trainable_variables, model.metrics_variables]
+    note_state(model, [[jnp.full(each.shape, 7, each.dtype) for each in group] for group in groups])
+    model._jax_state_synced = False
+    model.jax_state_sync()
+    assert all((np.asarray(each) == 7).all() for group in groups for each in group)
+    groups.insert(2, model.optimizer.variables)
+    note_state(model, [[jnp.full(each.shape, 5, each.dtype) for each in group] for group in groups])
+    model._jax_state_synced = False
+    model.jax_state_sync()
+    assert all((np.asarray(each) == 5).all() for group in groups for each in group)

@@ -39,6 +39,7 @@ from muster.distribute.fit._fit_input import (
     check_data,
 )
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
+from muster.distribute.fit._keras_loop import KerasLoop
 from muster.distribute.fit._own_steps import OwnSteps
 from muster.distribute.fit._stateful_step import FUNCTIONS, compiled_by_lengths
 from muster.distribute.input._dataset_creator import DatasetCreator
@@ -48,13 +49,23 @@ from muster.lifecycle import INTERRUPTS
 from muster.program import only_data_errors
 from muster.program.passes import with_table_updates
 from muster.program.variables import patched_keras, unshared_values
-from muster.program.variables.keras_internals import forget_state, search_no_state, set_values, value_of
+from muster.program.variables.keras_internals import (
+    forget_state,
+    replace_build,
+    search_no_state,
+    set_values,
+    slice_fast,
+    value_of,
+)
 
 TRAINS, TESTS, PREDICTS = "fit", "evaluate", "predict"
 
 _STATES = {TRAINS: TaskState.TRAINING, TESTS: TaskState.EVALUATING, PREDICTS: TaskState.EVALUATING}
 
 ON_BATCH = {"train_on_batch": TRAINS, "test_on_batch": TESTS, "predict_on_batch": PREDICTS}
+
+# The hooks by which a progress bar is told of steps that are taken in one call of Keras'.
+TELLS = {TRAINS: "on_train_batch_end", TESTS: "on_test_batch_end"}
 
 # What has steps draw batches from datasets.
 DATASETS = (Dataset, DistributedDataset, DatasetCreator)
@@ -94,6 +105,8 @@ class DistributedTrainer:
         self.own = OwnSteps(model, strategy, self._keras_state)
         self._running = self._shares_all = False
         self._callbacks: EpochCallbacks | None = None
+        self._epochs: Any = None
+        self._loops: dict[str, KerasLoop] = {}
 
     def attach(self) -> None:
         """Replace the model's methods by those of this trainer."""
@@ -106,6 +119,7 @@ class DistributedTrainer:
             setattr(model, f"make_{attribute}", functools.partial(self._make_function, name))
         model.jax_state_sync = self._sync
         search_no_state(model)
+        replace_build(model, self._build)
         self.own.attach()
 
     def compiling(self) -> contextlib.AbstractContextManager[None]:
@@ -132,11 +146,25 @@ class DistributedTrainer:
                 self._give_back(name)
                 raise
 
+    def _build(self, keras_build: Callable[..., None], iterator: Any = None, data_batch: Any = None) -> None:
+        """Build the model, where Keras does so before the steps of an iterator's batches, or of a batch."""
+        self._epochs = iterator
+        if iterator is not None:
+            slice_fast(iterator)
+        self.own.build(keras_build, iterator, data_batch)
+
     def _make_function(self, name: str, force: bool = False) -> None:
         """Make the function that Keras calls for steps of a method, unless there is one."""
-        if self._callbacks is not None:
-            self._callbacks.attach()
-        model = self._model
+        callbacks = self._callbacks
+        if callbacks is not None:
+            callbacks.attach()
+        model, own = self._model, self.own.step(name)
+        # Only compiled programs reduce over processes, so layers without jit_compile are compiled, too.
+        compiles = model.jit_compile or own is not None or not self.agreement.single
+        jit = not model.run_eagerly and compiles
+        self._loops.pop(name, None)
+        if jit and name in TELLS and self._epochs is not None and callbacks is not None:
+            self._loops[name] = KerasLoop(model, self._epochs, callbacks, TELLS[name])
         if getattr(model, FUNCTIONS[name]) is not None and not force:
             return
         if model.run_eagerly and not self.agreement.single:
@@ -144,10 +172,6 @@ class DistributedTrainer:
                 f"run_eagerly=True debugs one process; {self.strategy} has several. Leave it out, or the "
                 "strategy."
             )
-        # Only compiled programs reduce over processes, so layers without jit_compile are compiled, too.
-        own = self.own.step(name)
-        compiles = model.jit_compile or own is not None or not self.agreement.single
-        jit = not model.run_eagerly and compiles
         eager = functools.partial(self._eager_step, name)
         function = KerasFunction(
             functools.partial(self._state, name),
@@ -161,6 +185,7 @@ class DistributedTrainer:
             INTERRUPTS if jit and self.agreement.single else contextlib.nullcontext(),
             concatenates=name == PREDICTS,
             others=functools.partial(self.own.others, name),
+            loop=functools.partial(self._loops.get, name),
         )
         setattr(model, FUNCTIONS[name], function)
 
@@ -168,6 +193,7 @@ class DistributedTrainer:
         """Give the variables what steps have made of them, as Keras does before anybody reads them."""
         for function in self._functions():
             function.check()
+            function.catch_up()
         type(self._model).jax_state_sync(self._model)
         for function in self._functions():
             function.give_others()
@@ -320,7 +346,7 @@ class DistributedTrainer:
     @contextlib.contextmanager
     def _one_batch(self, name: str) -> Iterator[None]:
         """Let steps take a single batch, for ``train_on_batch``; a callback may call it between others."""
-        before = self._batches.get(name)
+        before, loop = self._batches.get(name), self._loops.get(name)
         kind = KerasBatches if self.own.step(name) is None else SingleBatch
         self._batches[name] = batches = kind(self.agreement, self._split)
         batches.method = name
@@ -329,12 +355,15 @@ class DistributedTrainer:
         finally:
             if before is not None:
                 self._batches[name] = before
+            if loop is not None:
+                self._loops[name] = loop
 
     def _leave(self) -> None:
         """End the outermost call, and leave local variables to each process, which it may change freely."""
         self._running = False
-        self._callbacks = None
+        self._callbacks = self._epochs = None
         self._batches.clear()
+        self._loops.clear()
         for function in self._functions():
             function.forget()
         forget_state(self._model)
@@ -416,6 +445,7 @@ class DistributedTrainer:
         if isinstance(callbacks, keras.callbacks.CallbackList):
             if name == TRAINS:
                 raise TypeError("Under a strategy, give fit a list of callbacks rather than a CallbackList.")
+            self._callbacks = callbacks if isinstance(callbacks, EpochCallbacks) else None
             return  # an evaluation inside of fit uses the callbacks of fit
         if not self.agreement.is_chief:
             arguments["verbose"] = 0

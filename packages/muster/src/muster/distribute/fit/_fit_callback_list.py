@@ -92,6 +92,10 @@ class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
         model: Passed to the callbacks by ``attach``, once Keras has built it and looked at the data.
         params: The parameters of the run, passed to the callbacks by ``attach``.
         added: Keras' ``add_history`` and ``add_progbar``.
+
+    Attributes:
+        skips_steps: Whether no callback has hooks for steps.
+        reached: The number of the last batch of the steps that were begun, if Keras counts fewer.
     """
 
     _INTERVAL = 0.05  # seconds; as Keras' progress bar has it
@@ -100,7 +104,8 @@ class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
         super().__init__(callbacks, **added)
         self._unattached: tuple[Any, dict[str, Any]] | None = (model, params)
         self._bars = [each for each in self.callbacks if isinstance(each, keras.callbacks.ProgbarLogger)]
-        self._skips_steps = True
+        self.skips_steps = True
+        self.reached = 0
         self._next_at = 0.0
         self._pending: tuple[str, int, Any] | None = None
 
@@ -113,6 +118,7 @@ class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
 
     def on_test_begin(self, logs: Any = None) -> None:
         self._show_last()  # of the epoch that validation is a part of
+        self.reached = 0
         super().on_test_begin(logs)
         self._look_for_hooks()
 
@@ -123,7 +129,7 @@ class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
         self._look_for_hooks()
-        self._next_at = 0.0  # the bar measures time from an epoch's first step
+        self.reached, self._next_at = 0, 0.0  # the bar measures time from an epoch's first step
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._show_last()
@@ -138,40 +144,40 @@ class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
         super().on_predict_end(logs)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if not self._skips_steps:
+        if not self.skips_steps:
             super().on_train_batch_begin(batch, logs)
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if not self._skips_steps:
+        if not self.skips_steps:
             super().on_test_batch_begin(batch, logs)
 
     def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if not self._skips_steps:
+        if not self.skips_steps:
             super().on_predict_batch_begin(batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._skips_steps:
-            self._keep("on_train_batch_end", batch, logs)
+        if self.skips_steps:
+            self.keep("on_train_batch_end", batch, logs)
         else:
             super().on_train_batch_end(batch, logs)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._skips_steps:
-            self._keep("on_test_batch_end", batch, logs)
+        if self.skips_steps:
+            self.keep("on_test_batch_end", batch, logs)
         else:
             super().on_test_batch_end(batch, logs)
 
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._skips_steps:
-            self._keep("on_predict_batch_end", batch, None)
+        if self.skips_steps:
+            self.keep("on_predict_batch_end", batch, None)
         else:
             super().on_predict_batch_end(batch, logs)
 
     def _look_for_hooks(self) -> None:
         """Check whether a callback has been given a hook for steps since."""
-        self._skips_steps = not any(map(_has_step_hooks, self.callbacks))
+        self.skips_steps = not any(map(_has_step_hooks, self.callbacks))
 
-    def _keep(self, hook: str, batch: int, logs: Any) -> None:
+    def keep(self, hook: str, batch: int, logs: Any) -> None:
         """Keep a step, and show the one before if it is due.
 
         So the results that are waited for are those of a step after which another one was dispatched.
@@ -182,7 +188,7 @@ class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
         if now >= self._next_at and self._pending is not None:
             self._next_at = now + self._INTERVAL
             self._show_last()
-        self._pending = hook, batch, logs
+        self._pending = hook, max(batch, self.reached), logs
 
     def _show_last(self) -> None:
         if self._pending is not None:

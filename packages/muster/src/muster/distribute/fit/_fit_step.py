@@ -12,6 +12,7 @@ import numpy as np
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import State, Step
+from muster.distribute.fit._keras_loop import KerasLoop
 from muster.program import keepable
 from muster.program.variables.keras_internals import set_values
 
@@ -81,6 +82,7 @@ class KerasFunction(StepFunction):
         uninterrupted: Entered for every step, which must not be interrupted.
         concatenates: Whether a call returns the concatenated results of its steps, rather than the last.
         others: Returns the variables that Keras does not pass.
+        loop: Returns what goes on with Keras' loop after a step; None if Keras itself does.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class KerasFunction(StepFunction):
         *,
         concatenates: bool,
         others: Callable[[], list[Any]],
+        loop: Callable[[], KerasLoop | None],
     ) -> None:
         self._variables = variables
         self._draw = draw
@@ -107,6 +110,7 @@ class KerasFunction(StepFunction):
         self._explain = explain
         self._uninterrupted = uninterrupted
         self._concatenates = concatenates
+        self._loop = loop
         super().__init__(steps_per_call, others)
 
     def forget(self) -> None:
@@ -116,7 +120,8 @@ class KerasFunction(StepFunction):
         self._taken: list[Any] = []
         self._last: State = None
         self._shown: tuple[Any, ...] | None = None
-        self._failed = self._others_lag = False
+        self._most = _UNCHECKED
+        self._failed = self._has_ended = self._others_lag = False
         self._store: StateStore = ArrayStore(None)
 
     def give_back(self) -> bool:
@@ -159,7 +164,32 @@ class KerasFunction(StepFunction):
             first = next(i for i, loss in enumerate(losses) if _is_nan(loss))
             self._explain(self._last, checked[first][0])
 
+    def catch_up(self) -> None:
+        """Let Keras have the last state, if it has the one of an earlier step."""
+        loop = self._loop()
+        if loop is not None and loop.is_ahead:
+            loop.catch_up(self._last)
+
     def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
+        if self._has_ended:
+            self._has_ended = False
+            raise StopIteration
+        results, state = self._call(state, iterator)
+        loop = self._loop()
+        if loop is None:
+            return results, state
+        while (following := loop.further(results)) is not None:
+            try:
+                results, state = self._call(state, following)
+            except StopIteration:  # Keras is to know the results first
+                loop.again()
+                self._has_ended = True
+                break
+        loop.is_ahead = False
+        return results, state
+
+    def _call(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
+        """Take the steps that Keras asks for."""
         if state is self._shown:
             state = self._last
         if self.skips(iterator):
@@ -181,9 +211,12 @@ class KerasFunction(StepFunction):
                 with self._uninterrupted:
                     state, result = self._take_step(batch)
                 results.append(result)
+                if not self._unchecked:
+                    self._most = keepable(batch, _UNCHECKED)
                 self._unchecked.append((batch, result))
-            if len(self._unchecked) >= (most := keepable(batch, _UNCHECKED)):
-                self.check(ahead=most // 2)
+            if len(self._unchecked) >= self._most:
+                self._most = keepable(batch, _UNCHECKED)
+                self.check(ahead=self._most // 2)
             if self._after is not None:
                 self._after(len(results), results[-1])
             if self._concatenates and len(results) > 1:

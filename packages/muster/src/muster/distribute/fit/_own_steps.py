@@ -11,7 +11,7 @@ from muster.distribute.fit._first_batch import first_of_epoch, first_rows, first
 from muster.distribute.fit._stateful_step import FUNCTIONS, StatefulStep, takes_data
 from muster.distribute.fit._step_texts import StepTexts, dataset_has_text, is_prepared, is_text
 from muster.distribute.replicas._replica_context import ReplicaGroup
-from muster.program.variables.keras_internals import build_on_values, is_built, replace_build, replace_results
+from muster.program.variables.keras_internals import build_on_values, is_built, replace_results
 
 
 class OwnSteps:
@@ -41,8 +41,7 @@ class OwnSteps:
         return self._running[-1] if self._running else None
 
     def attach(self) -> None:
-        """Let the model ask here where Keras builds it, and for the results of an epoch."""
-        replace_build(self._model, self._build)
+        """Let the model ask here for the results of an epoch."""
         replace_results(self._model, self._results)
 
     def step(self, method: str) -> StatefulStep | None:
@@ -151,7 +150,7 @@ class OwnSteps:
         step = self._steps.get(method)
         return None if step is None or step.recorded or self._model.run_eagerly else step
 
-    def _build(self, keras_build: Callable[..., None], iterator: Any = None, data_batch: Any = None) -> None:
+    def build(self, keras_build: Callable[..., None], iterator: Any = None, data_batch: Any = None) -> None:
         """Trace the model's own step, or let Keras build the model for its."""
         method = self.method or ""
         if method not in self._steps:

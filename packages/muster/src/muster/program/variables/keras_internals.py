@@ -14,6 +14,10 @@ it no longer needs, and offers no way to drop them. In ``fit`` it reads all vari
 Each step's state becomes an attribute of the model, in which Keras looks for layers and variables among all
 arrays, 2 µs for each; it does not look into mappings other than dictionaries.
 
+The loop over the steps of an epoch: Keras begins each step by itself, and offers no way to take several that
+nobody looks at, other than ``steps_per_execution``, which counts them otherwise. And the batches of arrays:
+for each Keras goes through the structure of the data anew, 20 µs.
+
 The backend's functions: losses call them, and Keras ignores labels that are no classes.
 
 Before the first step of a call it builds a model by calling it, and after an epoch it takes the results from
@@ -54,6 +58,7 @@ and checks each, which takes longer than a small step.
 import collections
 import contextlib
 import functools
+import itertools
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -67,6 +72,7 @@ from muster.keras_hooks import install, wrap
 global_state = keras.src.backend.common.global_state
 seed_generator = keras.src.random.seed_generator
 stateless_scope = keras.src.backend.common.stateless_scope
+array_data = keras.src.trainers.data_adapters.array_data_adapter
 backend_functions = keras.src.backend.nn
 
 _COUNTERS = "object_name_uids"
@@ -234,6 +240,54 @@ def keep_no_state(model: Any) -> None:
 
 def _empty_state(*, purge_model_variables: bool = False, **wanted: bool) -> tuple[list[Any], ...]:
     return tuple([] for each in wanted.values() if each)
+
+
+_STATE = ("trainable_variables", "non_trainable_variables", "optimizer_variables", "metrics_variables")
+
+
+def note_state(model: Any, state: Sequence[list[jax.Array]]) -> None:
+    """Let a model's trainer keep the state of a step of ``fit`` or, without an optimizer's, ``evaluate``."""
+    names = _STATE if len(state) == len(_STATE) else (*_STATE[:2], _STATE[3])
+    model._jax_state = dict(zip(names, state, strict=True))
+
+
+def loop_further(epochs: Any) -> tuple[int, int, Iterator[Any]] | None:
+    """Begin the next step of one of Keras' iterators over epochs, whose loop runs; None at the epoch's end.
+
+    Returns:
+        The number of the first batch of the step, of the last, and what batches are drawn from.
+    """
+    return next(epochs._epoch_iterator, None)
+
+
+def loop_step_again(epochs: Any, step: tuple[int, int, Iterator[Any]]) -> None:
+    """Let Keras' loop begin a step that `loop_further` has begun."""
+    epochs._epoch_iterator = itertools.chain([step], epochs._epoch_iterator)
+
+
+def slice_fast(epochs: Any) -> None:
+    """Let one of Keras' iterators over epochs slice arrays in an eighth of the time, as it does by itself."""
+    adapter = epochs.data_adapter
+    if isinstance(adapter, array_data.ArrayDataAdapter) and adapter._shuffle != "batch":
+        adapter._get_iterator = functools.partial(_slices, adapter, adapter._get_iterator)
+
+
+def _slices(adapter: Any, keras_slices: Any, part_of: Callable[..., Any], arrays: Any) -> Iterator[Any]:
+    leaves, structure = jax.tree.flatten(arrays)
+    if not all(isinstance(leaf, array_data.array_slicing.Sliceable) for leaf in leaves):
+        yield from keras_slices(part_of, arrays)
+        return
+    count, size = adapter._num_samples, adapter._batch_size
+    order = np.random.permutation(count) if adapter._shuffle else None
+    for start in range(0, count, size):
+        rows = slice(start, min(start + size, count))
+        parts = [part_of(each, rows if order is None else order[rows]) for each in leaves]
+        yield jax.tree.unflatten(structure, parts)
+
+
+def is_synced(model: Any) -> bool:
+    """Return whether a model's variables have their values, so that its trainer reads them before a step."""
+    return bool(model._jax_state_synced)
 
 
 def note_synced(model: Any) -> None:
