@@ -45,10 +45,12 @@ _END = """
 ## The hooks of the core
 
 `muster.keras_hooks.HOOKS` names what `import muster` and its packages change in Keras, each with its reason;
-a test of the core compares Keras with it.
+a test of the core compares Keras with it. `muster.keras_hooks.uninstall()` undoes what is changed for good,
+`install()` sets it again. A model that no strategy runs trains as without muster, bit for bit. Tried on
+{tried}; tests are in `packages/muster/tests`.
 
-| when | what | why |
-|---|---|---|
+| when | what | why | test |
+|---|---|---|---|
 """
 
 
@@ -59,9 +61,11 @@ def page() -> str:
         for part in manifest()
     ]
     hooks = [
-        f"| {hook.when} | {_attributes(hook)} | {_text(hook.why)} |\n" for hook in muster.keras_hooks.HOOKS
+        f"| {hook.when} | {_attributes(hook)} | {_text(hook.why)} | `{hook.test}` |\n"
+        for hook in muster.keras_hooks.HOOKS
     ]
-    return "".join([_BEGIN, *parts, _END, *hooks])
+    tried = " and ".join(f"{name} {version}" for name, version in muster.keras_hooks.TRIED.items())
+    return "".join([_BEGIN, *parts, _END.format(tried=tried), *hooks])
 
 
 def _attributes(hook):

@@ -1,10 +1,17 @@
-"""Say as JSON what muster changes in JAX and Keras: when it is imported, in scopes, and under tapes."""
+"""Say as JSON what muster changes in JAX and Keras: when it is imported, in scopes, under tapes, once undone.
 
+And what a model that no strategy runs gives without muster, and with it.
+"""
+
+import hashlib
 import importlib
 import json
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"
+
+import keras
+import numpy as np
 
 from fingerprints import differences, fingerprint, is_registration, load, load_imports
 from repository import CORE
@@ -22,12 +29,56 @@ def changed(before):
     )
 
 
-load_imports(CORE / "src", PACKAGES)
-before = fingerprint(*PACKAGES)
-load("muster")
-told = {"always": changed(before)}
+class Steps(keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.told = []
 
-hooks = importlib.import_module("muster.program.variables._patches")
+    def on_train_batch_end(self, batch, logs=None):
+        self.told.append((batch, sorted(logs.items()), float(np.sum(self.model.get_weights()[0]))))
+
+
+def trained():
+    """What a user of Keras alone sees of a model: all numbers, bit for bit."""
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(3)
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            keras.Input((6,)),
+            layers.Dense(8, "relu"),
+            layers.BatchNormalization(),
+            layers.Dropout(0.3),
+            layers.Dense(3),
+        ]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, metrics=["accuracy"])
+    x = np.random.default_rng(0).random((84, 6), dtype=np.float32)
+    y = np.arange(84) % 3
+    steps = Steps()
+    seen = [
+        model.fit(x, y, epochs=2, validation_split=0.2, callbacks=[steps], verbose=0).history,
+        model.fit(x, y, epochs=2, class_weight={0: 2.0, 1: 1.0, 2: 1.0}, verbose=0).history,
+        steps.told,
+        model.train_on_batch(x, y),
+        model.test_on_batch(x, y),
+        model.evaluate(x, y, verbose=0),
+        model.predict(x, verbose=0).tolist(),
+        np.asarray(model(x)).tolist(),
+        [(each.path, each.numpy().tolist()) for each in (*model.variables, *model.optimizer.variables)],
+        np.random.random(),
+    ]
+    return hashlib.sha256(repr(seen).encode()).hexdigest()
+
+
+load_imports(CORE / "src", PACKAGES)
+told = {"trained": [trained()]}
+original = before = fingerprint(*PACKAGES)
+load("muster")
+hooks = importlib.import_module("muster.keras_hooks")
+
+told["always"] = changed(before)
 
 before = fingerprint(*PACKAGES)
 with hooks.patched_keras():
@@ -36,4 +87,9 @@ hooks.WHILE_TAPES_ARE_OPEN.begin()
 told["under tapes"] = changed(before)
 hooks.WHILE_TAPES_ARE_OPEN.end()
 told["afterwards"] = changed(before)
+hooks.uninstall()
+told["uninstalled"] = changed(original)
+hooks.install()
+told["installed again"] = changed(original)
+told["trained"].append(trained())
 print(json.dumps(told))

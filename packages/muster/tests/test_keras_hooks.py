@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import muster.keras_hooks
+from muster._keras import keras
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +39,52 @@ def test_nothing_stays_of_what_is_there_in_scopes(changed: Any) -> None:
     assert changed["afterwards"] == []
 
 
-def test_every_hook_has_a_reason() -> None:
+@pytest.mark.processes
+def test_keras_classes_are_as_they_were_once_it_is_undone(changed: Any) -> None:
+    assert changed["uninstalled"] == []
+    assert changed["installed again"] == changed["always"]
+
+
+@pytest.mark.processes
+def test_a_model_without_a_strategy_gives_the_same_bits_as_without_muster(changed: Any) -> None:
+    without, with_it = changed["trained"]
+    assert with_it == without
+
+
+def test_every_hook_has_a_reason_and_a_test() -> None:
     for hook in muster.keras_hooks.HOOKS:
         assert hook.why.endswith(".")
         assert hook.by.startswith("muster.")
+        assert (Path(__file__).parent / hook.test).is_file(), hook
+    assert set(muster.keras_hooks.TRIED) == {"jax", "keras"}
+
+
+def test_hooks_stay_while_a_scope_or_a_tape_needs_them() -> None:
+    with (
+        muster.keras_hooks.patched_keras(),
+        pytest.raises(RuntimeError, match="a strategy's scope is active"),
+    ):
+        muster.keras_hooks.uninstall()
+
+
+def test_what_is_registered_later_is_set_at_once_and_undone_in_the_opposite_order() -> None:
+    kind = keras.Layer
+    own, inherited = vars(kind)["add_weight"], keras.layers.Embedding.add_weight
+    patches = muster.keras_hooks.Patches()
+    patches.begin()
+    patches.add(kind, "add_weight", lambda original: ("first", original))
+    patches.add(kind, "add_weight", lambda original: ("second", original))
+    assert kind.add_weight == ("second", ("first", own))
+    patches.begin()
+    patches.end()
+    assert kind.add_weight == ("second", ("first", own))
+    patches.end()
+    assert vars(kind)["add_weight"] is own is inherited
+    assert not patches.are_in_use
 
 
 def test_what_is_not_named_is_refused() -> None:
     kind = type("Layer", (), {})
     with pytest.raises(RuntimeError, match=r"does not name \S+Layer\.call: say there why"):
-        muster.keras_hooks.install(kind, "call", None)
+        muster.keras_hooks.replace(kind, "call", None)
     assert not hasattr(kind, "call")

@@ -25,7 +25,7 @@ import jax
 from jax import monitoring
 from jax._src import compilation_cache, compiler
 
-from muster.keras_hooks import install
+from muster.keras_hooks import replace
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ def keep_compiled(job_dir: str | None) -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     original = compiler._cache_write
     if tuple(inspect.signature(original).parameters) == _WRITE_ARGUMENTS:
-        install(compiler, "_cache_write", _CacheWriter(os.fspath(directory), original))
+        replace(compiler, "_cache_write", _CacheWriter(os.fspath(directory), original))
 
 
 def make_room(root: Path, max_bytes: int) -> None:

@@ -9,6 +9,7 @@ from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
 from muster.estimator import Estimator, EstimatorSpec, RunConfig
+from muster.program.variables import VariableShard
 
 X = np.linspace(-1, 1, 32, dtype="float32").reshape(16, 2)
 Y = X @ np.array([[1.0], [-2.0]], "float32")
@@ -138,3 +139,12 @@ def test_a_function_uses_the_optimizer_itself():
     assert float(step()) == 0.5
     assert float(variable.value) == 0.0
     assert int(optimizer.iterations) == 1
+
+
+def test_the_shards_of_a_variable_are_trained_as_one():
+    whole, alike = (keras.Variable(np.ones((5, 2), "float32")) for _ in range(2))
+    parts = [VariableShard(whole, None, n, *rows, place=n) for n, rows in enumerate([(0, 3), (3, 5)])]
+    grads = np.arange(10, dtype="float32").reshape(5, 2)
+    keras.optimizers.Adam(0.1).apply([grads[:3], grads[3:]], parts)
+    keras.optimizers.Adam(0.1).apply([grads], [alike])
+    np.testing.assert_array_equal(whole, alike)

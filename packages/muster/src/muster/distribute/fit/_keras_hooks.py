@@ -31,7 +31,7 @@ from muster.distribute.fit._stateful_step import FUNCTIONS, may_have_own_steps, 
 from muster.distribute.fit._step_texts import is_text
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
-from muster.keras_hooks import install, wrap
+from muster.keras_hooks import replace, wrap
 from muster.lifecycle import is_told, mark_told
 from muster.program import GradientTape
 from muster.program.variables import ByIdentity, wrap_in_scopes
@@ -281,22 +281,22 @@ def _defining(name: str) -> Any:
 
 
 wrap_in_scopes(keras.Model, "__init__", _adopting)
-install(_defining("compile"), "compile", _compiling(keras.Model.compile))
+wrap(_defining("compile"), "compile", _compiling)
 # Every model is wrapped, so that without a strategy, too, it takes data that Keras does not know, and may
 # have its own steps.
 for _name in FUNCTIONS:
-    install(_defining(_name), _name, _running(getattr(keras.Model, _name)))
+    wrap(_defining(_name), _name, _running)
 for _name in ON_BATCH:
-    install(_defining(_name), _name, _running_on_batch(getattr(keras.Model, _name)))
+    wrap(_defining(_name), _name, _running_on_batch)
 for _name, _step in KERAS_STEPS.items():
-    install(_defining(_name), _name, taking_data(getattr(keras.Model, _name), _step))
+    wrap(_defining(_name), _name, functools.partial(taking_data, step=_step))
 # Every callback, too: without a strategy, or in classes that are derived from it, it would import TensorFlow.
-install(keras.callbacks.TensorBoard, "summary", property(summaries_of))
+replace(keras.callbacks.TensorBoard, "summary", property(summaries_of))
 wrap(keras.callbacks.TensorBoard, "set_model", setting_model)
 # Names of files that Keras refuses, as programs for TensorFlow's Keras have them.
 _FILES = {"save": saving, "save_weights": saving_weights, "load_weights": loading_weights}
 for _name, _wrapper in _FILES.items():
-    install(_defining(_name), _name, _wrapper(getattr(keras.Model, _name)))
+    wrap(_defining(_name), _name, _wrapper)
 wrap(keras.callbacks.ModelCheckpoint, "__init__", naming)
 # Paths that Keras would take for folders here, or for what needs TensorFlow.
 for _callback, _name in (

@@ -11,7 +11,7 @@ import jax
 
 from muster._errors import GradientError
 from muster._keras import keras
-from muster.keras_hooks import wrap
+from muster.keras_hooks import wrap, wrap_in_scopes
 from muster.program._indexed_slices import IndexedSlices, dense_gradient
 from muster.program.gradients._gradients import gradients
 from muster.program.gradients._optimizers_of_steps import counter_of, in_this_step
@@ -19,7 +19,6 @@ from muster.program.gradients._shard_gradients import whole_gradients
 from muster.program.passes._gradient_markers import sum_gradients
 from muster.program.passes._served import as_marked, mark_pushed
 from muster.program.variables._held_updates import Held
-from muster.program.variables._patches import wrap_in_scopes
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
 from muster.program.variables._variable_shards import whole_variables
 from muster.program.variables.keras_internals import is_stateless, setting_of_every_step

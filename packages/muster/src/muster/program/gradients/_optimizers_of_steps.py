@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._keras import keras
-from muster.program.variables._patches import wrap_in_scopes
+from muster.keras_hooks import wrap_in_scopes
 from muster.program.variables._variable_scope import active_scope, current_scope
 
 _COPIES = "optimizers from outside"

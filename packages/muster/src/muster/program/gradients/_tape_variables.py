@@ -6,9 +6,9 @@ from typing import Any
 import jax
 
 from muster._keras import keras
+from muster.keras_hooks import WHILE_TAPES_ARE_OPEN
 from muster.program.gradients._tape_record import TapeRecord
 from muster.program.gradients._tape_trace import open_records
-from muster.program.variables._patches import WHILE_TAPES_ARE_OPEN
 from muster.program.variables._remote_variables import storage_of
 from muster.program.variables._variable_scope import current_scope
 from muster.program.variables.keras_internals import current_value, set_values

@@ -1,5 +1,7 @@
 """Bind Keras variables to state while code is traced."""
 
+from muster.keras_hooks import patched_keras as patched_keras
+from muster.keras_hooks import wrap_in_scopes as wrap_in_scopes
 from muster.program.variables._assigned_weights import layers_assign_weights as layers_assign_weights
 from muster.program.variables._assignments import Branch as Branch
 from muster.program.variables._by_identity import ByIdentity as ByIdentity
@@ -21,8 +23,6 @@ from muster.program.variables._origins import origin_of as origin_of
 from muster.program.variables._origins import owner_of_new as owner_of_new
 from muster.program.variables._origins import reference_of_new as reference_of_new
 from muster.program.variables._origins import variables_owned_by as variables_owned_by
-from muster.program.variables._patches import patched_keras as patched_keras
-from muster.program.variables._patches import wrap_in_scopes as wrap_in_scopes
 from muster.program.variables._remote_variables import Storage as Storage
 from muster.program.variables._remote_variables import create_elsewhere as create_elsewhere
 from muster.program.variables._remote_variables import like_value_of as like_value_of

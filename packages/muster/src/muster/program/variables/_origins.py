@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from muster._keras import keras
+from muster.keras_hooks import patched_keras, wrap_in_scopes
 from muster.program.variables._by_identity import ByIdentity
-from muster.program.variables._patches import patched_keras, wrap_in_scopes
 from muster.program.variables._remote_variables import Storage, move_elsewhere, storage_of
 from muster.program.variables.keras_internals import draw_seeds_by
 

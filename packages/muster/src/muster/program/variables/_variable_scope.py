@@ -22,6 +22,7 @@ import numpy as np
 from muster._errors import TraceError
 from muster._keras import keras
 from muster._user_code import no_stop_iteration
+from muster.keras_hooks import patched_keras, wrap_in_scopes
 from muster.program._replicas import Replicas
 from muster.program.variables._assignments import Assignments
 from muster.program.variables._bindings import Bindings
@@ -33,7 +34,6 @@ from muster.program.variables._origins import (
     refuse_to_add,
     storage_for,
 )
-from muster.program.variables._patches import patched_keras, wrap_in_scopes
 from muster.program.variables._remote_variables import create_elsewhere, keep_elsewhere
 from muster.program.variables.keras_internals import values_of
 

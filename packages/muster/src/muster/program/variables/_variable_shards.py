@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
-from muster.program.variables._patches import WHILE_TAPES_ARE_OPEN
+from muster.keras_hooks import WHILE_TAPES_ARE_OPEN
 from muster.program.variables.keras_internals import is_stateless
 
 

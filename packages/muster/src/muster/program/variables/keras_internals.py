@@ -67,7 +67,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras  # chooses the backend
-from muster.keras_hooks import install, wrap
+from muster.keras_hooks import replace, wrap
 
 global_state = keras.src.backend.common.global_state
 seed_generator = keras.src.random.seed_generator
@@ -80,7 +80,7 @@ _GLOBAL_GENERATOR = "global_seed_generator"
 _STATELESS_SCOPE = "stateless_scope"
 
 for _owner in (keras.Variable, keras.KerasTensor):
-    install(_owner, "__array_priority__", 1000)
+    replace(_owner, "__array_priority__", 1000)
 
 
 def _left_to_tensors(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -109,9 +109,8 @@ def fresh_names() -> Iterator[None]:
 
 def draw_seeds_by(randint: Callable[[int, int], int]) -> None:
     """Let Keras draw the seeds of generators that are given none by a function, from now on."""
-    install(
-        seed_generator, "python_random", types.SimpleNamespace(randint=randint)
-    )  # all that it uses of `random`
+    # All that it uses of `random`.
+    replace(seed_generator, "python_random", types.SimpleNamespace(randint=randint))
 
 
 def global_seed_state() -> list[int] | None:
