@@ -30,7 +30,6 @@ from muster.distribute.fit._fit import (
     TRAINS,
     DistributedTrainer,
 )
-from muster.distribute.fit._fit_callback_list import EpochCallbacks
 from muster.distribute.fit._fit_input import FitInput
 from muster.distribute.fit._fit_step import StepFunction
 from muster.distribute.fit._stateful_step import FUNCTIONS
@@ -269,8 +268,7 @@ class CoordinatedTrainer(DistributedTrainer):
             return getattr(type(model), name)(model, *args, **kwargs)
 
     def _make_function(self, name: str, force: bool = False) -> None:
-        if self._callbacks is not None:
-            self._callbacks.attach()
+        self._callbacks.attach()
         model = self._model
         if model.run_eagerly:
             raise ValueError(
@@ -297,7 +295,7 @@ class CoordinatedTrainer(DistributedTrainer):
             model.steps_per_execution,
             self._cluster.num_tasks(TaskType.WORKER),
             self._results[name],
-            lambda: not isinstance(self._callbacks, EpochCallbacks),
+            lambda: self._callbacks.at_epochs is None,
             trained,
             functools.partial(self.own.others, name),
             self._end_pass,

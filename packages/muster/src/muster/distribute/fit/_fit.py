@@ -18,18 +18,14 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import TraceError
-from muster._keras import keras
 from muster._user_code import no_stop_iteration
 from muster.cluster.roster import TaskState
 from muster.data import UNKNOWN_CARDINALITY, Dataset
 from muster.distribute.engine._split import Split, unwrapped
 from muster.distribute.engine._traced import Executables, Step, Traced, View
 from muster.distribute.fit._agreement import Agreement
-from muster.distribute.fit._callback_states import CallbackStates
 from muster.distribute.fit._first_batch import SingleBatch
-from muster.distribute.fit._fit_backup import Backup, backup_of
-from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
-from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of, note_saves
+from muster.distribute.fit._fit_callbacks import Report
 from muster.distribute.fit._fit_data import adapt
 from muster.distribute.fit._fit_input import (
     DatasetBatches,
@@ -42,6 +38,7 @@ from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.fit._keras_loop import KerasLoop
 from muster.distribute.fit._own_steps import OwnSteps
 from muster.distribute.fit._stateful_step import FUNCTIONS, compiled_by_lengths
+from muster.distribute.fit._trainer_callbacks import TrainerCallbacks
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy
@@ -100,11 +97,10 @@ class DistributedTrainer:
         self._model = model
         self._report = None if workers.reporter is None else Report(workers.reporter, self.wait)
         self._batches: dict[str, FitInput] = {}
-        self._backups: list[Backup] = []
         self._executables: Executables = {}
         self.own = OwnSteps(model, strategy, self._keras_state)
         self._running = self._shares_all = False
-        self._callbacks: EpochCallbacks | None = None
+        self._callbacks = TrainerCallbacks(model, self.agreement, self._report, self._share_all)
         self._epochs: Any = None
         self._loops: dict[str, KerasLoop] = {}
 
@@ -132,7 +128,7 @@ class DistributedTrainer:
         name = method.__name__
         self._prepare_data(name, arguments.arguments)
         self.own.look_at(name, arguments.arguments)
-        self._prepare_callbacks(name, arguments.arguments)
+        self._callbacks.prepare(arguments.arguments, self._batches[name], trains=name == TRAINS)
         with warnings.catch_warnings():
             batches = self._batches[name]
             ends = not isinstance(batches, KerasBatches) and (batches.ends_epochs or batches.says_end)
@@ -155,9 +151,8 @@ class DistributedTrainer:
 
     def _make_function(self, name: str, force: bool = False) -> None:
         """Make the function that Keras calls for steps of a method, unless there is one."""
-        callbacks = self._callbacks
-        if callbacks is not None:
-            callbacks.attach()
+        self._callbacks.attach()
+        callbacks = self._callbacks.at_epochs
         model, own = self._model, self.own.step(name)
         # Only compiled programs reduce over processes, so layers without jit_compile are compiled, too.
         compiles = model.jit_compile or own is not None or not self.agreement.single
@@ -361,15 +356,13 @@ class DistributedTrainer:
     def _leave(self) -> None:
         """End the outermost call, and leave local variables to each process, which it may change freely."""
         self._running = False
-        self._callbacks = self._epochs = None
+        self._epochs = None
         self._batches.clear()
         self._loops.clear()
         for function in self._functions():
             function.forget()
         forget_state(self._model)
-        backups, self._backups = self._backups, []
-        for backup in backups:
-            backup.close()
+        self._callbacks.close()
         if self.agreement.single:
             return
         for variable in self._variables():
@@ -439,41 +432,6 @@ class DistributedTrainer:
         return DatasetBatches(
             self.agreement, dataset, per_epoch, class_weight, count=count, continues=continues
         )
-
-    def _prepare_callbacks(self, name: str, arguments: dict[str, Any]) -> None:
-        callbacks = arguments.get("callbacks")
-        if isinstance(callbacks, keras.callbacks.CallbackList):
-            if name == TRAINS:
-                raise TypeError("Under a strategy, give fit a list of callbacks rather than a CallbackList.")
-            self._callbacks = callbacks if isinstance(callbacks, EpochCallbacks) else None
-            return  # an evaluation inside of fit uses the callbacks of fit
-        if not self.agreement.is_chief:
-            arguments["verbose"] = 0
-        listed = jax.tree.leaves(callbacks)
-        for each in listed:
-            if not isinstance(each, keras.callbacks.Callback):
-                raise TypeError(f"`callbacks` must be keras.callbacks.Callback instances, got {each!r}.")
-        if name == TRAINS:
-            if self.agreement.is_chief:
-                note_saves(listed)
-            replaced = [each for each in listed if isinstance(each, keras.callbacks.BackupAndRestore)]
-            listed = [each for each in listed if each not in replaced]
-            batches, states = self._batches[TRAINS], CallbackStates(listed if replaced else ())
-            self._backups += [
-                backup_of(each, self.agreement, batches, self._share_all, states) for each in replaced
-            ]
-            for backup in self._backups:
-                if backup.initial_epoch is not None:
-                    arguments["initial_epoch"] = backup.initial_epoch
-                if backup.is_stopped:  # so there is no epoch left
-                    arguments["initial_epoch"] = arguments.get("epochs", 1)
-            listed += self._backups
-        listed = callbacks_of(listed, self.agreement)
-        if name == TRAINS:
-            first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []
-            listed = [*first, *listed, Epochs(self.agreement, self._batches[name].begin, self._report)]
-        arguments["callbacks"] = called = called_by(self._model, listed, arguments, trains=name == TRAINS)
-        self._callbacks = called if isinstance(called, EpochCallbacks) else None
 
 
 def explain(step: Callable[[Any, Any], Any], state: Any, batch: Any) -> None:
