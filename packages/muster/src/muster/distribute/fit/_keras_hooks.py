@@ -214,15 +214,15 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _running(original: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(original)  # once: it takes longer than all else here
+
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         trainer = _trainer_of(self)
         if original.__name__ != "fit":
             return run_by(trainer, self, *args, **kwargs)
         warn_if_unjoined(None if trainer is None else trainer.strategy)
-        with log_interrupts(
-            inspect.signature(original).bind(self, *args, **kwargs).arguments.get("callbacks")
-        ):
+        with log_interrupts(signature.bind(self, *args, **kwargs).arguments.get("callbacks")):
             return run_by(trainer, self, *args, **kwargs)
 
     def run_by(trainer: DistributedTrainer | None, self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -230,7 +230,7 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
             return trainer.run(original, *args, **kwargs)
         if original.__name__ == "fit":
             note_saves(jax.tree.leaves(kwargs.get("callbacks")))
-        call = inspect.signature(original).bind(self, *args, **kwargs)
+        call = signature.bind(self, *args, **kwargs)
         adapt(call.arguments, self, DATASETS, trains_or_tests=original.__name__ != "predict")
         if original.__name__ != "fit" and any(each is self for each in _RUN_BY_KERAS.get()):
             # A callback calls it, of a `fit` that goes on with the functions that Keras made.
