@@ -212,6 +212,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Compile quickly, but as users' programs are compiled in tests that are marked ``optimized``."""
     import jax
 
+    live_logs.clear()  # of earlier tests
+
     global _compiles_quickly
     quickly = ON_CPU and item.get_closest_marker("optimized") is None
     before, _compiles_quickly = _compiles_quickly, quickly

@@ -14,6 +14,7 @@ from muster.ps._flat_layout import FlatLayout
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import fingerprint
+from muster.ps._replies import Asked
 from muster.ps.contents import FunctionLayout
 from muster.ps.contents.updates import JaxDevice
 from served_steps import divided
@@ -99,6 +100,6 @@ class MachineServers:
         return FunctionLayout(plan.signature).unpack_taken(rows, counts, whole=False)
 
     def _ask(self, machine, message, arrays=()):
-        (reply,) = machine.handle(CHIEF, message, arrays, 0.0)
+        (reply,) = machine.handle([Asked(CHIEF, message, arrays)], 0.0)
         assert not isinstance(reply.message, messages.Refused), reply.message.text
         return reply
