@@ -21,7 +21,6 @@ from muster.feature_column._host_values import (
     is_traced,
     require_numbers,
 )
-from muster.program.variables import shared_with_step, sharing
 
 
 class ColumnPlaceholder(Placeholder):
@@ -158,6 +157,8 @@ class HostNeeded(BaseException):
 
 def asking_for_host() -> contextlib.AbstractContextManager[None]:
     """Let columns raise `HostNeeded` in a ``with`` block that traces a step, if the host must do its part."""
+    from muster.program.variables import sharing  # imports Keras, which a server does without
+
     return sharing(_ASKS, True)
 
 
@@ -168,6 +169,8 @@ def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
         HostNeeded: They are a step's, and the host has not done its part, in `asking_for_host`.
     """
     columns = tuple(columns)
+    from muster.program.variables import shared_with_step
+
     asks = shared_with_step(_ASKS)
     traced = any(map(is_traced, jax.tree.leaves(list(features.values())))) or (not features and asks)
     if not traced:
