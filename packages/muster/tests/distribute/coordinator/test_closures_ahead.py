@@ -13,7 +13,7 @@ from muster.data import Dataset
 from muster.distribute.coordinator import _schedule
 from muster.distribute.coordinator._batch_lease import BatchLease
 from muster.distribute.coordinator._remote_value import RemoteValue
-from muster.distribute.coordinator._schedule import Closure, Ended, Schedule
+from muster.distribute.coordinator._schedule import Closure, ClosureEnded, Schedule
 
 
 def closure(schedule, secs):
@@ -62,7 +62,7 @@ def test_nothing_waits_behind_a_closure_of_which_nobody_knows_how_long_it_takes(
     schedule.put(closure(schedule, 0.0))
     assert numbers(schedule.take(0, None)) == [1]
     assert schedule.take(0, math.inf) == []
-    schedule.end(0, [Ended(1, lambda arrays: None, ())])
+    schedule.end(0, [ClosureEnded(1, lambda arrays: None, ())])
     assert numbers(schedule.take(0, None)) == [2]
 
 

@@ -55,9 +55,9 @@ def test_what_a_worker_has_pushed_counts_once_although_it_is_lost_before_it_says
             raise ConnectionResetError("the worker is killed here")
         return answer
 
-    run = _session.Session.run
+    run = _session.ClosureSession.run
     servers.apply = apply_and_lose
-    _session.Session.run = failed_run
+    _session.ClosureSession.run = failed_run
     try:
 
         @function
@@ -69,7 +69,7 @@ def test_what_a_worker_has_pushed_counts_once_although_it_is_lost_before_it_says
                 coordinator.schedule(step)
             coordinator.join()
     finally:
-        _session.Session.run = run
+        _session.ClosureSession.run = run
         for worker in workers:
             worker.close()
     assert lost

@@ -104,7 +104,7 @@ def test_a_closure_that_runs_again_draws_the_same_batch():
     servers, cluster = MemoryServers(), cluster_of(2, 1)
     counts, drawn, lost = Counts(servers), [], []
     workers = [start_worker(cluster, index, servers) for index in range(2)]
-    run = _session.Session.run
+    run = _session.ClosureSession.run
 
     def run_and_lose(self, asked, arrays, wait):
         drawn.append((asked.closure, asked.numbers))
@@ -114,13 +114,13 @@ def test_a_closure_that_runs_again_draws_the_same_batch():
             raise ConnectionResetError("the worker is killed here")
         return answer
 
-    _session.Session.run = run_and_lose
+    _session.ClosureSession.run = run_and_lose
     try:
         with coordinator_of(Strategy(cluster, servers)) as coordinator:
             dataset = coordinator.create_per_worker_dataset(from_arrays, dispatch="dynamic")
             epoch(coordinator, counts.visit, iter(dataset))
     finally:
-        _session.Session.run = run
+        _session.ClosureSession.run = run
         for worker in workers:
             worker.close()
     assert sorted(lost) == [3, 7]

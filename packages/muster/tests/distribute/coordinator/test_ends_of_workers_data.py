@@ -9,7 +9,7 @@ import pytest
 from muster._errors import OutOfRangeError
 from muster.distribute.coordinator._batch_lease import BatchLease
 from muster.distribute.coordinator._remote_value import RemoteValue
-from muster.distribute.coordinator._schedule import Closure, Ended, Schedule
+from muster.distribute.coordinator._schedule import Closure, ClosureEnded, Schedule
 
 
 def end_of_data():
@@ -41,7 +41,7 @@ class Workers:
             if self.left[worker]:
                 self.left[worker] -= 1
                 self.taken.append(worker)
-                self.schedule.end(worker, [Ended(task.number, lambda arrays: None, ())])
+                self.schedule.end(worker, [ClosureEnded(task.number, lambda arrays: None, ())])
             else:
                 self.schedule.fail(worker, task.number, end_of_data())
 

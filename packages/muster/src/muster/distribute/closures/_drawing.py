@@ -17,7 +17,7 @@ from muster.distribute.engine._limits import Limits
 _AHEAD = 2
 
 
-class Batch(NamedTuple):
+class DrawnElement(NamedTuple):
     """An element of a dataset.
 
     Attributes:
@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     kinds: tuple[ArrayKind, ...] | None
 
 
-END = Batch((), None)
+END = DrawnElement((), None)
 
 
 class Batches:
@@ -38,7 +38,7 @@ class Batches:
     def __init__(self) -> None:
         self._limits: Limits | None = None
 
-    def of(self, element: Any) -> Batch:
+    def of(self, element: Any) -> DrawnElement:
         """Return the batch of an element.
 
         Raises:
@@ -47,7 +47,7 @@ class Batches:
         leaves = jax.tree.leaves(element)
         self._limits = self._limits or Limits(leaves)
         self._limits.check(leaves, element)
-        return Batch(leaves, tuple(map(kind_of, leaves)))
+        return DrawnElement(leaves, tuple(map(kind_of, leaves)))
 
 
 class Drawing:
@@ -63,7 +63,7 @@ class Drawing:
         self._wake = wake
         self._lock = threading.Lock()
         self._wanted = threading.Condition(self._lock)
-        self._ahead: collections.deque[Batch] = collections.deque()
+        self._ahead: collections.deque[DrawnElement] = collections.deque()
         self._ended = self._closed = False
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._read, name="muster-draws", daemon=True)
@@ -74,7 +74,7 @@ class Drawing:
         with self._lock:
             return bool(self._ahead) or self._ended
 
-    def take(self) -> Batch:
+    def take(self) -> DrawnElement:
         """Return the next element, or the end; call it when this is ready.
 
         Raises:
@@ -89,7 +89,7 @@ class Drawing:
                 raise self._error
             return END
 
-    def give_back(self, batches: Sequence[Batch]) -> None:
+    def give_back(self, batches: Sequence[DrawnElement]) -> None:
         """Take back what was taken last: it is the next."""
         with self._lock:
             self._ahead.extendleft(batch for batch in reversed(batches) if batch.kinds is not None)
@@ -121,7 +121,7 @@ class Drawing:
                 self._ended = True
             self._wake()
 
-    def _put(self, batch: Batch) -> bool:
+    def _put(self, batch: DrawnElement) -> bool:
         with self._lock:
             self._ahead.append(batch)
         self._wake()

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from muster.distribute.engine._asked_rows import Table
+from muster.distribute.engine._asked_rows import AskedTable
 
 # What such connections are for, in their greeting.
 PURPOSE = "closures"
@@ -25,7 +25,7 @@ class ArrayKind(msgspec.Struct, frozen=True):
         return size
 
 
-class Draw(msgspec.Struct, frozen=True):
+class ClosureDraw(msgspec.Struct, frozen=True):
     """A batch that a program takes of an iterator.
 
     Args:
@@ -39,7 +39,7 @@ class Draw(msgspec.Struct, frozen=True):
     arrays: tuple[ArrayKind, ...] | None
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
+class ClosureProgram(msgspec.Struct, frozen=True, kw_only=True):
     """The worker's program for closures of one kind.
 
     Args:
@@ -62,17 +62,17 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     compute: bytes
     ids: bytes = b""
-    tables: tuple[Table, ...] = ()
+    tables: tuple[AskedTable, ...] = ()
     function: str = ""
     pushed: tuple[int, ...] = ()
     own: tuple[str, ...] = ()
     arguments: tuple[ArrayKind, ...] = ()
-    draws: tuple[Draw, ...] = ()
+    draws: tuple[ClosureDraw, ...] = ()
     results: tuple[ArrayKind, ...] = ()
 
 
 class Begin(msgspec.Struct, tag="begin", frozen=True):
-    """The first request of a connection; answered by `Ready` or `Refused`.
+    """The first request of a connection; answered by `Ready` or `RequestRefused`.
 
     Args:
         origin: The random id of the coordinator, which parameter servers know.
@@ -123,7 +123,7 @@ class Forget(msgspec.Struct, tag="forget", frozen=True):
     iterators: tuple[int, ...]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestedClosure(msgspec.Struct, frozen=True):
     """A closure that is to run.
 
     Args:
@@ -144,22 +144,22 @@ class Asked(msgspec.Struct, frozen=True):
     numbers: tuple[int | None, ...] = ()
 
 
-class Run(msgspec.Struct, tag="run", frozen=True):
+class RunClosures(msgspec.Struct, tag="run", frozen=True):
     """Ask for closures, behind those that were asked for before; the arrays of their arguments follow.
 
     Each is answered in `Answers`.
     """
 
-    closures: tuple[Asked, ...]
+    closures: tuple[RequestedClosure, ...]
 
 
 class Stop(msgspec.Struct, tag="stop", frozen=True):
-    """Ask to stop at closures unless they have had an effect: their answers are `Stopped` then."""
+    """Ask to stop at closures unless they have had an effect: their answers are `ClosureStopped` then."""
 
     closures: tuple[int, ...]
 
 
-class End(msgspec.Struct, tag="end", frozen=True):
+class JobEnd(msgspec.Struct, tag="end", frozen=True):
     """Says that the job has ended: the only request of a connection of the coordinator's own."""
 
 
@@ -213,7 +213,7 @@ class Failed(msgspec.Struct, tag="failed", frozen=True):
     trace: str
 
 
-class Stopped(msgspec.Struct, tag="stopped", frozen=True):
+class ClosureStopped(msgspec.Struct, tag="stopped", frozen=True):
     """A closure was stopped, and had no effect."""
 
     closure: int
@@ -222,10 +222,10 @@ class Stopped(msgspec.Struct, tag="stopped", frozen=True):
 class Answers(msgspec.Struct, tag="answers", frozen=True):
     """Answers closures; the results of those that ran follow, in this order."""
 
-    answers: tuple[Ran | Drew | Failed | Stopped, ...]
+    answers: tuple[Ran | Drew | Failed | ClosureStopped, ...]
 
 
-class Refused(msgspec.Struct, tag="refused", frozen=True):
+class RequestRefused(msgspec.Struct, tag="refused", frozen=True):
     """Answers a request that is wrong; the connection ends.
 
     Args:
@@ -238,12 +238,12 @@ class Refused(msgspec.Struct, tag="refused", frozen=True):
 
 
 # For type checkers, and as unions for msgspec.
-Request = Begin | Learn | Own | Iterate | Forget | Run | Stop | End
-Answer = Ran | Drew | Failed | Stopped
-Reply = Ready | Answers | Refused
+Request = Begin | Learn | Own | Iterate | Forget | RunClosures | Stop | JobEnd
+Answer = Ran | Drew | Failed | ClosureStopped
+Reply = Ready | Answers | RequestRefused
 
 
-class Header(msgspec.Struct, frozen=True):
+class RequestHeader(msgspec.Struct, frozen=True):
     """A frame: a request, and the dtype and the number of elements of each array that follows it."""
 
     message: Request

@@ -6,7 +6,7 @@ from typing import Any
 
 from muster._errors import DatasetError
 from muster.data import Dataset, NumberedElements, NumberedReader
-from muster.distribute.closures._drawing import END, Batch, Batches
+from muster.distribute.closures._drawing import END, Batches, DrawnElement
 
 
 class Reading:
@@ -41,7 +41,7 @@ class Reading:
         """Return whether `take` returns at once."""
         return self._asked[0] is None or self._reader.ready(self._asked[0])
 
-    def take(self) -> Batch:
+    def take(self) -> DrawnElement:
         """Return the next batch, or the end.
 
         Raises:
@@ -51,7 +51,7 @@ class Reading:
         if number is None:
             return END
         try:
-            batch: Batch = self._reader.take(number)
+            batch: DrawnElement = self._reader.take(number)
         except IndexError as exc:
             raise DatasetError(
                 f"This worker's dataset has no batch {number}, which the coordinator hands out. With "
@@ -59,7 +59,7 @@ class Reading:
             ) from exc
         return batch
 
-    def give_back(self, batches: Sequence[Batch]) -> None:
+    def give_back(self, batches: Sequence[DrawnElement]) -> None:
         """Do nothing: batches stay until others are asked for."""
 
     def close(self) -> None:

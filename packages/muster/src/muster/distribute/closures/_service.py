@@ -19,8 +19,8 @@ from muster._errors import MissingPeerError
 from muster.cluster.roster import RunningClock
 from muster.distribute.closures import _messages as messages
 from muster.distribute.closures._session import (
-    RequestError,
-    Session,
+    ClosureRequestError,
+    ClosureSession,
     check_sizes,
     may_send_code,
 )
@@ -140,15 +140,17 @@ class _Link:
         self.connection = connection
         self._service = service
         self._other = other
-        self._incoming = Incoming(connection, messages.Header, self._place)
+        self._incoming = Incoming(connection, messages.RequestHeader, self._place)
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         self._poll.register(self._wake_in, select.POLLIN)
-        self._session: Session | None = None
-        self._pending: collections.deque[tuple[messages.Asked, Sequence[Array]]] = collections.deque()
+        self._session: ClosureSession | None = None
+        self._pending: collections.deque[tuple[messages.RequestedClosure, Sequence[Array]]] = (
+            collections.deque()
+        )
         self._running: int | None = None  # the closure, unless it is to stop
         self._answers: list[messages.Answer] = []  # not sent yet, with their results
         self._results: list[Array] = []
@@ -170,11 +172,11 @@ class _Link:
     def _run(self) -> None:
         try:
             self._serve()
-        except (ProtocolError, RequestError) as exc:
+        except (ProtocolError, ClosureRequestError) as exc:
             caller = f"{self.hello.name or 'a caller'} at {self.connection.origin}"
             _log.warning("%s refuses %s: %s.", self._service.name, caller, exc)
             with contextlib.suppress(OSError):
-                self._send(messages.Refused(str(exc), getattr(exc, "busy", False)))
+                self._send(messages.RequestRefused(str(exc), getattr(exc, "busy", False)))
         except OSError:
             _log.info("%s has lost its coordinator, and waits for it.", self._service.name)
         except _ClosingError:
@@ -190,21 +192,21 @@ class _Link:
     def _serve(self) -> None:
         service = self._service
         begin, _ = self._next()
-        if not isinstance(begin, messages.Begin | messages.End):
-            raise RequestError(f"it sends a {messages.name_of(begin)} before it begins")
+        if not isinstance(begin, messages.Begin | messages.JobEnd):
+            raise ClosureRequestError(f"it sends a {messages.name_of(begin)} before it begins")
         if self._other is not None:
-            raise RequestError(
+            raise ClosureRequestError(
                 f"another coordinator uses this worker, {self._other.hello.name} at "
                 f"{self._other.connection.origin}: a cluster has one. End one of the two",
                 busy=True,
             )
-        if isinstance(begin, messages.End):
+        if isinstance(begin, messages.JobEnd):
             service.end()
             return
         if begin.versions != (ours := versions()):
-            raise RequestError(f"it has {begin.versions}, and this worker {ours}: install the same")
+            raise ClosureRequestError(f"it has {begin.versions}, and this worker {ours}: install the same")
         proved = self.hello.proves or self.connection.encrypted
-        session = self._session = Session(
+        session = self._session = ClosureSession(
             service.worker,
             None if service.connect is None else functools.partial(service.connect, begin.origin),
             service.executables,
@@ -220,7 +222,7 @@ class _Link:
                 self._send_answers()
                 self._wait()
 
-    def _run_next(self, session: Session) -> None:
+    def _run_next(self, session: ClosureSession) -> None:
         """Run the closure that has waited longest; send its answer, unless others follow soon."""
         asked, arrays = self._pending.popleft()
         self._running = asked.closure
@@ -249,7 +251,7 @@ class _Link:
                     return True
                 self._send_answers()
                 self._wait()
-        except (OSError, ProtocolError, RequestError) as exc:
+        except (OSError, ProtocolError, ClosureRequestError) as exc:
             self._broken = exc  # it is the connection's error, and not one of the closure
             return False
 
@@ -259,9 +261,9 @@ class _Link:
             message, arrays = received
             session = self._session
             if session is None:
-                raise RequestError(f"it sends a {messages.name_of(message)} before it begins")
+                raise ClosureRequestError(f"it sends a {messages.name_of(message)} before it begins")
             match message:
-                case messages.Run(closures=closures):
+                case messages.RunClosures(closures=closures):
                     left = iter(arrays)
                     for asked in closures:
                         self._pending.append((asked, [next(left) for _ in session.arguments_of(asked)]))
@@ -276,7 +278,7 @@ class _Link:
                 case messages.Stop(closures=numbers):
                     self._stop(frozenset(numbers))
                 case _:
-                    raise RequestError(f"it sends a {messages.name_of(message)} once more")
+                    raise ClosureRequestError(f"it sends a {messages.name_of(message)} once more")
 
     def _stop(self, closures: frozenset[int]) -> None:
         """Stop at closures, of which one may run."""
@@ -284,7 +286,7 @@ class _Link:
             self._running = None
         for asked, _ in self._pending:
             if asked.closure in closures:
-                self._hold(messages.Stopped(asked.closure), ())
+                self._hold(messages.ClosureStopped(asked.closure), ())
         self._pending = collections.deque(each for each in self._pending if each[0].closure not in closures)
 
     def _hold(self, answer: messages.Answer, results: Sequence[Array]) -> None:

@@ -18,7 +18,7 @@ from muster._arrays import dtype_named
 from muster._errors import DatasetError, OutOfRangeError
 from muster.data import Dataset
 from muster.distribute.closures import _messages as messages
-from muster.distribute.closures._drawing import Batch, Drawing
+from muster.distribute.closures._drawing import Drawing, DrawnElement
 from muster.distribute.closures._reading import Reading
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import compiled
@@ -31,13 +31,13 @@ _MAX_TEXT, _MAX_TRACE = 2000, 8000
 _JOIN_SECS = 5.0
 
 
-class Wait(Protocol):
+class WaitUntil(Protocol):
     """Waits until a function returns True; returns False if the closure is to stop."""
 
     def __call__(self, ready: Callable[[], bool], /) -> bool: ...
 
 
-class RequestError(ValueError):
+class ClosureRequestError(ValueError):
     """A request is wrong. The text is a clause about it.
 
     Args:
@@ -50,7 +50,7 @@ class RequestError(ValueError):
         self.busy = busy
 
 
-class Session:
+class ClosureSession:
     """A worker's memory of one coordinator, while their connection lasts.
 
     Args:
@@ -76,7 +76,7 @@ class Session:
         self._executables = executables
         self._trusted = trusted
         self._wake = wake
-        self._programs: dict[str, messages.Program] = {}
+        self._programs: dict[str, messages.ClosureProgram] = {}
         self._computes: dict[tuple[str, str], Callable[..., list[jax.Array]]] = {}
         self._own: dict[str, Any] = {}
         self._drawings: dict[int, Drawing | Reading] = {}
@@ -86,9 +86,9 @@ class Session:
     def learn(self, name: str, encoded: bytes) -> None:
         """Keep a program; it is compiled when it is first needed."""
         try:
-            self._programs[name] = msgspec.msgpack.decode(encoded, type=messages.Program)
+            self._programs[name] = msgspec.msgpack.decode(encoded, type=messages.ClosureProgram)
         except (msgspec.DecodeError, msgspec.ValidationError) as exc:
-            raise RequestError(f"its program cannot be read: {exc}") from exc
+            raise ClosureRequestError(f"its program cannot be read: {exc}") from exc
 
     def own(self, message: messages.Own, array: Array) -> None:
         """Keep the first value of a variable of this worker."""
@@ -102,10 +102,10 @@ class Session:
             pickled: Makes the dataset.
 
         Raises:
-            RequestError: The coordinator may not send code.
+            ClosureRequestError: The coordinator may not send code.
         """
         if not self._trusted:
-            raise RequestError(
+            raise ClosureRequestError(
                 "it sends code that makes a dataset, over a network where nobody proves anything. Give all "
                 "tasks of the job the same MUSTER_SECRET_FILE, as `muster run` does"
             )
@@ -141,10 +141,10 @@ class Session:
         """Return which arrays follow a request; None for bytes of any number.
 
         Raises:
-            RequestError: It names a program that was not sent.
+            ClosureRequestError: It names a program that was not sent.
         """
         match message:
-            case messages.Run(closures=asked):
+            case messages.RunClosures(closures=asked):
                 return tuple([kind for each in asked for kind in self.arguments_of(each)])
             case messages.Own(array=kind):
                 return (kind,)
@@ -152,14 +152,14 @@ class Session:
                 return None
         return ()
 
-    def arguments_of(self, asked: messages.Asked) -> tuple[messages.ArrayKind, ...]:
+    def arguments_of(self, asked: messages.RequestedClosure) -> tuple[messages.ArrayKind, ...]:
         """Return the arrays of a closure's arguments; raises as `places` does."""
         if (program := self._programs.get(asked.program)) is None:
-            raise RequestError(f"it asks for the program {asked.program!r}, which it did not send")
+            raise ClosureRequestError(f"it asks for the program {asked.program!r}, which it did not send")
         return program.arguments
 
     def run(
-        self, asked: messages.Asked, arrays: Sequence[Array], wait: Wait
+        self, asked: messages.RequestedClosure, arrays: Sequence[Array], wait: WaitUntil
     ) -> tuple[messages.Answer, Sequence[Array]]:
         """Run a closure.
 
@@ -173,14 +173,14 @@ class Session:
         """
         began = time.perf_counter()
         program = self._programs[asked.program]
-        drawn: list[tuple[Drawing | Reading, Batch]] = []
+        drawn: list[tuple[Drawing | Reading, DrawnElement]] = []
         try:
             self._ask(asked, program)
             for draw in program.draws:
                 drawing = self._drawings[asked.iterators[draw.source]]
                 if not wait(drawing.ready):
                     _give_back(drawn)
-                    return messages.Stopped(asked.closure), ()
+                    return messages.ClosureStopped(asked.closure), ()
                 drawn.append((drawing, batch := drawing.take()))
                 if batch.kinds is None and not draw.optional:
                     raise _out_of_range(sum(each is drawing for each, _ in drawn) - 1)
@@ -198,10 +198,10 @@ class Session:
             return describe(asked.closure, exc), ()
         if results is None:
             _give_back(drawn)
-            return messages.Stopped(asked.closure), ()
+            return messages.ClosureStopped(asked.closure), ()
         return messages.Ran(asked.closure, time.perf_counter() - began), results
 
-    def _ask(self, asked: messages.Asked, program: messages.Program) -> None:
+    def _ask(self, asked: messages.RequestedClosure, program: messages.ClosureProgram) -> None:
         """Say which batches of shared passes a closure takes."""
         for source, iterator in enumerate(asked.iterators if asked.numbers else ()):
             if isinstance(drawing := self._drawings[iterator], Reading):
@@ -209,7 +209,11 @@ class Session:
                 drawing.ask([number for draw, number in pairs if draw.source == source])
 
     def _compute(
-        self, asked: messages.Asked, program: messages.Program, inputs: Sequence[Any], wait: Wait
+        self,
+        asked: messages.RequestedClosure,
+        program: messages.ClosureProgram,
+        inputs: Sequence[Any],
+        wait: WaitUntil,
     ) -> list[Array] | None:
         """Compute the results, and push; None if the closure was stopped before that."""
         given = [*(self._own[name] for name in program.own), self._worker, *inputs]
@@ -249,7 +253,7 @@ class Session:
     def _reached(self) -> Servers:
         if self._store is None:
             if self._connect is None:
-                raise RequestError("its program needs parameter servers, and the cluster has none")
+                raise ClosureRequestError("its program needs parameter servers, and the cluster has none")
             self._store = self._connect()
         return self._store
 
@@ -284,7 +288,7 @@ def describe(closure: int, exc: Exception) -> messages.Failed:
     return messages.Failed(closure, classes, str(exc)[:_MAX_TEXT], trace)
 
 
-def _give_back(drawn: Sequence[tuple[Drawing | Reading, Batch]]) -> None:
+def _give_back(drawn: Sequence[tuple[Drawing | Reading, DrawnElement]]) -> None:
     for drawing in dict.fromkeys(each for each, _ in drawn):
         drawing.give_back([batch for each, batch in drawn if each is drawing])
 
@@ -313,9 +317,11 @@ def _at_once() -> bool:
 def check_sizes(
     message: messages.Request, kinds: tuple[messages.ArrayKind, ...] | None, sizes: Sequence[tuple[str, int]]
 ) -> None:
-    """Raise RequestError if other arrays are to follow a request than its program takes."""
+    """Raise ClosureRequestError if other arrays are to follow a request than its program takes."""
     wanted = [("uint8", sizes[0][1])] if kinds is None and sizes else []
     if kinds is not None:
         wanted = [(dtype_named(kind.dtype).name, kind.size) for kind in kinds]
     if [*map(tuple, sizes)] != wanted:
-        raise RequestError(f"its {messages.name_of(message)} brings other arrays than announced: {sizes}")
+        raise ClosureRequestError(
+            f"its {messages.name_of(message)} brings other arrays than announced: {sizes}"
+        )

@@ -4,7 +4,7 @@ import collections
 from collections.abc import Sequence
 
 from muster._errors import OutOfRangeError
-from muster.distribute.closures import Draw
+from muster.distribute.closures import ClosureDraw
 from muster.distribute.coordinator._per_worker import DispatchedIterator, PerWorkerIterator
 
 
@@ -20,7 +20,7 @@ class BatchLease:
             source: each for source, each in enumerate(iterators) if isinstance(each, DispatchedIterator)
         }
 
-    def numbers_for(self, draws: Sequence[Draw]) -> tuple[int | None, ...]:
+    def numbers_for(self, draws: Sequence[ClosureDraw]) -> tuple[int | None, ...]:
         """Return the number of the batch for each draw of a program; nothing if no iterator is shared.
 
         The number is None at the end of an iterator, and for those that each worker has for itself. Programs
@@ -48,7 +48,7 @@ class BatchLease:
             numbers.append(number)
         return tuple(numbers)
 
-    def end(self, draws: Sequence[Draw]) -> None:
+    def end(self, draws: Sequence[ClosureDraw]) -> None:
         """Give back what the program that has run has not drawn."""
         for source, iterator in self._iterators.items():
             iterator.end(self, sum(draw.source == source for draw in draws))

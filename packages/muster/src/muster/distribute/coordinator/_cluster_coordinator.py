@@ -27,7 +27,7 @@ from muster.ps import Dial
 _END_SECS = 5.0
 
 
-class Links(Protocol):
+class TaskLinks(Protocol):
     """Connects a coordinator to the tasks of its job.
 
     Attributes:
@@ -60,7 +60,7 @@ class CoordinatedStrategy(Protocol):
     """
 
     cluster: ClusterSpec
-    links: Links
+    links: TaskLinks
     storage: Variables | None
     max_staleness: int | None
 

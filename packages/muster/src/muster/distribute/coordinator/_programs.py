@@ -12,7 +12,7 @@ import numpy as np
 from jax.extend import core as jex
 
 from muster._errors import TraceError
-from muster.distribute.closures import ArrayKind, Draw, Program
+from muster.distribute.closures import ArrayKind, ClosureDraw, ClosureProgram
 from muster.distribute.coordinator._stored_functions import StoredFunctions
 from muster.distribute.coordinator._worker_parts import Part, worker_parts
 from muster.distribute.engine._stored_tables import nbytes_of, row_lookups
@@ -61,8 +61,8 @@ class ShippedProgram:
 
     Args:
         name: The name of the function, for messages.
-        parts: What the worker computes, by the name of the field of ``Program``, and the shapes and dtypes of
-            the arguments.
+        parts: What the worker computes, by the name of the field of ``ClosureProgram``, and the shapes and
+            dtypes of the arguments.
         program: The rest of the program.
         finish: Makes the result of its arrays.
         own: The name and the first value of each variable that a worker keeps for itself.
@@ -75,7 +75,7 @@ class ShippedProgram:
         self,
         name: str,
         parts: Mapping[str, Part],
-        program: Program,
+        program: ClosureProgram,
         finish: Callable[[Sequence[Any]], Any],
         own: Sequence[tuple[str, np.ndarray[Any, Any]]],
     ) -> None:
@@ -92,7 +92,7 @@ class ShippedProgram:
         return self._program.results
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
+    def draws(self) -> tuple[ClosureDraw, ...]:
         """The batches that it draws, in order."""
         return self._program.draws
 
@@ -170,14 +170,14 @@ def program_of(
         raise TraceError(f"The function {name!r} cannot be scheduled: {exc}") from exc
     functions = StoredFunctions(served, lookups, places, given, servers)
     parts = worker_parts(functions, lookups, numbered, [state[path] for path in served.local], batch)
-    program = Program(
+    program = ClosureProgram(
         compute=b"",
         tables=functions.tables,
         function=functions.name if any(functions.functions) else "",
         pushed=functions.pushed,
         own=tuple(_name_of(own[path]) for path in served.local),
         arguments=tuple(map(_kind_of, arguments[1:])),
-        draws=tuple(Draw(each.source, each.optional, _arrays_of(each)) for each in draws),
+        draws=tuple(ClosureDraw(each.source, each.optional, _arrays_of(each)) for each in draws),
         results=tuple(map(_kind_of, traced.outputs)),
     )
     made, shapes = parts["compute"]

@@ -60,7 +60,7 @@ class Closure(NamedTuple):
         return self.arrays[worker if len(self.arrays) > 1 else 0]
 
 
-class Task(NamedTuple):
+class ScheduledClosure(NamedTuple):
     """A closure that a worker is to run.
 
     Attributes:
@@ -76,7 +76,7 @@ class Task(NamedTuple):
     generation: int
 
 
-class Ended(NamedTuple):
+class ClosureEnded(NamedTuple):
     """A closure that has run.
 
     Attributes:
@@ -207,7 +207,7 @@ class Schedule:
         now = self._clock()
         return 0.0 if self._deserted_at is None else now - self._deserted_at
 
-    def take(self, worker: int, busy_secs: float | None) -> list[Task] | None:
+    def take(self, worker: int, busy_secs: float | None) -> list[ScheduledClosure] | None:
         """Return closures for a worker to run, one after the other; None when all ends.
 
         Args:
@@ -222,15 +222,15 @@ class Schedule:
                 self._added.wait()
         return None
 
-    def _taken(self, worker: int, busy_secs: float | None) -> list[Task]:
+    def _taken(self, worker: int, busy_secs: float | None) -> list[ScheduledClosure]:
         """Take no more than a worker's share of what waits, and nothing behind a closure that takes long."""
-        queue, tasks = self._queue, list[Task]()
+        queue, tasks = self._queue, list[ScheduledClosure]()
         most = min(_AHEAD, max(1, queue.waiting // max(1, len(self._present))))
         while len(tasks) < most and (busy_secs is None or busy_secs < _AHEAD_SECS):
             may_run = partial(self._has_batches, worker) if self._spent else None
             if (taken := queue.take(worker, may_run)) is None:
                 break
-            tasks.append(task := Task(*taken, queue.watermark, queue.generation))
+            tasks.append(task := ScheduledClosure(*taken, queue.watermark, queue.generation))
             busy_secs = (busy_secs or 0.0) + task.closure.kind.secs
         return tasks
 
@@ -239,7 +239,7 @@ class Schedule:
         """True if running closures must stop."""
         return self._queue.cancelling or self.closed
 
-    def end(self, worker: int, ended: Sequence[Ended]) -> None:
+    def end(self, worker: int, ended: Sequence[ClosureEnded]) -> None:
         """Note the results of closures of a worker."""
         with self.ended:
             for number, finish, arrays in ended:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from muster.distribute.engine._asked_rows import Table
+from muster.distribute.engine._asked_rows import AskedTable
 from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._stored_tables import StoredTables
 from muster.distribute.engine._variable_layout import Source, StoredRows, VariableLayout, exported
@@ -58,7 +58,7 @@ class StoredFunctions:
     ) -> None:
         self._step, self._lookups, self._places = step, lookups, places
         of_tables = None if lookups is None else StoredTables(lookups, places, batch, servers)
-        self.tables: tuple[Table, ...] = of_tables.tables if of_tables else ()
+        self.tables: tuple[AskedTable, ...] = of_tables.tables if of_tables else ()
         self.row_shapes = of_tables.row_shapes if of_tables else []
         uses = of_tables.uses if of_tables else [[] for _ in range(servers)]
         parts: list[list[_Part]] = [[] for _ in range(servers)]

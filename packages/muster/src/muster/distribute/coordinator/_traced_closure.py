@@ -114,7 +114,7 @@ class TracedClosure:
         return [each.astype(dtype).reshape(-1) for each, dtype in zip(arrays, self._dtypes, strict=True)]
 
     @property
-    def draws(self) -> tuple[messages.Draw, ...]:
+    def draws(self) -> tuple[messages.ClosureDraw, ...]:
         """The batches that a closure probably draws: those of the program that draws the most."""
         return max([self.program, *self._programs.values()], key=lambda each: len(each.draws)).draws
 

@@ -19,7 +19,7 @@ from muster.distribute import closures as messages
 from muster.distribute.closures import Failed
 from muster.distribute.coordinator._per_worker import is_used
 from muster.distribute.coordinator._programs import ShippedProgram
-from muster.distribute.coordinator._schedule import Ended, Schedule, Task
+from muster.distribute.coordinator._schedule import ClosureEnded, Schedule, ScheduledClosure
 from muster.net import Connection, ProtocolError, drop_first
 from muster.ps import Array, Incoming, allocate, encode
 from muster.ps.contents.updates import versions
@@ -75,7 +75,7 @@ class Ask(Protocol):
     def __call__(self, timeout_secs: float, /) -> None: ...
 
 
-class RefusedError(Exception):
+class CoordinatorRefusedError(Exception):
     """The worker refuses this coordinator. The text is a clause.
 
     Args:
@@ -91,7 +91,7 @@ class RefusedError(Exception):
 class _Sent(NamedTuple):
     """A closure that the worker has, and the program by which it is to run it."""
 
-    task: Task
+    task: ScheduledClosure
     program: ShippedProgram
 
 
@@ -161,9 +161,9 @@ class WorkerConnection:
             return math.inf
         return sum(sent.task.closure.kind.secs for sent in self._sent.values()) if self._sent else None
 
-    def _run(self, given: Sequence[tuple[Task, ShippedProgram]]) -> None:
+    def _run(self, given: Sequence[tuple[ScheduledClosure, ShippedProgram]]) -> None:
         """Send closures, each to run by a program."""
-        runs: list[messages.Asked] = []
+        runs: list[messages.RequestedClosure] = []
         arrays: list[Array] = []
         for task, program in given:
             try:
@@ -174,22 +174,24 @@ class WorkerConnection:
                 continue
             own = task.closure.arrays_of(self._worker)
             if runs and len(arrays) + len(own) > _MAX_ARRAYS:
-                self._send(messages.Run(tuple(runs)), arrays)
+                self._send(messages.RunClosures(tuple(runs)), arrays)
                 runs, arrays = [], []
             self._teach(task, program, name, encoded)
             iterators = tuple([each.number for each in task.closure.iterators])
-            asked = messages.Asked(task.number, name, iterators, task.watermark, task.generation, numbers)
+            asked = messages.RequestedClosure(
+                task.number, name, iterators, task.watermark, task.generation, numbers
+            )
             runs.append(asked)
             arrays += own
             self._sent[task.number] = _Sent(task, program)
         if runs:
-            self._send(messages.Run(tuple(runs)), arrays)
+            self._send(messages.RunClosures(tuple(runs)), arrays)
 
     def _note(self, answers: Sequence[messages.Answer], arrays: Sequence[Array]) -> None:
         """Note what has come of closures; send those again whose batches need another program."""
         schedule, left = self._schedule, iter(arrays)
-        ran: list[Ended] = []
-        again: list[tuple[Task, ShippedProgram]] = []
+        ran: list[ClosureEnded] = []
+        again: list[tuple[ScheduledClosure, ShippedProgram]] = []
         back: list[int] = []
         for answer in answers:
             task, program = self._sent.pop(answer.closure)
@@ -197,7 +199,9 @@ class WorkerConnection:
                 case messages.Ran(secs=secs):
                     task.closure.kind.secs = secs
                     task.closure.grant.end(program.draws)
-                    ran.append(Ended(task.number, program.finish, [next(left) for _ in program.results]))
+                    ran.append(
+                        ClosureEnded(task.number, program.finish, [next(left) for _ in program.results])
+                    )
                 case messages.Failed():
                     schedule.fail(self._worker, task.number, error_of(answer, self._name))
                 case messages.Drew(arrays=batches) if not schedule.stopping:
@@ -205,9 +209,9 @@ class WorkerConnection:
                         again.append((task, task.closure.kind.for_batches(batches)))
                     except Exception as exc:  # of the user's function
                         schedule.fail(self._worker, task.number, exc)
-                case messages.Stopped() if not schedule.stopping:
+                case messages.ClosureStopped() if not schedule.stopping:
                     back.append(task.number)
-                case messages.Stopped() | messages.Drew():
+                case messages.ClosureStopped() | messages.Drew():
                     schedule.stop(self._worker, task.number)
         if ran:
             schedule.end(self._worker, ran)
@@ -217,7 +221,7 @@ class WorkerConnection:
         self._told_to_stop = self._told_to_stop and bool(self._sent)
         self._overdue = self._overdue and len(back) == len(answers)
 
-    def _teach(self, task: Task, program: ShippedProgram, name: str, encoded: bytes) -> None:
+    def _teach(self, task: ScheduledClosure, program: ShippedProgram, name: str, encoded: bytes) -> None:
         """Send what the worker needs for a closure, and does not have yet."""
         if name not in self._programs:
             self._send(messages.Learn(name), [np.frombuffer(encoded, np.uint8)])
@@ -259,8 +263,8 @@ class WorkerConnection:
                     self._told_to_stop = True
                 self._wait(deadline)
                 continue
-            if isinstance(reply, messages.Refused):
-                raise RefusedError(printable(reply.text), reply.busy)
+            if isinstance(reply, messages.RequestRefused):
+                raise CoordinatorRefusedError(printable(reply.text), reply.busy)
             return reply, arrays
 
     def _wait(self, deadline: float | None) -> None:

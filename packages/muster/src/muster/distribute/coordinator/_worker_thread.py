@@ -9,7 +9,12 @@ import time
 
 from muster._errors import AuthenticationError, MissingPeerError, RosterError, StrayPeerError
 from muster.distribute.coordinator._schedule import Schedule
-from muster.distribute.coordinator._worker_connection import Ask, RefusedError, WorkerConnection, drain
+from muster.distribute.coordinator._worker_connection import (
+    Ask,
+    CoordinatorRefusedError,
+    WorkerConnection,
+    drain,
+)
 from muster.net import Connection, ProtocolError
 from muster.ps import Dial
 
@@ -72,7 +77,7 @@ class WorkerThread:
                         WorkerConnection(
                             self._worker, self._name, connection, self._ask, self._wake_in, self._schedule
                         ).serve(self._origin)
-                    except RefusedError as exc:
+                    except CoordinatorRefusedError as exc:
                         now = time.monotonic()
                         busy_since = now if busy_since is None else busy_since
                         if exc.busy and now - busy_since < _BUSY_SECS:

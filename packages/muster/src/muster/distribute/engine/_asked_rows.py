@@ -27,7 +27,7 @@ class TableRows(msgspec.Struct, frozen=True):
     stop: int
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class AskedTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table of which a program takes some rows alone.
 
     Args:
@@ -70,7 +70,7 @@ class AskedRows:
         DatasetError: A table has no such row.
     """
 
-    def __init__(self, tables: Sequence[Table], ids: Sequence[Any], *, checks: bool = True) -> None:
+    def __init__(self, tables: Sequence[AskedTable], ids: Sequence[Any], *, checks: bool = True) -> None:
         self._tables = tables
         self.numbers: list[Array] = []
         self._ids: list[Array] = []

@@ -10,7 +10,7 @@ import numpy as np
 
 from muster._arrays import LazyArray
 from muster.checkpoint import MappedArray
-from muster.distribute.engine._asked_rows import AskedRows, Table, TableRows
+from muster.distribute.engine._asked_rows import AskedRows, AskedTable, TableRows
 from muster.distribute.engine._split import unwrapped
 from muster.distribute.engine._traced import BatchGroup, Reads, State, Step, Traced
 from muster.program import Replicas
@@ -163,7 +163,7 @@ class StepOnRows:
     def _asked_of(self, path: str, table: Any, ids: Any, *, checks: bool) -> AskedRows:
         """Return which rows of a table a batch looks up."""
         given = self._given.setdefault(path, max(1, min(ids.size, table.shape[0])))
-        rows = Table(
+        rows = AskedTable(
             name=path,
             shape=tuple(table.shape),
             dtype=str(table.dtype),

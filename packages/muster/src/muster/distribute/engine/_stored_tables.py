@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
-from muster.distribute.engine._asked_rows import Table, TableRows
+from muster.distribute.engine._asked_rows import AskedTable, TableRows
 from muster.distribute.engine._flat_arrays import Rows
 from muster.distribute.engine._variable_layout import (
     HashedColumn,
@@ -102,13 +102,13 @@ class StoredTables:
         """The shapes and dtypes of the ids and rows that a worker is given, table by table."""
         return [shape for table in self.tables for shape in table.row_shapes]
 
-    def _table(self, path: str, asked: int) -> Table:
+    def _table(self, path: str, asked: int) -> AskedTable:
         spec = self._places.specs[path]
         stored = self._places.placed[path]
         stops = [each.stop for each in stored]
         if path not in self._places.hashed:
             stops = [each.start + each.array.shape[0] for each in stored]
-        return Table(
+        return AskedTable(
             name=path,
             shape=tuple(spec.shape),
             dtype=str(spec.dtype),

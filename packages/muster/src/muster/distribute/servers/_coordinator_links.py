@@ -12,7 +12,7 @@ from muster._errors import RosterError
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState, derive_job_id, query_status
 from muster.distribute.closures import PURPOSE as CLOSURES
-from muster.distribute.closures import End
+from muster.distribute.closures import JobEnd
 from muster.net import Connection, Credentials, Hello, dial
 from muster.ps import PURPOSE as STORE
 from muster.ps import Dial, Servers, encode
@@ -134,7 +134,7 @@ class CoordinatorLinks:
                     client.close()
             else:
                 with self._dial(task, CLOSURES, _END_SECS) as connection:
-                    connection.send_all(encode(End(), ()), time.monotonic() + _END_SECS)
+                    connection.send_all(encode(JobEnd(), ()), time.monotonic() + _END_SECS)
         except (OSError, RosterError) as exc:
             _log.warning("%s does not hear that the job has ended: %s", self.name_of(task), exc)
 
