@@ -169,7 +169,7 @@ def test_nothing_is_answered_before_joining_and_without_a_plan():
 def test_pulls_and_tickets_wait_for_initial_values():
     server = offered()
     assert ask(server, WORKER, messages.Pull()) is None
-    assert ask(server, OTHER, messages.Take()) is None
+    assert ask(server, OTHER, messages.TakeTicket()) is None
     assert "before the last request is answered" in refusal(ask(server, WORKER, messages.Pull()))
     replies = server.handle([Asked(CHIEF, messages.Initialize(step=5), everything(PLAN, 2.0))], 0.0)
     assert [each.caller for each in replies] == [CHIEF, WORKER, OTHER]
@@ -212,15 +212,16 @@ def test_a_task_that_was_started_again_begins_anew():
     again = Caller(WORKER.task, "another run")
     assert join(server, again).sequence == 0
     assert "another process has joined as worker 0" in refusal(push(server, WORKER, 2))
-    assert ask(server, OTHER, messages.Take()) == messages.Ticket(number=0)  # the earlier process held it
+    # The earlier process held it.
+    assert ask(server, OTHER, messages.TakeTicket()) == messages.Ticket(number=0)
     push(server, again, 1)
     assert values(server, OTHER)[0] == 3.0
 
 
 def test_a_ticket_of_an_earlier_process_goes_to_who_waits_for_it():
     server = started()
-    ask(server, WORKER, messages.Take(max_steps=1))
-    assert ask(server, OTHER, messages.Take(max_steps=1)) is None
+    ask(server, WORKER, messages.TakeTicket(max_steps=1))
+    assert ask(server, OTHER, messages.TakeTicket(max_steps=1)) is None
     request = messages.Join(plan=fingerprint(PLAN), versions=VERSIONS)
     replies = server.handle([Asked(Caller(WORKER.task, "another run"), request, [])], 0.0)
     assert [(each.caller, each.message) for each in replies[1:]] == [(OTHER, messages.Ticket(number=0))]
@@ -237,7 +238,7 @@ def test_a_ticket_of_an_earlier_process_goes_to_who_waits_for_it():
 )
 def test_a_push_of_other_sizes_or_dtypes_is_refused_before_anything_changes(arrays, given):
     server = started()
-    ask(server, WORKER, messages.Take())
+    ask(server, WORKER, messages.TakeTicket())
     before = ask(server, OTHER, messages.Pull())
     text = refusal(ask(server, WORKER, messages.Push(number=1, ticket=0), arrays))
     assert f"other elements are pushed than its function takes: {given}; it takes 12 of float32" in text
@@ -258,8 +259,8 @@ def test_reading_everything():
 
 def test_the_last_ticket_is_waited_for_until_its_step_is_made():
     server = started()
-    assert ask(server, WORKER, messages.Take(max_steps=1)) == messages.Ticket(number=0)
-    assert ask(server, OTHER, messages.Take(max_steps=1)) is None
+    assert ask(server, WORKER, messages.TakeTicket(max_steps=1)) == messages.Ticket(number=0)
+    assert ask(server, OTHER, messages.TakeTicket(max_steps=1)) is None
     request = messages.Push(number=1, ticket=0, wants=True, max_steps=1)
     replies = server.handle([Asked(WORKER, request, filled(PLAN.pushed, 1.0))], 0.0)
     assert [(each.caller, each.message) for each in replies] == [
@@ -271,8 +272,8 @@ def test_the_last_ticket_is_waited_for_until_its_step_is_made():
 @pytest.mark.parametrize("how", ["lost", "given back"])
 def test_a_ticket_comes_back(how):
     server = started()
-    ask(server, WORKER, messages.Take(max_steps=1))
-    assert ask(server, OTHER, messages.Take(max_steps=1)) is None
+    ask(server, WORKER, messages.TakeTicket(max_steps=1))
+    assert ask(server, OTHER, messages.TakeTicket(max_steps=1)) is None
     replies = (
         server.handle([Lost(WORKER)], 0.0)
         if how == "lost"
@@ -283,9 +284,9 @@ def test_a_ticket_comes_back(how):
 
 def test_a_step_whose_ticket_has_gone_to_another_does_not_count():
     server = started()
-    ask(server, WORKER, messages.Take(max_steps=1))
+    ask(server, WORKER, messages.TakeTicket(max_steps=1))
     server.handle([Lost(WORKER)], 0.0)
-    ask(server, OTHER, messages.Take(max_steps=1))
+    ask(server, OTHER, messages.TakeTicket(max_steps=1))
     join(server, WORKER)
     late = messages.Values(version=1, step=0, applied=False)
     assert push(server, WORKER, 1, ticket=0, max_steps=1) == late
@@ -302,7 +303,7 @@ def test_who_is_lost_gets_no_answer():
 
 def test_tickets_only_where_the_global_step_is_kept():
     server = started(keeps_step=False)
-    assert "keeps no global step" in refusal(ask(server, WORKER, messages.Take()))
+    assert "keeps no global step" in refusal(ask(server, WORKER, messages.TakeTicket()))
     assert "keeps no global step" in refusal(push(server, WORKER, 1, ticket=0))
     assert "keeps no global step" in refusal(push(server, WORKER, 1, wants=True))
     assert values(server)[0] == 1.0
@@ -343,8 +344,8 @@ def test_staleness_counts_the_updates_between_a_pull_and_its_push():
 
 def test_what_is_counted():
     server = started()
-    server.handle([Asked(WORKER, messages.Take(max_steps=1), [])], 1.0)
-    ask(server, OTHER, messages.Take(max_steps=1), now=2.0)
+    server.handle([Asked(WORKER, messages.TakeTicket(max_steps=1), [])], 1.0)
+    ask(server, OTHER, messages.TakeTicket(max_steps=1), now=2.0)
     push(server, CHIEF, 1)
     push(server, CHIEF, 1)
     push(server, CHIEF, 3)
@@ -361,7 +362,7 @@ def killed(pushes=3):
     server = offered()
     ask(server, CHIEF, messages.Initialize(step=10, origin="first"), everything(PLAN, 1.0))
     for sequence in range(1, pushes + 1):
-        ticket = ask(server, WORKER, messages.Take()).number
+        ticket = ask(server, WORKER, messages.TakeTicket()).number
         push(server, WORKER, sequence, ticket=ticket)
     saved, arrays, _ = server.snapshot(at=100.0)
 
@@ -382,7 +383,7 @@ def test_a_server_that_was_killed_goes_on_from_its_snapshot(caplog):
         known=True, initialized=True, sequence=8, version=4, run="2", origin="first"
     )
     assert values(server)[0] == 4.0
-    assert ask(server, WORKER, messages.Take()).number == 13
+    assert ask(server, WORKER, messages.TakeTicket()).number == 13
     assert push(server, WORKER, 9, ticket=17) == messages.Values(
         origin="first", version=5, step=14
     )  # taken before it was killed
@@ -421,7 +422,7 @@ def test_a_worker_that_was_started_again_with_its_server_waits_for_the_snapshot(
         [Asked(CHIEF, messages.Join(plan=fingerprint(PLAN), versions=VERSIONS, seen=seen(4, 0)), [])], 0.0
     )
     assert [each.caller for each in replies] == [CHIEF, again]
-    assert ask(server, again, messages.Take()).number == 13
+    assert ask(server, again, messages.TakeTicket()).number == 13
     assert push(server, again, 1, ticket=13).version == 5
 
 
@@ -447,10 +448,10 @@ def test_a_snapshot_of_another_program_is_not_taken_for_this_one():
 def test_a_snapshot_is_wanted_after_the_last_step():
     server = started()
     assert server.milestones == 0
-    ask(server, WORKER, messages.Take(max_steps=1))
+    ask(server, WORKER, messages.TakeTicket(max_steps=1))
     assert push(server, WORKER, 1, ticket=0, wants=True, max_steps=1).finished
     assert server.milestones == 1
-    assert ask(server, WORKER, messages.Take(max_steps=1)).number is None
+    assert ask(server, WORKER, messages.TakeTicket(max_steps=1)).number is None
     assert server.milestones == 1
 
 
@@ -506,7 +507,7 @@ REQUESTS = st.one_of(
         max_steps=st.none() | INTEGERS,
     ),
     st.builds(messages.Initialize, step=INTEGERS),
-    st.builds(messages.Take, max_steps=st.none() | INTEGERS),
+    st.builds(messages.TakeTicket, max_steps=st.none() | INTEGERS),
     *(st.just(kind()) for kind in (messages.Offer, messages.Pull, messages.GiveBack, messages.Read)),
     *(st.just(kind()) for kind in (messages.Stats, messages.End)),
 )
@@ -559,8 +560,8 @@ def test_the_first_server_says_which_pass_workers_share():
     shared = messages.SharedInput(position={"elements": 0}, begin=3)
     server = offered()
     ask(server, CHIEF, messages.Initialize(step=3, shared=shared), everything(PLAN, 1.0))
-    assert ask(server, WORKER, messages.Take()) == messages.Ticket(number=3, shared=shared)
-    assert ask(server, OTHER, messages.Take()).number == 4
+    assert ask(server, WORKER, messages.TakeTicket()) == messages.Ticket(number=3, shared=shared)
+    assert ask(server, OTHER, messages.TakeTicket()).number == 4
     push(server, OTHER, 1, ticket=4)
     (reply,) = server.handle([Asked(OTHER, *reading(PLAN))], 0.0)
     assert (reply.message.step, reply.message.open) == (4, (3,))

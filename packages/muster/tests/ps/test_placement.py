@@ -12,7 +12,7 @@ import pytest
 
 import recorded
 from muster._keras import keras
-from muster.ps import FixedShardsPartitioner, MinSizePartitioner, ServedVariable, Shard, place
+from muster.ps import FixedShardsPartitioner, MinSizePartitioner, ServedShard, ServedVariable, place
 from shard_cases import DEPARTURES, partitioner_of, values_of
 
 
@@ -54,7 +54,7 @@ def test_shards_and_their_servers(case: dict[str, Any]) -> None:
     recorded.check_same(found, {key: value for key, value in expect.items() if key != "init_calls"})
 
 
-def bytes_on(shards: list[Shard], servers: int) -> list[int]:
+def bytes_on(shards: list[ServedShard], servers: int) -> list[int]:
     return [sum(shard.nbytes for shard in shards if shard.server == server) for server in range(servers)]
 
 

@@ -196,7 +196,7 @@ def test_a_round_adds_the_mean_of_what_workers_push_for_each_row():
     of = plan(max_staleness=0)
     server = _initialized(of, workers=2)
     for caller in (CHIEF, WORKER):
-        ask(server, caller, messages.Take())
+        ask(server, caller, messages.TakeTicket())
     members = messages.Round(1, (CHIEF.task, WORKER.task))
     assert push(server, CHIEF, 1, [5, 7], 2.0, round=members) is None  # it waits for the other
     assert rows(server, [5, 7]).tolist() == [[1, 1], [1, 1]]
@@ -313,7 +313,7 @@ def test_rows_that_a_push_asks_for_are_those_after_its_round():
     of = plan(max_staleness=0)
     server = _initialized(of, workers=2)
     for caller in (CHIEF, WORKER):
-        ask(server, caller, messages.Take())
+        ask(server, caller, messages.TakeTicket())
     members = messages.Round(1, (CHIEF.task, WORKER.task))
     wanted = np.array([7, 9], np.int64)
 

@@ -73,7 +73,7 @@ class Worker:
         if self.round is None:
             if server:
                 return
-            self.open[0] = messages.Take(max_steps=MAX_STEPS)
+            self.open[0] = messages.TakeTicket(max_steps=MAX_STEPS)
         else:
             self.sequence[server] += 1
             self.pushed.add(server)

@@ -53,7 +53,7 @@ def told(replies):
 
 
 def take(server, caller, now=0.0, **fields):
-    return told(server.handle([Asked(caller, messages.Take(**fields), [])], now))
+    return told(server.handle([Asked(caller, messages.TakeTicket(**fields), [])], now))
 
 
 class Pusher:

@@ -30,7 +30,7 @@ from muster.ps._bundles import bundle, packed
 from muster.ps._messages import Caller, End, Ended, Stats
 from muster.ps._plan import Plan
 from muster.ps._replies import Asked, Lost
-from muster.ps.contents import Signature, StoredFunction
+from muster.ps.contents import FunctionSignature, StoredFunction
 
 
 @pytest.fixture
@@ -377,7 +377,7 @@ def test_the_end_of_the_job(machine, chief):
 def test_a_server_of_no_function_has_no_signature(chief):
     assert chief.ask(messages.Describe(function="unknown")) == (messages.Described(), ())
     (described,) = chief.ask(messages.Describe(function="add"))[1]
-    assert msgspec.msgpack.decode(described.tobytes(), type=Signature) == Signature(
+    assert msgspec.msgpack.decode(described.tobytes(), type=FunctionSignature) == FunctionSignature(
         (A, B), ADD.pushed, changes=True
     )
 
@@ -416,7 +416,7 @@ def test_a_coordinator_where_workers_train_by_a_plan(machine):
 
 
 def test_a_worker_of_a_coordinator_trains_by_no_plan(machine, chief):
-    for message in (messages.Take(), messages.GiveBack()):
+    for message in (messages.TakeTicket(), messages.GiveBack()):
         refused("is of one who trains by a plan", chief.ask, message)
     for message in (messages.Pull(), messages.Push(number=1)):
         refused("this server has no plan yet", chief.ask, message)

@@ -26,7 +26,7 @@ from store_values import (
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import bundle, packed
-from muster.ps.contents import Signature, StoredFunction, TableSignature
+from muster.ps.contents import FunctionSignature, StoredFunction, TableSignature
 
 BY_ROWS = ("rows", "rows/slot")
 SEEN = StoredFunction(
@@ -328,7 +328,7 @@ def test_functions_go_with_the_slots_that_they_need(machine, chief, worker):
 
 def test_workers_are_told_of_tables(chief):
     (described,) = chief.ask(messages.Describe(function="train"))[1]
-    signature = msgspec.msgpack.decode(described.tobytes(), type=Signature)
+    signature = msgspec.msgpack.decode(described.tobytes(), type=FunctionSignature)
     row = ArraySpec("rows", (2,), "float32")
     assert signature.tables == (TableSignature(row, USE.row_pushes, USE.pushed),)
 

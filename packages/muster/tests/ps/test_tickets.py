@@ -85,7 +85,7 @@ class Worker:
     def ask(self):
         if self.outstanding is None and not self.done:
             if self.ticket is None:
-                self.outstanding = messages.Take(max_steps=self.max_steps)
+                self.outstanding = messages.TakeTicket(max_steps=self.max_steps)
             else:
                 self.sequence += 1
                 self.outstanding = messages.Push(

@@ -2,9 +2,9 @@
 
 from muster.ps._array_spec import ArraySpec as ArraySpec
 from muster.ps._client import Client as Client
+from muster.ps._client import FirstKeyedRows as FirstKeyedRows
 from muster.ps._client import FirstValues as FirstValues
 from muster.ps._client import Held as Held
-from muster.ps._client import KeyedRows as KeyedRows
 from muster.ps._client import MadeRows as MadeRows
 from muster.ps._client import Pulled as Pulled
 from muster.ps._client import Pushed as Pushed
@@ -30,14 +30,14 @@ from muster.ps._partitioners import MaxSizePartitioner as MaxSizePartitioner
 from muster.ps._partitioners import MinSizePartitioner as MinSizePartitioner
 from muster.ps._partitioners import Partitioner as Partitioner
 from muster.ps._partitioners import require_positive as require_positive
+from muster.ps._placement import ServedShard as ServedShard
 from muster.ps._placement import ServedVariable as ServedVariable
-from muster.ps._placement import Shard as Shard
 from muster.ps._placement import place as place
 from muster.ps._plan import Plan as Plan
 from muster.ps._plan import PlanTable as PlanTable
 from muster.ps._plan import fingerprint as fingerprint
 from muster.ps._recovery import no_snapshot as no_snapshot
-from muster.ps._retrying_connection import Dial as Dial
+from muster.ps._retrying_connection import Dialer as Dialer
 from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
 from muster.ps._shard_snapshot import ShardSnapshot as ShardSnapshot

@@ -15,9 +15,9 @@ from muster.ps import _messages as messages
 from muster.ps._bundles import bundle_columns, new_places, packed, unbundled, unbundled_columns, unpacked
 from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._plan import Plan, fingerprint
-from muster.ps._retrying_connection import Dial, RetryingConnection
+from muster.ps._retrying_connection import Dialer, RetryingConnection
 from muster.ps._wire import Sizes
-from muster.ps.contents import FunctionLayout, Signature
+from muster.ps.contents import FunctionLayout, FunctionSignature
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class MadeRows(NamedTuple):
     first: int = 0
 
 
-class KeyedRows(NamedTuple):
+class FirstKeyedRows(NamedTuple):
     """Some first rows of a hashed table.
 
     Args:
@@ -84,7 +84,7 @@ class FirstValues(NamedTuple):
     pulled: Flat
     kept: Flat
     columns: Sequence[MadeRows | Iterable[Array]] = ()
-    hashed: Sequence[Iterable[KeyedRows]] = ()
+    hashed: Sequence[Iterable[FirstKeyedRows]] = ()
 
 
 class Pushed(NamedTuple):
@@ -165,7 +165,7 @@ class FunctionPart:
         layout: What travels for it.
     """
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: FunctionSignature) -> None:
         self.changes = signature.changes
         self.layout = FunctionLayout(signature)
 
@@ -194,7 +194,7 @@ class Client:
     def __init__(
         self,
         server: str,
-        dial: Dial,
+        dial: Dialer,
         plan: Plan | None = None,
         *,
         starts: bool,
@@ -352,7 +352,7 @@ class Client:
     def described(self) -> FunctionPart | None:
         """Wait for what the server has of a function; None if it has nothing of it."""
         _, buffers = self.receive()
-        return FunctionPart(self._fitting(lambda: unpacked(buffers, Signature))) if buffers else None
+        return FunctionPart(self._fitting(lambda: unpacked(buffers, FunctionSignature))) if buffers else None
 
     def held(self) -> tuple[messages.Values, Held]:
         """Wait for everything that the plan has, which answers `read_all`, in new buffers."""

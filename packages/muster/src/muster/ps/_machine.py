@@ -22,7 +22,7 @@ from muster.ps._snapshots import Saved, Taken
 from muster.ps._statistics import Statistics, WorkerStats
 from muster.ps._store import CLOSURES, Store
 from muster.ps._tickets import OPEN_TICKETS, open_tickets
-from muster.ps._training import Training
+from muster.ps._training import TrainingTurns
 from muster.ps.contents import Device, require_sizes
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _LOST = (
 )
 # Requests for functions, and those of who trains by a plan.
 _CALLS = messages.Pull, messages.Push
-_STEPS = *_CALLS, messages.Take, messages.GiveBack
+_STEPS = *_CALLS, messages.TakeTicket, messages.GiveBack
 _OTHER = "another coordinator has begun a job on this server since. Start one at a time"
 
 
@@ -109,7 +109,9 @@ class Machine:
         self._record = record
         self._peers: dict[Caller, _Peer] = {}
         self._counts = dict.fromkeys(_COUNTS, 0)
-        self._training = Training(self._store, keeps_step=keeps_step, workers=workers, counts=self._counts)
+        self._training = TrainingTurns(
+            self._store, keeps_step=keeps_step, workers=workers, counts=self._counts
+        )
 
     def handle(self, events: Sequence[Event], now: float) -> list[Reply]:
         """Take the events that have come, in their order; see `muster._event_log.Machine`.

@@ -261,7 +261,7 @@ class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True, omit_defaults=
     round: Round | None = None
 
 
-class Take(msgspec.Struct, tag="take", frozen=True, kw_only=True):
+class TakeTicket(msgspec.Struct, tag="take", frozen=True, kw_only=True):
     """Ask for a ticket, or for the one that the worker has; deferred until there is one."""
 
     max_steps: int | None = None
@@ -373,7 +373,7 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True, omit_defau
 
 
 class Ticket(msgspec.Struct, tag="ticket", frozen=True, kw_only=True):
-    """Answers `Take`.
+    """Answers `TakeTicket`.
 
     Args:
         number: The value of the global step that the step starts from; None if none is left.
@@ -409,7 +409,7 @@ Named = Create | Reserve | Make | Assign | AssignRows | Add | CreateHashed | Ass
 First = AssignRows | AssignHashed | Make | Initialize
 Change = Offer | Initialize | Named
 Reading = Read | ReadRows | ReadHashed | Describe
-Request = Join | Change | Pull | Push | Take | GiveBack | Reading | End | Stats
+Request = Join | Change | Pull | Push | TakeTicket | GiveBack | Reading | End | Stats
 Answer = Joined | Described | Values | Ticket | Done | Ended | Refused | Statistics
 
 

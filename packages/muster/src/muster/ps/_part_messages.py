@@ -39,7 +39,7 @@ class WritePart(msgspec.Struct, tag="write_part", frozen=True, kw_only=True):
     """Write the file, since all servers see the folder. Answered by `PartWritten` or `Refused` when done."""
 
 
-class Base(msgspec.Struct, frozen=True, kw_only=True):
+class EarlierFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of an earlier checkpoint, which is in the folder of this one, too.
 
     Args:
@@ -67,7 +67,7 @@ class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True)
     bytes: int
     crc32: int
     changed: tuple[str, ...] = ()
-    base: Base | None = None
+    base: EarlierFile | None = None
     counts: dict[str, int] = {}
 
 

@@ -12,7 +12,7 @@ from muster.checkpoint import FileRecord, PartRecord
 from muster.net import Connection, ProtocolError, encode_frame
 from muster.ps import _messages as messages
 from muster.ps import _part_messages as parts
-from muster.ps._retrying_connection import Dial
+from muster.ps._retrying_connection import Dialer
 from muster.ps._wire import receive_message
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class PartRequest:
     def __init__(
         self,
         server: str,
-        dial: Dial,
+        dial: Dialer,
         save: parts.SavePart,
         *,
         reach_secs: float = _REACH_SECS,
@@ -216,7 +216,7 @@ class PartSavers:
         servers: The name of each server, and what connects to it for that.
     """
 
-    def __init__(self, servers: Sequence[tuple[str, Dial]]) -> None:
+    def __init__(self, servers: Sequence[tuple[str, Dialer]]) -> None:
         self._servers = servers
         self._told = False  # that servers do not see the folder
 

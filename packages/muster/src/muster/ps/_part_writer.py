@@ -115,7 +115,7 @@ class PartWriter:
             crc32=record.crc32,
             counts=dict(values.keyed),
             changed=(*values.tables, *values.keyed),
-            base=parts.Base(
+            base=parts.EarlierFile(
                 name=os.path.basename(base.path), bytes=base.record.bytes, crc32=base.record.crc32
             ),
         )

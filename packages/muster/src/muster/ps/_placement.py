@@ -34,7 +34,7 @@ class ServedVariable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shard:
+class ServedShard:
     """A variable, or some rows of one, on a server.
 
     Attributes:
@@ -64,7 +64,7 @@ def place(
     servers: int,
     partitioner: Callable[[tuple[int, ...], Any], Sequence[int]] | None = None,
     held: Sequence[int] = (),
-) -> list[Shard]:
+) -> list[ServedShard]:
     """Place variables on servers, such that the servers hold about as many bytes.
 
     Variables, or their shards, go in turn to the server that holds the least, the largest first. Of equal
@@ -103,7 +103,7 @@ def place(
         load, held_by[piece] = loads[0]
         heapq.heapreplace(loads, (load + piece.nbytes, held_by[piece]))
     return [
-        Shard(
+        ServedShard(
             variable=piece.variable.name,
             part=piece.part,
             start=piece.start,

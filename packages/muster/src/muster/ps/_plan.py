@@ -8,7 +8,7 @@ import msgspec
 
 from muster.ps._array_spec import ArraySpec, check_specs
 from muster.ps._flat_layout import FlatLayout
-from muster.ps.contents import Signature, StoredFunction, StoredHash, TableSignature, TableUse, row_of
+from muster.ps.contents import FunctionSignature, StoredFunction, StoredHash, TableSignature, TableUse, row_of
 from muster.ps.tables import Constant
 
 
@@ -80,10 +80,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(table.hashed for table in self.tables if table.hashed is not None)
 
     @property
-    def signature(self) -> Signature:
+    def signature(self) -> FunctionSignature:
         """The buffers and rows of tables that workers read and push for its function."""
         flat = _buffers("pulled", self.pulled), _buffers("pushed", self.pushed)
-        return Signature(*flat, True, tuple(table.signature for table in self.tables))
+        return FunctionSignature(*flat, True, tuple(table.signature for table in self.tables))
 
     def buffers(self) -> tuple[tuple[ArraySpec, ...], tuple[ArraySpec, ...]]:
         """Return the flat arrays of what is pulled, and of what is kept."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from muster.ps._flat_layout import Array
 from muster.ps._journal import Recorded
 from muster.ps._messages import Seen
-from muster.ps._row_snapshots import Piece
+from muster.ps._row_snapshots import RowPiece
 from muster.ps._snapshots import Saved
 
 _log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ class Found(NamedTuple):
     saved: Saved
     arrays: list[Array]
     age_secs: float
-    pieces: Iterable[Piece] = ()
+    pieces: Iterable[RowPiece] = ()
     changes: Sequence[tuple[Recorded, Sequence[Array]]] = ()
 
 

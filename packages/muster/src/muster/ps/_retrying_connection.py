@@ -22,7 +22,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 _QUIET_SECS = 30.0
 
 
-class Dial(Protocol):
+class Dialer(Protocol):
     """Connects to a server within some seconds, as `muster.net.dial` does."""
 
     def __call__(self, timeout_secs: float, /) -> Connection: ...
@@ -50,7 +50,7 @@ class RetryingConnection:
     def __init__(
         self,
         server: str,
-        dial: Dial,
+        dial: Dialer,
         answers: type[Any],
         greet: Callable[[], Any],
         place: Place,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from muster.ps._flat_layout import Array, Flat
-from muster.ps.contents import Push, RowPush
+from muster.ps.contents import CheckedPush, RowPush
 
 
 class RoundSums:
@@ -20,7 +20,7 @@ class RoundSums:
         self._count = 0
         self._rows: list[list[RowPush]] = []  # of each push
 
-    def add(self, push: Push) -> None:
+    def add(self, push: CheckedPush) -> None:
         """Add a push to those of the round, in memory of its own."""
         self._sums = self._sums or {name: np.empty_like(array) for name, array in push.flat.items()}
         for name, array in push.flat.items():

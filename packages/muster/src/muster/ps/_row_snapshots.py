@@ -12,7 +12,7 @@ from muster.ps._flat_layout import Array
 RowLayout = tuple[tuple[tuple[int, ...], str], ...]
 
 
-class Piece(NamedTuple):
+class RowPiece(NamedTuple):
     """Some rows, in any order; a snapshot has each row once.
 
     Attributes:
@@ -26,7 +26,7 @@ class Piece(NamedTuple):
     arrays: tuple[Array, ...]
 
 
-class Part(Protocol):
+class SnapshotPart(Protocol):
     """Rows that belong together. While they are taken, on one thread, another may change them."""
 
     @property
@@ -77,7 +77,7 @@ class RowSnapshot:
         gone: How many rows of each part are gone.
     """
 
-    def __init__(self, parts: Sequence[Part], whole: bool, closed: Callable[[bool], None]) -> None:
+    def __init__(self, parts: Sequence[SnapshotPart], whole: bool, closed: Callable[[bool], None]) -> None:
         self.whole = whole
         self.layouts = tuple(part.layout for part in parts)
         self._parts = parts
@@ -87,11 +87,11 @@ class RowSnapshot:
         self.counts = tuple(part.rows for part in parts)
         self.gone = tuple(part.gone for part in parts)
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[RowPiece]:
         """Return the rows, once; soon, for rows that change meanwhile are set aside."""
         for number, part in enumerate(self._parts):
             while (found := part.take()) is not None:
-                yield Piece(number, *found)
+                yield RowPiece(number, *found)
 
     def close(self, written: bool) -> None:
         """Say whether what was given away is kept now."""
@@ -106,7 +106,7 @@ class RowSnapshots:
     def __init__(self) -> None:
         self._known: Any = None  # what the last one with all rows was of; None if it is not kept
 
-    def begin(self, of: Any, parts: Sequence[Part], *, whole: bool = False) -> RowSnapshot:
+    def begin(self, of: Any, parts: Sequence[SnapshotPart], *, whole: bool = False) -> RowSnapshot:
         """Begin a snapshot, which has all rows unless the last one is kept, and few have changed since.
 
         Args:

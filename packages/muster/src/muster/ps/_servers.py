@@ -13,7 +13,7 @@ from muster.ps._bundles import bundle, bundle_columns, described, packed
 from muster.ps._client import Client, FirstValues, FunctionPart, Held, Pulled, Pushed
 from muster.ps._collectives import broadcast, gather
 from muster.ps._flat_layout import Array
-from muster.ps._retrying_connection import Dial
+from muster.ps._retrying_connection import Dialer
 from muster.ps._statistics import Statistics
 from muster.ps.contents import StoredArray, StoredFunction, StoredHash, StoredName
 
@@ -49,7 +49,7 @@ class Servers:
     @classmethod
     def of_program(
         cls,
-        servers: Sequence[tuple[str, Dial]],
+        servers: Sequence[tuple[str, Dialer]],
         origin: str,
         versions: Mapping[str, str],
         *,
@@ -381,7 +381,7 @@ class Servers:
     def take_ticket(self, max_steps: int | None) -> messages.Ticket:
         """Return the right to make a step, by the global step that it starts from; None if none is left."""
         try:
-            answer: messages.Ticket = self._clients[0].ask(messages.Take(max_steps=max_steps))
+            answer: messages.Ticket = self._clients[0].ask(messages.TakeTicket(max_steps=max_steps))
         except BaseException:
             self._clients[0].abandon()
             raise

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from muster.checkpoint import FileRecord, changed_rows, column_of_key, gone_of, ids_of, write_part
 from muster.ps._flat_layout import Array
-from muster.ps._row_snapshots import Piece, RowSnapshot
+from muster.ps._row_snapshots import RowPiece, RowSnapshot
 
 _NONE: Mapping[str, int] = {}
 _ID = "int64"
@@ -94,7 +94,7 @@ class ShardSnapshot(NamedTuple):
             yield piece.ids.nbytes + sum(array.nbytes for array in piece.arrays)
 
 
-def _keyed_arrays(name: str, piece: Piece) -> Iterator[tuple[str, Array]]:
+def _keyed_arrays(name: str, piece: RowPiece) -> Iterator[tuple[str, Array]]:
     """Return the arrays of a piece of rows with ids, by their keys."""
     if not piece.arrays:
         yield gone_of(name), piece.ids

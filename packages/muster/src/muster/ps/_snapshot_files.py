@@ -16,7 +16,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster.checkpoint import sync_directory
 from muster.ps._flat_layout import Array, memory
-from muster.ps._row_snapshots import Piece, RowLayout
+from muster.ps._row_snapshots import RowLayout, RowPiece
 
 _LENGTH = struct.Struct(">Q")
 _CHECKSUM = struct.Struct(">I")
@@ -34,7 +34,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 def write_file(
-    path: Path, header: msgspec.Struct, blocks: Iterable[memoryview], pieces: Iterable[Piece] = ()
+    path: Path, header: msgspec.Struct, blocks: Iterable[memoryview], pieces: Iterable[RowPiece] = ()
 ) -> int:
     """Write a file that is whole or absent, and return the size of what follows its header.
 
@@ -101,7 +101,7 @@ def fill_blocks(path: Path, content: Array, blocks: Sequence[memoryview]) -> Arr
     return content[start:]
 
 
-def read_pieces(content: Array, layouts: Sequence[RowLayout]) -> Iterator[Piece]:
+def read_pieces(content: Array, layouts: Sequence[RowLayout]) -> Iterator[RowPiece]:
     """Return the pieces in the content of a file that was checked, read as they are asked for."""
     view, start = content.data, 0
     while start < len(view):
@@ -113,7 +113,7 @@ def read_pieces(content: Array, layouts: Sequence[RowLayout]) -> Iterator[Piece]
             # In memory of its own, where it is aligned.
             arrays.append(np.frombuffer(bytes(view[start : start + size]), dtype).reshape(-1, *shape))
             start += size
-        yield Piece(record.part, arrays[0], tuple(arrays[1:]))
+        yield RowPiece(record.part, arrays[0], tuple(arrays[1:]))
 
 
 def partial_path(path: Path) -> Path:
@@ -121,7 +121,7 @@ def partial_path(path: Path) -> Path:
     return path.with_suffix(".partial")
 
 
-def _contents(piece: Piece) -> Iterator[Any]:
+def _contents(piece: RowPiece) -> Iterator[Any]:
     yield _packed(_Record(piece.part, len(piece.ids), not piece.arrays))
     for array in (piece.ids, *piece.arrays):
         yield memory(np.ascontiguousarray(array).reshape(-1))

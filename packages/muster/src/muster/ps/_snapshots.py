@@ -14,7 +14,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster.ps._flat_layout import Array, allocate, memory, sizes_of
 from muster.ps._messages import SharedInput
-from muster.ps._row_snapshots import Piece, RowLayout, RowSnapshot
+from muster.ps._row_snapshots import RowLayout, RowPiece, RowSnapshot
 from muster.ps._snapshot_files import (
     check_file,
     fill_blocks,
@@ -127,7 +127,7 @@ class Snapshots:
         self._changes.unlink(missing_ok=True)  # it was about the file before
         return written
 
-    def read(self, origin: str) -> tuple[Saved, list[Array], Iterable[Piece]] | None:
+    def read(self, origin: str) -> tuple[Saved, list[Array], Iterable[RowPiece]] | None:
         """Return the newest snapshot of values of an origin, the values, and rows; None if there is none.
 
         Rows come in pieces, in which those that come later count. They are read as they are asked for.

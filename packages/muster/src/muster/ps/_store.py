@@ -30,7 +30,7 @@ class _Described(msgspec.Struct, frozen=True):
     fingerprint: str = ""
 
 
-class Snapshot(NamedTuple):
+class StoreSnapshot(NamedTuple):
     """What is written of a store: its description, flat arrays, which do not change, and rows, which do."""
 
     plan: bytes
@@ -208,12 +208,12 @@ class Store:
         begun = self.contents.begin_part(names, whole=whole)
         return begun._replace(arrays={**arrays, **begun.arrays})
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StoreSnapshot:
         """Return what is to be written of all values."""
         plan = None if self.plan is None else without_updates(self.plan)
         described = _Described(self.contents.description(), plan, self.fingerprint)
         encoded = msgspec.msgpack.encode(described)
-        return Snapshot(encoded, self.contents.values.flat(), self.contents.begin_snapshot(encoded))
+        return StoreSnapshot(encoded, self.contents.values.flat(), self.contents.begin_snapshot(encoded))
 
     def sources(self) -> Mapping[str, Applied]:
         """Return what was applied, by source."""

@@ -11,10 +11,10 @@ from muster.ps._replies import RefusedError, Reply
 from muster.ps._round_sums import RoundSums
 from muster.ps._step_scheduler import StepScheduler, Turn
 from muster.ps._store import Store
-from muster.ps.contents import Push
+from muster.ps.contents import CheckedPush
 
 
-class Training:
+class TrainingTurns:
     """The steps of workers beside a store: their turns, rounds, and requests that wait.
 
     Args:
@@ -39,7 +39,7 @@ class Training:
         self.milestones = 0
         self._last_step = -1
         self._sums = RoundSums()
-        self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
+        self._deferred: dict[Caller, messages.Pull | messages.Push | messages.TakeTicket] = {}
         self._counts = counts
         self._taken: tuple[Array, ...] | None = None  # what workers read as a whole, as it is now
 
@@ -110,15 +110,15 @@ class Training:
                     store.contents.asked(store.fingerprint, message.counts, arrays) if message.counts else ()
                 )
                 return Reply(caller, self.values(), self._rows(ids))
-            case messages.Pull() | messages.Take():
-                self._check_ticket(isinstance(message, messages.Take))
+            case messages.Pull() | messages.TakeTicket():
+                self._check_ticket(isinstance(message, messages.TakeTicket))
             case messages.Push():
                 self._push(caller, message, arrays)
             case messages.GiveBack():
                 self._forget(caller)
                 return Reply(caller, messages.Done())
         reply = self._answer(caller, message)
-        if reply is None and isinstance(message, messages.Pull | messages.Push | messages.Take):
+        if reply is None and isinstance(message, messages.Pull | messages.Push | messages.TakeTicket):
             self._deferred[caller] = message
         return reply
 
@@ -189,7 +189,7 @@ class Training:
         self.changed = True
         self._counts["pushes"] += 1
 
-    def _run(self, push: Push) -> None:
+    def _run(self, push: CheckedPush) -> None:
         """Run the plan's update."""
         store, self._taken = self.store, None  # else the update could not write in place
         self._taken = store.contents.run(store.fingerprint, push)
@@ -237,7 +237,7 @@ class Training:
             if finished and self.turns.step != self._last_step:
                 self._last_step = self.turns.step
                 self.milestones += 1
-        if isinstance(message, messages.Take):
+        if isinstance(message, messages.TakeTicket):
             return Reply(
                 caller, messages.Ticket(number=turn.ticket, round=turn.round, shared=store.begun.shared)
             )
@@ -261,5 +261,5 @@ class Training:
         return messages.Values(origin=store.origin, version=store.version, step=self.turns.step, **fields)
 
 
-def _asks(message: messages.Request) -> TypeGuard[messages.Push | messages.Take]:
-    return isinstance(message, messages.Take) or (isinstance(message, messages.Push) and message.wants)
+def _asks(message: messages.Request) -> TypeGuard[messages.Push | messages.TakeTicket]:
+    return isinstance(message, messages.TakeTicket) or (isinstance(message, messages.Push) and message.wants)

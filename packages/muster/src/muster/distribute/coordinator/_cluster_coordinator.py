@@ -21,7 +21,7 @@ from muster.distribute.coordinator._worker_thread import WorkerThread
 from muster.distribute.functions._concrete_function import ConcreteFunction
 from muster.distribute.functions._function import Function, kind_of
 from muster.distribute.replicas._replica_context import current_context
-from muster.ps import Dial
+from muster.ps import Dialer
 
 # How long the threads that call workers may take to end, in seconds.
 _END_SECS = 5.0
@@ -36,7 +36,7 @@ class TaskLinks(Protocol):
 
     run: str
 
-    def dial_to(self, task: Task, purpose: str) -> Dial:
+    def dial_to(self, task: Task, purpose: str) -> Dialer:
         """Return what connects to a task."""
 
     def name_of(self, task: Task) -> str:

@@ -16,7 +16,7 @@ from muster.distribute.coordinator._worker_connection import (
     drain,
 )
 from muster.net import Connection, ProtocolError
-from muster.ps import Dial
+from muster.ps import Dialer
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +43,9 @@ class WorkerThread:
         schedule: Where the closures come from.
     """
 
-    def __init__(self, worker: int, name: str, dial: Dial, ask: Ask, origin: str, schedule: Schedule) -> None:
+    def __init__(
+        self, worker: int, name: str, dial: Dialer, ask: Ask, origin: str, schedule: Schedule
+    ) -> None:
         self._worker = worker
         self._name = name
         self._dial = dial

@@ -12,7 +12,7 @@ from muster._keras import keras
 from muster._row_ids import HASHED_ROWS
 from muster.checkpoint import KeyedPiece, SavedTable
 from muster.program.variables import InitialValue
-from muster.ps import KeyedRows
+from muster.ps import FirstKeyedRows
 from muster.ps.contents import StoredHash
 from muster.ps.tables import Constant, Keeping, Normal, SlotSpec, TableSpec, Uniform, owners
 
@@ -173,7 +173,7 @@ def stored_hash(columns: Sequence[ColumnKind], server: int, servers: int) -> Sto
 
 def first_rows(
     columns: Sequence[ColumnKind], values: Mapping[str, Any], server: int, servers: int
-) -> Iterator[KeyedRows]:
+) -> Iterator[FirstKeyedRows]:
     """Return the rows with which a server's part of a hashed table begins, some at a time.
 
     Args:
@@ -197,7 +197,7 @@ def first_rows(
             yield rows
 
 
-def no_rows(columns: Sequence[ColumnKind], clock: int) -> KeyedRows:
+def no_rows(columns: Sequence[ColumnKind], clock: int) -> FirstKeyedRows:
     """Return the first piece of a table's rows, which forgets all others.
 
     Args:
@@ -205,12 +205,12 @@ def no_rows(columns: Sequence[ColumnKind], clock: int) -> KeyedRows:
         clock: How many pushes the table has seen.
     """
     blank = [np.empty((0, *each.shape), dtype_named(each.dtype)) for each in columns]
-    return KeyedRows(np.empty(0, np.int64), blank, clock=clock)
+    return FirstKeyedRows(np.empty(0, np.int64), blank, clock=clock)
 
 
 def rows_of_part(
     piece: KeyedPiece, columns: Sequence[ColumnKind], there: Mapping[str, str], server: int, servers: int
-) -> KeyedRows | None:
+) -> FirstKeyedRows | None:
     """Return those rows of a piece that a server has; None for none.
 
     Args:
@@ -233,4 +233,4 @@ def rows_of_part(
                 made.append(found[each.name][chosen].astype(dtype, copy=False))
             else:
                 made.append(np.full((len(chosen), *each.shape), each.initial, dtype))
-    return KeyedRows(piece.ids[chosen], made, piece.waiting)
+    return FirstKeyedRows(piece.ids[chosen], made, piece.waiting)

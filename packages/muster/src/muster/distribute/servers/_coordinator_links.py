@@ -15,7 +15,7 @@ from muster.distribute.closures import PURPOSE as CLOSURES
 from muster.distribute.closures import JobEnd
 from muster.net import Connection, Credentials, Hello, dial
 from muster.ps import PURPOSE as STORE
-from muster.ps import Dial, Servers, encode
+from muster.ps import Dialer, Servers, encode
 from muster.ps.contents.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class CoordinatorLinks:
         self._on_close: list[Callable[[], None]] = []
         self.run = uuid.uuid4().hex
 
-    def dial_to(self, task: Task, purpose: str) -> Dial:
+    def dial_to(self, task: Task, purpose: str) -> Dialer:
         """Return what connects to a task.
 
         Args:

@@ -13,7 +13,7 @@ from muster.distribute.engine._shards import Division
 from muster.ps import (
     Array,
     Client,
-    Dial,
+    Dialer,
     Held,
     PartRequests,
     PartSavers,
@@ -64,8 +64,8 @@ class RemoteServers:
     def __init__(
         self,
         task: str,
-        dials: Sequence[tuple[str, Dial]],
-        save_dials: Sequence[tuple[str, Dial]] = (),
+        dials: Sequence[tuple[str, Dialer]],
+        save_dials: Sequence[tuple[str, Dialer]] = (),
         *,
         starts: bool,
     ) -> None:
@@ -147,7 +147,7 @@ class RemoteServers:
                 raise  # these may be servers of a job before
             raise self._no_more_steps() from exc
 
-    def _client(self, name: str, dial: Dial, plan: Plan) -> Client:
+    def _client(self, name: str, dial: Dialer, plan: Plan) -> Client:
         return Client(name, dial, plan, starts=self._starts, versions=versions())
 
     def require_ticket(self) -> None:

@@ -22,7 +22,7 @@ from muster.distribute.servers._build_server import SnapshotConfig, build_server
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.lifecycle import SignalWatch
 from muster.net import Handler
-from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartWriter, Servers, Service, Statistics
+from muster.ps import PURPOSE, SAVE_PURPOSE, Dialer, PartWriter, Servers, Service, Statistics
 from muster.ps.contents.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -227,7 +227,7 @@ class Server:
         """
         return Servers.of_program(self._named_dials(PURPOSE), origin, versions(), starts=starts)
 
-    def _named_dials(self, purpose: str) -> list[tuple[str, Dial]]:
+    def _named_dials(self, purpose: str) -> list[tuple[str, Dialer]]:
         """Return the name of each parameter server, and what connects to it."""
         if self._roster is None:
             raise RuntimeError("Start the server first.")

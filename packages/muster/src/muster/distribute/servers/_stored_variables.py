@@ -34,7 +34,7 @@ from muster.program.variables import (
     may_be_split,
     reference_of_new,
 )
-from muster.ps import PartRequests, PartSavers, SavePart, ServedVariable, Servers, Shard, place
+from muster.ps import PartRequests, PartSavers, SavePart, ServedShard, ServedVariable, Servers, place
 from muster.ps.contents import StoredArray
 
 Array = np.ndarray[Any, Any]
@@ -377,7 +377,7 @@ class StoredVariables(Storage):
 
         return tuple(rows(*span) for span in spans)
 
-    def _shards(self, name: str, shape: tuple[int, ...], dtype: str) -> list[Shard]:
+    def _shards(self, name: str, shape: tuple[int, ...], dtype: str) -> list[ServedShard]:
         variable = ServedVariable(name=name, shape=shape, dtype=dtype, splittable=may_be_split())
         return place([variable], len(self._held), self._partitioner, self._held)
 

@@ -19,7 +19,7 @@ from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
 from muster.lifecycle import PROGRAM_END
-from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartSavers, Servers
+from muster.ps import PURPOSE, SAVE_PURPOSE, Dialer, PartSavers, Servers
 from muster.ps.contents.updates import versions
 
 
@@ -107,7 +107,7 @@ class ParameterServerStrategy(Strategy):
         client.connect()  # workers ask all servers, also those that hold nothing yet
         return client
 
-    def _servers(self, purpose: str) -> list[tuple[str, Dial]]:
+    def _servers(self, purpose: str) -> list[tuple[str, Dialer]]:
         """Return the name of each parameter server, and what connects to it."""
         tasks = [Task(TaskType.PS, index) for index in self.cluster.task_indices(TaskType.PS)]
         return [(self.links.name_of(task), self.links.dial_to(task, purpose)) for task in tasks]

@@ -11,13 +11,13 @@ from muster.checkpoint import clock_of, waiting_for
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array, Flat
 from muster.ps._replies import RefusedError
-from muster.ps._row_snapshots import Part, Piece, RowSnapshot, RowSnapshots
+from muster.ps._row_snapshots import RowPiece, RowSnapshot, RowSnapshots, SnapshotPart
 from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps.contents._function_layout import FunctionLayout, RowPush
 from muster.ps.contents._hashed import HashedTables
 from muster.ps.contents._row_uses import NumberedRows, RowUse, columns_of
 from muster.ps.contents._stored import (
-    Signature,
+    FunctionSignature,
     StoredFunction,
     StoredHash,
     TableUse,
@@ -28,7 +28,7 @@ from muster.ps.contents._values import Memory, StoredValues
 from muster.ps.tables import Column, RowUpdate
 
 
-class CompiledFunction(Protocol):
+class DeviceFunction(Protocol):
     """A function on a device. What it returns is never changed afterwards."""
 
     def pull(self, values: Mapping[str, Any]) -> Flat:
@@ -41,7 +41,7 @@ class CompiledFunction(Protocol):
 class Device(Memory, Protocol):
     """The device of a store's values, which compiles functions of them."""
 
-    def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> CompiledFunction:
+    def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> DeviceFunction:
         """Return a function of values that are held; raises ValueError with a clause about it."""
 
     def compile_rows(
@@ -76,7 +76,7 @@ class Description(msgspec.Struct, frozen=True):
     hashed: tuple[StoredHash, ...] = ()
 
 
-class Push(NamedTuple):
+class CheckedPush(NamedTuple):
     """What was pushed for a function, checked.
 
     Attributes:
@@ -113,7 +113,7 @@ class _Known:
             RowUse(use, hashed.tables.get(use.columns[0]) or NumberedRows(use, values), values, update)
             for use, update in zip(function.tables, updates, strict=True)
         ]
-        self.signature = Signature(
+        self.signature = FunctionSignature(
             tuple(values.specs[name] for name in function.takes),
             function.pushed,
             function.changes,
@@ -170,7 +170,7 @@ class Contents:
         except ValueError as exc:
             raise RefusedError(f"its function cannot be used: {printable(str(exc))}") from exc
 
-    def signature(self, fingerprint: str) -> Signature | None:
+    def signature(self, fingerprint: str) -> FunctionSignature | None:
         """Return what workers take and push for a function; None if it is not here."""
         known = self._functions.get(fingerprint)
         return None if known is None else known.signature
@@ -200,7 +200,7 @@ class Contents:
         tables = self._function(fingerprint).tables if ids else ()
         return tuple(table.look_up(wanted) for table, wanted in zip(tables, ids, strict=True))
 
-    def prepare(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> Push:
+    def prepare(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> CheckedPush:
         """Return what was pushed for a function, checked; changes nothing.
 
         Args:
@@ -210,13 +210,13 @@ class Contents:
         """
         return self.checked(fingerprint, *self._function(fingerprint).layout.unpack_pushed(arrays, counts))
 
-    def checked(self, fingerprint: str, flat: Flat, rows: Sequence[RowPush]) -> Push:
+    def checked(self, fingerprint: str, flat: Flat, rows: Sequence[RowPush]) -> CheckedPush:
         """Return a push for a function as a whole and for its tables, whose rows are found."""
         tables = self._function(fingerprint).tables
         updates = [table.prepare(push) for table, push in zip(tables, rows, strict=True)]
-        return Push(flat, rows, updates)
+        return CheckedPush(flat, rows, updates)
 
-    def run(self, fingerprint: str, push: Push) -> tuple[Array, ...]:
+    def run(self, fingerprint: str, push: CheckedPush) -> tuple[Array, ...]:
         """Run the updates of a function on a push, and return what workers take then."""
         known = self._function(fingerprint)
         for update in push.updates:
@@ -327,7 +327,7 @@ class Contents:
         tables = tuple(name for name in names if name in by_rows)
         whole_ones = self.values.read([name for name in names if name not in by_rows and name not in hashed])
         arrays = {spec.name: array for spec, array in whole_ones}
-        takers: list[Part] = [by_rows[name].for_checkpoints for name in tables]
+        takers: list[SnapshotPart] = [by_rows[name].for_checkpoints for name in tables]
         keyed: dict[str, int] = {}
         for name in (name for name in names if name in hashed):
             table = hashed[name].table
@@ -344,7 +344,7 @@ class Contents:
         self,
         description: Description,
         arrays: Sequence[Array],
-        pieces: Iterable[Piece],
+        pieces: Iterable[RowPiece],
         clocks: Mapping[str, int],
     ) -> None:
         """Take up what another process has described.
@@ -369,7 +369,7 @@ class Contents:
             if spec.name in self.hashed.tables:
                 raise RefusedError(f"its array {printable(str(spec))} is here already, as a hashed table")
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[SnapshotPart]:
         return [*(rows.for_snapshots for rows in self.values.by_rows.values()), *self.hashed.parts()]
 
     def _function(self, fingerprint: str) -> _Known:

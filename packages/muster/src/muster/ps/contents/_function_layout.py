@@ -9,7 +9,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array, Flat, FlatLayout, sizes_of
-from muster.ps.contents._stored import Signature, TableSignature
+from muster.ps.contents._stored import FunctionSignature, TableSignature
 from muster.ps.tables import Ids
 
 _ID = "int64"
@@ -42,7 +42,7 @@ class FunctionLayout:
         signature: What workers read and push.
     """
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: FunctionSignature) -> None:
         self.tables = len(signature.tables)
         self._signature = signature
         self._takes, self._pushed = FlatLayout(signature.takes), FlatLayout(signature.pushed)

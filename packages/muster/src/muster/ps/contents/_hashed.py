@@ -7,7 +7,7 @@ from muster._text import printable
 from muster.ps._array_spec import ArraySpec
 from muster.ps._flat_layout import Array
 from muster.ps._replies import RefusedError
-from muster.ps._row_snapshots import Part
+from muster.ps._row_snapshots import SnapshotPart
 from muster.ps._statistics import TableStatistics
 from muster.ps.contents._stored import StoredHash, TableUse
 from muster.ps.contents._values import check_order
@@ -159,7 +159,7 @@ class HashedTables:
             raise RefusedError(f"there is no hashed table {printable(name)} on this server. Create it first")
         return self._tables[name]
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[SnapshotPart]:
         """Return their rows, for a snapshot; `clocks` belong to them."""
         return [rows.for_snapshots for each in self._tables.values() for rows in each.table.parts]
 

@@ -155,7 +155,7 @@ class TableSignature(msgspec.Struct, frozen=True):
     pushed: tuple[ArraySpec, ...] = ()
 
 
-class Signature(msgspec.Struct, frozen=True):
+class FunctionSignature(msgspec.Struct, frozen=True):
     """The arrays that workers read and push for a function, its tables, and whether it changes values."""
 
     takes: tuple[ArraySpec, ...] = ()
