@@ -19,7 +19,7 @@ from rich.terminal_theme import TerminalTheme
 from muster.__main__ import main
 from muster.cluster import Task
 from muster.launch import _view
-from muster.launch._view import LiveView, Row, View
+from muster.launch._view import JobView, LiveView, Row
 from muster.summary import read_events
 
 HERE = Path(__file__).parent
@@ -52,7 +52,7 @@ TERMINAL = """\
 """
 
 
-class KeptView(View):
+class KeptView(JobView):
     """Keeps what was shown.
 
     Args:

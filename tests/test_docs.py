@@ -19,7 +19,7 @@ import yaml
 
 from jobs import QUICKLY_BY_FLAGS, Server
 from muster.launch._kubernetes import kubernetes_objects
-from muster.launch._plan import JobShape, Manifest
+from muster.launch._plan import JobManifest, JobShape
 from muster.net import make_secret
 from pages import PAGES, blocks
 from repository import CORE, FRONT_END, ROOT, SOURCES
@@ -144,7 +144,7 @@ def test_objects_for_kubernetes_are_valid() -> None:
     )
     assert names == [(policy["metadata"]["name"], certificate["spec"]["secretName"])]
     objects = kubernetes_objects(
-        Manifest(name=names[0][0], shape=JobShape(workers=2), command=("python",)), make_secret()
+        JobManifest(name=names[0][0], shape=JobShape(workers=2), command=("python",)), make_secret()
     )
     labels = objects[-1]["spec"]["template"]["metadata"]["labels"]
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()

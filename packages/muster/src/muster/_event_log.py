@@ -1,7 +1,7 @@
 """Keep what happened to a state machine, so that a failure can be read, and replayed.
 
-A log is Python: first the call that makes the machine, then for each call of `Machine.handle` the time, the
-events and the actions. Lines can be copied into a test. `replay` makes the machine again and gives it the
+A log is Python: first the call that makes the machine, then for each call of `StateMachine.handle` the time,
+the events and the actions. Lines can be copied into a test. `replay` makes the machine again and gives it the
 same events. The idea is that of ``stimulus_log`` in dask's ``distributed/worker_state_machine.py``.
 """
 
@@ -30,7 +30,7 @@ _NUMBERS = {"inf": math.inf, "nan": math.nan}
 live_logs: "weakref.WeakSet[EventLog[Any, Any]]" = weakref.WeakSet()
 
 
-class Machine(Protocol[_Event, _Action]):
+class StateMachine(Protocol[_Event, _Action]):
     """Turns events into actions, without processes, sockets, threads or clocks."""
 
     def start(self) -> Sequence[_Action]:

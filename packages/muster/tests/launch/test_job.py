@@ -12,14 +12,14 @@ from muster.launch._events import (
     Apart,
     Blame,
     CleanUp,
-    Ended,
     Finish,
     Finishing,
     NotStarted,
     Received,
     Send,
     Start,
-    Stopped,
+    TaskEnded,
+    TasksStopped,
     describe_end,
     exit_code,
 )
@@ -37,17 +37,17 @@ from muster.launch._restarts import PAUSE_SECS, LimitedRestarts
 
 def test_a_job_ends_well_when_every_task_has():
     job = Course(W0, W1, EV)
-    assert job.at(1, Ended(W0, 0)) == []
-    assert job.at(2, Ended(W1, 0)) == []
+    assert job.at(1, TaskEnded(W0, 0)) == []
+    assert job.at(2, TaskEnded(W1, 0)) == []
     assert job.job.deadline is None
-    assert job.at(50, Ended(EV, 0)) == [CleanUp(), Finish(0)]
+    assert job.at(50, TaskEnded(EV, 0)) == [CleanUp(), Finish(0)]
 
 
 def test_the_first_failure_ends_the_others_and_is_the_cause():
     job = Course(W0, W1, EV)
-    assert job.at(1, Ended(W1, 3)) == [Send((W0, EV), signal.SIGTERM)]
-    assert job.at(2, Ended(W0, -signal.SIGTERM)) == []
-    assert job.at(3, Ended(EV, 143)) == [CleanUp(), Blame(W1, 3), Finish(3)]
+    assert job.at(1, TaskEnded(W1, 3)) == [Send((W0, EV), signal.SIGTERM)]
+    assert job.at(2, TaskEnded(W0, -signal.SIGTERM)) == []
+    assert job.at(3, TaskEnded(EV, 143)) == [CleanUp(), Blame(W1, 3), Finish(3)]
 
 
 STANDS_STILL = Termination(W1, "worker 1 stands still.")
@@ -55,26 +55,26 @@ STANDS_STILL = Termination(W1, "worker 1 stands still.")
 
 def test_the_cause_is_whom_the_others_name():
     job = Course(W0, W1)
-    assert job.at(1, Ended(W0, EXIT_PEER_LOST, STANDS_STILL)) == []
+    assert job.at(1, TaskEnded(W0, EXIT_PEER_LOST, STANDS_STILL)) == []
     assert job.at(1 + SETTLE_SECS) == [Send((W1,), signal.SIGTERM)]
     assert job.at(9) == [Send((W1,), signal.SIGKILL)]
     blame = Blame(W1, EXIT_PEER_LOST, "worker 1 stands still.")
-    assert job.at(9, Ended(W1, -signal.SIGKILL)) == [CleanUp(), blame, Finish(EXIT_PEER_LOST)]
+    assert job.at(9, TaskEnded(W1, -signal.SIGKILL)) == [CleanUp(), blame, Finish(EXIT_PEER_LOST)]
 
 
 @pytest.mark.parametrize("order", [(W0, W1), (W1, W0)])
 def test_of_workers_that_end_together_the_one_that_got_the_signal_is_named(order):
     told = Termination(W1, "worker 1 was told to end: it got SIGTERM.")
     job = Course(W0, W1)
-    actions = [action for at, task in enumerate(order) for action in job.at(at, Ended(task, 143, told))]
+    actions = [action for at, task in enumerate(order) for action in job.at(at, TaskEnded(task, 143, told))]
     assert Blame(W1, 143, told.reason) in actions
     assert actions[-1] == Finish(143)
 
 
 def test_what_a_task_waited_for_in_vain_is_the_cause_and_not_that_task():
     job = Course(W0, W1)
-    job.at(1, Ended(W0, 1, Termination(W1, "worker 0 has waited for worker 1.")))
-    actions = job.at(2, Ended(W1, EXIT_PEER_LOST, Termination(W1, "worker 0 has ended.")))
+    job.at(1, TaskEnded(W0, 1, Termination(W1, "worker 0 has waited for worker 1.")))
+    actions = job.at(2, TaskEnded(W1, EXIT_PEER_LOST, Termination(W1, "worker 0 has ended.")))
     assert actions == [CleanUp(), Blame(W1, 1, "worker 0 has waited for worker 1."), Finish(1)]
 
 
@@ -100,7 +100,7 @@ def test_finishing_takes_no_longer_than_its_limit():
 
 def test_finishing_takes_less_long_when_another_task_has_failed():
     job = Course(W0, W1)
-    job.at(0, Ended(W1, 1))
+    job.at(0, TaskEnded(W1, 1))
     assert job.at(FAILED_FINISH_SECS, Finishing((W0,))) == []
     assert job.at(FAILED_FINISH_SECS + GRACE, Finishing((W0,))) == [Send((W0,), signal.SIGKILL)]
 
@@ -113,16 +113,16 @@ def test_a_second_ctrl_c_kills_at_once_also_who_is_finishing():
 
 def test_nobody_waits_for_a_culprit_to_finish():
     job = Course(W0, W1)
-    job.at(0, Ended(W0, EXIT_PEER_LOST, STANDS_STILL))
+    job.at(0, TaskEnded(W0, EXIT_PEER_LOST, STANDS_STILL))
     job.at(SETTLE_SECS, Finishing((W1,)))
     assert job.at(SETTLE_SECS + GRACE, Finishing((W1,))) == [Send((W1,), signal.SIGKILL)]
 
 
 def test_for_whom_everyone_waits_is_said():
     job = Course(W0, W1, EV)
-    job.at(0, Ended(W0, 0))
+    job.at(0, TaskEnded(W0, 0))
     for now in range(0, 120):
-        job.at(now, Stopped((W1,) if now > 50 else ()))
+        job.at(now, TasksStopped((W1,) if now > 50 else ()))
     assert job.said == [
         "Waiting for worker 1, evaluator 0.",
         "Waiting for worker 1 (stopped, by SIGSTOP), evaluator 0.",
@@ -131,55 +131,55 @@ def test_for_whom_everyone_waits_is_said():
 
 def test_a_task_that_is_stopped_for_too_long_is_the_cause():
     job = Course(W0, W1)
-    job.at(0, Ended(W0, 0))
-    job.at(1, Stopped((W1,)))
-    assert job.at(STOPPED_SECS, Stopped((W1,))) == []
-    assert job.at(STOPPED_SECS + 1, Stopped((W1,))) == [Send((W1,), signal.SIGKILL)]
+    job.at(0, TaskEnded(W0, 0))
+    job.at(1, TasksStopped((W1,)))
+    assert job.at(STOPPED_SECS, TasksStopped((W1,))) == []
+    assert job.at(STOPPED_SECS + 1, TasksStopped((W1,))) == [Send((W1,), signal.SIGKILL)]
     reason = f"worker 1 was stopped, by SIGSTOP, for {STOPPED_SECS:.0f} s."
-    assert job.at(STOPPED_SECS + 2, Ended(W1, -9)) == [CleanUp(), Blame(W1, -9, reason), Finish(137)]
+    assert job.at(STOPPED_SECS + 2, TaskEnded(W1, -9)) == [CleanUp(), Blame(W1, -9, reason), Finish(137)]
 
 
 def test_a_task_that_was_stopped_for_a_while_goes_on_and_is_mentioned_no_more():
     job = Course(W0)
     for now in range(0, 4000, 100):
-        assert job.at(now, Stopped((W0,) if now < 400 else ())) == []
+        assert job.at(now, TasksStopped((W0,) if now < 400 else ())) == []
     assert set(job.said) == {"Waiting for worker 0 (stopped, by SIGSTOP)."}
 
 
 def test_a_restarted_evaluator_is_not_blamed_for_the_stop_of_the_first():
     job = Course(W0, EV, restarts=1)
-    job.at(0, Stopped((EV,)))
-    job.at(STOPPED_SECS, Stopped((EV,)))
-    job.at(STOPPED_SECS, Ended(EV, -9))
+    job.at(0, TasksStopped((EV,)))
+    job.at(STOPPED_SECS, TasksStopped((EV,)))
+    job.at(STOPPED_SECS, TaskEnded(EV, -9))
     job.at(STOPPED_SECS + PAUSE_SECS)
-    assert Blame(EV, 1) in job.at(STOPPED_SECS + 5, Ended(EV, 1))
+    assert Blame(EV, 1) in job.at(STOPPED_SECS + 5, TaskEnded(EV, 1))
 
 
 def test_who_does_not_end_in_time_is_killed():
     job = Course(W0, W1)
-    job.at(1, Ended(W1, 1))
+    job.at(1, TaskEnded(W1, 1))
     assert job.job.deadline == 1 + GRACE
     assert job.at(1 + GRACE - 0.1) == []
     assert job.at(1 + GRACE) == [Send((W0,), signal.SIGKILL)]
     assert job.job.deadline is None
-    assert job.at(6, Ended(W0, -signal.SIGKILL)) == [CleanUp(), Blame(W1, 1), Finish(1)]
+    assert job.at(6, TaskEnded(W0, -signal.SIGKILL)) == [CleanUp(), Blame(W1, 1), Finish(1)]
 
 
 def test_who_lost_a_peer_is_no_cause():
     job = Course(W0, W1, W2)
-    assert job.at(1, Ended(W0, EXIT_PEER_LOST)) == []
-    assert job.at(1.5, Ended(W1, -signal.SIGSEGV)) == [Send((W2,), signal.SIGTERM)]
-    assert job.at(2, Ended(W2, EXIT_PEER_LOST)) == [CleanUp(), Blame(W1, -signal.SIGSEGV), Finish(139)]
+    assert job.at(1, TaskEnded(W0, EXIT_PEER_LOST)) == []
+    assert job.at(1.5, TaskEnded(W1, -signal.SIGSEGV)) == [Send((W2,), signal.SIGTERM)]
+    assert job.at(2, TaskEnded(W2, EXIT_PEER_LOST)) == [CleanUp(), Blame(W1, -signal.SIGSEGV), Finish(139)]
     assert job.said == ["worker 0 and worker 2 ended because of that."]
 
 
 def test_the_lost_peer_has_a_moment_to_show_why_then_is_told_to_end():
     job = Course(W0, W1)
-    assert job.at(1, Ended(W0, EXIT_PEER_LOST)) == []
+    assert job.at(1, TaskEnded(W0, EXIT_PEER_LOST)) == []
     assert job.job.deadline == 1 + SETTLE_SECS
     assert job.at(1 + SETTLE_SECS) == [Send((W1,), signal.SIGTERM)]
     assert job.at(1 + SETTLE_SECS + GRACE) == [Send((W1,), signal.SIGKILL)]
-    assert job.at(9, Ended(W1, -signal.SIGKILL)) == [
+    assert job.at(9, TaskEnded(W1, -signal.SIGKILL)) == [
         CleanUp(),
         Blame(W0, EXIT_PEER_LOST),
         Finish(EXIT_PEER_LOST),
@@ -188,14 +188,14 @@ def test_the_lost_peer_has_a_moment_to_show_why_then_is_told_to_end():
 
 def test_a_cause_that_shows_only_after_sigterm_is_found():
     job = Course(W0, W1)
-    job.at(1, Ended(W0, EXIT_PEER_LOST))
+    job.at(1, TaskEnded(W0, EXIT_PEER_LOST))
     job.at(1 + SETTLE_SECS)
-    assert job.at(5, Ended(W1, 1)) == [CleanUp(), Blame(W1, 1), Finish(1)]
+    assert job.at(5, TaskEnded(W1, 1)) == [CleanUp(), Blame(W1, 1), Finish(1)]
 
 
 def test_cause_and_consequence_seen_at_once():
     job = Course(W0, W1)
-    actions = job.at(1, Ended(W0, EXIT_PEER_LOST), Ended(W1, 2))
+    actions = job.at(1, TaskEnded(W0, EXIT_PEER_LOST), TaskEnded(W1, 2))
     assert actions == [CleanUp(), Blame(W1, 2), Finish(2)]
 
 
@@ -203,7 +203,7 @@ def test_tasks_that_a_signal_came_before_are_not_waited_for():
     job = Course(W0, W1, W2)
     (told,) = job.at(1, Received(signal.SIGTERM), NotStarted((W1, W2)))
     assert told == Send((W0,), signal.SIGTERM)
-    assert job.at(2, Ended(W0, -signal.SIGTERM)) == [CleanUp(), Finish(128 + signal.SIGTERM)]
+    assert job.at(2, TaskEnded(W0, -signal.SIGTERM)) == [CleanUp(), Finish(128 + signal.SIGTERM)]
 
 
 def test_a_signal_before_any_task_is_the_end():
@@ -225,8 +225,8 @@ def test_a_signal_before_any_task_is_the_end():
 def test_a_signal_is_passed_on_once_and_is_the_exit_code(number, passed_on):
     job = Course(W0, W1, restarts=5)
     assert job.at(1, Received(number)) == [Send((W0, W1), passed_on)]
-    assert job.at(2, Ended(W0, 0)) == []
-    assert job.at(3, Ended(W1, -passed_on)) == [CleanUp(), Finish(128 + number)]
+    assert job.at(2, TaskEnded(W0, 0)) == []
+    assert job.at(3, TaskEnded(W1, -passed_on)) == [CleanUp(), Finish(128 + number)]
 
 
 def test_a_second_ctrl_c_kills_at_once():
@@ -234,7 +234,7 @@ def test_a_second_ctrl_c_kills_at_once():
     job.at(1, Received(signal.SIGINT))
     assert job.at(1.1, Received(signal.SIGINT)) == []  # the same one
     assert job.at(2.1, Received(signal.SIGINT)) == [Send((W0, W1), signal.SIGKILL)]
-    assert job.at(2.2, Ended(W0, -9), Ended(W1, -9)) == [CleanUp(), Finish(130)]
+    assert job.at(2.2, TaskEnded(W0, -9), TaskEnded(W1, -9)) == [CleanUp(), Finish(130)]
 
 
 @pytest.mark.parametrize(
@@ -263,91 +263,91 @@ def test_a_repeated_sigterm_means_nothing_new():
 def test_a_task_that_fails_to_save_after_ctrl_c_is_told():
     job = Course(W0, W1)
     job.at(1, Received(signal.SIGINT))
-    job.at(2, Ended(W1, EXIT_PEER_LOST))
-    assert job.at(3, Ended(W0, 1)) == [CleanUp(), Blame(W0, 1), Finish(1)]
+    job.at(2, TaskEnded(W1, EXIT_PEER_LOST))
+    assert job.at(3, TaskEnded(W0, 1)) == [CleanUp(), Blame(W0, 1), Finish(1)]
 
 
 def test_losing_a_peer_that_ctrl_c_ended_is_no_failure():
     job = Course(W0, W1)
     job.at(1, Received(signal.SIGINT))
-    job.at(2, Ended(W0, -signal.SIGINT))
-    assert job.at(3, Ended(W1, EXIT_PEER_LOST))[-1] == Finish(130)
+    job.at(2, TaskEnded(W0, -signal.SIGINT))
+    assert job.at(3, TaskEnded(W1, EXIT_PEER_LOST))[-1] == Finish(130)
 
 
 def test_the_whole_job_is_started_again_until_the_restarts_are_used_up():
     job = Course(W0, W1, restarts=1)
-    job.at(1, Ended(W1, -signal.SIGKILL))
-    assert job.at(2, Ended(W0, EXIT_PEER_LOST)) == [CleanUp(), Blame(W1, -signal.SIGKILL)]
+    job.at(1, TaskEnded(W1, -signal.SIGKILL))
+    assert job.at(2, TaskEnded(W0, EXIT_PEER_LOST)) == [CleanUp(), Blame(W1, -signal.SIGKILL)]
     assert job.job.deadline == 2 + PAUSE_SECS
     assert job.at(2 + PAUSE_SECS / 2) == []
     assert job.at(2 + PAUSE_SECS) == [Start((W0, W1), 2)]
     assert any("restart 1 of 1" in text for text in job.said)
-    job.at(4, Ended(W1, 1))
-    assert job.at(5, Ended(W0, 0)) == [CleanUp(), Blame(W1, 1), Finish(1)]
+    job.at(4, TaskEnded(W1, 1))
+    assert job.at(5, TaskEnded(W0, 0)) == [CleanUp(), Blame(W1, 1), Finish(1)]
 
 
 def test_a_restarted_job_that_ends_well_has_ended_well():
     job = Course(W0, restarts=1)
-    job.at(1, Ended(W0, 1))
+    job.at(1, TaskEnded(W0, 1))
     job.at(1 + PAUSE_SECS)
-    assert job.at(3, Ended(W0, 0)) == [CleanUp(), Finish(0)]
+    assert job.at(3, TaskEnded(W0, 0)) == [CleanUp(), Finish(0)]
 
 
 def test_ctrl_c_while_a_restart_is_near_ends_the_job():
     job = Course(W0, restarts=1)
-    job.at(1, Ended(W0, 1))
+    job.at(1, TaskEnded(W0, 1))
     assert job.at(1.1, Received(signal.SIGINT)) == [Finish(130)]
 
 
 def test_ctrl_c_while_a_failed_job_ends_forbids_the_restart_and_the_next_kills():
     job = Course(W0, W1, restarts=1)
-    job.at(1, Ended(W0, 1))
+    job.at(1, TaskEnded(W0, 1))
     assert job.at(1.1, Received(signal.SIGINT)) == []
     assert job.at(2.2, Received(signal.SIGINT)) == [Send((W1,), signal.SIGKILL)]
-    assert job.at(2.3, Ended(W1, -9)) == [CleanUp(), Blame(W0, 1), Finish(1)]
+    assert job.at(2.3, TaskEnded(W1, -9)) == [CleanUp(), Blame(W0, 1), Finish(1)]
 
 
 def test_an_evaluator_that_fails_does_not_end_training_but_the_job_has_failed():
     job = Course(W0, EV)
-    assert job.at(1, Ended(EV, 2)) == [Blame(EV, 2)]
-    assert job.at(50, Ended(W0, 0)) == [CleanUp(), Blame(EV, 2), Finish(2)]
+    assert job.at(1, TaskEnded(EV, 2)) == [Blame(EV, 2)]
+    assert job.at(50, TaskEnded(W0, 0)) == [CleanUp(), Blame(EV, 2), Finish(2)]
 
 
 def test_an_evaluator_is_started_again_alone():
     job = Course(W0, EV, restarts=1)
-    assert job.at(1, Ended(EV, 2)) == [Blame(EV, 2)]
+    assert job.at(1, TaskEnded(EV, 2)) == [Blame(EV, 2)]
     assert job.at(1 + PAUSE_SECS) == [Start((EV,), 1)]
-    assert job.at(3, Ended(EV, 2)) == [Blame(EV, 2)]
-    assert job.at(4, Ended(W0, 0)) == [CleanUp(), Blame(EV, 2), Finish(2)]
+    assert job.at(3, TaskEnded(EV, 2)) == [Blame(EV, 2)]
+    assert job.at(4, TaskEnded(W0, 0)) == [CleanUp(), Blame(EV, 2), Finish(2)]
 
 
 def test_an_evaluator_is_started_again_also_after_training():
     job = Course(W0, EV, restarts=1)
-    job.at(1, Ended(W0, 0))
-    job.at(2, Ended(EV, 2))
+    job.at(1, TaskEnded(W0, 0))
+    job.at(2, TaskEnded(EV, 2))
     assert job.at(2 + PAUSE_SECS) == [Start((EV,), 1)]
-    assert job.at(4, Ended(EV, 0)) == [CleanUp(), Finish(0)]
+    assert job.at(4, TaskEnded(EV, 0)) == [CleanUp(), Finish(0)]
 
 
 def test_ctrl_c_while_only_the_evaluators_restart_is_awaited():
     job = Course(W0, EV, restarts=1)
-    job.at(1, Ended(W0, 0))
-    job.at(2, Ended(EV, 2))
+    job.at(1, TaskEnded(W0, 0))
+    job.at(2, TaskEnded(EV, 2))
     assert job.at(2.1, Received(signal.SIGINT)) == [CleanUp(), Finish(130)]
 
 
 def test_a_failed_training_task_is_blamed_before_an_evaluator_that_failed_earlier():
     job = Course(W0, W1, EV)
-    job.at(1, Ended(EV, 2))
-    job.at(2, Ended(W0, 3))
-    assert job.at(3, Ended(W1, 143)) == [CleanUp(), Blame(W0, 3), Finish(3)]
+    job.at(1, TaskEnded(EV, 2))
+    job.at(2, TaskEnded(W0, 3))
+    assert job.at(3, TaskEnded(W1, 143)) == [CleanUp(), Blame(W0, 3), Finish(3)]
 
 
 def test_an_evaluator_that_fails_when_training_has_is_not_started_again():
     job = Course(W0, W1, EV, restarts=1)
-    assert job.at(1, Ended(EV, 1), Ended(W0, EXIT_PEER_LOST)) == []
+    assert job.at(1, TaskEnded(EV, 1), TaskEnded(W0, EXIT_PEER_LOST)) == []
     assert job.job.deadline == 1 + SETTLE_SECS
-    assert job.at(2, Ended(W1, 0)) == [CleanUp(), Blame(W0, EXIT_PEER_LOST)]
+    assert job.at(2, TaskEnded(W1, 0)) == [CleanUp(), Blame(W0, EXIT_PEER_LOST)]
     assert job.at(2 + PAUSE_SECS) == [Start((W0, W1, EV), 2)]
 
 
@@ -382,10 +382,10 @@ def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed, tasks):
         events = []
         for task in sorted(running, key=str):
             if task in killed:
-                events.append(Ended(task, -signal.SIGKILL))
+                events.append(TaskEnded(task, -signal.SIGKILL))
             elif chance.random() < 0.2:
                 codes = [0, 0, 1, EXIT_PEER_LOST, -signal.SIGABRT, -signal.SIGTERM, -signal.SIGINT]
-                events.append(Ended(task, chance.choice(codes[:5] if not signalled else codes)))
+                events.append(TaskEnded(task, chance.choice(codes[:5] if not signalled else codes)))
         running -= {event.task for event in events}
         if chance.random() < 0.02:
             events.append(Received(chance.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])))
@@ -398,7 +398,7 @@ def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed, tasks):
             now += chance.random()
         if seed % 4 == 0 and chance.random() < 0.2:
             some = tuple(sorted(running, key=str)[: chance.randrange(3)])
-            often = [Stopped(some), Apart(some), Finishing(some)][: chance.randrange(4)]
+            often = [TasksStopped(some), Apart(some), Finishing(some)][: chance.randrange(4)]
         actions = job.handle([*events, *often], now)
     pytest.fail("the job never ends")
 
@@ -433,17 +433,23 @@ def test_tasks_that_do_not_join_each_other_are_told_once_which_line_to_add():
 
 def test_tasks_that_never_joined_are_named_at_the_end():
     job = Course(W0, W1)
-    job.at(1, Ended(W1, 0, joined=False))
-    assert job.at(2, Ended(W0, 0, joined=False)) == [CleanUp(), Finish(0)]
+    job.at(1, TaskEnded(W1, 0, joined=False))
+    assert job.at(2, TaskEnded(W0, 0, joined=False)) == [CleanUp(), Finish(0)]
     assert job.said[0].startswith("worker 0 and worker 1 have ended without having joined each other.")
 
 
 @pytest.mark.parametrize(
     ("tasks", "ends"),
     [
-        ((W0, EV), [Ended(W0, 0, joined=False), Ended(EV, 0, joined=False)]),  # one alone has nobody to join
-        ((W0, W1), [Ended(W0, 0), Ended(W1, 0)]),
-        ((W0, W1), [Ended(W0, 0, joined=False), Ended(W1, 3, joined=False)]),  # it may have died before
+        (
+            (W0, EV),
+            [TaskEnded(W0, 0, joined=False), TaskEnded(EV, 0, joined=False)],
+        ),  # one alone has nobody to join
+        ((W0, W1), [TaskEnded(W0, 0), TaskEnded(W1, 0)]),
+        (
+            (W0, W1),
+            [TaskEnded(W0, 0, joined=False), TaskEnded(W1, 3, joined=False)],
+        ),  # it may have died before
     ],
 )
 def test_who_has_joined_or_could_not_is_told_nothing(tasks, ends):

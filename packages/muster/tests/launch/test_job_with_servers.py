@@ -10,13 +10,13 @@ from muster.launch._events import (
     Blame,
     CleanUp,
     Coordinates,
-    Ended,
     Finish,
     Finishing,
     Received,
     Send,
     Start,
-    Stopped,
+    TaskEnded,
+    TasksStopped,
 )
 from muster.launch._job import HEAR_SECS, QUIET_SECS, SETTLE_SECS, STOPPED_SECS
 from muster.launch._restarts import PAUSE_SECS
@@ -26,64 +26,68 @@ KILLED = -signal.SIGKILL
 
 def test_the_job_ends_well_when_the_chief_has_and_the_others_follow():
     job = Course(CHIEF, W0, PS0, EV)
-    assert job.at(1, Ended(W0, 0)) == []
-    assert job.at(2, Ended(CHIEF, 0)) == []
-    assert job.at(3, Ended(PS0, 0)) == []
+    assert job.at(1, TaskEnded(W0, 0)) == []
+    assert job.at(2, TaskEnded(CHIEF, 0)) == []
+    assert job.at(3, TaskEnded(PS0, 0)) == []
     assert job.job.deadline is None
     assert job.at(500) == []  # the evaluator takes its time
-    assert job.at(501, Ended(EV, 0)) == [CleanUp(), Finish(0)]
+    assert job.at(501, TaskEnded(EV, 0)) == [CleanUp(), Finish(0)]
 
 
 @pytest.mark.parametrize("task", [CHIEF, W0, PS0, EV])
 def test_what_has_failed_is_started_again_alone(task):
     job = Course(CHIEF, W0, PS0, PS1, EV, restarts=1)
-    assert job.at(1, Ended(task, KILLED)) == [Blame(task, KILLED)]
+    assert job.at(1, TaskEnded(task, KILLED)) == [Blame(task, KILLED)]
     assert job.job.deadline == 1 + PAUSE_SECS
     assert job.at(1.5) == []
     assert job.at(1 + PAUSE_SECS) == [Start((task,), 1)]
     assert job.said == [f"Starting {task} again, restart 1 of 1."]
     assert job.job.deadline is None
     for at, each in enumerate((W0, CHIEF, PS0, PS1)):
-        assert job.at(3 + at, Ended(each, 0)) == []
-    assert job.at(9, Ended(EV, 0)) == [CleanUp(), Finish(0)]
+        assert job.at(3 + at, TaskEnded(each, 0)) == []
+    assert job.at(9, TaskEnded(EV, 0)) == [CleanUp(), Finish(0)]
 
 
 def test_tasks_that_fail_together_are_started_again_each():
     job = Course(CHIEF, W0, PS0, restarts=3)
-    assert job.at(1, Ended(W0, 1), Ended(PS0, KILLED)) == [Blame(PS0, KILLED), Blame(W0, 1)]
-    job.at(1.5, Ended(CHIEF, 2))
+    assert job.at(1, TaskEnded(W0, 1), TaskEnded(PS0, KILLED)) == [Blame(PS0, KILLED), Blame(W0, 1)]
+    job.at(1.5, TaskEnded(CHIEF, 2))
     assert job.at(1 + PAUSE_SECS) == [Start((W0, PS0), 1)]
     assert job.at(1.5 + PAUSE_SECS) == [Start((CHIEF,), 1)]
 
 
 def test_training_goes_on_without_a_worker_but_the_job_has_failed():
     job = Course(CHIEF, W0, W1, PS0)
-    assert job.at(1, Ended(W0, 3)) == [Blame(W0, 3)]
-    assert job.at(2, Ended(W1, KILLED)) == [Blame(W1, KILLED)]
+    assert job.at(1, TaskEnded(W0, 3)) == [Blame(W0, 3)]
+    assert job.at(2, TaskEnded(W1, KILLED)) == [Blame(W1, KILLED)]
     assert job.said == 2 * ["Training goes on without it; the job will count as failed."]
-    assert job.at(8, Ended(CHIEF, 0)) == []
-    assert job.at(9, Ended(PS0, 0)) == [CleanUp(), Blame(W0, 3), Finish(3)]
+    assert job.at(8, TaskEnded(CHIEF, 0)) == []
+    assert job.at(9, TaskEnded(PS0, 0)) == [CleanUp(), Blame(W0, 3), Finish(3)]
 
 
 def test_a_coordinator_without_workers_ends_the_job():
     job = Course(CHIEF, W0, W1, PS0, restarts=1)
-    job.at(1, Ended(W0, 3))
+    job.at(1, TaskEnded(W0, 3))
     assert job.at(1.5, Coordinates()) == []
-    job.at(1.6, Ended(W1, 4))
+    job.at(1.6, TaskEnded(W1, 4))
     assert not job.job.lacks_workers  # one is started again
     assert job.at(1 + PAUSE_SECS + 0.1, Coordinates()) == [Start((W0,), 1)]
-    job.at(5, Ended(W0, KILLED))
+    job.at(5, TaskEnded(W0, KILLED))
     assert job.job.lacks_workers
     assert job.at(6, Coordinates()) == [Send((CHIEF, PS0), signal.SIGTERM)]
     assert job.said[-1] == "The coordinator has no worker left."
-    assert job.at(7, Ended(CHIEF, -signal.SIGTERM), Ended(PS0, 143)) == [CleanUp(), Blame(W1, 4), Finish(4)]
+    assert job.at(7, TaskEnded(CHIEF, -signal.SIGTERM), TaskEnded(PS0, 143)) == [
+        CleanUp(),
+        Blame(W1, 4),
+        Finish(4),
+    ]
 
 
 def test_a_chief_that_trains_needs_no_workers():
     job = Course(CHIEF, W0, PS0)
-    job.at(1, Ended(W0, 3))
+    job.at(1, TaskEnded(W0, 3))
     assert job.job.lacks_workers
-    assert job.at(2, Ended(CHIEF, 0)) == []
+    assert job.at(2, TaskEnded(CHIEF, 0)) == []
     assert not job.job.lacks_workers
     assert job.at(2.1, Coordinates()) == []
 
@@ -91,130 +95,130 @@ def test_a_chief_that_trains_needs_no_workers():
 @pytest.mark.parametrize("task", [CHIEF, PS1])
 def test_without_restarts_the_loss_of_the_chief_or_a_server_ends_the_job(task):
     job = Course(CHIEF, W0, PS0, PS1, EV)
-    job.at(1, Ended(W0, 5))
+    job.at(1, TaskEnded(W0, 5))
     others = tuple(each for each in (CHIEF, PS0, PS1, EV) if each != task)
-    assert job.at(2, Ended(task, KILLED)) == [Send(others, signal.SIGTERM)]
+    assert job.at(2, TaskEnded(task, KILLED)) == [Send(others, signal.SIGTERM)]
     for each in others[:-1]:
-        job.at(3, Ended(each, 143))
-    assert job.at(4, Ended(EV, 143)) == [CleanUp(), Blame(task, KILLED), Finish(137)]
+        job.at(3, TaskEnded(each, 143))
+    assert job.at(4, TaskEnded(EV, 143)) == [CleanUp(), Blame(task, KILLED), Finish(137)]
 
 
 @pytest.mark.parametrize("signalled", [False, True])
 def test_who_cannot_make_a_step_without_a_server_is_not_waited_for(signalled):
     job = Course(CHIEF, W0, PS0, PS1, EV, restarts=int(signalled))
-    job.at(1, Ended(PS0, KILLED))
+    job.at(1, TaskEnded(PS0, KILLED))
     if signalled:
         assert job.at(1, Received(signal.SIGTERM)) == [Send((CHIEF, W0, PS1, EV), signal.SIGTERM)]
     assert job.at(2, Finishing((CHIEF, W0, PS1, EV))) == []  # the evaluator needs no server
     assert job.job.deadline == 2 + GRACE
-    assert job.at(3, Ended(EV, 143), Finishing((CHIEF, W0, PS1))) == []
+    assert job.at(3, TaskEnded(EV, 143), Finishing((CHIEF, W0, PS1))) == []
     assert job.at(2 + GRACE, Finishing((CHIEF, W0, PS1))) == [Send((CHIEF, W0, PS1), signal.SIGKILL)]
 
 
 def test_a_chief_that_saves_is_waited_for_also_when_the_servers_have_gone():
     job = Course(CHIEF, PS0)
     job.at(0, Received(signal.SIGTERM))
-    assert job.at(1, Ended(PS0, 143), Finishing((CHIEF,))) == []
+    assert job.at(1, TaskEnded(PS0, 143), Finishing((CHIEF,))) == []
     assert job.at(2 * GRACE, Finishing((CHIEF,))) == []
     assert job.job.deadline == 3 * GRACE
 
 
 def test_the_last_restart_that_is_awaited_is_not_made_when_the_job_ends():
     job = Course(CHIEF, W0, PS0, restarts=1)
-    job.at(1, Ended(W0, 1))
-    assert job.at(1.5, Ended(PS0, KILLED)) == [Send((CHIEF,), signal.SIGTERM)]
+    job.at(1, TaskEnded(W0, 1))
+    assert job.at(1.5, TaskEnded(PS0, KILLED)) == [Send((CHIEF,), signal.SIGTERM)]
     assert job.at(1 + PAUSE_SECS) == []
-    assert job.at(3, Ended(CHIEF, 143)) == [CleanUp(), Blame(PS0, KILLED), Finish(137)]
+    assert job.at(3, TaskEnded(CHIEF, 143)) == [CleanUp(), Blame(PS0, KILLED), Finish(137)]
 
 
 def test_a_chief_that_could_not_do_without_a_server_is_no_cause():
     job = Course(CHIEF, W0, PS0)
     told = Termination(PS0, "chief 0 has waited for ps 0.")
-    assert job.at(1, Ended(CHIEF, EXIT_PEER_LOST, told)) == []
+    assert job.at(1, TaskEnded(CHIEF, EXIT_PEER_LOST, told)) == []
     assert job.job.deadline == 1 + SETTLE_SECS
-    assert job.at(2, Ended(PS0, 7)) == [Send((W0,), signal.SIGTERM)]
-    assert job.at(3, Ended(W0, 143)) == [CleanUp(), Blame(PS0, 7), Finish(7)]
+    assert job.at(2, TaskEnded(PS0, 7)) == [Send((W0,), signal.SIGTERM)]
+    assert job.at(3, TaskEnded(W0, 143)) == [CleanUp(), Blame(PS0, 7), Finish(7)]
 
 
 def test_nobody_is_started_again_after_the_chief_has_ended():
     job = Course(CHIEF, W0, W1, PS0, restarts=2)
-    job.at(1, Ended(W0, KILLED))
-    assert job.at(1.5, Ended(CHIEF, 0)) == []
-    assert job.at(1.6, Ended(W1, KILLED)) == [Blame(W1, KILLED)]
+    job.at(1, TaskEnded(W0, KILLED))
+    assert job.at(1.5, TaskEnded(CHIEF, 0)) == []
+    assert job.at(1.6, TaskEnded(W1, KILLED)) == [Blame(W1, KILLED)]
     assert job.said[1:] == ["It is not started again, as the chief has ended the job."]
-    assert job.at(9, Ended(PS0, 0)) == [CleanUp(), Finish(0)]
+    assert job.at(9, TaskEnded(PS0, 0)) == [CleanUp(), Finish(0)]
 
 
 def test_without_restarts_left_a_late_failure_counts_unless_it_is_a_consequence():
     job = Course(CHIEF, W0, W1, PS0)
-    job.at(1, Ended(CHIEF, 0))
-    assert job.at(2, Ended(W0, EXIT_PEER_LOST)) == []
-    assert job.at(2, Ended(W1, 9)) == [Blame(W1, 9)]
-    assert job.at(3, Ended(PS0, 0)) == [CleanUp(), Blame(W1, 9), Finish(9)]
+    job.at(1, TaskEnded(CHIEF, 0))
+    assert job.at(2, TaskEnded(W0, EXIT_PEER_LOST)) == []
+    assert job.at(2, TaskEnded(W1, 9)) == [Blame(W1, 9)]
+    assert job.at(3, TaskEnded(PS0, 0)) == [CleanUp(), Blame(W1, 9), Finish(9)]
 
 
 def test_a_chief_that_ends_well_did_not_need_a_server_that_has_failed():
     job = Course(CHIEF, W0, PS0)
-    job.at(1, Ended(PS0, EXIT_PEER_LOST))
-    assert job.at(2, Ended(CHIEF, 0)) == []
+    job.at(1, TaskEnded(PS0, EXIT_PEER_LOST))
+    assert job.at(2, TaskEnded(CHIEF, 0)) == []
     assert job.job.deadline == 2 + HEAR_SECS
-    assert job.at(9, Ended(W0, 0))[1:] == [Blame(PS0, EXIT_PEER_LOST), Finish(EXIT_PEER_LOST)]
+    assert job.at(9, TaskEnded(W0, 0))[1:] == [Blame(PS0, EXIT_PEER_LOST), Finish(EXIT_PEER_LOST)]
 
 
 def test_an_evaluator_is_started_again_also_after_training():
     job = Course(CHIEF, PS0, EV, restarts=1)
-    job.at(1, Ended(EV, 2))
-    job.at(1.5, Ended(CHIEF, 0), Ended(PS0, 0))
+    job.at(1, TaskEnded(EV, 2))
+    job.at(1.5, TaskEnded(CHIEF, 0), TaskEnded(PS0, 0))
     assert job.at(1 + PAUSE_SECS) == [Start((EV,), 1)]
-    assert job.at(4, Ended(EV, 0)) == [CleanUp(), Finish(0)]
+    assert job.at(4, TaskEnded(EV, 0)) == [CleanUp(), Finish(0)]
 
 
 def test_who_does_not_hear_that_the_chief_has_ended_is_told_to_end():
     job = Course(CHIEF, W0, PS0, EV)
-    job.at(1, Ended(CHIEF, 0))
+    job.at(1, TaskEnded(CHIEF, 0))
     assert job.job.deadline == 1 + HEAR_SECS
     assert job.at(1 + HEAR_SECS) == [Send((W0, PS0), signal.SIGTERM)]
-    assert job.at(2 + HEAR_SECS, Ended(PS0, 143)) == []
+    assert job.at(2 + HEAR_SECS, TaskEnded(PS0, 143)) == []
     assert job.job.deadline == 1 + HEAR_SECS + GRACE
     assert job.at(1 + HEAR_SECS + GRACE) == [Send((W0,), signal.SIGKILL)]
-    assert job.at(90, Ended(W0, KILLED)) == []
+    assert job.at(90, TaskEnded(W0, KILLED)) == []
     assert job.job.deadline is None
-    assert job.at(91, Ended(EV, 0)) == [CleanUp(), Finish(0)]
+    assert job.at(91, TaskEnded(EV, 0)) == [CleanUp(), Finish(0)]
 
 
 def test_servers_do_not_outlive_those_that_train_for_long():
     job = Course(CHIEF, W0, PS0)
-    job.at(1, Ended(CHIEF, 0))
-    assert job.at(5, Ended(W0, 0)) == []
+    job.at(1, TaskEnded(CHIEF, 0))
+    assert job.at(5, TaskEnded(W0, 0)) == []
     assert job.job.deadline == 5 + SETTLE_SECS
     assert job.at(5 + SETTLE_SECS) == [Send((PS0,), signal.SIGTERM)]
-    assert job.at(9, Ended(PS0, 143)) == [CleanUp(), Finish(0)]
+    assert job.at(9, TaskEnded(PS0, 143)) == [CleanUp(), Finish(0)]
 
 
 def test_a_signal_while_the_others_follow_the_chief_ends_them_at_once():
     job = Course(CHIEF, W0, PS0, EV)
-    job.at(1, Ended(CHIEF, 0))
+    job.at(1, TaskEnded(CHIEF, 0))
     assert job.at(2, Received(signal.SIGINT)) == [Send((W0, PS0, EV), signal.SIGINT)]
     assert job.job.deadline == 2 + GRACE
-    assert job.at(3, Ended(W0, 130), Ended(PS0, 130), Ended(EV, 130)) == [CleanUp(), Finish(130)]
+    assert job.at(3, TaskEnded(W0, 130), TaskEnded(PS0, 130), TaskEnded(EV, 130)) == [CleanUp(), Finish(130)]
 
 
 def test_servers_get_their_time_when_the_last_task_has_ended_that_they_serve():
     job = Course(CHIEF, PS0, PS1)
     job.at(0, Received(signal.SIGTERM))
-    assert job.at(3, Ended(CHIEF, 143)) == []
+    assert job.at(3, TaskEnded(CHIEF, 143)) == []
     assert job.job.deadline == 3 + GRACE
-    assert job.at(6, Ended(PS0, 143)) == []
+    assert job.at(6, TaskEnded(PS0, 143)) == []
     assert job.job.deadline == 3 + GRACE
     assert job.at(3 + GRACE) == [Send((PS1,), signal.SIGKILL)]
 
 
 def test_a_signal_ends_the_job_also_while_a_restart_is_near():
     job = Course(CHIEF, W0, PS0, restarts=3)
-    job.at(1, Ended(W0, 1))
+    job.at(1, TaskEnded(W0, 1))
     assert job.at(1.5, Received(signal.SIGTERM)) == [Send((CHIEF, PS0), signal.SIGTERM)]
     job.at(1 + PAUSE_SECS)
-    assert job.at(3, Ended(CHIEF, 143), Ended(PS0, 143)) == [CleanUp(), Finish(143)]
+    assert job.at(3, TaskEnded(CHIEF, 143), TaskEnded(PS0, 143)) == [CleanUp(), Finish(143)]
 
 
 def test_servers_that_wait_for_one_that_is_stopped_do_not_delay_the_end():
@@ -222,35 +226,35 @@ def test_servers_that_wait_for_one_that_is_stopped_do_not_delay_the_end():
     job.at(0, Received(signal.SIGINT))
     assert job.at(1, Finishing((CHIEF, PS0))) == []
     assert job.job.deadline == 1 + GRACE
-    assert job.at(2, Ended(CHIEF, 130), Finishing((PS0,))) == []
+    assert job.at(2, TaskEnded(CHIEF, 130), Finishing((PS0,))) == []
     assert job.at(1 + GRACE, Finishing((PS0,))) == [Send((W0, PS0), signal.SIGKILL)]
 
 
 def test_nobody_is_said_to_wait_for_a_worker_while_the_others_train():
     job = Course(CHIEF, W0, W1, PS0)
-    job.at(0, Ended(W0, 0))  # its input has ended
+    job.at(0, TaskEnded(W0, 0))  # its input has ended
     assert job.at(10 * QUIET_SECS) == []
     assert job.said == []
-    job.at(400, Stopped((W1,)))
-    job.at(400 + QUIET_SECS, Stopped((W1,)))
+    job.at(400, TasksStopped((W1,)))
+    job.at(400 + QUIET_SECS, TasksStopped((W1,)))
     assert job.said == ["Waiting for worker 1 (stopped, by SIGSTOP)."]
 
 
 def test_a_worker_that_is_stopped_for_too_long_is_started_again():
     job = Course(CHIEF, W0, PS0, restarts=1)
-    job.at(1, Stopped((W0,)))
-    assert job.at(1 + STOPPED_SECS, Stopped((W0,))) == [Send((W0,), signal.SIGKILL)]
+    job.at(1, TasksStopped((W0,)))
+    assert job.at(1 + STOPPED_SECS, TasksStopped((W0,))) == [Send((W0,), signal.SIGKILL)]
     reason = f"worker 0 was stopped, by SIGSTOP, for {STOPPED_SECS:.0f} s."
-    assert job.at(2 + STOPPED_SECS, Ended(W0, KILLED)) == [Blame(W0, KILLED, reason)]
+    assert job.at(2 + STOPPED_SECS, TaskEnded(W0, KILLED)) == [Blame(W0, KILLED, reason)]
     assert job.at(2 + STOPPED_SECS + PAUSE_SECS) == [Start((W0,), 1)]
 
 
 def lost(task, culprit, reason):
-    return Ended(task, EXIT_PEER_LOST, Termination(culprit, reason))
+    return TaskEnded(task, EXIT_PEER_LOST, Termination(culprit, reason))
 
 
 def ended(task, code, reason=""):
-    return Ended(task, code, Termination(task, reason) if reason else None)
+    return TaskEnded(task, code, Termination(task, reason) if reason else None)
 
 
 GONE = "ps 0 at one:1 does not answer"
@@ -278,7 +282,7 @@ NAMED = {
         EXIT_PEER_LOST,
     ),
     "a server is waited for in vain": (
-        [ended(PS0, 0), Ended(CHIEF, 1, Termination(PS0, "chief 0 has waited for ps 0"))],
+        [ended(PS0, 0), TaskEnded(CHIEF, 1, Termination(PS0, "chief 0 has waited for ps 0"))],
         (PS0, "chief 0 has waited for ps 0"),
         1,
     ),
@@ -299,7 +303,7 @@ NAMED = {
     ),
     "the coordinator exits by a code of its own": ([ended(CHIEF, 3)], (CHIEF, ""), 3),
     "no worker is left": (
-        [ended(W0, KILLED), ended(W1, KILLED), Ended(CHIEF, 1, Termination(W0, "no worker is left"))],
+        [ended(W0, KILLED), ended(W1, KILLED), TaskEnded(CHIEF, 1, Termination(W0, "no worker is left"))],
         (W0, "no worker is left"),
         1,
     ),
@@ -323,7 +327,7 @@ def test_who_is_named(what):
             each for action in actions if isinstance(action, Send) for each in action.tasks if each in left
         ]
         left -= {*told}
-        actions += job.at(now, *(Ended(each, 143) for each in told))
+        actions += job.at(now, *(TaskEnded(each, 143) for each in told))
         if actions and isinstance(actions[-1], Finish):
             break
     named = [action for action in actions if isinstance(action, Blame)][-1]

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from muster._errors import ClusterError
 from muster.cluster import TFConfig
-from muster.launch._machine import Machine, _gpus, this_machine
+from muster.launch._machine import MachineResources, _gpus, this_machine
 from muster.launch._plan import JobShape, plan_job, split_cores
 
-FOUR = Machine(cores=((0, 4), (1, 5), (2, 6), (3, 7)))
+FOUR = MachineResources(cores=((0, 4), (1, 5), (2, 6), (3, 7)))
 
 
 def plan(shape, machine=FOUR, environ=()):
@@ -84,7 +84,7 @@ def test_all_tasks_know_the_parameter_servers_and_the_evaluator_is_last():
     ],
 )
 def test_a_parameter_server_counts_for_a_quarter_of_a_task_that_trains(shape, cores, shares):
-    plans = plan(shape, Machine(cores=tuple((core,) for core in range(cores))))
+    plans = plan(shape, MachineResources(cores=tuple((core,) for core in range(cores))))
     for name, size in shares.items():
         assert (plans[name].cores and len(plans[name].cores)) == size, name
     bound = [core for each in plans.values() for core in each.cores or ()]
@@ -93,7 +93,8 @@ def test_a_parameter_server_counts_for_a_quarter_of_a_task_that_trains(shape, co
 
 def test_servers_share_a_core_and_its_threads():
     plans = plan(
-        JobShape(workers=0, chief=True, ps=2), Machine(cores=tuple((2 * n, 2 * n + 1) for n in range(4)))
+        JobShape(workers=0, chief=True, ps=2),
+        MachineResources(cores=tuple((2 * n, 2 * n + 1) for n in range(4))),
     )
     assert plans["chief 0"].cores == (0, 1, 2, 3, 4, 5)
     assert (plans["ps 0"].cores, plans["ps 1"].cores) == ((6,), (7,))
@@ -103,7 +104,7 @@ def test_servers_share_a_core_and_its_threads():
 @pytest.mark.parametrize("gpus", [(), ("0", "1", "2")])
 def test_parameter_servers_get_no_gpu(gpus):
     shape = JobShape(workers=1, chief=True, ps=1, evaluator=True)
-    plans = plan(shape, Machine(cores=((0,),), gpus=gpus))
+    plans = plan(shape, MachineResources(cores=((0,),), gpus=gpus))
     assert plans["ps 0"].environment["JAX_PLATFORMS"] == "cpu"
     assert "CUDA_VISIBLE_DEVICES" not in plans["ps 0"].environment
     for name in ("chief 0", "worker 0", "evaluator 0"):
@@ -168,19 +169,19 @@ def test_virtual_devices_are_added_to_the_flags_of_those_that_train():
 
 def test_gpus_are_shared_out_equally_and_one_that_is_left_evaluates():
     shape = JobShape(workers=2, evaluator=True)
-    machine = Machine(cores=((0,),), gpus=("a", "b", "c", "d", "e"))
+    machine = MachineResources(cores=((0,),), gpus=("a", "b", "c", "d", "e"))
     assert gpus(plan(shape, machine)) == {"worker 0": "a,b", "worker 1": "c,d", "evaluator 0": "e"}
     assert "JAX_PLATFORMS" not in plan(shape, machine)["evaluator 0"].environment
 
 
 def test_an_evaluator_without_a_gpu_uses_the_cpu():
-    machine = Machine(cores=((0,),), gpus=("0", "1"))
+    machine = MachineResources(cores=((0,),), gpus=("0", "1"))
     evaluator = plan(JobShape(workers=2, evaluator=True), machine)["evaluator 0"]
     assert evaluator.environment["JAX_PLATFORMS"] == "cpu"
 
 
 def test_devices_per_worker_means_gpus_where_there_are_any():
-    machine = Machine(cores=((0,),), gpus=("0", "1", "2", "3"))
+    machine = MachineResources(cores=((0,),), gpus=("0", "1", "2", "3"))
     plans = plan(JobShape(workers=2, devices_per_worker=1), machine)
     assert gpus(plans) == {"worker 0": "0", "worker 1": "1"}
     assert "XLA_FLAGS" not in plans["worker 0"].environment
@@ -195,7 +196,7 @@ def test_devices_per_worker_means_gpus_where_there_are_any():
 )
 def test_too_few_gpus_are_an_error(shape, told):
     with pytest.raises(ClusterError, match=told):
-        plan(shape, Machine(cores=((0,),), gpus=("0", "1")))
+        plan(shape, MachineResources(cores=((0,),), gpus=("0", "1")))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from muster.__main__ import main
 from muster._errors import ClusterError
 from muster.launch import _machine, _notebook, notebook_launcher
-from muster.launch._machine import Machine
+from muster.launch._machine import MachineResources
 from muster.launch._memory import available_memory
 from muster.launch._plan import TASK_MIB, TASKS_A_CORE, JobShape, check_room
 
@@ -13,7 +13,9 @@ MIB = 1 << 20
 
 
 def machine(cores, memory=None):
-    return Machine(cores=tuple((2 * core, 2 * core + 1) for core in range(cores // 2)), memory=memory)
+    return MachineResources(
+        cores=tuple((2 * core, 2 * core + 1) for core in range(cores // 2)), memory=memory
+    )
 
 
 def test_every_task_counts_against_every_logical_processor():

@@ -116,7 +116,7 @@ def test_a_failure_ends_the_job_and_is_named_with_its_last_lines(launch):
     assert re.search(r'worker 1 \|   File ".*launch_child.py", line \d+, in <module>', job.text)
     assert "runpy" not in job.text
     shown = replayed(job.log_dir)
-    assert "    Ended(Task(TaskType.WORKER, 1), 1, joined=False)" in shown
+    assert "    TaskEnded(Task(TaskType.WORKER, 1), 1, joined=False)" in shown
     assert "  → Finish(1)" in shown
 
 

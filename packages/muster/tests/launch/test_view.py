@@ -10,7 +10,7 @@ from rich.console import Console
 from muster.cluster import Task
 from muster.cluster.roster import Progress, TaskState
 from muster.launch import _view
-from muster.launch._view import LiveView, Row, View, make_view
+from muster.launch._view import JobView, LiveView, Row, make_view
 
 W0, EV = Task("worker", 0), Task("evaluator", 0)
 TRAINS = Progress(
@@ -88,7 +88,7 @@ def clock(monkeypatch):
 
 
 def test_without_a_terminal_progress_is_said_twice_a_minute(clock, capsys):
-    view = View([W0, EV])
+    view = JobView([W0, EV])
     view.begin(Path("/logs"))
     evaluated = Progress(state=TaskState.WAITING, evaluation="step 400: accuracy 0.9")
     rows = [
@@ -114,7 +114,7 @@ def test_without_a_terminal_progress_is_said_twice_a_minute(clock, capsys):
 
 
 def test_lines_that_are_just_above_are_known(capsys):
-    view = View([W0, EV])
+    view = JobView([W0, EV])
     view.lines(W0, ["Traceback", "ValueError"])
     assert view.has_just_shown(W0, ["Traceback", "ValueError"])
     assert not view.has_just_shown(EV, ["ValueError"])
@@ -124,4 +124,4 @@ def test_lines_that_are_just_above_are_known(capsys):
 
 def test_colours_that_are_forced_make_no_terminal(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert type(make_view([W0])) is View
+    assert type(make_view([W0])) is JobView

@@ -23,7 +23,7 @@ from muster.saved_model import (
     trace,
 )
 from muster.serve._api import Api
-from muster.serve._batches import Job
+from muster.serve._batches import InferenceRequest
 from muster.serve._model import Model
 from muster.serve._runner import Runner
 
@@ -150,7 +150,7 @@ def test_a_runner_computes_what_waits_before_it_ends():
         return {"y": x}
 
     runner = Runner(done.extend, most_rows=4, most_jobs=2, wait_secs=0.0)
-    jobs = [Job(slow, {"x": np.array([i])}, 1) for i in range(3)]
+    jobs = [InferenceRequest(slow, {"x": np.array([i])}, 1) for i in range(3)]
     runner.submit(jobs[0])
     assert started.wait(60)
     runner.submit(jobs[1])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from muster import RequestError
-from muster.serve._batches import BatchQueue, Job, batch_sizes, compute
+from muster.serve._batches import BatchQueue, InferenceRequest, batch_sizes, compute
 
 
 class Doubles:
@@ -24,7 +24,7 @@ def job(call, *values, width=None):
     array = np.array(values)
     if width:
         array = np.repeat(array[:, None], width, 1)
-    return Job(call, {"x": array}, len(values))
+    return InferenceRequest(call, {"x": array}, len(values))
 
 
 def queue(most_rows=4, most_jobs=10, wait_secs=0.0):
@@ -53,7 +53,13 @@ def test_a_job_above_the_limit_is_taken_alone():
 
 def test_jobs_of_other_signatures_shapes_or_without_rows_are_not_taken_together():
     call, other, waiting = Doubles(), Doubles(), queue()
-    jobs = [job(call, 1), job(other, 1), job(call, 1, width=2), Job(call, {}, None), Job(call, {}, None)]
+    jobs = [
+        job(call, 1),
+        job(other, 1),
+        job(call, 1, width=2),
+        InferenceRequest(call, {}, None),
+        InferenceRequest(call, {}, None),
+    ]
     for at, each in enumerate([*jobs, job(call, 7)]):
         waiting.add(each, float(at))
     taken = [waiting.take(9.0)[0] for _ in jobs]
@@ -114,11 +120,11 @@ def test_one_job_that_fails_does_not_fail_the_others():
 
 
 def test_jobs_without_rows_are_computed_as_they_are():
-    (outcome,) = compute([Job(Doubles(), {"x": np.arange(3)}, None)], 8)
+    (outcome,) = compute([InferenceRequest(Doubles(), {"x": np.arange(3)}, None)], 8)
     assert outcome["y"].tolist() == [0, 2, 4]
 
 
 def test_outputs_with_other_rows_are_an_error_of_the_server():
-    (outcome,) = compute([Job(lambda x: {"y": x[:1]}, {"x": np.arange(2)}, 2)], 8)
+    (outcome,) = compute([InferenceRequest(lambda x: {"y": x[:1]}, {"x": np.arange(2)}, 2)], 8)
     assert isinstance(outcome, RequestError)
     assert outcome.status == 500

@@ -8,7 +8,7 @@ from muster.cluster.roster import EXIT_PEER_LOST, Termination
 
 
 @dataclasses.dataclass(frozen=True)
-class Ended:
+class TaskEnded:
     """A task has ended.
 
     Args:
@@ -101,7 +101,7 @@ class Finishing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stopped:
+class TasksStopped:
     """Tasks that are stopped by SIGSTOP. Comes again and again, also when there are none."""
 
     tasks: tuple[Task, ...]
@@ -119,7 +119,7 @@ class Coordinates:
     """The chief says that it is a coordinator: without workers it waits for ever."""
 
 
-Event = Ended | NotStarted | Received | Finishing | Stopped | Apart | Coordinates
+Event = TaskEnded | NotStarted | Received | Finishing | TasksStopped | Apart | Coordinates
 Action = Start | Send | Say | Blame | CleanUp | Finish
 
 
@@ -134,9 +134,9 @@ def rank(event: Event) -> int:
     not cause ends before them.
     """
     match event:
-        case Ended(task):
+        case TaskEnded(task):
             return _RANKS.get(task.type, 0)
-        case NotStarted() | Finishing() | Stopped() | Apart() | Coordinates():
+        case NotStarted() | Finishing() | TasksStopped() | Apart() | Coordinates():
             return 4
         case Received():
             return 5
@@ -144,7 +144,7 @@ def rank(event: Event) -> int:
 
 def recurring(event: Event) -> tuple[type, Event] | None:
     """Return the kind of an event that comes again and again, and the event; None for any other."""
-    return (type(event), event) if isinstance(event, Finishing | Stopped | Apart) else None
+    return (type(event), event) if isinstance(event, Finishing | TasksStopped | Apart) else None
 
 
 def exit_code(code: int) -> int:

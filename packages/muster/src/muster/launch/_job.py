@@ -44,7 +44,6 @@ from muster.launch._events import (
     Blame,
     CleanUp,
     Coordinates,
-    Ended,
     Event,
     Finish,
     Finishing,
@@ -53,7 +52,8 @@ from muster.launch._events import (
     Say,
     Send,
     Start,
-    Stopped,
+    TaskEnded,
+    TasksStopped,
     describe_end,
     exit_code,
     rank,
@@ -122,7 +122,7 @@ class Job:
         self._phase = _Phase.RUNNING
         self._running = set(self._tasks)
         # In the order of their ends; without tasks that the launcher's signals ended.
-        self._failed: list[Ended] = []
+        self._failed: list[TaskEnded] = []
         self._sent: set[int] = set()  # the signals that tasks got
         self._term_at: float | None = None
         self._kill_at: float | None = None
@@ -173,14 +173,14 @@ class Job:
         return self._serves and runs and bool(workers) and not left
 
     def handle(self, events: Sequence[Event], now: float) -> list[Action]:
-        """Take the events that have come at once, in any order; see `muster._event_log.Machine`."""
+        """Take the events that have come at once, in any order; see `muster._event_log.StateMachine`."""
         return self.log.handle(self._handle, events, now)
 
     def _handle(self, events: Sequence[Event], now: float) -> list[Action]:
         actions: list[Action] = []
         for event in sorted(events, key=rank):
             match event:
-                case Ended(task):
+                case TaskEnded(task):
                     self._running.discard(task)
                     actions += self._note_end(event, now)
                     if task.type != TaskType.PS:
@@ -189,7 +189,7 @@ class Job:
                     self._running.difference_update(tasks)
                 case Received(number):
                     actions += self._note_signal(number, now)
-                case Stopped(tasks):
+                case TasksStopped(tasks):
                     self._stopped = {task: self._stopped.get(task, now) for task in tasks}
                 case Apart(tasks):
                     actions += self._note_apart(tasks, now)
@@ -199,7 +199,7 @@ class Job:
                     actions += self._note_coordinator(now)
         return actions + self._advance(now)
 
-    def _note_end(self, ended: Ended, now: float) -> list[Action]:
+    def _note_end(self, ended: TaskEnded, now: float) -> list[Action]:
         if ended.task in self._killed_stopped:
             reason = f"{ended.task} was stopped, by SIGSTOP, for {STOPPED_SECS:.0f} s."
             ended = dataclasses.replace(ended, told=Termination(ended.task, reason))
@@ -235,7 +235,7 @@ class Job:
             self._some_ended_well = True
             self._say_at = now + QUIET_SECS
 
-    def _note_failure(self, ended: Ended, now: float) -> list[Action]:
+    def _note_failure(self, ended: TaskEnded, now: float) -> list[Action]:
         """Start a task again that has failed, or do without it, if that can be."""
         comes_late = self._chief_is_done and ended.task.type != TaskType.EVALUATOR
         if comes_late and ended.is_consequence:
@@ -449,7 +449,7 @@ class Job:
             code = 128 + self._signal
         return [*actions, Finish(code)]
 
-    def _cause(self) -> Ended | None:
+    def _cause(self) -> TaskEnded | None:
         """Return the failure that made the job fail, if there is one.
 
         It is the first failure that is no consequence of another, or else the first consequence. Failures
@@ -459,7 +459,7 @@ class Job:
             self._failed, key=lambda ended: (self._weight(ended.task), ended.is_consequence), default=None
         )
 
-    def _ending_cause(self) -> Ended | None:
+    def _ending_cause(self) -> TaskEnded | None:
         """Return the failure that ends the attempt, if there is one."""
         cause = self._cause()
         return None if cause is None or self._chief_is_done or self._weight(cause.task) else cause
@@ -475,7 +475,7 @@ class Job:
         return tuple(task for task in self._tasks if task in chosen)
 
 
-def _blame(ended: Ended) -> Blame:
+def _blame(ended: TaskEnded) -> Blame:
     told = ended.told
     return Blame(ended.task, ended.code) if told is None else Blame(told.culprit, ended.code, told.reason)
 

@@ -24,7 +24,7 @@ _FILE = "job.json"
 _WRITE_SECS, _MOST_EVENTS = 1.0, 200
 
 
-class Event(msgspec.Struct, frozen=True):
+class RecordedEvent(msgspec.Struct, frozen=True):
     """Something that happened.
 
     Attributes:
@@ -94,7 +94,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     written: float
     code: int | None = None
     tasks: tuple[TaskRecord, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[RecordedEvent, ...] = ()
 
     @property
     def runs(self) -> bool:
@@ -117,7 +117,7 @@ class Recorder:
 
     def __init__(self, name: str, program: tuple[str, ...], folder: Path) -> None:
         now = time.time()
-        self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
+        self._events: deque[RecordedEvent] = deque(maxlen=_MOST_EVENTS)
         self._path = folder / _FILE
         self._record = JobRecord(
             name=name,
@@ -137,7 +137,7 @@ class Recorder:
 
     def event(self, text: str) -> None:
         """Note what happened."""
-        self._events.append(Event(time.time(), text))
+        self._events.append(RecordedEvent(time.time(), text))
         self._written_at = -_WRITE_SECS  # soon
 
     def update(self, tasks: Iterable[TaskRecord]) -> None:

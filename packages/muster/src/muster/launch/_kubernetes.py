@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.cluster import Task, TaskType
-from muster.launch._plan import CPU_ONLY, Manifest
+from muster.launch._plan import CPU_ONLY, JobManifest
 from muster.net import SECRET, TLS
 
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -34,7 +34,7 @@ _REPLICA_TYPES: dict[str, str] = {
 }
 
 
-def kubernetes_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
+def kubernetes_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
     """Return a Secret, a headless Service, and an Indexed Job for each type of task.
 
     The pods of an Indexed Job keep their host names when they are restarted, and Kubernetes fills
@@ -63,7 +63,7 @@ def kubernetes_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
     return [_secret(manifest, secret), service, *jobs]
 
 
-def tfjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
+def tfjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
     """Return a Secret and a TFJob of Kubeflow's training operator, which sets ``TF_CONFIG`` itself.
 
     With restarts, exit codes below 128 are faults of the program for the operator, and end the job. It starts
@@ -99,7 +99,7 @@ def tfjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
     return [_secret(manifest, secret), job]
 
 
-def _secret(manifest: Manifest, secret: str) -> dict[str, Any]:
+def _secret(manifest: JobManifest, secret: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -109,16 +109,16 @@ def _secret(manifest: Manifest, secret: str) -> dict[str, Any]:
     }
 
 
-def _secret_name(manifest: Manifest) -> str:
+def _secret_name(manifest: JobManifest) -> str:
     return f"{manifest.name}-secret"
 
 
-def _metadata(manifest: Manifest, name: str) -> dict[str, Any]:
+def _metadata(manifest: JobManifest, name: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": name, "labels": _labels(manifest)}
     return metadata | ({"namespace": manifest.namespace} if manifest.namespace else {})
 
 
-def trainjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
+def trainjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
     """Return a Secret, a TrainingRuntime and a TrainJob of Kubeflow Trainer.
 
     The runtime has an Indexed Job for each type of task, as `kubernetes_objects` has, which JobSet runs and
@@ -159,12 +159,12 @@ def trainjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
     return [_secret(manifest, secret), runtime, job]
 
 
-def _node_role(manifest: Manifest) -> str:
+def _node_role(manifest: JobManifest) -> str:
     """Return the type of the tasks that Kubeflow Trainer calls nodes."""
     return TaskType.WORKER if manifest.shape.workers else TaskType.CHIEF
 
 
-def _replicated_job(manifest: Manifest, role: str, count: int) -> dict[str, Any]:
+def _replicated_job(manifest: JobManifest, role: str, count: int) -> dict[str, Any]:
     node = role == _node_role(manifest)
     job = _job(manifest, role, count, lambda task: _host_in_jobset(manifest, task))
     pods = job["spec"]["template"]["spec"]
@@ -180,19 +180,19 @@ def _replicated_job(manifest: Manifest, role: str, count: int) -> dict[str, Any]
     }
 
 
-def _host_in_jobset(manifest: Manifest, task: Task) -> str:
+def _host_in_jobset(manifest: JobManifest, task: Task) -> str:
     """Return the host name that JobSet gives a task's pod."""
     job = _NODE if task.type == _node_role(manifest) else task.type
     return f"{manifest.name}-{job}-0-{task.index}.{manifest.name}"
 
 
-def _host_in_service(manifest: Manifest, task: Task) -> str:
+def _host_in_service(manifest: JobManifest, task: Task) -> str:
     """Return the host name that a pod of an Indexed Job has in the headless Service."""
     return f"{manifest.name}-{task.type}-{task.index}.{manifest.name}"
 
 
 def _job(
-    manifest: Manifest, role: str, count: int, host_of: Callable[[Task], str] | None = None
+    manifest: JobManifest, role: str, count: int, host_of: Callable[[Task], str] | None = None
 ) -> dict[str, Any]:
     pod = _pod(manifest, role, "task", "task")
     host_of = host_of or (lambda task: _host_in_service(manifest, task))
@@ -223,7 +223,7 @@ def _job(
     }
 
 
-def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> dict[str, Any]:
+def _pod(manifest: JobManifest, role: str, container_name: str, port_name: str) -> dict[str, Any]:
     container: dict[str, Any] = {
         "name": container_name,
         "image": manifest.image,
@@ -275,11 +275,11 @@ def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> 
     return pod
 
 
-def _labels(manifest: Manifest) -> dict[str, str]:
+def _labels(manifest: JobManifest) -> dict[str, str]:
     return {"app.kubernetes.io/name": manifest.name, "app.kubernetes.io/managed-by": "muster"}
 
 
-def _tf_config(manifest: Manifest, role: str, host_of: Callable[[Task], str]) -> str:
+def _tf_config(manifest: JobManifest, role: str, host_of: Callable[[Task], str]) -> str:
     """Return ``TF_CONFIG`` with a placeholder for the pod's index, which Kubernetes fills in."""
     cluster = manifest.shape.cluster_for(role, lambda task: f"{host_of(task)}:{manifest.port}")
     place = f'{{"type": {json.dumps(role)}, "index": $(MUSTER_TASK_INDEX)}}'

@@ -14,7 +14,7 @@ _GPU_PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Machine:
+class MachineResources:
     """The resources that tasks can share.
 
     Args:
@@ -28,7 +28,7 @@ class Machine:
     memory: int | None = None
 
 
-def this_machine(environ: Mapping[str, str]) -> Machine:
+def this_machine(environ: Mapping[str, str]) -> MachineResources:
     """Return the resources of this machine.
 
     Args:
@@ -37,7 +37,7 @@ def this_machine(environ: Mapping[str, str]) -> Machine:
     by_place: dict[tuple[int, int], list[int]] = {}
     for core in sorted(os.sched_getaffinity(0)):
         by_place.setdefault(_place(core), []).append(core)
-    return Machine(
+    return MachineResources(
         cores=tuple(tuple(cores) for _, cores in sorted(by_place.items())),
         gpus=_gpus(environ) if any(map(importlib.util.find_spec, _GPU_PLUGINS)) else (),
         memory=available_memory(),

@@ -101,11 +101,11 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
     import yaml
 
     from muster.launch._kubernetes import kubernetes_objects, tfjob_objects, trainjob_objects
-    from muster.launch._plan import Manifest
+    from muster.launch._plan import JobManifest
     from muster.launch._slurm import sbatch_script
 
     try:
-        manifest = Manifest(
+        manifest = JobManifest(
             name=args.name,
             shape=shape_of(args),
             command=(args.python, *program_of(parser, args)),

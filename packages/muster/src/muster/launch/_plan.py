@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType, TFConfig
-from muster.launch._machine import Machine
+from muster.launch._machine import MachineResources
 from muster.net import SECRET, SECRET_FILE, Credentials, make_secret
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -111,7 +111,7 @@ class TaskPlan:
 
 def plan_job(
     shape: JobShape,
-    machine: Machine,
+    machine: MachineResources,
     *,
     addresses: Mapping[Task, str],
     job_id: str,
@@ -206,7 +206,7 @@ def split_cores(cores: Sequence[Sequence[int]], parts: int) -> tuple[tuple[int, 
     )
 
 
-def _cores(shape: JobShape, machine: Machine) -> dict[Task, tuple[int, ...]]:
+def _cores(shape: JobShape, machine: MachineResources) -> dict[Task, tuple[int, ...]]:
     """Return the cores of the tasks that are bound to some."""
     train, serve = shape.training, shape.servers
     count = len(machine.cores) * len(serve) // (_SERVERS_A_TRAINER * len(train) + len(serve))
@@ -216,7 +216,9 @@ def _cores(shape: JobShape, machine: Machine) -> dict[Task, tuple[int, ...]]:
     return dict(zip(train + serve, shares, strict=True))
 
 
-def _devices(shape: JobShape, machine: Machine, environ: Mapping[str, str]) -> dict[Task, dict[str, str]]:
+def _devices(
+    shape: JobShape, machine: MachineResources, environ: Mapping[str, str]
+) -> dict[Task, dict[str, str]]:
     """Return the environment variables that assign devices to tasks."""
     variables: dict[Task, dict[str, str]] = {task: CPU_ONLY for task in shape.servers}
     if not machine.gpus:
@@ -251,7 +253,7 @@ TASK_MIB = 300
 _MIB = 1 << 20
 
 
-def check_room(shape: JobShape, machine: Machine) -> None:
+def check_room(shape: JobShape, machine: MachineResources) -> None:
     """Refuse a job of more tasks than a machine holds, before anything is started.
 
     Args:
@@ -282,7 +284,7 @@ _LONGEST_NAME = 40  # names of hosts, at most 63 characters, are made from it
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Manifest:
+class JobManifest:
     """A job for a cluster manager.
 
     Args:

@@ -192,7 +192,7 @@ class TaskProcess:
         return last_lines(self.log, self._log_offset, count)
 
 
-class Keeper:
+class KeeperProcess:
     """The process that ends a job's remaining processes when the job ends or the launcher dies.
 
     See ``_keeper.py``.

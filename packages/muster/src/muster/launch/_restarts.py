@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Protocol
 
-from muster.launch._events import Ended
+from muster.launch._events import TaskEnded
 
 PAUSE_SECS = 1.0
 
@@ -17,7 +17,7 @@ class Failure:
         alone: Whether that task alone would be started again, while the others go on; else the job.
     """
 
-    ended: Ended
+    ended: TaskEnded
     alone: bool
 
 

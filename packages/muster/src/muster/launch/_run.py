@@ -18,10 +18,10 @@ from muster.cluster.roster import Progress, RunningClock, TaskState, query_statu
 from muster.launch import _events as job
 from muster.launch._job import Job
 from muster.launch._job_record import Recorder, TaskRecord, read_record
-from muster.launch._machine import Machine
+from muster.launch._machine import MachineResources
 from muster.launch._plan import JobShape, check_room, plan_job
 from muster.launch._process import (
-    Keeper,
+    KeeperProcess,
     Port,
     SignalInbox,
     TaskProcess,
@@ -30,7 +30,7 @@ from muster.launch._process import (
 )
 from muster.launch._replay_command import LAUNCHERS_LOG
 from muster.launch._restarts import LimitedRestarts
-from muster.launch._view import Row, StatusPoller, View
+from muster.launch._view import JobView, Row, StatusPoller
 from muster.net import Credentials
 
 _LOOK_SECS = 0.1  # the period of reading logs
@@ -63,7 +63,7 @@ class RunOptions:
     oversubscribe: bool = False
 
 
-def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], view: View) -> int:
+def run_job(options: RunOptions, machine: MachineResources, environ: Mapping[str, str], view: JobView) -> int:
     """Run a job until it ends. Must be called from the main thread.
 
     Args:
@@ -118,7 +118,12 @@ class _Run:
     """Runs the processes of one job, and keeps their last known states."""
 
     def __init__(
-        self, options: RunOptions, machine: Machine, environ: Mapping[str, str], view: View, log_dir: Path
+        self,
+        options: RunOptions,
+        machine: MachineResources,
+        environ: Mapping[str, str],
+        view: JobView,
+        log_dir: Path,
     ) -> None:
         self._options = options
         self._machine = machine
@@ -136,7 +141,7 @@ class _Run:
         )
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
-        self._keeper: Keeper | None = None
+        self._keeper: KeeperProcess | None = None
         self._processes: dict[Task, TaskProcess] = {}  # the last process of each task
         self._ports: dict[Task, Port] = {}  # of this attempt
         self._running: set[Task] = set()
@@ -214,7 +219,7 @@ class _Run:
         """Start all tasks of an attempt, or some of them again, at their addresses."""
         job_id = f"{self._name}-{attempt}"
         if self._keeper is None:
-            self._keeper = Keeper(job_id, self._options.grace_secs)
+            self._keeper = KeeperProcess(job_id, self._options.grace_secs)
         if not self._ports:
             self._ports = {task: Port() for task in self._options.shape.tasks}
         with ExitStack() as unused:
@@ -265,13 +270,13 @@ class _Run:
                 if progress is not None:
                     self._known = {**self._known, task: progress}
                 self._states[task] = self._job.describe_end(code)
-                events.append(job.Ended(task, code, told, joined))
+                events.append(job.TaskEnded(task, code, told, joined))
             else:
                 lines = process.new_lines()
             if lines:
                 self._view.lines(task, lines)
         stopped = tuple(task for task in self._running if self._processes[task].is_stopped)
-        events.append(job.Stopped(stopped))
+        events.append(job.TasksStopped(stopped))
         if self._not_started:
             events.append(job.NotStarted(tuple(self._not_started)))
             self._not_started = []

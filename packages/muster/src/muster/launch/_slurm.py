@@ -4,7 +4,7 @@ import math
 import shlex
 
 from muster.cluster import TaskType
-from muster.launch._plan import CPU_ONLY, Manifest
+from muster.launch._plan import CPU_ONLY, JobManifest
 
 _SCRIPT = """\
 #!/bin/bash
@@ -78,7 +78,7 @@ for ((restart = 0; ; restart++)); do
 done"""
 
 
-def sbatch_script(manifest: Manifest) -> str:
+def sbatch_script(manifest: JobManifest) -> str:
     """Return a script for ``sbatch``, to be completed with the account, the partition and the time limit.
 
     Tasks get ranks in the order of ``manifest.shape.tasks``. Ports are derived from the job's number, so
@@ -129,7 +129,7 @@ def _in_slurms_units(memory: str) -> str:
     return memory.removesuffix("i")
 
 
-def _roles(manifest: Manifest) -> list[str]:
+def _roles(manifest: JobManifest) -> list[str]:
     """Return the shell lines that derive the cluster, the type and the index from addresses and the rank."""
     known: list[str] = []
     lines = []

@@ -138,7 +138,7 @@ class _Unfailing:
                 os.dup2(nothing.fileno(), self._stream.fileno())
 
 
-class View:
+class JobView:
     """Shows a job as lines with prefixes: tasks' on standard output, the launcher's on standard error.
 
     If nobody reads any more, as in ``muster run … | head`` or once a terminal is closed, the job goes on
@@ -202,7 +202,7 @@ class View:
         stream.flush()
 
 
-class LiveView(View):
+class LiveView(JobView):
     """Shows a table at the foot of the terminal, one row a task, with the output of tasks above it.
 
     Args:
@@ -274,14 +274,14 @@ def job_table(
     return table
 
 
-def make_view(tasks: Sequence[Task]) -> View:
+def make_view(tasks: Sequence[Task]) -> JobView:
     """Return the view for standard output: with a table on a terminal, else lines alone."""
     stream = cast(TextIO, _Unfailing(sys.stdout))
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     # Not what the console takes for a terminal: that is any stream, where FORCE_COLOR is set.
     if sys.stdout.isatty() and not console.is_dumb_terminal:
         return LiveView(tasks, console)
-    return View(tasks)
+    return JobView(tasks)
 
 
 def _columns(rows: Sequence[Row | TaskRecord]) -> dict[str, Callable[[Row | TaskRecord], str]]:

@@ -114,7 +114,7 @@ class Machine:
         )
 
     def handle(self, events: Sequence[Event], now: float) -> list[Reply]:
-        """Take the events that have come, in their order; see `muster._event_log.Machine`.
+        """Take the events that have come, in their order; see `muster._event_log.StateMachine`.
 
         Without events, workers that stand still are named, and others go on without them if they wait.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._errors import RequestError
-from muster.serve._batches import Array, Job
+from muster.serve._batches import Array, InferenceRequest
 from muster.serve._examples import check_signature, classify_answer, example_inputs, regress_answer
 from muster.serve._metrics import Metrics
 from muster.serve._model import Model, Served
@@ -84,7 +84,7 @@ class Api:
         return classify_answer(outputs) if route.verb == "classify" else regress_answer(outputs)
 
     async def _compute(self, signature: Served, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        job = Job(signature.call, inputs, _rows(signature, inputs), self._loop.create_future())
+        job = InferenceRequest(signature.call, inputs, _rows(signature, inputs), self._loop.create_future())
         self._runner.submit(job)
         try:
             outputs: Mapping[str, Array] = await job.settle

@@ -14,7 +14,7 @@ Call = Callable[..., Mapping[str, Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class InferenceRequest:
     """A request to compute.
 
     Attributes:
@@ -49,13 +49,13 @@ class BatchQueue:
 
     def __init__(self, *, most_rows: int, most_jobs: int, wait_secs: float) -> None:
         self._most_rows, self._most_jobs, self._wait_secs = most_rows, most_jobs, wait_secs
-        self._waiting: dict[Any, deque[tuple[float, Job]]] = {}
+        self._waiting: dict[Any, deque[tuple[float, InferenceRequest]]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, job: Job, now: float) -> None:
+    def add(self, job: InferenceRequest, now: float) -> None:
         """Let a job wait.
 
         Raises:
@@ -68,7 +68,7 @@ class BatchQueue:
         self._waiting.setdefault(job.key, deque()).append((now, job))
         self._count += 1
 
-    def take(self, now: float) -> tuple[list[Job], float | None]:
+    def take(self, now: float) -> tuple[list[InferenceRequest], float | None]:
         """Take jobs to compute together: those of the one that has waited longest of those that are due.
 
         Returns:
@@ -83,7 +83,7 @@ class BatchQueue:
             times = [jobs[0][0] for jobs in self._waiting.values()]
             return [], min(times) + self._wait_secs - now if times else None
         jobs = self._waiting[min(due, key=lambda key: self._waiting[key][0][0])]
-        taken: list[Job] = []
+        taken: list[InferenceRequest] = []
         rows = 0
         while jobs and (not taken or rows + (jobs[0][1].rows or 0) <= self._most_rows):
             taken.append(jobs.popleft()[1])
@@ -94,7 +94,7 @@ class BatchQueue:
         return taken, None
 
     @staticmethod
-    def _rows(jobs: deque[tuple[float, Job]]) -> int:
+    def _rows(jobs: deque[tuple[float, InferenceRequest]]) -> int:
         return sum(job.rows or 0 for _, job in jobs)
 
 
@@ -103,7 +103,7 @@ def batch_sizes(most_rows: int) -> list[int]:
     return sorted({min(1 << i, most_rows) for i in range(most_rows.bit_length() + 1)})
 
 
-def compute(jobs: list[Job], most_rows: int) -> list[Mapping[str, Array] | Exception]:
+def compute(jobs: list[InferenceRequest], most_rows: int) -> list[Mapping[str, Array] | Exception]:
     """Compute jobs with equal keys together.
 
     If a batch fails, its jobs are computed one by one: the others shall not fail because of one of them.
@@ -124,7 +124,7 @@ def compute(jobs: list[Job], most_rows: int) -> list[Mapping[str, Array] | Excep
     return [outcome for job in jobs for outcome in compute([job], most_rows)]
 
 
-def _together(jobs: list[Job], most_rows: int) -> list[Mapping[str, Array]]:
+def _together(jobs: list[InferenceRequest], most_rows: int) -> list[Mapping[str, Array]]:
     inputs = {name: np.concatenate([job.inputs[name] for job in jobs]) for name in jobs[0].inputs}
     ends = np.cumsum([job.rows or 0 for job in jobs]).tolist()
     outputs = _padded(jobs[0].call, inputs, ends[-1], most_rows)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
-from muster.serve._batches import Job
+from muster.serve._batches import InferenceRequest
 
 # TensorFlow Serving's path, where its users scrape, and Prometheus' own.
 PATHS = "/metrics", "/monitoring/prometheus/metrics"
@@ -61,7 +61,7 @@ class Metrics:
         self._requests.labels(self._model, verb, status).inc()
         self._secs.labels(self._model, verb).observe(secs)
 
-    def computed(self, jobs: Sequence[Job], secs: float) -> None:
+    def computed(self, jobs: Sequence[InferenceRequest], secs: float) -> None:
         """Count a batch that was computed, in so many seconds."""
         self._computing.observe(secs)
         self._rows.observe(sum(job.rows or 1 for job in jobs))

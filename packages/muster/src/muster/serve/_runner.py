@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from muster.serve._batches import Array, BatchQueue, Job, compute
+from muster.serve._batches import Array, BatchQueue, InferenceRequest, compute
 
-Outcome = tuple[Job, Mapping[str, Array] | Exception]
+Outcome = tuple[InferenceRequest, Mapping[str, Array] | Exception]
 
 
 class Runner:
@@ -27,7 +27,7 @@ class Runner:
     def __init__(
         self, done: Callable[[list[Outcome]], None], *, most_rows: int, most_jobs: int, wait_secs: float
     ) -> None:
-        self.on_batch: Callable[[Sequence[Job], float], None] = lambda jobs, secs: None
+        self.on_batch: Callable[[Sequence[InferenceRequest], float], None] = lambda jobs, secs: None
         self._done, self._most_rows = done, most_rows
         self._queue = BatchQueue(most_rows=most_rows, most_jobs=most_jobs, wait_secs=wait_secs)
         self._changed = threading.Condition()
@@ -40,7 +40,7 @@ class Runner:
         """The number of jobs that wait."""
         return len(self._queue)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: InferenceRequest) -> None:
         """Let a job be computed.
 
         Raises:
@@ -64,7 +64,7 @@ class Runner:
             self.on_batch(jobs, time.perf_counter() - began)
             self._done(list(zip(jobs, outcomes, strict=True)))
 
-    def _next(self) -> list[Job]:
+    def _next(self) -> list[InferenceRequest]:
         """Wait for jobs that are due; returns none when it is closed and none are left."""
         with self._changed:
             while True:

@@ -22,8 +22,8 @@ from muster.cluster.roster._roster_address import query_status
 from muster.cluster.roster._roster_identity import derive_job_id
 from muster.cluster.roster._roster_messages import (
     MAX_STACKS,
-    Hello,
     Progress,
+    RosterHello,
     Status,
     TaskState,
     decode_news,
@@ -365,7 +365,7 @@ def test_a_socket_that_listens_already_is_used(join, held):
     early.settimeout(DEADLINE)
     join(ClusterSpec({"worker": [address]}), ZERO, listener=listener)
     greet(early)  # who called before the task was there is answered too
-    early.sendall(encode_hello(Hello(watch=False)))
+    early.sendall(encode_hello(RosterHello(watch=False)))
     assert next(news_of(early)).task == ZERO
 
 
@@ -429,7 +429,7 @@ def test_a_caller_that_dribbles_is_answered(join, held):
         frame = b""
         while not frame and not greeting.done:
             frame = greeting.feed(caller.recv(1))
-    for byte in encode_hello(Hello(watch=False)):
+    for byte in encode_hello(RosterHello(watch=False)):
         caller.sendall(bytes([byte]))
     assert isinstance(next(news_of(caller)), Status)
 
@@ -481,7 +481,7 @@ def test_a_caller_that_says_nothing_has_to_go(join, held, monkeypatch, greets):
 
 def test_a_watcher_that_does_not_read_holds_nobody_up(pair, cluster, held):
     zero, one = pair
-    hello = encode_hello(Hello(watch=True, caller=one.statuses()[ONE]))
+    hello = encode_hello(RosterHello(watch=True, caller=one.statuses()[ONE]))
     deaf = call(held, cluster.task_address("worker", 0), b"")
     greet(deaf)
     deaf.sendall(hello)
@@ -497,7 +497,7 @@ def test_a_watcher_that_does_not_read_holds_nobody_up(pair, cluster, held):
 
 def test_last_words_reach_a_slow_watcher(pair, cluster, held):
     zero, one = pair
-    hello = encode_hello(Hello(watch=True, caller=one.statuses()[ONE]))
+    hello = encode_hello(RosterHello(watch=True, caller=one.statuses()[ONE]))
     slow = call(held, cluster.task_address("worker", 0), b"")
     greet(slow)
     slow.sendall(hello)

@@ -13,7 +13,7 @@ from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster._roster import Roster
 from muster.cluster.roster._roster_address import listen_as, query_status
 from muster.cluster.roster._roster_messages import TaskState
-from muster.cluster.roster._roster_service import Service
+from muster.cluster.roster._roster_service import RosterService
 from muster.net import NO_CREDENTIALS
 
 pytestmark = pytest.mark.alone
@@ -143,7 +143,7 @@ def test_a_task_that_breaks_off_has_not_become_something_else(port, monkeypatch,
         connection.close()  # with a question that nobody reads, it is reset
 
     address = f"127.0.0.1:{port}"
-    monkeypatch.setattr(Service, "serve", serve)
+    monkeypatch.setattr(RosterService, "serve", serve)
     with (
         Roster(ClusterSpec({"worker": [address]}), WORKER, versions={}),
         pytest.raises(ConnectionResetError, match="breaks off"),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from muster.cluster import Task
 from muster.cluster.roster._roster_messages import (
-    Hello,
     Progress,
+    RosterHello,
     Status,
     TaskState,
     decode_hello,
@@ -82,7 +82,7 @@ def test_a_loss_that_is_no_number_survives():
 
 @given(statuses, st.booleans())
 def test_a_caller_says_only_who_it_is(status, watch):
-    read = decode_hello(unframed(encode_hello(Hello(watch=watch, caller=status))))
+    read = decode_hello(unframed(encode_hello(RosterHello(watch=watch, caller=status))))
     assert read.watch is watch
     assert (read.caller.job, read.caller.task, read.caller.run) == (status.job, status.task, status.run)
     assert read.caller == dataclasses.replace(
@@ -92,14 +92,16 @@ def test_a_caller_says_only_who_it_is(status, watch):
 
 
 def test_a_caller_may_be_no_task():
-    assert decode_hello(unframed(encode_hello(Hello(watch=False)))) == Hello(watch=False)
+    assert decode_hello(unframed(encode_hello(RosterHello(watch=False)))) == RosterHello(watch=False)
 
 
 @given(st.binary() | values.map(msgspec.msgpack.encode))
 def test_other_bytes_are_a_protocol_error(message):
     for decode in (decode_news, decode_hello):
         with contextlib.suppress(ProtocolError):
-            assert decode(message) == Hello(watch=False)  # the one message that is small enough to be drawn
+            assert decode(message) == RosterHello(
+                watch=False
+            )  # the one message that is small enough to be drawn
 
 
 broken = values | st.just(float("nan")) | st.lists(values, min_size=2, max_size=3)

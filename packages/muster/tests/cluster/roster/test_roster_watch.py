@@ -18,16 +18,16 @@ from muster.cluster.roster._roster_events import (
     Dial,
     Dialed,
     DialFailed,
-    Ended,
     Garbled,
     Heard,
     HungUp,
     Log,
     Lose,
+    OwnTaskEnded,
     Publish,
     Tick,
 )
-from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
+from muster.cluster.roster._roster_messages import Progress, RosterHello, Status, TaskState
 from muster.cluster.roster._roster_watch import (
     ENDING,
     FAIL_SECS,
@@ -200,7 +200,7 @@ def test_a_peer_that_does_not_fit_is_an_error_once_it_had_time_to_learn_it_too(w
 
 
 def called(watch, caller, watches=True):
-    return watch.handle([Called(3, "10.0.0.9", Hello(watch=watches, caller=caller))], 0.0)
+    return watch.handle([Called(3, "10.0.0.9", RosterHello(watch=watches, caller=caller))], 0.0)
 
 
 def test_peers_are_told_of_every_change_and_others_once(watch):
@@ -328,7 +328,7 @@ def test_a_peer_that_gave_this_task_up_says_so(joined):
 
 
 def test_the_peer_that_this_task_waited_for_is_blamed(joined):
-    joined.handle([Ended("waited for worker 1", blamed=ONE)], 1.0)
+    joined.handle([OwnTaskEnded("waited for worker 1", blamed=ONE)], 1.0)
     joined.handle([Tick(Progress())], 1.0 + FAIL_SECS)
     assert (joined.own.state, joined.own.blamed) == (TaskState.FAILED, ONE)
 
@@ -354,7 +354,7 @@ def test_a_peer_that_is_done_may_leave(joined):
 
 
 def test_who_is_done_says_so_and_loses_nobody(joined):
-    assert joined.handle([Ended(None)], 1.0) == [Publish()]
+    assert joined.handle([OwnTaskEnded(None)], 1.0) == [Publish()]
     assert joined.own.state == TaskState.DONE
     assert joined.handle([HungUp(ONE, "reset")], 1.0) == []
     joined.handle([Tick(Progress(state=TaskState.TRAINING))], 2.0)
@@ -362,7 +362,7 @@ def test_who_is_done_says_so_and_loses_nobody(joined):
 
 
 def test_a_failure_is_told_after_a_moment(joined):
-    assert joined.handle([Ended("ValueError: x")], 1.0) == []
+    assert joined.handle([OwnTaskEnded("ValueError: x")], 1.0) == []
     assert joined.wake_at == 1.0 + FAIL_SECS
     assert joined.handle([Tick(Progress())], joined.wake_at) == [Publish()]
     assert (joined.own.state, joined.own.error, joined.own.blamed) == (
@@ -373,12 +373,12 @@ def test_a_failure_is_told_after_a_moment(joined):
 
 
 def test_a_failure_is_told_later_to_those_that_have_not_come_yet(watch):
-    watch.handle([Ended("ValueError: x")], 1.0)
+    watch.handle([OwnTaskEnded("ValueError: x")], 1.0)
     assert watch.wake_at == 1.0 + LINGER_SECS
 
 
 def test_a_failure_that_is_the_echo_of_a_lost_peer_is_told_as_that(joined):
-    joined.handle([Ended("RuntimeError: connection closed by peer")], 1.0)
+    joined.handle([OwnTaskEnded("RuntimeError: connection closed by peer")], 1.0)
     actions = joined.handle([HungUp(ONE, "reset")], 1.1)
     assert kinds(actions) == [Log, Publish, Lose]
     assert logged(actions) == ["worker 0 fails, likely for that: RuntimeError: connection closed by peer"]
@@ -386,7 +386,7 @@ def test_a_failure_that_is_the_echo_of_a_lost_peer_is_told_as_that(joined):
 
 
 def test_two_that_fail_at_once_each_say_their_own(joined):
-    joined.handle([Ended("ValueError: mine")], 1.0)
+    joined.handle([OwnTaskEnded("ValueError: mine")], 1.0)
     assert joined.handle([Heard(ONE, failed(ONE, "ValueError: theirs"))], 1.1) == []
     assert joined.handle([HungUp(ONE, "end")], 1.2) == []
     joined.handle([Tick(Progress())], 1.0 + FAIL_SECS)
@@ -492,7 +492,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(error=st.none() | st.just("ValueError: x"))
     def end(self, error):
-        self.handle(Ended(error))
+        self.handle(OwnTaskEnded(error))
 
     @invariant()
     def every_peer_is_called_connected_or_gone(self):

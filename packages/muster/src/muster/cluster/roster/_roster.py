@@ -18,7 +18,7 @@ from muster._text import printable_line
 from muster.cluster._cluster_spec import ClusterSpec, Task, TaskType
 from muster.cluster.roster._last_progress import write_last_progress
 from muster.cluster.roster._roster_address import listen_as, query_status
-from muster.cluster.roster._roster_events import Announced, Ended
+from muster.cluster.roster._roster_events import Announced, OwnTaskEnded
 from muster.cluster.roster._roster_identity import derive_job_id, installed_versions, training_tasks
 from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_NEWS, Progress, Status, TaskState
 from muster.cluster.roster._roster_thread import RosterThread
@@ -382,7 +382,7 @@ class Roster:
         blamed = next((peer for peer in self._peers if str(peer) in late), None)
         if blamed is not None:
             write_termination(blamed, text)
-        self._thread.post(Ended(text, blamed))
+        self._thread.post(OwnTaskEnded(text, blamed))
         with self._thread.changed:
             self._thread.changed.wait_for(
                 lambda: self._watch.ended or not self._thread.running, LINGER_SECS + 1.0
@@ -390,7 +390,7 @@ class Roster:
 
     def done(self) -> None:
         """Report to the others that this task is done and may leave. From now on no task counts as lost."""
-        self._thread.post(Ended(None))
+        self._thread.post(OwnTaskEnded(None))
 
     def close(self) -> None:
         """Send what is pending, and close all connections. Without `done` before, this task is lost."""

@@ -66,7 +66,7 @@ def query_status(
     try:
         hello = Hello(purpose=messages.PURPOSE, callee="" if task is None else str(task))
         with dial(address, hello, credentials, timeout_secs) as connection:
-            question = messages.Hello(watch=False, stacks=stacks)
+            question = messages.RosterHello(watch=False, stacks=stacks)
             connection.send_all([messages.encode_hello(question)], deadline)
             while data := connection.wait_for_data(_CHUNK, deadline):
                 for message in frames.feed(data):

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from muster.cluster._cluster_spec import Task
-from muster.cluster.roster._roster_messages import Hello, Progress, Status
+from muster.cluster.roster._roster_messages import Progress, RosterHello, Status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Called:
 
     caller: int
     origin: str
-    hello: Hello
+    hello: RosterHello
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Announced:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ended:
+class OwnTaskEnded:
     """This task ends, with an error or (None) because it is done.
 
     Attributes:
@@ -95,7 +95,7 @@ class Tick:
     progress: Progress
 
 
-Event = Dialed | DialFailed | Heard | Garbled | HungUp | Called | Announced | Ended | Tick
+Event = Dialed | DialFailed | Heard | Garbled | HungUp | Called | Announced | OwnTaskEnded | Tick
 
 
 @dataclasses.dataclass(frozen=True)

@@ -112,7 +112,7 @@ class Status:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Hello:
+class RosterHello:
     """The first and only message of a caller that has proved itself.
 
     Args:
@@ -143,7 +143,7 @@ def encode_beat(progress: Progress) -> bytes:
     return encode_frame(_News(progress=progress))
 
 
-def encode_hello(hello: Hello) -> bytes:
+def encode_hello(hello: RosterHello) -> bytes:
     """Encode a caller's message as a frame; of its status, who it is."""
     caller = hello.caller
     if caller is not None:
@@ -161,6 +161,6 @@ def decode_news(message: bytes) -> Status | Progress:
     return news.progress
 
 
-def decode_hello(message: bytes) -> Hello:
+def decode_hello(message: bytes) -> RosterHello:
     """Decode a message of `encode_hello`; ProtocolError if it is something else."""
-    return decode_message(message, Hello)
+    return decode_message(message, RosterHello)

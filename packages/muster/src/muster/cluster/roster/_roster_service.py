@@ -29,7 +29,7 @@ class _Caller:
         self.stale = False  # the status has changed since `out` was filled
 
 
-class Service:
+class RosterService:
     """Serves the status of this task: once to a caller, at each change to a subscriber.
 
     It starts no thread: the functions that it registers with the selector must be called when their sockets

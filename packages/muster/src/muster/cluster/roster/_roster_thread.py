@@ -17,7 +17,7 @@ from muster._errors import StrayPeerError
 from muster.cluster._cluster_spec import Task
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
-from muster.cluster.roster._roster_service import Service
+from muster.cluster.roster._roster_service import RosterService
 from muster.cluster.roster._roster_watch import Watch
 from muster.cluster.roster._termination import write_events, write_termination
 from muster.net import Acceptor, Connection, Credentials, FrameBuffer, Handler, Hello, ProtocolError, dial
@@ -92,7 +92,7 @@ class RosterThread:
         self.progress = messages.Progress()  # replaced by any thread, never changed in place
         self.clock = RunningClock(asleep_secs=5 * beat_secs)
         self._addresses = addresses
-        self._hello = messages.encode_hello(messages.Hello(watch=True, caller=watch.own))
+        self._hello = messages.encode_hello(messages.RosterHello(watch=True, caller=watch.own))
         self._beat_secs = beat_secs
         self._on_lost = on_lost
         self._credentials = credentials
@@ -109,7 +109,7 @@ class RosterThread:
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, self._woken)
-        self._service = Service(self._selector, len(addresses), lambda: watch.own, self._handle)
+        self._service = RosterService(self._selector, len(addresses), lambda: watch.own, self._handle)
         self.acceptor = Acceptor(
             self._selector,
             listeners,

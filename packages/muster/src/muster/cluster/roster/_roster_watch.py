@@ -17,7 +17,7 @@ from muster._event_log import EventLog
 from muster._text import printable_line
 from muster.cluster._cluster_spec import Task, TaskType
 from muster.cluster.roster import _roster_events as events
-from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
+from muster.cluster.roster._roster_messages import Progress, RosterHello, Status, TaskState
 
 # The pause before another attempt to connect to a peer, in seconds.
 REDIAL_SECS = 0.2
@@ -159,7 +159,7 @@ class Watch:
         return [events.Dial(task, 0.0) for task in self._peers]
 
     def handle(self, came: Sequence[events.Event], now: float) -> list[events.Action]:
-        """Take the events that have come, in their order; see `muster._event_log.Machine`."""
+        """Take the events that have come, in their order; see `muster._event_log.StateMachine`."""
         return self.log.handle(self._handle, came, now)
 
     def _handle(self, came: Sequence[events.Event], now: float) -> list[events.Action]:
@@ -198,7 +198,7 @@ class Watch:
             case events.Announced(key, value):
                 self.own = dataclasses.replace(self.own, announcements={**self.own.announcements, key: value})
                 return [events.Publish()]
-            case events.Ended(error, blamed):
+            case events.OwnTaskEnded(error, blamed):
                 if self.ended:
                     return []
                 if error is None or not self._peers:
@@ -308,7 +308,7 @@ class Watch:
         peer.phase = _Phase.LEFT
         return self._lose(peer.task, f"{peer} has ended without a word ({why}).")
 
-    def _called(self, caller: int, origin: str, hello: Hello) -> list[events.Action]:
+    def _called(self, caller: int, origin: str, hello: RosterHello) -> list[events.Action]:
         who = hello.caller
         if not hello.watch or who is None:
             return [events.Answer(caller, keep=False, stacks=hello.stacks)]
@@ -406,7 +406,7 @@ def _mismatch(own: Status, peer: _Peer, status: Status) -> str:
 ROSTER_CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        *(Watch, Task, TaskType, Status, Progress, TaskState, Hello),
+        *(Watch, Task, TaskType, Status, Progress, TaskState, RosterHello),
         *get_args(events.Event),
         *get_args(events.Action),
     )
