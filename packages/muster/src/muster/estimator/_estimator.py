@@ -28,7 +28,7 @@ from muster.estimator.export._supervised_receivers import ReceiverFn
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
-from muster.estimator.loop._setup import ModelSetup, joining_strategy, log_restored, strategy_for
+from muster.estimator.loop._setup import EstimatorSetup, joining_strategy, log_restored, strategy_for
 from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
 from muster.estimator.session import clock
@@ -106,7 +106,7 @@ class Estimator:
         config = resolve_config(config, model_dir)
         in_a_job = config.cluster_spec or config.task_type == TaskType.EVALUATOR
         keep_compiled(os.fspath(config.model_dir or "") if in_a_job else None)
-        self._setup = ModelSetup(
+        self._setup = EstimatorSetup(
             model_fn=model_fn,
             params=copy.deepcopy(params) if params is not None else {},
             config=config,

@@ -13,7 +13,7 @@ from muster._errors import DatasetError
 from muster.data.adapters._arrays import as_arrays, column_names
 from muster.data.adapters._kinds import is_kind, line_for
 from muster.data.pipeline._handles import Handles, Loaded, Stream
-from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Table
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, TableSource
 from muster.data.pipeline._spec import TensorSpec, spec_of
 from muster.data.pipeline._structure import map_leaves
 
@@ -125,7 +125,7 @@ def _varying(batch: Any) -> Any:
     return map_leaves(vary, batch)
 
 
-class NumberedBatches(Table):
+class NumberedBatches(TableSource):
     """Batches that can be read by number: a list of them, or Keras' PyDataset.
 
     Args:

@@ -23,7 +23,7 @@ _LINE_BREAK = re.compile("\r\n|\r|\n")
 _TYPES = ("float32", "float64", "int32", "int64", "str")
 
 
-class Rows(NamedTuple):
+class CsvRows(NamedTuple):
     """Rows of a file.
 
     Their fields are in one list: Python's garbage collector, which looks at every list again and again, would
@@ -82,7 +82,7 @@ class CsvFormat:
         if not isinstance(self.field_delim, str) or len(self.field_delim) != 1:
             raise ValueError(f"field_delim is one character, got {self.field_delim!r}.")
 
-    def chunks(self, path: str, rows: int) -> Generator[Rows, None, None]:
+    def chunks(self, path: str, rows: int) -> Generator[CsvRows, None, None]:
         """Open a file and yield its rows that are not empty, up to so many at a time.
 
         Raises:
@@ -92,7 +92,7 @@ class CsvFormat:
         raw = open_binary(path, self.compression)
         return self._chunks(path, io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""), rows)
 
-    def _chunks(self, path: str, file: io.TextIOWrapper, rows: int) -> Generator[Rows, None, None]:
+    def _chunks(self, path: str, file: io.TextIOWrapper, rows: int) -> Generator[CsvRows, None, None]:
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.use_quote_delim else csv.QUOTE_NONE
         with file:
             reader = csv.reader(file, delimiter=self.field_delim, quoting=quoting, strict=True)
@@ -110,17 +110,17 @@ class CsvFormat:
                 ) from exc
 
 
-def _rows(reader: Iterable[list[str]]) -> Rows:
+def _rows(reader: Iterable[list[str]]) -> CsvRows:
     """Return rows, with no line numbers."""
     sizes: list[int] = []
     fields: list[str] = []
     for row in reader:
         sizes.append(len(row))
         fields += row
-    return Rows((), sizes, fields)
+    return CsvRows((), sizes, fields)
 
 
-def _last_lines(rows: Rows, before: int, last: int) -> Sequence[int]:
+def _last_lines(rows: CsvRows, before: int, last: int) -> Sequence[int]:
     """Return the number of each row's last line, of rows that begin after a line and end with another."""
     if last - before == len(rows.sizes):
         return range(before + 1, last + 1)
@@ -132,7 +132,7 @@ def _last_lines(rows: Rows, before: int, last: int) -> Sequence[int]:
     return list(accumulate(counts, initial=before))[1:]
 
 
-def _filled(rows: Rows) -> Rows:
+def _filled(rows: CsvRows) -> CsvRows:
     """Leave out the rows of empty lines."""
     if all(rows.sizes):
         return rows
@@ -235,7 +235,7 @@ class _CsvStream(ChunkStream):
 
 
 class _CsvChunk(Chunk):
-    def __init__(self, path: str, form: CsvFormat, columns: list[CsvColumn], rows: Rows):
+    def __init__(self, path: str, form: CsvFormat, columns: list[CsvColumn], rows: CsvRows):
         super().__init__(len(rows.sizes))
         self._path = path
         self._form = form
@@ -258,7 +258,7 @@ class _CsvChunk(Chunk):
             return super().row(number)
         fields, line = self._texts.row(number), self._texts.lines[number]
         try:
-            return [column[0] for column in self._read(Rows([line], [len(fields)], fields))]
+            return [column[0] for column in self._read(CsvRows([line], [len(fields)], fields))]
         except (ValueError, OverflowError, IndexError) as exc:
             raise DatasetError(f"{self._path}, line {line}: {self._reason(fields)}") from exc
 
@@ -270,10 +270,10 @@ class _CsvChunk(Chunk):
             except (ValueError, OverflowError, IndexError):
                 self._broken = True
             else:
-                self._texts = Rows([], [], [])  # now in the arrays
+                self._texts = CsvRows([], [], [])  # now in the arrays
         return not self._broken
 
-    def _read(self, rows: Rows) -> list[Column]:
+    def _read(self, rows: CsvRows) -> list[Column]:
         expected = self._form.fields
         if expected is not None and rows.sizes.count(expected) < len(rows.sizes):
             raise IndexError

@@ -16,7 +16,7 @@ from muster._errors import DatasetError
 from muster._paths import local_path
 from muster._remote import fetch, matching
 from muster.data.pipeline._handles import Chain, Handles, Loaded, Stacked, Stream
-from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Table, without_cached
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, TableSource, without_cached
 from muster.data.pipeline._spec import TensorSpec
 from muster.data.pipeline._structure import flatten
 
@@ -196,7 +196,7 @@ class _Deflated(io.RawIOBase):
         super().close()
 
 
-class Part(NamedTuple):
+class StreamPart(NamedTuple):
     """A part of a stream.
 
     Attributes:
@@ -211,7 +211,7 @@ class Part(NamedTuple):
 class PartsStream(Chain):
     """A stream of parts, one after the other. One is open at a time; skipped parts are not opened."""
 
-    def __init__(self, parts: Iterable[Part]):
+    def __init__(self, parts: Iterable[StreamPart]):
         super().__init__()
         self._parts = iter(parts)
         self._next = next(self._parts, None)
@@ -265,7 +265,7 @@ class SequentialFiles(FileSource):
         """
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
-        return PartsStream(Part(None, partial(self._opened, path)) for path in self.files)
+        return PartsStream(StreamPart(None, partial(self._opened, path)) for path in self.files)
 
     def _opened(self, path: str) -> Stream:
         try:
@@ -274,7 +274,7 @@ class SequentialFiles(FileSource):
             raise missing_file(self.kind, path, self.files, exc) from exc
 
 
-class FileNames(Table):
+class FileNames(TableSource):
     """The names of files, as text.
 
     Args:

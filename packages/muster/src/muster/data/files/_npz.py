@@ -14,7 +14,7 @@ from muster._remote import fetch
 from muster.data.files._files import FileSource, missing_file
 from muster.data.pipeline._combine import merge
 from muster.data.pipeline._handles import Handles, Loaded, Stacked
-from muster.data.pipeline._node import Run, Table
+from muster.data.pipeline._node import Run, TableSource
 from muster.data.pipeline._spec import TensorSpec, as_element, spec_of
 from muster.data.pipeline._structure import map_leaves
 
@@ -27,7 +27,7 @@ class RandomAccess(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-class RandomAccessSource(Table):
+class RandomAccessSource(TableSource):
     """The elements of an object, in order.
 
     Args:
@@ -72,7 +72,7 @@ def read_rows(elements: RandomAccess, handles: Handles) -> list[Any]:
     return [as_element(element) for element in found]
 
 
-class ArrayRecordSource(Table, FileSource):
+class ArrayRecordSource(TableSource, FileSource):
     """The records of ArrayRecord files, as bytes, read by number with Grain.
 
     Args:
@@ -122,7 +122,7 @@ Columns = dict[str, np.ndarray[Any, Any]]
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a member of a zip file: lengths of the name and the extra field
 
 
-class NpzSource(Table, FileSource):
+class NpzSource(TableSource, FileSource):
     """The rows of the arrays in npz files, read by number.
 
     Args:

@@ -10,7 +10,7 @@ from muster._errors import DatasetError
 from muster._extras import extra_module
 from muster._remote import fetch
 from muster.data.files._chunks import Chunk, ChunkedFiles, ChunkStream, Column
-from muster.data.files._files import Part, PartsStream, missing_file
+from muster.data.files._files import PartsStream, StreamPart, missing_file
 from muster.data.pipeline._handles import Stream
 from muster.data.pipeline._spec import TensorSpec, object_array
 
@@ -75,7 +75,7 @@ class _ParquetFile(PartsStream):
         self._file = file
         self._names = names
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-        super().__init__(Part(size, partial(self._group, group)) for group, size in enumerate(sizes))
+        super().__init__(StreamPart(size, partial(self._group, group)) for group, size in enumerate(sizes))
 
     def _group(self, group: int) -> Stream:
         return ChunkStream(self._chunks(group))

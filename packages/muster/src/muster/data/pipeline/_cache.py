@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.data.pipeline._handles import Handles, Loaded, Rows, Stacked, Stream, stacked, unstacked
+from muster.data.pipeline._handles import Handles, Loaded, RowNumbers, Stacked, Stream, stacked, unstacked
 from muster.data.pipeline._node import Epoch, Node, Ordering, Run
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
@@ -50,7 +50,7 @@ class Cache(Ordering):
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         store = self._store_of(run)
-        return Rows(self.source.cardinality) if isinstance(store, _Columns) else _ElementsStream(store)
+        return RowNumbers(self.source.cardinality) if isinstance(store, _Columns) else _ElementsStream(store)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         store = self._store_of(run)

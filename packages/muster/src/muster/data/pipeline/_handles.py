@@ -139,7 +139,7 @@ class Chain(Stream):
             self._open = None
 
 
-class Rows(Stream):
+class RowNumbers(Stream):
     """Row numbers from 0 to `count` - 1."""
 
     def __init__(self, count: int):

@@ -12,7 +12,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster.data.pipeline._handles import Handles, Loaded, Stream, unstacked
-from muster.data.pipeline._node import UNKNOWN, Epoch, Node, RandomOrder, Run, Table
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, RandomOrder, Run, TableSource
 from muster.data.pipeline._spec import TensorSpec, spec_of
 from muster.data.pipeline._structure import map_leaves
 
@@ -112,7 +112,7 @@ def _elements(node: Node, run: Run, stream: Stream) -> Iterator[Any]:
         yield from unstacked(node.load(run, handles))
 
 
-class ListSource(Table):
+class ListSource(TableSource):
     """Elements in a list.
 
     Args:

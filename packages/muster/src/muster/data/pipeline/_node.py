@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from muster.data.pipeline._handles import Handles, Loaded, Rows, Stream, unstacked
+from muster.data.pipeline._handles import Handles, Loaded, RowNumbers, Stream, unstacked
 
 INFINITE = -1
 UNKNOWN = -2
@@ -268,11 +268,11 @@ class Ordering(Node):
         return self.source.load(run, handles)
 
 
-class Table(Node):
+class TableSource(Node):
     """A source whose rows can be read by number: as many as its cardinality."""
 
     width = 1
     uniform = True
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
-        return Rows(self.cardinality)
+        return RowNumbers(self.cardinality)

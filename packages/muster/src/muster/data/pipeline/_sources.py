@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._handles import Handles, Loaded, Rows, Stacked, Stream, unstacked
-from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Run, Table
+from muster.data.pipeline._handles import Handles, Loaded, RowNumbers, Stacked, Stream, unstacked
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Run, TableSource
 from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import (
@@ -30,7 +30,7 @@ _ALIGNMENT = 64
 """In bytes. XLA reads an array on the host in place if it is aligned to this."""
 
 
-class ArraySource(Table):
+class ArraySource(TableSource):
     """The rows of arrays of equal length, gathered in place.
 
     Args:
@@ -149,7 +149,7 @@ def _gather(array: np.ndarray[Any, Any], rows: Handles) -> np.ndarray[Any, Any]:
     return array.take(rows, axis=0, out=aligned, mode="clip")
 
 
-class RangeSource(Table):
+class RangeSource(TableSource):
     """Evenly spaced numbers, computed when they are loaded."""
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]):
@@ -179,7 +179,7 @@ class CountSource(RangeSource):
         super().__init__(range(first, first + sys.maxsize), np.dtype(np.int64))
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
-        return Rows(len(self._numbers))
+        return RowNumbers(len(self._numbers))
 
 
 class GeneratorSource(Node):

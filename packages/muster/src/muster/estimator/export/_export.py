@@ -20,10 +20,10 @@ from muster.estimator.export._receivers import ServingInputReceiver, TensorServi
 from muster.estimator.export._signatures import plan_signatures, values_of
 from muster.estimator.export._supervised_outputs import outputs_of
 from muster.estimator.export._supervised_receivers import AnyReceiver, ReceiverFn, SupervisedInputReceiver
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._hashed_values import with_tables, without_tables
 from muster.estimator.loop._host_part import HostPart
-from muster.estimator.loop._setup import ModelSetup
+from muster.estimator.loop._setup import EstimatorSetup
 from muster.program import name_output
 from muster.saved_model import Computation, Output, SignatureToSave, any_number_of_rows, save, trace
 
@@ -37,7 +37,7 @@ class _Shapes(StepInput):
 
     share = "what is exported"
 
-    def __init__(self, example: Batch) -> None:
+    def __init__(self, example: StepBatch) -> None:
         self.example = example
 
     def __next__(self) -> Any:
@@ -64,7 +64,7 @@ class _Exported(NamedTuple):
 
 
 def export(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     checkpoint: Checkpoint | None,
     export_dir: str,
     receiver_fns: Mapping[ModeKeys, ReceiverFn],
@@ -121,7 +121,7 @@ def receivers_by_mode(receiver_fns: Mapping[str, ReceiverFn]) -> dict[ModeKeys, 
 
 
 def _signatures(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     checkpoint: Checkpoint | None,
     mode: ModeKeys,
     receiver_fn: ReceiverFn,
@@ -191,7 +191,7 @@ def _called(receiver_fn: ReceiverFn, mode: ModeKeys) -> AnyReceiver:
 
 
 def _traced_with_numbers(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     checkpoint: Checkpoint | None,
     mode: ModeKeys,
     inputs: ModelInputs,
@@ -214,7 +214,7 @@ def _traced_with_numbers(
 
 
 def _traced_with_own_code(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     checkpoint: Checkpoint | None,
     mode: ModeKeys,
     inputs: ModelInputs,
@@ -224,7 +224,7 @@ def _traced_with_own_code(
 ) -> _Exported:
     """Trace a model_fn that reads text on the shapes of requests, and find out what the host computes."""
 
-    def look(batch: Batch, host: HostPart) -> None:
+    def look(batch: StepBatch, host: HostPart) -> None:
         dataclasses.replace(setup, host=host).trace(mode, _Shapes(batch), checkpoint)
 
     failures: list[Exception] = []
@@ -245,7 +245,7 @@ def _traced_with_own_code(
 
 
 def _traced(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     checkpoint: Checkpoint | None,
     mode: ModeKeys,
     inputs: ModelInputs,

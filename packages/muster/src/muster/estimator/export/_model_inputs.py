@@ -11,9 +11,9 @@ from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator._words import WordNumbers
 from muster.estimator.export._made_features import MadeFeatures, made_features
 from muster.estimator.export._supervised_receivers import AnyReceiver, SupervisedInputReceiver
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._host_part import HostPart, OnHost, given_key
-from muster.estimator.loop._setup import ModelSetup
+from muster.estimator.loop._setup import EstimatorSetup
 from muster.feature_column import ColumnPlaceholder, FeatureColumn, host_columns, leaf_keys
 from muster.saved_model import Feature, symbolic_arguments
 
@@ -44,7 +44,7 @@ class ModelInputs:
     """
 
     arguments: Mapping[str, jax.ShapeDtypeStruct]
-    given_batch: Callable[[Mapping[str, Any]], Batch]
+    given_batch: Callable[[Mapping[str, Any]], StepBatch]
     columns: Sequence[FeatureColumn]
     rows: str | None
     given: Mapping[str, Placeholder]
@@ -57,7 +57,7 @@ class ModelInputs:
     host: HostPart = field(default_factory=HostPart)
     passable: Mapping[str, tuple[str, Placeholder]] = field(default_factory=dict)
 
-    def batch(self, arguments: Mapping[str, Any]) -> Batch:
+    def batch(self, arguments: Mapping[str, Any]) -> StepBatch:
         """Return the batch of a model_fn, given arguments by key."""
         given = {key: value for key, value in arguments.items() if key not in self.computed}
         batch = self.given_batch(given)._replace(computed={key: arguments[key] for key in self.computed})
@@ -78,7 +78,7 @@ class ModelInputs:
         return replace(self, given={**plain, **self.given})
 
 
-def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> ModelInputs:
+def model_inputs(setup: EstimatorSetup, receiver: AnyReceiver, mode: ModeKeys) -> ModelInputs:
     """Return what a model computes with, given what a receiver has.
 
     Raises:
@@ -112,14 +112,14 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
     single = not isinstance(receiver.features, Mapping)
     batch_keys = {key: "features" if single else f"features[{key!r}]" for key in features}
 
-    def batch(arguments: Mapping[str, Any]) -> Batch:
+    def batch(arguments: Mapping[str, Any]) -> StepBatch:
         left = {*named, *sources.values()}
         own = {key: value for key, value in arguments.items() if key not in left}
         own |= {key: OnHost(batch_keys[key]) for key in texts}
         for key, each in computed.items():
             own[key] = _computed(each, [arguments[sources[source]] for source in each.sources])
         own_labels = {key.removeprefix(f"{_LABELS}/"): arguments[key] for key in named}
-        return Batch(
+        return StepBatch(
             next(iter(own.values())) if single else own,
             own_labels if isinstance(labels, Mapping) else own_labels.get(_LABELS),
             given={} if single else {key: OnHost(given_key(key)) for key in features},

@@ -11,7 +11,7 @@ from muster._errors import SavedModelError
 from muster.data import TensorSpec, sample_texts
 from muster.estimator._words import Passed
 from muster.estimator.export._model_inputs import ModelInputs
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._host_part import HostPart
 from muster.program import HostPlace, HostValue, host_computed, host_place
 from muster.saved_model import Axes, Output, named_axes, symbolic_arguments
@@ -35,7 +35,7 @@ class RequestHost(HostPart):
         self.work.wide |= {*wide}
         self._examples = dict(examples)
 
-    def _known(self, example: Batch) -> dict[str, Any]:
+    def _known(self, example: StepBatch) -> dict[str, Any]:
         return self._examples
 
 
@@ -58,7 +58,7 @@ class ComputedOfText:
 
 
 def with_own_code(
-    inputs: ModelInputs, trace: Callable[[Batch, HostPart], object], *, keeps_integers: bool
+    inputs: ModelInputs, trace: Callable[[StepBatch, HostPart], object], *, keeps_integers: bool
 ) -> Iterator[ModelInputs]:
     """Yield the inputs of a model_fn that reads text with what the host is to compute of it.
 
@@ -109,7 +109,7 @@ def with_own_code(
 def _places(
     inputs: ModelInputs,
     example: Mapping[str, Any],
-    trace: Callable[[Batch, HostPart], object],
+    trace: Callable[[StepBatch, HostPart], object],
     wide: Collection[str],
 ) -> tuple[HostPlace, ...]:
     """Return what the model_fn needs of the host."""

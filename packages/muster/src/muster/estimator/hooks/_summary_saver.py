@@ -14,7 +14,7 @@ from muster.program import HistogramOutput, ImageOutput, Output, TextOutput
 from muster.summary import EventFileWriter, SessionLog
 
 
-class SummaryWriter(Protocol):
+class SummarySink(Protocol):
     """Takes summaries, as `muster.summary.EventFileWriter` does."""
 
     def add_scalars(self, values: Mapping[str, float], step: int) -> None:
@@ -47,8 +47,8 @@ class SummaryWriter(Protocol):
 
 
 def open_writer(
-    session: Session, writer: SummaryWriter | None, output_dir: str | os.PathLike[str] | None
-) -> SummaryWriter | None:
+    session: Session, writer: SummarySink | None, output_dir: str | os.PathLike[str] | None
+) -> SummarySink | None:
     """Return the writer that a hook was given, else open one that is closed with the session.
 
     Args:
@@ -84,7 +84,7 @@ class SummarySaverHook(SessionRunHook):
         save_steps: int | None = None,
         save_secs: float | None = None,
         output_dir: str | os.PathLike[str] | None = None,
-        summary_writer: SummaryWriter | None = None,
+        summary_writer: SummarySink | None = None,
         scaffold: HasSummaryOp | None = None,
         summary_op: Any = None,
     ) -> None:
@@ -108,7 +108,7 @@ class SummarySaverHook(SessionRunHook):
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._output_dir = None if output_dir is None else local_path(output_dir, remote=True)
         self._summary_writer = summary_writer
-        self._writer: SummaryWriter | None = None
+        self._writer: SummarySink | None = None
         tensors = summary_op if scaffold is None else scaffold.summary_op
         self._all = as_named_fetches(tensors if isinstance(tensors, Mapping | list | tuple) else [tensors])
         self._fetches = {tag: each for tag, each in self._all.items() if not isinstance(each, TextOutput)}
@@ -173,7 +173,7 @@ class StepCounterHook(SessionRunHook):
         every_n_steps: int | None = 100,
         every_n_secs: float | None = None,
         output_dir: str | os.PathLike[str] | None = None,
-        summary_writer: SummaryWriter | None = None,
+        summary_writer: SummarySink | None = None,
     ) -> None:
         """Choose the period and the writer.
 
@@ -194,7 +194,7 @@ class StepCounterHook(SessionRunHook):
         self._timer = SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_steps)
         self._output_dir = None if output_dir is None else local_path(output_dir, remote=True)
         self._summary_writer = summary_writer
-        self._writer: SummaryWriter | None = None
+        self._writer: SummarySink | None = None
         self._waited_secs = 0.0
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:

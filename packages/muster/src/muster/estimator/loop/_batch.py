@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-class Batch(NamedTuple):
+class StepBatch(NamedTuple):
     """The input of one step: arrays whose first axis counts examples.
 
     Attributes:

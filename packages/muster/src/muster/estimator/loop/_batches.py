@@ -15,7 +15,7 @@ from muster._errors import DatasetError
 from muster.data import Dataset, as_arrays, dataset_of_batches, refuse_whole
 from muster.distribute.input import Convert, OwnInput, Pipeline
 from muster.estimator._estimator_spec import ModeKeys
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._host_part import HostPart, is_uneven, named
 from muster.program import is_wide
 
@@ -29,7 +29,7 @@ class WideIntegers:
     def __init__(self) -> None:
         self._keys: frozenset[str] | None = None
 
-    def of(self, batch: Batch) -> frozenset[str]:
+    def of(self, batch: StepBatch) -> frozenset[str]:
         """Return the names of these arrays, in the first batch that this was called with."""
         if self._keys is None:
             self._keys = frozenset(key for key, value in named(batch).items() if is_wide(value))
@@ -116,7 +116,7 @@ def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
 
 def _batches_of(
     elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None, host: HostPart | None, wide: WideIntegers
-) -> Iterable[Batch]:
+) -> Iterable[StepBatch]:
     """Return the batches of elements that are read together."""
     batches = [_batch(element, mode) for element in elements]
     if mode == ModeKeys.PREDICT:
@@ -132,8 +132,8 @@ def _given(features: Any) -> Mapping[str, Any]:
 
 
 def _prepared(
-    batches: list[Batch], prepare: Prepare | None, host: HostPart | None, wide: WideIntegers
-) -> Iterable[Batch]:
+    batches: list[StepBatch], prepare: Prepare | None, host: HostPart | None, wide: WideIntegers
+) -> Iterable[StepBatch]:
     """Return batches with the host's part of the model."""
     if prepare is None and host is not None and batches:
         keys = wide.of(batches[0])
@@ -146,11 +146,11 @@ def _prepared(
         # Small batches: the host's calls for each take longer than its data.
         with suppress(ValueError):  # The batch that is wrong raises it again, in its turn.
             joined = jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
-            return _divided(Batch(*prepare(joined.features, joined.labels)), batches)
-    return (Batch(*prepare(batch.features, batch.labels)) for batch in batches)
+            return _divided(StepBatch(*prepare(joined.features, joined.labels)), batches)
+    return (StepBatch(*prepare(batch.features, batch.labels)) for batch in batches)
 
 
-def _batch(element: Any, mode: ModeKeys) -> Batch:
+def _batch(element: Any, mode: ModeKeys) -> StepBatch:
     if isinstance(element, tuple) and not hasattr(element, "_fields"):
         if len(element) != 2:
             raise ValueError(
@@ -160,7 +160,7 @@ def _batch(element: Any, mode: ModeKeys) -> Batch:
         features, labels = element
     else:
         features, labels = element, None
-    return Batch(features, None if mode == ModeKeys.PREDICT else labels)
+    return StepBatch(features, None if mode == ModeKeys.PREDICT else labels)
 
 
 def _joinable(leaf: Any) -> bool:
@@ -173,7 +173,7 @@ def _joinable(leaf: Any) -> bool:
     )
 
 
-def _divided(joined: Batch, batches: list[Batch]) -> list[Batch]:
+def _divided(joined: StepBatch, batches: list[StepBatch]) -> list[StepBatch]:
     """Divide what was made of batches that were joined.
 
     Raises:
@@ -187,13 +187,13 @@ def _divided(joined: Batch, batches: list[Batch]) -> list[Batch]:
     return [jax.tree.unflatten(structure, part) for part in parts]
 
 
-def _checked(batch: Batch) -> Batch:
+def _checked(batch: StepBatch) -> StepBatch:
     if len({leaf.shape[:1] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}) > 1:
         check_batch(batch)  # raises
     return batch
 
 
-def check_batch(batch: Batch) -> None:
+def check_batch(batch: StepBatch) -> None:
     """Check that the parts of a batch are numbers, and equally many.
 
     Raises:

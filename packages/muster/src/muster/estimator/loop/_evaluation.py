@@ -20,13 +20,13 @@ from muster.estimator._words import written_out
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._nan import EvaluationNanHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._batches import own_input
 from muster.estimator.loop._chiefs_checkpoint import chiefs_checkpoint
 from muster.estimator.loop._host_part import without_given
 from muster.estimator.loop._progress_bar import metrics_line, progress_bar
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
-from muster.estimator.loop._setup import ModelSetup, log_restored
+from muster.estimator.loop._setup import EstimatorSetup, log_restored
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, summaries_among
 from muster.program import ImageOutput
 from muster.summary import EventFileWriter, images_summary
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def evaluate(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     *,
     strategy: Strategy,
     reported_by: Strategy,
@@ -131,7 +131,7 @@ def write_metrics(writer: EventFileWriter, metrics: Mapping[str, Any], checkpoin
 
 
 def predict(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     *,
     strategy: Strategy,
     input_fn: InputFn,
@@ -164,9 +164,9 @@ def predict(
         log_restored(checkpoint)
         # Signals are not held back here: between two yields the caller's code runs, not a step.
         all_hooks = [*hooks, *spec.prediction_hooks]
-        given: list[Batch] = []
+        given: list[StepBatch] = []
 
-        def for_steps() -> Iterator[Batch]:
+        def for_steps() -> Iterator[StepBatch]:
             for batch in batches:
                 given[:] = [batch]
                 yield without_given(batch)

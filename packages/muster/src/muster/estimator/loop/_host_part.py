@@ -11,7 +11,7 @@ import numpy as np
 
 from muster.data import RaggedTensor, SparseTensor, replaced
 from muster.estimator._words import Passed, Words
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.feature_column import FeatureColumn, asking_for_host, leaf_keys, transform_features
 from muster.program import (
     HostPlace,
@@ -38,12 +38,12 @@ class OnHost:
     key: str
 
 
-def for_step(batch: Batch) -> Batch:
+def for_step(batch: StepBatch) -> StepBatch:
     """Return a batch as a step gets it, without what the host keeps."""
     return batch._replace(kept={}) if batch.kept else batch
 
 
-def without_given(batch: Batch) -> Batch:
+def without_given(batch: StepBatch) -> StepBatch:
     """Return a batch as a step gets it."""
     return batch._replace(given={key: OnHost(given_key(key)) for key in batch.given})
 
@@ -92,12 +92,12 @@ class HostPart:
         self._examples: dict[str, Any] = {}
         self._rows: int | None = None  # of the example of the last trace
 
-    def concerns(self, batch: Batch, wide: Collection[str] = ()) -> bool:
+    def concerns(self, batch: StepBatch, wide: Collection[str] = ()) -> bool:
         """Return whether a batch needs to be prepared, with integers that stay here: see `prepare`."""
         known = self.columns or self.work.places or self.work.wide or wide
         return bool(known) or not _is_numbers((batch.features, batch.labels))
 
-    def prepare(self, features: Any, labels: Any, wide: Collection[str] = ()) -> Batch:
+    def prepare(self, features: Any, labels: Any, wide: Collection[str] = ()) -> StepBatch:
         """Return a batch for a step: of numbers, with what columns and the model_fn need.
 
         Args:
@@ -124,15 +124,15 @@ class HostPart:
                     "Left out of batches, since steps compute with numbers: %s.", ", ".join(sorted(left_out))
                 )
             self.left_out |= left_out
-        batch = _without_values(Batch(kept, labels), values, {*wide, *self.work.wide})
+        batch = _without_values(StepBatch(kept, labels), values, {*wide, *self.work.wide})
         self._examples.update(values)
         return batch._replace(computed=self.work.computed(values | named(batch)), kept=_integers(values))
 
-    def keep_integers(self, batch: Batch | None) -> bool:
+    def keep_integers(self, batch: StepBatch | None) -> bool:
         """Keep all 64-bit integers of features here, as if they did not fit; return whether that is new."""
         if batch is None:
             return False
-        features = named(Batch(batch.features, None)).items()
+        features = named(StepBatch(batch.features, None)).items()
         keys = {
             key
             for key, value in features
@@ -142,12 +142,14 @@ class HostPart:
         self.work.wide |= keys
         return new
 
-    def widened(self, batch: Batch) -> Batch:
+    def widened(self, batch: StepBatch) -> StepBatch:
         """Return a batch without integers that have turned out not to fit: see `HostWork.wide`."""
         if not self.work.wide:
             return batch
         values = dict(batch.kept)
-        features, labels, *_ = _without_values(Batch(batch.features, batch.labels), values, self.work.wide)
+        features, labels, *_ = _without_values(
+            StepBatch(batch.features, batch.labels), values, self.work.wide
+        )
         made = batch._replace(features=features, labels=labels, kept=_integers(values))
         before = {key: value for key, value in batch.computed.items() if key not in self.work.wide}
         return made._replace(computed=before | self.work.computed(values | named(made)))
@@ -162,12 +164,12 @@ class HostPart:
             self._asks = False
 
     @contextlib.contextmanager
-    def shown(self, batch: Batch, example: Batch) -> Iterator[Batch]:
+    def shown(self, batch: StepBatch, example: StepBatch) -> Iterator[StepBatch]:
         """Yield a batch as a model_fn sees it, which is traced on an example: see `HostElement`."""
         asking = asking_for_host() if self._asks else contextlib.nullcontext()
         with asking, self.work.traced(self._known(example), named(batch), batch.computed) as element:
             features, labels = replaced(batch[:2], OnHost, lambda each: element.value(each.key))
-            yield Batch(features, labels)
+            yield StepBatch(features, labels)
 
     def passed_on(self, predictions: Any) -> Any:
         """Return predictions of a step that is traced, with `Passed` for what the host has of them."""
@@ -183,7 +185,7 @@ class HostPart:
             leaf, predictions, is_leaf=lambda value: isinstance(value, Passed | HostValue | Words)
         )
 
-    def like_example(self, batch: Batch) -> Batch:
+    def like_example(self, batch: StepBatch) -> StepBatch:
         """Return a batch for a trace: with as many rows as the example has."""
         rows = self._rows
         if rows is None:
@@ -193,11 +195,11 @@ class HostPart:
         )
         return resized  # type: ignore[no-any-return]
 
-    def values_passed(self, batch: Batch) -> Mapping[str, Any]:
+    def values_passed(self, batch: StepBatch) -> Mapping[str, Any]:
         """Return what finds the values of `Passed` by their keys, for a batch as the input_fn gave it."""
         return _Passing(self.passed, batch)
 
-    def _known(self, example: Batch) -> dict[str, Any]:
+    def _known(self, example: StepBatch) -> dict[str, Any]:
         """Return the values of an example by their keys, with those that no step gets."""
         numbers = named(example)
         rows = next((leaf.shape[0] for leaf in numbers.values() if leaf.shape), None)
@@ -225,10 +227,10 @@ class HostPart:
 class _Passing(Mapping[str, Any]):
     """Finds values of a batch by the names of `HostPart.passed`."""
 
-    def __init__(self, places: Mapping[str, HostPlace], batch: Batch) -> None:
+    def __init__(self, places: Mapping[str, HostPlace], batch: StepBatch) -> None:
         self._places = places
         features = batch.given[""] if [*batch.given] == [""] else batch.given
-        leaves = jax.tree_util.tree_leaves_with_path(Batch(features, None), is_leaf=is_uneven)
+        leaves = jax.tree_util.tree_leaves_with_path(StepBatch(features, None), is_leaf=is_uneven)
         # What was computed of the features before the step; as the input_fn gave it, where it has the same.
         self._values = named(batch) | {_key(path): value for path, value in leaves}
         self._values |= {given_key(key): value for key, value in batch.given.items()}
@@ -243,7 +245,7 @@ class _Passing(Mapping[str, Any]):
         return len(self._places)
 
 
-def named(batch: Batch) -> dict[str, Any]:
+def named(batch: StepBatch) -> dict[str, Any]:
     """Return the arrays of a batch by their keys."""
     own = batch._replace(computed={}, given={}, kept={})
     return {_key(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(own)}
@@ -257,7 +259,7 @@ def _key(path: Any) -> str:
     return jax.tree_util.keystr(path).removeprefix(".")
 
 
-def _without_values(batch: Batch, values: dict[str, Any], wide: Container[str]) -> Batch:
+def _without_values(batch: StepBatch, values: dict[str, Any], wide: Container[str]) -> StepBatch:
     """Return a batch with `OnHost` for what is no array of numbers, and add this to ``values``.
 
     Args:
@@ -274,7 +276,7 @@ def _without_values(batch: Batch, values: dict[str, Any], wide: Container[str]) 
         values[_key(path)] = value
         return OnHost(_key(path))
 
-    made: Batch = jax.tree_util.tree_map_with_path(leaf, batch, is_leaf=is_uneven)
+    made: StepBatch = jax.tree_util.tree_map_with_path(leaf, batch, is_leaf=is_uneven)
     return made
 
 

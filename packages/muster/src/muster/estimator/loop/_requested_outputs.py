@@ -19,7 +19,7 @@ from muster.distribute.engine import (
     unwrapped,
 )
 from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._host_part import HostPart, for_step, named
 from muster.program import is_wide
 from muster.program.passes import needed_equations
@@ -92,12 +92,12 @@ class RequestedOutputs:
                 if not (self._leave_out(self._each(shown, for_step)) or self._widen(shown)):
                     raise
 
-    def _each(self, batch: Any, function: Callable[[Batch], Batch]) -> Any:
+    def _each(self, batch: Any, function: Callable[[StepBatch], StepBatch]) -> Any:
         if isinstance(batch, BatchGroup):
             return BatchGroup([self._each(each, function) for each in batch.batches])
         if isinstance(batch, ReplicatedBatch | UnevenBatch):
             return type(batch)(function(batch.batch))
-        return function(batch) if isinstance(batch, Batch) else batch
+        return function(batch) if isinstance(batch, StepBatch) else batch
 
     def _widen(self, batch: Any) -> bool:
         """Let the host keep the integers of a batch that do not fit; return whether the model_fn allows it.
@@ -105,7 +105,7 @@ class RequestedOutputs:
         It does if functions compute with them, as with text. The step is traced anew, at its next call.
         """
         batches = [*map(unwrapped, batch.batches if isinstance(batch, BatchGroup) else [batch])]
-        if self._host is None or not all(isinstance(each, Batch) for each in batches):
+        if self._host is None or not all(isinstance(each, StepBatch) for each in batches):
             return False
         work = self._host.work
         found = {
@@ -135,7 +135,7 @@ class RequestedOutputs:
         )
         return True
 
-    def _make_jaxpr(self, batch: Batch) -> Any:
+    def _make_jaxpr(self, batch: StepBatch) -> Any:
         state = {v.path: jax.ShapeDtypeStruct(v.shape, v.dtype) for v in self._program.variables}
         return jax.make_jaxpr(self._program.step)(state, batch).jaxpr
 

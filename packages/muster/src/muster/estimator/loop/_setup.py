@@ -58,7 +58,7 @@ _TRACES = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelSetup:
+class EstimatorSetup:
     """The model_fn, parameters and config of an Estimator, and the steps that were compiled so far.
 
     Args:

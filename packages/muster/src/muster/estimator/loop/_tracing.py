@@ -15,7 +15,7 @@ from muster.distribute.input import StepInput
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._host_part import HostPart, for_step, forwarding, without_given
 from muster.estimator.session._fetches import result_of
 from muster.program import (
@@ -86,7 +86,7 @@ def trace_model_fn(
 
     example = for_step(without_given(example))
 
-    def run(batch: Batch) -> tuple[dict[str, Any], EstimatorSpec]:
+    def run(batch: StepBatch) -> tuple[dict[str, Any], EstimatorSpec]:
         reserve_outputs(*_OUTPUTS[mode])
         global_step = get_or_create_global_step()
         before = global_step.value

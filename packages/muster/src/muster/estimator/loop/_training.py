@@ -20,7 +20,7 @@ from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.loop._all_done import log_all_done
-from muster.estimator.loop._batch import Batch
+from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._chiefs_checkpoint import chiefs_checkpoint
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._from_tensorflow import restore_newest
@@ -29,7 +29,7 @@ from muster.estimator.loop._progress_bar import ProgressBar, progress_bar
 from muster.estimator.loop._requested_outputs import RequestedOutputs
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended
-from muster.estimator.loop._setup import ModelSetup, log_restored
+from muster.estimator.loop._setup import EstimatorSetup, log_restored
 from muster.estimator.loop._step_profile import StepProfile
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
 from muster.estimator.loop._training_input import open_training_input, saved_position
@@ -66,7 +66,7 @@ class Training:
         around_steps: Entered while steps are taken.
     """
 
-    setup: ModelSetup
+    setup: EstimatorSetup
     strategy: Strategy
     input_fn: InputFn
     hooks: Sequence[SessionRunHook]
@@ -268,6 +268,6 @@ def _tell(interrupt: KeyboardInterrupt | Terminated, step: int, saver: TrainingS
         mark_told(interrupt)
 
 
-def _compile(session: Session, asked: RequestedOutputs, example: Batch | None) -> None:
+def _compile(session: Session, asked: RequestedOutputs, example: StepBatch | None) -> None:
     """Compile a step for batches like an example; a worker meets its servers with that."""
     asked.prepare(*session.store.take(), example)

@@ -11,14 +11,14 @@ from muster.distribute import InputContext, Strategy
 from muster.distribute.input import BatchNumbers, DispatchedInput, OwnInput, Position
 from muster.estimator._estimator_spec import ModeKeys
 from muster.estimator.loop._batches import check_batch, converting, own_input
-from muster.estimator.loop._setup import ModelSetup
+from muster.estimator.loop._setup import EstimatorSetup
 from muster.estimator.loop._tracing import GLOBAL_STEP
 
 _log = logging.getLogger(__name__)
 
 
 def open_training_input(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     strategy: Strategy,
     call_input_fn: Callable[[InputContext], Any],
     checkpoint: Checkpoint | None,
@@ -62,7 +62,7 @@ def open_training_input(
 
 
 def _own(
-    setup: ModelSetup,
+    setup: EstimatorSetup,
     returned: Sequence[Any],
     per_step: int,
     contexts: Sequence[InputContext],
@@ -90,7 +90,7 @@ def _own(
 
 
 def _dispatched(
-    setup: ModelSetup, dataset: Dataset, numbers: BatchNumbers, place: Position
+    setup: EstimatorSetup, dataset: Dataset, numbers: BatchNumbers, place: Position
 ) -> DispatchedInput:
     return DispatchedInput(
         dataset,
