@@ -9,7 +9,7 @@ import muster_tensorflow as tf
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint.tensorflow import load_weights
-from muster.checkpoint.tensorflow._objects import Node, find_variables, parse_graph
+from muster.checkpoint.tensorflow._objects import SavedObject, find_variables, parse_graph
 from muster.checkpoint.tensorflow._varints import FormatError
 from tensorflow_checkpoints import recorded, value_of
 
@@ -90,13 +90,13 @@ def test_attributes_and_lists_are_followed() -> None:
     model = Subclassed()
     model(np.zeros((1, 4), np.float32))
     nodes = [
-        Node({"first": 1, "rest": 4, "root": 0, "gone": 1}, None),
-        Node({"kernel": 2, "bias": 3, "name": 2}, None),
-        Node({}, "first/kernel"),
-        Node({}, "first/bias"),
-        Node({"0": 5, "7": 5}, None),
-        Node({"kernel": 6}, None),
-        Node({}, "rest/0/kernel"),
+        SavedObject({"first": 1, "rest": 4, "root": 0, "gone": 1}, None),
+        SavedObject({"kernel": 2, "bias": 3, "name": 2}, None),
+        SavedObject({}, "first/kernel"),
+        SavedObject({}, "first/bias"),
+        SavedObject({"0": 5, "7": 5}, None),
+        SavedObject({"kernel": 6}, None),
+        SavedObject({}, "rest/0/kernel"),
     ]
     found = {key: variable for variable, key in find_variables(nodes, model)}
     assert found.keys() == {"first/kernel", "first/bias", "rest/0/kernel"}

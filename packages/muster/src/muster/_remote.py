@@ -25,7 +25,7 @@ from typing import Any
 
 from muster._errors import PathError, StorageError
 from muster._extras import install_command
-from muster._remote_store import RemoteStore
+from muster._remote_store import ObjectStore
 from muster.lifecycle import start_ticks
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _SOON_SECS = 10.0
 _PREFIX = "muster-remote-"
 _NAME = re.compile(rf"{_PREFIX}([0-9]+)-([0-9]+)-.*")
 
-_stores: dict[str, RemoteStore] = {}
+_stores: dict[str, ObjectStore] = {}
 _making = threading.Lock()
 _soon: set[str] = set()
 
@@ -149,18 +149,18 @@ class RemoteFile:
         self._store.delete(self._key)
 
 
-def _of(path: str) -> RemoteStore | None:
+def _of(path: str) -> ObjectStore | None:
     for store in _stores.values():
         if path.startswith(store.folder) and path[len(store.folder) :][:1] in ("", "/"):
             return store
     return None
 
 
-def _store(scheme: str, rest: str) -> RemoteStore:
+def _store(scheme: str, rest: str) -> ObjectStore:
     with _making:
         if scheme not in _stores:
             filesystem = _filesystem(scheme, rest)
-            _stores[scheme] = RemoteStore(scheme, filesystem, _root())
+            _stores[scheme] = ObjectStore(scheme, filesystem, _root())
         return _stores[scheme]
 
 

@@ -48,7 +48,7 @@ class _Known(NamedTuple):
     local: tuple[int, int] | None
 
 
-class RemoteStore:
+class ObjectStore:
     """The working copy of all that is used of one kind of URL.
 
     Keys are paths of the file system without a leading slash: those of S3 begin with the bucket.

@@ -28,7 +28,7 @@ from muster.checkpoint._layout import (
 from muster.checkpoint._lease import Lease
 from muster.checkpoint._parts import Parts
 from muster.checkpoint._write import (
-    Snapshot,
+    CheckpointContents,
     first_written,
     snapshot_with_parts,
     take_snapshot,
@@ -262,7 +262,7 @@ class Checkpointer:
             # The error under way is the one to report.
             _log.error("%s", exc)
 
-    def _write(self, snapshot: Snapshot, now: float, timer: float) -> None:
+    def _write(self, snapshot: CheckpointContents, now: float, timer: float) -> None:
         if snapshot.parts is None:
             self._sweep()
         retention = self._keep_every_n_hours if self._max_to_keep else None

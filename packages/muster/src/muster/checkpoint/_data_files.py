@@ -15,7 +15,7 @@ from muster._errors import DamagedCheckpointError
 from muster.checkpoint import _mapped_array
 from muster.checkpoint._arrays import FileRecord, open_regular, places_in, read_arrays
 from muster.checkpoint._manifest import Piece, VariableRecord
-from muster.checkpoint._mapped_array import MappedArray, MappedFile, MappedRows, Stored
+from muster.checkpoint._mapped_array import ArrayPlace, MappedArray, MappedFile, MappedRows
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 # How many files are known to have been checked, at most.
@@ -29,9 +29,9 @@ class MappedArrays:
     file: MappedFile
     places: Mapping[str, int]
 
-    def at(self, key: str) -> Stored:
+    def at(self, key: str) -> ArrayPlace:
         """Return where an array is."""
-        return Stored(self.file, self.places[key])
+        return ArrayPlace(self.file, self.places[key])
 
 
 class DataFiles:

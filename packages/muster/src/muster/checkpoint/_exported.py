@@ -21,7 +21,7 @@ from muster._paths import local_path
 from muster.checkpoint import _mapped_array
 from muster.checkpoint._arrays import FileRecord, open_regular, places_in, read_arrays
 from muster.checkpoint._manifest import without_checksum
-from muster.checkpoint._mapped_array import MappedArray, MappedFile, MappedRows, Stored
+from muster.checkpoint._mapped_array import ArrayPlace, MappedArray, MappedFile, MappedRows
 from muster.checkpoint._read import Checkpoint, VariableInfo
 
 EXPORT = "export"
@@ -48,7 +48,7 @@ class _Weight:
 
     def in_file(self, file: MappedFile, offset: int) -> MappedArray:
         """Return what stays in a file, from a byte on."""
-        rows = MappedRows(0, self.shape[0], Stored(file, offset))
+        rows = MappedRows(0, self.shape[0], ArrayPlace(file, offset))
         return MappedArray(self.shape, dtype_named(self.dtype), [rows])
 
 

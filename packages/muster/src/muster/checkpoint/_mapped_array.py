@@ -60,7 +60,7 @@ class MappedFile:
 
 
 @dataclass(frozen=True)
-class Stored:
+class ArrayPlace:
     """The place of an array: a file, and its first byte there."""
 
     file: MappedFile
@@ -80,7 +80,12 @@ class MappedRows:
     """
 
     def __init__(
-        self, start: int, stop: int, base: Stored, numbers: Array | None = None, changed: Stored | None = None
+        self,
+        start: int,
+        stop: int,
+        base: ArrayPlace,
+        numbers: Array | None = None,
+        changed: ArrayPlace | None = None,
     ) -> None:
         self.start, self.stop, self.base = start, stop, base
         self._changed = changed
@@ -204,7 +209,7 @@ class MappedArray(LazyArray):
         for part in self._parts:
             part.close()
 
-    def stored(self, place: Stored, rows: int) -> Array:
+    def stored(self, place: ArrayPlace, rows: int) -> Array:
         """Return rows in a file, a view."""
         nbytes = rows * math.prod(self.shape[1:]) * self._stored_dtype.itemsize
         flat = place.file.bytes(place.offset, nbytes)

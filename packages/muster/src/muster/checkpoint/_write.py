@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class CheckpointContents:
     """The contents of a checkpoint after all checks: only the disk can still make the write fail.
 
     Attributes:
@@ -70,7 +70,7 @@ def take_snapshot(
     variables: Mapping[str, np.ndarray[Any, Any] | LazyArray],
     metadata: Mapping[str, Any],
     names: Sequence[str] | None = None,
-) -> Snapshot:
+) -> CheckpointContents:
     """Check the contents of a checkpoint, and copy the metadata, but not the arrays.
 
     Raises:
@@ -91,10 +91,10 @@ def take_snapshot(
         copied = json.loads(json.dumps(dict(metadata)))
     except (TypeError, ValueError) as exc:
         raise TypeError(f"The metadata of a checkpoint must be JSON: {exc}.") from exc
-    return Snapshot(int(step), arrays, copied, names=names)
+    return CheckpointContents(int(step), arrays, copied, names=names)
 
 
-def snapshot_with_parts(directory: str, snapshot: Snapshot, parts: Parts) -> Snapshot:
+def snapshot_with_parts(directory: str, snapshot: CheckpointContents, parts: Parts) -> CheckpointContents:
     """Add what other processes hold to a snapshot: they begin to write it, if they see the directory; else
     it is read from them.
 
@@ -157,7 +157,7 @@ def write_checkpoint(
 
 def write_snapshot(
     directory: str,
-    snapshot: Snapshot,
+    snapshot: CheckpointContents,
     now: float,
     started: float | None = None,
     keep_every_n_hours: float | None = None,
@@ -292,7 +292,7 @@ def _remove_files(*paths: str) -> None:
             continue
 
 
-def _explain(path: str, snapshot: Snapshot, exc: OSError) -> str:
+def _explain(path: str, snapshot: CheckpointContents, exc: OSError) -> str:
     needed = sum(array.nbytes for array in snapshot.variables.values())
     if snapshot.parts is not None:
         needed += sum(record.nbytes for record in snapshot.parts.records.values())

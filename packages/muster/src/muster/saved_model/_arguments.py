@@ -173,7 +173,7 @@ def parse_spec(record: ParseRecord) -> Any:
     return FixedLenFeature(record.shape, record.dtype, record.default)
 
 
-class HostPart:
+class SignatureHostPart:
     """Turns the inputs of a signature into the arguments of its module.
 
     Args:

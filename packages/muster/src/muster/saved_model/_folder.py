@@ -11,7 +11,7 @@ from muster._errors import DamagedSavedModelError, SavedModelError, SavedModelNo
 from muster._paths import local_path
 from muster._remote import publish
 from muster.checkpoint import FileRecord, open_regular, replace_folder, sync_directory
-from muster.saved_model._manifest import MANIFEST, Manifest, decode, encode
+from muster.saved_model._manifest import MANIFEST, SavedModelManifest, decode, encode
 
 TEMPORARY = "temp-"
 # What Keras writes for `model.save(folder, zipped=False)`.
@@ -26,7 +26,7 @@ def contains_saved_model(export_dir: str | bytes | os.PathLike[str]) -> bool:
     return os.path.isfile(os.path.join(local_path(export_dir, remote=True), MANIFEST))
 
 
-def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:
+def write_folder(path: str, fill: Callable[[str], SavedModelManifest]) -> None:
     """Write a saved model at a path: readers see all of it, or none.
 
     Args:
@@ -66,7 +66,7 @@ def write_file(path: str, data: bytes) -> FileRecord:
     return FileRecord(len(data), zlib.crc32(data))
 
 
-def read_manifest(path: str) -> Manifest:
+def read_manifest(path: str) -> SavedModelManifest:
     """Read the manifest of a saved model.
 
     Raises:

@@ -17,7 +17,7 @@ from muster.checkpoint import FileRecord, MappedFile, open_regular, places_in, r
 from muster.feature_column import column_from_data
 from muster.saved_model._arguments import OwnCode
 from muster.saved_model._folder import missing, read_file, read_manifest
-from muster.saved_model._manifest import OWN_CODE, Manifest, WeightRecord
+from muster.saved_model._manifest import OWN_CODE, SavedModelManifest, WeightRecord
 from muster.saved_model._modules import read_module
 from muster.saved_model._signature import Signature
 
@@ -87,7 +87,7 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
             # Another process has saved another model in its place meanwhile.
 
 
-def _load(path: str, manifest: Manifest) -> SavedModel:
+def _load(path: str, manifest: SavedModelManifest) -> SavedModel:
     weights, mapped = _weights(path, manifest)
     files = {name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name)}
 
@@ -132,7 +132,7 @@ class _CodeInFile:
         return self._loaded(features)
 
 
-def _weights(path: str, manifest: Manifest) -> tuple[dict[str, jax.Array], MappedFile | None]:
+def _weights(path: str, manifest: SavedModelManifest) -> tuple[dict[str, jax.Array], MappedFile | None]:
     """Return the weights by name; on a CPU the large ones stay in their file, mapped into memory."""
     name = manifest.weights_file
     file = os.path.join(path, name)

@@ -147,7 +147,7 @@ class SignatureRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class SavedModelManifest:
     """The contents of a saved model.
 
     Attributes:
@@ -169,13 +169,13 @@ class Manifest:
     files: Mapping[str, FileRecord]
 
 
-def encode(manifest: Manifest) -> bytes:
+def encode(manifest: SavedModelManifest) -> bytes:
     """Return the bytes of the manifest's file."""
     body = msgspec.json.format(msgspec.json.encode({"format": FORMAT, **dataclasses.asdict(manifest)}))
     return with_checksum(body.removeprefix(b"{\n") + b"\n")
 
 
-def decode(data: bytes, path: str) -> Manifest:
+def decode(data: bytes, path: str) -> SavedModelManifest:
     """Parse the bytes of a manifest's file.
 
     Args:
@@ -197,4 +197,4 @@ def decode(data: bytes, path: str) -> Manifest:
             f"{path} has format {version!r}, but this version of muster reads format {FORMAT}. Use the "
             "version that wrote it, or a newer one."
         )
-    return msgspec.convert(contents, Manifest)
+    return msgspec.convert(contents, SavedModelManifest)

@@ -27,8 +27,8 @@ from muster.saved_model._arguments import (
 from muster.saved_model._folder import write_file, write_folder
 from muster.saved_model._manifest import (
     OWN_CODE,
-    Manifest,
     OutputRecord,
+    SavedModelManifest,
     SignatureRecord,
     TensorRecord,
     WeightRecord,
@@ -144,7 +144,7 @@ class _Writer:
         signatures: Mapping[str, SignatureToSave],
         modules: Mapping[str, Module],
         files: Mapping[str, str | os.PathLike[str]],
-    ) -> Manifest:
+    ) -> SavedModelManifest:
         """Write all files, and return the manifest."""
         weights: dict[str, np.ndarray[Any, Any] | MappedArray] = {}
         for name, signature in signatures.items():
@@ -155,7 +155,7 @@ class _Writer:
         records = {name: self._signature(name, each, modules[name]) for name, each in signatures.items()}
         for name, source in files.items():
             self._write(name, Path(source).read_bytes())
-        return Manifest(
+        return SavedModelManifest(
             muster=__version__,
             jax=jax.__version__,
             platforms=PLATFORMS,

@@ -10,7 +10,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster.data import BytesList, Example, Feature, Features, FloatList, Int64List, TensorSpec
 from muster.feature_column import FeatureColumn
-from muster.saved_model._arguments import HostPart, OwnCode
+from muster.saved_model._arguments import OwnCode, SignatureHostPart
 from muster.saved_model._manifest import OutputRecord, ParseRecord, SignatureRecord, TensorRecord
 
 Array = np.ndarray[Any, Any]
@@ -85,7 +85,7 @@ class Signature:
     ) -> None:
         self._name, self._record = name, record
         self._forget = forget
-        self._host = HostPart(record, columns, own_code, made)
+        self._host = SignatureHostPart(record, columns, own_code, made)
         self._module, self._weights = module, list(weights)
         self._words = {
             key: None if output.words is None else np.array([word.encode() for word in output.words], object)

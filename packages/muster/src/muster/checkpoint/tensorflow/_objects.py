@@ -36,7 +36,7 @@ message Attribute { string name = 1; string checkpoint_key = 3; }
 
 
 @dataclass(frozen=True)
-class Node:
+class SavedObject:
     """An object when it was saved.
 
     Attributes:
@@ -48,7 +48,7 @@ class Node:
     key: str | None
 
 
-def parse_graph(data: bytes) -> list[Node]:
+def parse_graph(data: bytes) -> list[SavedObject]:
     """Parse the graph of objects, whose first one is the root.
 
     Raises:
@@ -66,11 +66,11 @@ def parse_graph(data: bytes) -> list[Node]:
         if not all(0 <= number < len(graph.nodes) for number in children.values()):
             raise FormatError("its graph of objects names one that is not there")
         keys = [each.checkpoint_key for each in node.attributes if each.name == _VALUE]
-        nodes.append(Node(children, keys[0] if keys else None))
+        nodes.append(SavedObject(children, keys[0] if keys else None))
     return nodes
 
 
-def find_variables(nodes: Sequence[Node], root: object) -> list[tuple[Variable, str]]:
+def find_variables(nodes: Sequence[SavedObject], root: object) -> list[tuple[Variable, str]]:
     """Return the variables that are reached from an object as from the first node, and their names there.
 
     Args:

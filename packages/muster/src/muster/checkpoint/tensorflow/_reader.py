@@ -20,7 +20,7 @@ from muster._paths import local_path
 from muster._records import masked
 from muster.checkpoint import _mapped_array
 from muster.checkpoint._arrays import open_regular
-from muster.checkpoint._mapped_array import MappedArray, MappedFile, MappedRows, Stored
+from muster.checkpoint._mapped_array import ArrayPlace, MappedArray, MappedFile, MappedRows
 from muster.checkpoint._read import VariableInfo
 from muster.checkpoint.tensorflow._bundle import STRING, Entry, Index, parse_index
 from muster.checkpoint.tensorflow._names import GLOBAL_STEP, is_whole, join_parts
@@ -236,7 +236,7 @@ class TensorFlowCheckpoint:
                 if path not in files:
                     with open(path, "rb", buffering=0, opener=open_regular) as file:
                         files[path] = MappedFile(file)
-                parts.append(MappedRows(start, stop, Stored(files[path], part.offset)))
+                parts.append(MappedRows(start, stop, ArrayPlace(files[path], part.offset)))
         return MappedArray(entry.shape, dtype_named(entry.dtype), parts)
 
     @contextmanager
