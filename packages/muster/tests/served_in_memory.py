@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.distribute.servers._remote_servers import plans_of
 from muster.ps import FlatLayout, Held, Pulled
 from muster.ps import _messages as messages
@@ -83,7 +83,7 @@ def place(variables):
     placed = {}
     for number, spec in enumerate(variables):
         if spec.shape and spec.shape[0] >= 4:
-            placed[spec.path] = [Rows(0, 0, 3), Rows(1, 3, spec.shape[0])]
+            placed[spec.path] = [RowRange(0, 0, 3), RowRange(1, 3, spec.shape[0])]
         else:
-            placed[spec.path] = [Rows(number % 2)]
+            placed[spec.path] = [RowRange(number % 2)]
     return placed

@@ -7,7 +7,7 @@ from machine_servers import MachineServers
 
 import muster_tensorflow as tf
 from muster._keras import keras
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.program.trace import Program
 from recorded import IN_REPOSITORY, load
 
@@ -49,7 +49,7 @@ def trained():
     """The values of all variables after each gradient: in one process, on one server, and on two."""
     program = Program(train, GRADIENTS[0], seed=1)
     whole, state = jax.jit(program.step), program.initial
-    rows = {f"w{number}": [Rows(0, 0, 2), Rows(1, 2, 3)] for number in range(len(MAKERS))}
+    rows = {f"w{number}": [RowRange(0, 0, 2), RowRange(1, 2, 3)] for number in range(len(MAKERS))}
     servers = MachineServers(program, {}, 1, GRADIENTS[0]), MachineServers(program, rows, 2, GRADIENTS[0])
     seen = []
     for gradient in GRADIENTS:

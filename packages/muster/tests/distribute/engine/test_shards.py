@@ -7,17 +7,17 @@ import pytest
 import muster
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.distribute.engine._shards import Division
 from muster.program.trace import Program
 from muster.ps import Held
 from served_steps import OPTIMIZERS, X, Y, divided, program_of
 
-WHOLE = {"dense_1/kernel": [Rows(1)], "batch_normalization/gamma": [Rows(1)]}
+WHOLE = {"dense_1/kernel": [RowRange(1)], "batch_normalization/gamma": [RowRange(1)]}
 BY_ROWS = {
-    "dense/kernel": [Rows(0, 0, 3), Rows(1, 3, 5)],
-    "dense_1/kernel": [Rows(1, 0, 1), Rows(0, 1, 2), Rows(1, 2, 4)],
-    "batch_normalization/moving_mean": [Rows(0, 0, 2), Rows(1, 2, 4)],
+    "dense/kernel": [RowRange(0, 0, 3), RowRange(1, 3, 5)],
+    "dense_1/kernel": [RowRange(1, 0, 1), RowRange(0, 1, 2), RowRange(1, 2, 4)],
+    "batch_normalization/moving_mean": [RowRange(0, 0, 2), RowRange(1, 2, 4)],
 }
 
 
@@ -92,7 +92,7 @@ def test_a_number_of_one_element_that_divided_variables_read_is_on_each_server()
         return {"loss": loss}, None
 
     program = Program(train, X, Y)
-    rows = [Rows(0, 0, 2), Rows(1, 2, 4)]
+    rows = [RowRange(0, 0, 2), RowRange(1, 2, 4)]
     servers = Servers(program, {"weight": rows, "average": rows}, 2)
     pushes, _, _ = servers.work([held.pulled for held in servers.buffers], [], [], (X, Y))
     servers.push(pushes)

@@ -8,7 +8,7 @@ import pytest
 from saved_objects import save_objects
 
 from muster import CheckpointMismatchError, CheckpointNotFoundError, DamagedCheckpointError, keras
-from muster.distribute.fit._saved_models import NewModels, SavedModel, list_saved, load_saved
+from muster.distribute.fit._saved_models import ModelFile, NewModels, list_saved, load_saved
 
 # Keras' variables have the __array__ of NumPy 1.
 pytestmark = [
@@ -125,10 +125,10 @@ def test_other_files_are_left_alone(tmp_path):
     [("ckpt-12", 12), ("ckpt-007.weights.h5", 7), ("e3-loss0.25.keras", 25), ("best.weights.h5", None)],
 )
 def test_numbers_in_names(name, number):
-    assert SavedModel(f"/models-9/{name}", 0.0).number == number
+    assert ModelFile(f"/models-9/{name}", 0.0).number == number
 
 
-CHECKPOINTS = [SavedModel(f"ckpt-{number}", float(number)) for number in range(4)]
+CHECKPOINTS = [ModelFile(f"ckpt-{number}", float(number)) for number in range(4)]
 
 
 def test_the_newest_comes_first_and_older_ones_never():
@@ -153,7 +153,7 @@ def test_an_older_one_comes_in_place_of_one_that_is_skipped():
 
 
 def test_a_file_comes_when_it_has_stayed_as_it_is():
-    half, whole = SavedModel("best.keras", 1.0, 10), SavedModel("best.keras", 2.0, 20)
+    half, whole = ModelFile("best.keras", 1.0, 10), ModelFile("best.keras", 2.0, 20)
     models = NewModels()
     models.look([half])
     assert (models.next(), models.unsettled) == (None, True)
@@ -162,7 +162,7 @@ def test_a_file_comes_when_it_has_stayed_as_it_is():
     models.look([whole])
     assert (models.next(), models.unsettled) == (whole, False)
     models.done(whole)
-    again = SavedModel("best.keras", 3.0, 20)
+    again = ModelFile("best.keras", 3.0, 20)
     models.look([again])
     models.look([again])
     assert models.next() == again

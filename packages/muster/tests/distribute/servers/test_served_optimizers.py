@@ -8,7 +8,7 @@ from machine_servers import MachineServers
 from muster import optimizers
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.program import apply_gradients
 from muster.program.trace import Program
 from recorded import IN_REPOSITORY, load
@@ -66,7 +66,7 @@ def trained():
     program = Program(train, GRADIENTS[0], seed=1)
     whole, state = jax.jit(program.step), program.initial
     rows = {
-        f"w{number}": [Rows(0, 0, 2), Rows(1, 2, 3)]
+        f"w{number}": [RowRange(0, 0, 2), RowRange(1, 2, 3)]
         for number, name in enumerate(MAKERS)
         if name not in COUPLED
     }
@@ -106,4 +106,4 @@ def test_an_optimizer_that_needs_variables_whole_is_refused_by_name(name):
 
     program = Program(coupled, GRADIENTS[0])
     with pytest.raises(TraceError, match=rf"^{name.lower()}/w.*, w: they are divided .* Leave"):
-        MachineServers(program, {"w": [Rows(0, 0, 2), Rows(1, 2, 3)]}, 2, GRADIENTS[0])
+        MachineServers(program, {"w": [RowRange(0, 0, 2), RowRange(1, 2, 3)]}, 2, GRADIENTS[0])

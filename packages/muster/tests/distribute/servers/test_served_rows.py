@@ -3,13 +3,13 @@
 import pytest
 from machine_servers import MachineServers
 
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from sparse_steps import FACTORS, IDS, PROGRAM, ROWS, check_steps
 
 
 @pytest.mark.parametrize(
     ("placed", "count"),
-    [({}, 1), ({"table": [Rows(0, 0, 20), Rows(1, 20, ROWS)]}, 2)],
+    [({}, 1), ({"table": [RowRange(0, 0, 20), RowRange(1, 20, ROWS)]}, 2)],
     ids=["whole", "divided"],
 )
 def test_on_servers(placed, count):

@@ -10,12 +10,12 @@ from muster import optimizers
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster.distribute.engine import _shards
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.program import minimize
 from muster.program.trace import Program
 from sparse_steps import FACTORS, IDS, PROGRAM, ROWS, TABLE, check_steps
 
-DIVIDED = [Rows(0, 0, 20), Rows(1, 20, ROWS)]
+DIVIDED = [RowRange(0, 0, 20), RowRange(1, 20, ROWS)]
 # Each trains a table and its slots by rows.
 BY_ROWS = {
     "SGD": lambda: keras.optimizers.SGD(0.5),

@@ -129,7 +129,7 @@ def program_of(
     name: str,
     traced: FunctionProgram[ValueLayout],
     arguments: Sequence[jax.ShapeDtypeStruct],
-    draws: Sequence[drawn.Draw],
+    draws: Sequence[drawn.DrawnBatch],
     variables: Variables | None,
     servers: int,
 ) -> ShippedProgram:
@@ -287,7 +287,7 @@ def _kind_of(array: Any) -> ArrayKind:
     return ArrayKind(tuple(array.shape), str(array.dtype))
 
 
-def _arrays_of(draw: drawn.Draw) -> tuple[ArrayKind, ...] | None:
+def _arrays_of(draw: drawn.DrawnBatch) -> tuple[ArrayKind, ...] | None:
     if draw.kind is None:
         return None
     return tuple(ArrayKind(tuple(shape), str(dtype)) for shape, dtype, _ in draw.kind.arrays)

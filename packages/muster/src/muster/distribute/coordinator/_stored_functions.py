@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.distribute.engine._asked_rows import AskedTable
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.distribute.engine._stored_tables import StoredTables
 from muster.distribute.engine._variable_layout import Source, StoredRows, VariableLayout, exported
 from muster.program.passes import LookupStep, UpdatePart, WorkerServerSplit
@@ -141,9 +141,9 @@ class StoredFunctions:
             pushed += [pushes[number] for each in self._lookups.row_pushes.values() for number in each]
         return pushed, local, results
 
-    def _units(self) -> dict[tuple[int, Rows], list[str]]:
+    def _units(self) -> dict[tuple[int, RowRange], list[str]]:
         """Return which variables are updated together: all whole ones of a server, and alike shards."""
-        units: dict[tuple[int, Rows], list[str]] = {}
+        units: dict[tuple[int, RowRange], list[str]] = {}
         of_tables = self._lookups.columns.values() if self._lookups else ()
         for path in self._step.updated:
             if any(path in columns for columns in of_tables):
@@ -153,7 +153,7 @@ class StoredFunctions:
                 units.setdefault(unit, []).append(path)
         return units
 
-    def _part(self, update: UpdatePart, rows: Rows) -> _Part:
+    def _part(self, update: UpdatePart, rows: RowRange) -> _Part:
         names = [name for path in update.updates if (name := self._places.name_of(path, rows)) is not None]
         inputs = (
             *(self._places.name_of(path, rows) or Source(path, rows) for path in update.takes),

@@ -18,7 +18,7 @@ from muster.distribute.closures import ArrayKind
 from muster.distribute.coordinator._per_worker import PerWorkerIterator, kind_with
 from muster.distribute.coordinator._programs import ShippedProgram, Variables, program_of
 from muster.distribute.engine._limits import Limits
-from muster.distribute.functions._draws import Draw, Kind
+from muster.distribute.functions._draws import DrawnBatch, Kind
 from muster.distribute.functions._traced_function import TracedIterator, replaced, traced_function
 from muster.distribute.replicas._values import is_array, is_leaf
 from muster.program.variables import shared_with_step, sharing
@@ -161,12 +161,12 @@ class _KnownDraws:
     def __init__(self, first: Sequence[Kind], known: Batches) -> None:
         self._first = first
         self._known = known
-        self.made: list[Draw] = []
+        self.made: list[DrawnBatch] = []
 
     def record(self) -> None:
         self.made = []
 
-    def draw(self, source: int, optional: bool) -> Draw:
+    def draw(self, source: int, optional: bool) -> DrawnBatch:
         first, number = self._first[source], len(self.made)
         kind: Kind | None = None
         if number >= len(self._known):
@@ -174,7 +174,7 @@ class _KnownDraws:
         elif (arrays := self._known[number]) is not None:
             kind = kind_with(first.structure, arrays)
         begin = sum(0 if draw.kind is None else len(draw.kind.arrays) for draw in self.made)
-        self.made.append(Draw(source, optional, Optional(), kind, [], begin))
+        self.made.append(DrawnBatch(source, optional, Optional(), kind, [], begin))
         return self.made[-1]
 
     def end_recording(self) -> None:

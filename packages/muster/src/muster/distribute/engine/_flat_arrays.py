@@ -15,7 +15,7 @@ Buffers = dict[str, Any]
 """Name of a dtype -> the elements of arrays of that dtype, one after the other."""
 
 
-class Rows(NamedTuple):
+class RowRange(NamedTuple):
     """Rows of a variable, or all of it.
 
     Attributes:
@@ -42,11 +42,11 @@ class Rows(NamedTuple):
         return (0, shape[0] if shape else 1) if self.stop is None else (self.start, self.stop)
 
 
-Place = tuple[str | int, Rows]
+Place = tuple[str | int, RowRange]
 """The path of a variable or the number of a pushed array, and rows of it."""
 
 
-class Piece(NamedTuple):
+class FlatPiece(NamedTuple):
     """Rows of a variable on a server, or of an array that is pushed to it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
     """
 
     key: str | int
-    rows: Rows
+    rows: RowRange
     shape: tuple[int, ...]
     dtype: str
 
@@ -84,7 +84,7 @@ class FlatArrays:
         specs: The arrays, as plans name them.
     """
 
-    def __init__(self, pieces: Iterable[Piece]) -> None:
+    def __init__(self, pieces: Iterable[FlatPiece]) -> None:
         self.pieces = tuple(pieces)
         self.specs = tuple(piece.spec for piece in self.pieces)
         self._layout = FlatLayout(self.specs)

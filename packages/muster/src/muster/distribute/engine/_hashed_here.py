@@ -10,7 +10,7 @@ from muster.checkpoint import PartsUnderWay
 from muster.distribute.engine._flat_arrays import Buffers
 from muster.distribute.engine._hashed_columns import SavedColumn, is_hashed
 from muster.distribute.engine._plans import plans_of
-from muster.distribute.engine._served_steps import ServedState, ServedTraining, Servers
+from muster.distribute.engine._served_steps import ServedState, ServedTraining, TrainingServers
 from muster.distribute.engine._shards import Division
 from muster.distribute.engine._traced import Executables, State, Traced
 from muster.program.variables import InitialValue
@@ -36,7 +36,7 @@ def hashed_training(traced: Traced, executables: Executables, state: State) -> S
     """
     own = [spec.path for spec in traced.variables if not is_hashed(spec.shape)]
     first = state if isinstance(state, ServedState) else None
-    servers: Servers = _ServerHere() if first is None else first.servers
+    servers: TrainingServers = _ServerHere() if first is None else first.servers
     return ServedTraining(servers, lambda variables: {}, traced, executables, own, alone=True, first=first)
 
 

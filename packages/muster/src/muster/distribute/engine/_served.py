@@ -6,7 +6,7 @@ from typing import Any
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
-from muster.distribute.engine._served_steps import Place, ServedTraining, Servers
+from muster.distribute.engine._served_steps import Place, ServedTraining, TrainingServers
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced
 from muster.program.variables import VariableKind
 
@@ -29,7 +29,7 @@ class ServedEngine(Engine):
     starts_lazily = True
     trains_hashed = True
 
-    def __init__(self, servers: Servers, place: Place) -> None:
+    def __init__(self, servers: TrainingServers, place: Place) -> None:
         self._servers = servers
         self._place = place
 

@@ -14,7 +14,7 @@ from muster._errors import DatasetError, TraceError
 from muster.checkpoint import Parts
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import CompiledStep, compiled
-from muster.distribute.engine._flat_arrays import Buffers, Rows, in_memory
+from muster.distribute.engine._flat_arrays import Buffers, RowRange, in_memory
 from muster.distribute.engine._hashed_columns import ColumnKind, column_kind, is_hashed
 from muster.distribute.engine._served_parts import SavingServers, ServedParts
 from muster.distribute.engine._shards import Division
@@ -23,11 +23,11 @@ from muster.program.passes import NumberedStep, WorkerServerSplit, split_at_push
 from muster.program.variables import VariableSpec
 from muster.ps import Array, Pulled, Pushed
 
-Place = Callable[[Sequence[VariableSpec]], Mapping[str, Sequence[Rows]]]
+Place = Callable[[Sequence[VariableSpec]], Mapping[str, Sequence[RowRange]]]
 """Chooses the rows that each server has of the variables that workers train, by path."""
 
 
-class Servers(SavingServers, Protocol):
+class TrainingServers(SavingServers, Protocol):
     """The connections of a worker to the parameter servers, in their order."""
 
     def start(self, division: Division, values: Mapping[str, Any]) -> list[Buffers]:
@@ -103,7 +103,7 @@ class ServedState(Mapping[str, Any]):
     """
 
     division: Division
-    servers: Servers
+    servers: TrainingServers
     pulled: Sequence[Buffers]
     local: Mapping[str, jax.Array]
     ahead: Ahead | None = None
@@ -172,7 +172,7 @@ class ServedTraining:
 
     def __init__(
         self,
-        servers: Servers,
+        servers: TrainingServers,
         place: Place,
         traced: Traced,
         executables: Executables,

@@ -21,7 +21,7 @@ import numpy as np
 from muster._errors import TraceError
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._asked_rows import AskedRows
-from muster.distribute.engine._flat_arrays import Buffers, FlatArrays, Piece, Place, Rows
+from muster.distribute.engine._flat_arrays import Buffers, FlatArrays, FlatPiece, Place, RowRange
 from muster.distribute.engine._hashed_columns import ColumnKind, first_rows, stored_hash
 from muster.distribute.engine._stored_tables import StoredTables, nbytes_of, row_lookups
 from muster.distribute.engine._variable_layout import HashedColumn, Readable, VariableLayout
@@ -58,7 +58,7 @@ class ServerShare:
     kept: FlatArrays
     pushed: FlatArrays
     update: Callable[[Buffers, Buffers, Buffers], tuple[Buffers, Buffers]]
-    columns: tuple[Piece, ...] = ()
+    columns: tuple[FlatPiece, ...] = ()
 
 
 class Division:
@@ -91,7 +91,7 @@ class Division:
         self,
         step: WorkerServerSplit,
         variables: Mapping[str, jax.ShapeDtypeStruct],
-        placed: Mapping[str, Sequence[Rows]],
+        placed: Mapping[str, Sequence[RowRange]],
         servers: int,
         batch: Any = None,
         hashed: Mapping[str, ColumnKind] = _NONE,
@@ -101,8 +101,8 @@ class Division:
         self._step = step
         self._variables = variables
         self._servers = servers
-        self._found: dict[str, list[Rows]] = {}
-        of_server: list[list[tuple[UpdatePart, Rows]]] = [[] for _ in range(servers)]
+        self._found: dict[str, list[RowRange]] = {}
+        of_server: list[list[tuple[UpdatePart, RowRange]]] = [[] for _ in range(servers)]
         groups = {path: group for group in step.groups() for path in group}
         self.lookups: LookupStep | None = None
         self.whole: dict[str, NotByRowsError] = {}
@@ -116,22 +116,22 @@ class Division:
         self.pulled = frozenset(self._takes)
         self._require_hashed()
         for table, paths in columns.items():
-            everywhere = [Rows(server) for server in range(servers)]
+            everywhere = [RowRange(server) for server in range(servers)]
             if table not in hashed:
-                everywhere = [*placed.get(table, [Rows(0)])]
+                everywhere = [*placed.get(table, [RowRange(0)])]
                 self._found.update({path: [*everywhere] for path in paths})
             for number in dict.fromkeys(self._numbers(self.lookups, table)):
                 for rows in everywhere:
-                    self._hold(of_server, groups, number, Rows(rows.server))
+                    self._hold(of_server, groups, number, RowRange(rows.server))
         for group in dict.fromkeys(groups.values()):
             if not self._by_rows.isdisjoint(group):
                 continue
             main = next((path for path in group if path in placed), group[0])
-            for rows in placed.get(main, [Rows(0)]):
+            for rows in placed.get(main, [RowRange(0)]):
                 self._add(of_server, groups, group, rows)
         for path in variables:  # what no update changes or reads
             if path not in self._found and path not in hashed:
-                self._found[path] = [*placed.get(path, [Rows(0)])]
+                self._found[path] = [*placed.get(path, [RowRange(0)])]
         self._layout = VariableLayout(variables, {}, step.pushed)
         self.shares = [self._share(number, parts) for number, parts in enumerate(of_server)]
         self.tables: StoredTables | None = None
@@ -194,10 +194,10 @@ class Division:
 
     def _hold(
         self,
-        of_server: list[list[tuple[UpdatePart, Rows]]],
+        of_server: list[list[tuple[UpdatePart, RowRange]]],
         groups: Mapping[str, tuple[str, ...]],
         path: str,
-        here: Rows,
+        here: RowRange,
     ) -> None:
         """Let a server have a number that updates read, and update it."""
         if path in groups:
@@ -207,10 +207,10 @@ class Division:
 
     def _add(
         self,
-        of_server: list[list[tuple[UpdatePart, Rows]]],
+        of_server: list[list[tuple[UpdatePart, RowRange]]],
         groups: Mapping[str, tuple[str, ...]],
         group: tuple[str, ...],
-        rows: Rows,
+        rows: RowRange,
     ) -> None:
         """Let a server update rows of some variables, and what else it needs for that."""
         part = self._step.update(group)
@@ -222,15 +222,15 @@ class Division:
             others = {} if path in group else groups
             self._hold(of_server, others, path, self._rows_for(path, group, rows))
 
-    def _rows_for(self, path: str, group: tuple[str, ...], rows: Rows) -> Rows:
+    def _rows_for(self, path: str, group: tuple[str, ...], rows: RowRange) -> RowRange:
         """Return which rows of a variable an update reads that changes some rows of others."""
         shape, others = self._variables[path].shape, self._variables[group[0]].shape
         if rows.stop is not None and math.prod(shape) == 1:
-            return Rows(rows.server)  # each server has its own
+            return RowRange(rows.server)  # each server has its own
         is_alike = rows.stop is not None and shape[0] == others[0]
-        return rows if path in group or is_alike else Rows(rows.server)
+        return rows if path in group or is_alike else RowRange(rows.server)
 
-    def _share(self, server: int, parts: Sequence[tuple[UpdatePart, Rows]]) -> ServerShare:
+    def _share(self, server: int, parts: Sequence[tuple[UpdatePart, RowRange]]) -> ServerShare:
         held = [
             (path, rows)
             for path, all_rows in self._found.items()
@@ -265,10 +265,10 @@ class Division:
         ]
         return ServerShare(pulled, kept, pushed, update, tuple(columns))
 
-    def _piece(self, key: str | int, rows: Rows, spec: jax.ShapeDtypeStruct) -> Piece:
-        return Piece(key, rows, rows.shape_of(spec.shape), str(spec.dtype))
+    def _piece(self, key: str | int, rows: RowRange, spec: jax.ShapeDtypeStruct) -> FlatPiece:
+        return FlatPiece(key, rows, rows.shape_of(spec.shape), str(spec.dtype))
 
-    def _sources(self, path: str) -> list[Rows]:
+    def _sources(self, path: str) -> list[RowRange]:
         """Return the rows from which workers read a variable: of copies, the first."""
         found = self._found[path]
         return sorted(found, key=lambda rows: rows.start) if found[0].stop is not None else found[:1]
@@ -356,7 +356,7 @@ class Division:
             result[path] = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
         return result
 
-    def held(self) -> dict[str, list[Piece]]:
+    def held(self) -> dict[str, list[FlatPiece]]:
         """Return the pieces on servers of which each variable consists, by its path, in the order of rows."""
         pieces = {
             piece.place: piece
@@ -470,7 +470,7 @@ def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:
     return {dtype: np.asarray(buffer) for dtype, buffer in buffers.items()}
 
 
-def _first_rows(value: Any, piece: Piece) -> MadeRows | Iterator[np.ndarray[Any, Any]]:
+def _first_rows(value: Any, piece: FlatPiece) -> MadeRows | Iterator[np.ndarray[Any, Any]]:
     """Return the rows of a table's column, flat, some at a time; or what makes them."""
     start, stop = piece.rows.span(piece.shape)
     if isinstance(value, bytes):

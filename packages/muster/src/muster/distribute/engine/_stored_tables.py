@@ -11,7 +11,7 @@ import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.distribute.engine._asked_rows import AskedTable, TableRows
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.distribute.engine._variable_layout import (
     HashedColumn,
     Readable,
@@ -138,7 +138,7 @@ class StoredTables:
         here = self._places.readable(numbers, server)
         others = [path for path in numbers if path not in here.paths]
         keys: list[str | int] = [*others, *(number for number in part.pushes if number not in by_rows)]
-        brought = [Source(key, Rows(server)) for key in keys]
+        brought = [Source(key, RowRange(server)) for key in keys]
         use = TableUse(
             columns=columns,
             reads=here.names,

@@ -10,7 +10,7 @@ import jax
 import jax.export
 
 from muster._errors import TraceError
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.program.passes import CoupledRowsError, UpdatePart, by_rows
 from muster.ps import ArraySpec
 from muster.ps.contents import StoredArray
@@ -54,7 +54,7 @@ class Source(NamedTuple):
     """Something that a worker pushes: rows of a variable's value, or of an array that it has computed."""
 
     key: str | int
-    rows: Rows
+    rows: RowRange
 
 
 class Readable(NamedTuple):
@@ -96,24 +96,24 @@ class VariableLayout:
         self.readable = readable or self._arrays
         self._pushed = pushed
 
-    def rows(self, path: str, stored: StoredRows) -> Rows:
+    def rows(self, path: str, stored: StoredRows) -> RowRange:
         """Return which rows of a variable are stored there."""
         server = stored.array.server
         whole = len(self.placed[path]) == 1
-        return Rows(server) if whole else Rows(server, stored.start, stored.stop)
+        return RowRange(server) if whole else RowRange(server, stored.start, stored.stop)
 
-    def name_of(self, path: str, rows: Rows) -> str | None:
+    def name_of(self, path: str, rows: RowRange) -> str | None:
         """Return the name of rows of a variable, or of the whole, on the server that holds these."""
         is_number = math.prod(self.specs[path].shape) == 1
         for each in self.placed[path]:
             held = self.rows(path, each)
-            if held == rows or (is_number and held == Rows(rows.server)):
+            if held == rows or (is_number and held == RowRange(rows.server)):
                 return each.array.name
         return None
 
     def _arrays(self, paths: Sequence[str], server: int) -> Readable:
         """Return those of some numbers that a server has, as its functions read them."""
-        names = {path: name for path in paths if (name := self.name_of(path, Rows(server)))}
+        names = {path: name for path in paths if (name := self.name_of(path, RowRange(server)))}
         shapes = [self.specs[path] for path in names]
         return Readable((*names,), (*names.values(),), shapes, list)
 
@@ -129,7 +129,7 @@ class VariableLayout:
         """Return the shape and dtype of a variable, or of an array that the worker computes."""
         return self.specs[key] if isinstance(key, str) else self._pushed[key]
 
-    def update(self, part: UpdatePart, rows: Rows) -> Callable[..., list[jax.Array]]:
+    def update(self, part: UpdatePart, rows: RowRange) -> Callable[..., list[jax.Array]]:
         """Return an update of some rows of variables, of as many rows of what it takes.
 
         Raises:

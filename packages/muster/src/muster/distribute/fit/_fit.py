@@ -30,8 +30,8 @@ from muster.distribute.fit._fit_data import adapt
 from muster.distribute.fit._fit_input import (
     DatasetBatches,
     FitInput,
+    InputWait,
     KerasBatches,
-    Wait,
     check_data,
 )
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
@@ -92,7 +92,7 @@ class DistributedTrainer:
         workers = strategy.workers
         self.agreement = Agreement(workers, model)
         self._split = Split(workers.rank, workers.size, strategy.local_replicas)
-        self.wait = Wait()
+        self.wait = InputWait()
         self.strategy = strategy
         self._model = model
         self._report = None if workers.reporter is None else Report(workers.reporter, self.wait)

@@ -20,7 +20,7 @@ from muster._paths import local_path
 from muster.checkpoint import note_training
 from muster.cluster.roster import TaskState
 from muster.distribute.fit._agreement import Agreement
-from muster.distribute.fit._fit_input import Wait
+from muster.distribute.fit._fit_input import InputWait
 from muster.distribute.workers._progress import ProgressReporter
 from muster.summary import EventFileWriter, SummaryWriter, create_file_writer
 
@@ -268,7 +268,7 @@ class Report(ProgressReporter):
         wait: Measures how long steps wait for input.
     """
 
-    def __init__(self, report: Callable[..., None], wait: Wait) -> None:
+    def __init__(self, report: Callable[..., None], wait: InputWait) -> None:
         super().__init__(report)
         self._wait = wait
         self._trained = 0

@@ -382,7 +382,7 @@ def _digest(batch: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-class Wait:
+class InputWait:
     """Measures how long steps wait for their input.
 
     Attributes:

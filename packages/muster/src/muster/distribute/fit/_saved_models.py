@@ -35,7 +35,7 @@ _ADVICE = "Build the model for evaluation as the one that is trained."
 
 
 @dataclass(frozen=True)
-class SavedModel:
+class ModelFile:
     """A checkpoint, or a file of weights or of a model.
 
     Attributes:
@@ -62,21 +62,21 @@ class SavedModel:
         return self.path.endswith(_KERAS)
 
 
-def list_saved(directory: str) -> list[SavedModel]:
+def list_saved(directory: str) -> list[ModelFile]:
     """Return what is saved in a directory, the newest last.
 
     Raises:
         CheckpointError: The directory exists and cannot be listed.
     """
-    found = [SavedModel(each.path, each.time) for each in list_checkpoints(directory)]
+    found = [ModelFile(each.path, each.time) for each in list_checkpoints(directory)]
     prefix = latest_prefix(directory)
     with contextlib.suppress(FileNotFoundError):
         if prefix is not None:
-            found.append(SavedModel(prefix, os.stat(f"{prefix}.index").st_mtime))
+            found.append(ModelFile(prefix, os.stat(f"{prefix}.index").st_mtime))
         for entry in os.scandir(directory):
             if entry.name.endswith(_KERAS) and entry.is_file():
                 stat = entry.stat()
-                found.append(SavedModel(entry.path, stat.st_mtime, stat.st_size))
+                found.append(ModelFile(entry.path, stat.st_mtime, stat.st_size))
     return sorted(found, key=lambda each: (each.time, each.number or 0))
 
 
@@ -88,13 +88,13 @@ class NewModels:
     """
 
     def __init__(self) -> None:
-        self._listed: list[SavedModel] = []
-        self._settled: set[SavedModel] = set()
-        self._skipped: set[SavedModel] = set()
+        self._listed: list[ModelFile] = []
+        self._settled: set[ModelFile] = set()
+        self._skipped: set[ModelFile] = set()
         self._done = float("-inf")
         self.unsettled = False
 
-    def look(self, listed: Sequence[SavedModel]) -> None:
+    def look(self, listed: Sequence[ModelFile]) -> None:
         """Take a listing. A file is settled when it was the same in the listing before."""
         before = set(self._listed)
         self._listed = list(listed)
@@ -102,25 +102,25 @@ class NewModels:
         self._skipped &= set(listed)
         self.unsettled = any(each not in self._settled for each in self._new())
 
-    def next(self) -> SavedModel | None:
+    def next(self) -> ModelFile | None:
         """Return the newest that is settled, not skipped, and newer than what is done; None for none."""
         settled = [each for each in self._new() if each in self._settled]
         return settled[-1] if settled else None
 
-    def skip(self, saved: SavedModel) -> None:
+    def skip(self, saved: ModelFile) -> None:
         """Leave this out from now on."""
         self._skipped.add(saved)
 
-    def done(self, saved: SavedModel) -> None:
+    def done(self, saved: ModelFile) -> None:
         """Leave out this, and what is older."""
         self._skipped.add(saved)
         self._done = saved.time
 
-    def _new(self) -> list[SavedModel]:
+    def _new(self) -> list[ModelFile]:
         return [each for each in self._listed if each.time >= self._done and each not in self._skipped]
 
 
-def load_saved(model: Any, saved: SavedModel) -> int | None:
+def load_saved(model: Any, saved: ModelFile) -> int | None:
     """Set a built model's weights, and the iterations of its optimizer, to what was saved.
 
     Args:
@@ -146,7 +146,7 @@ def load_saved(model: Any, saved: SavedModel) -> int | None:
     return found
 
 
-def _load(model: Any, saved: SavedModel) -> int | None:
+def _load(model: Any, saved: ModelFile) -> int | None:
     checkpoint = read_checkpoint(saved.path)
     parts: dict[str, dict[str, Any]] = {_MODEL: {}, _OPTIMIZER: {}}
     for name, value in checkpoint.variables.items():
@@ -162,7 +162,7 @@ def _load(model: Any, saved: SavedModel) -> int | None:
     return int(iterations[0]) if iterations else None
 
 
-def _load_tensorflow(model: Any, saved: SavedModel) -> int | None:
+def _load_tensorflow(model: Any, saved: ModelFile) -> int | None:
     counter = keras.Variable(-1, dtype="int64", trainable=False, name="iterations")
     optimizer = {"iter": counter, "_iterations": counter}
     try:
@@ -172,7 +172,7 @@ def _load_tensorflow(model: Any, saved: SavedModel) -> int | None:
     return None if int(counter.value) < 0 else int(counter.value)
 
 
-def _load_file(model: Any, saved: SavedModel) -> int | None:
+def _load_file(model: Any, saved: ModelFile) -> int | None:
     """Load a copy of the file: a lock on the file itself would keep training from writing it again."""
     optimizer = getattr(model, "optimizer", None)
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from muster._paths import local_path
 from muster.checkpoint import note_paths, read_note
 from muster.distribute.fit._fit_callbacks import at_epochs
 from muster.distribute.fit._keras_hooks import adopt
-from muster.distribute.fit._saved_models import NewModels, SavedModel, list_saved, load_saved
+from muster.distribute.fit._saved_models import ModelFile, NewModels, list_saved, load_saved
 from muster.distribute.fit._training_end import TrainingEnd
 from muster.lifecycle import process_start
 
@@ -140,7 +140,7 @@ class SidecarEvaluator:
                 )
             time.sleep(_LOOK_SECS)
 
-    def _try(self, saved: SavedModel, callbacks: list[Any]) -> bool:
+    def _try(self, saved: ModelFile, callbacks: list[Any]) -> bool:
         """Evaluate; returns False if what was saved is gone or damaged."""
         if not self.model.built:
             self.model.evaluate(self.data, steps=1, verbose=0)
@@ -167,7 +167,7 @@ class SidecarEvaluator:
     def _is_last(self, evaluation: Evaluation) -> bool:
         if not self.max_evaluations:
             return False
-        number = SavedModel(evaluation.path, 0.0).number
+        number = ModelFile(evaluation.path, 0.0).number
         return (len(self._done) if number is None else number) >= self.max_evaluations
 
 

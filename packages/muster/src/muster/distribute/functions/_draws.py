@@ -34,7 +34,7 @@ class Kind(NamedTuple):
         return self._replace(arrays=tuple(map(_whole, self.arrays)))
 
 
-class Draw(NamedTuple):
+class DrawnBatch(NamedTuple):
     """A batch that was drawn from an iterator, or the end of the iterator.
 
     Attributes:
@@ -77,7 +77,7 @@ class RecordedDraws(Protocol):
     def record(self) -> None:
         """Begin to record the function, maybe again."""
 
-    def draw(self, source: int, optional: bool) -> Draw:
+    def draw(self, source: int, optional: bool) -> DrawnBatch:
         """Draw the next batch of an iterator, by its number; it may be missing if it is optional."""
 
     def end_recording(self) -> None:
@@ -97,11 +97,11 @@ class Draws:
     def __init__(self, sources: Sequence[DistributedIterator]) -> None:
         self._sources = sources
         self._recording = False
-        self._ahead: list[Draw] = []
+        self._ahead: list[DrawnBatch] = []
         self._missing: OutOfRangeError | None = None
-        self.made: list[Draw] = []
+        self.made: list[DrawnBatch] = []
 
-    def draw(self, source: int, optional: bool) -> Draw:
+    def draw(self, source: int, optional: bool) -> DrawnBatch:
         """Draw the next batch of an iterator.
 
         Args:
@@ -123,7 +123,7 @@ class Draws:
             raise self._missing
         kind, leaves = _parts_of(batch.get_value()) if batch.has_value() else (None, [])
         begin = self.made[-1].begin + len(self.made[-1].leaves) if self.made else 0
-        self.made.append(Draw(source, optional, batch, kind, leaves, begin))
+        self.made.append(DrawnBatch(source, optional, batch, kind, leaves, begin))
         return self.made[-1]
 
     def leaves(self) -> list[Any]:

@@ -22,7 +22,7 @@ class SnapshotConfig(NamedTuple):
     updates: int | None
 
 
-class Held(NamedTuple):
+class ServerServices(NamedTuple):
     """The services for other tasks' connections, by purpose.
 
     Attributes:
@@ -43,7 +43,7 @@ def build_server(
     workers: int,
     keeping: SnapshotConfig | None,
     report: Callable[[Statistics], None],
-) -> Held:
+) -> ServerServices:
     """Make what a parameter server needs.
 
     Args:
@@ -66,4 +66,4 @@ def build_server(
     )
     service = Service(machine, keeper, lambda: report(machine.statistics(time.monotonic())), _NEXT_SECS)
     writer = PartWriter(service, machine)
-    return Held(service, writer, {PURPOSE: service.serve, SAVE_PURPOSE: writer.serve})
+    return ServerServices(service, writer, {PURPOSE: service.serve, SAVE_PURPOSE: writer.serve})

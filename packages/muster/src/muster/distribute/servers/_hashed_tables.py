@@ -51,7 +51,7 @@ class TableColumn(NamedTuple):
     initial: float = 0.0
 
 
-class HashedTables:
+class ProgramHashedTables:
     """Knows the hashed tables of a program, by their variables.
 
     Servers get a table when it is used first, and slots that come later when it is used next.

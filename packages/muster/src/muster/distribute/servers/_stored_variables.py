@@ -16,7 +16,7 @@ from muster.checkpoint.objects import unique_path
 from muster.distribute.engine._hashed_columns import HashedInitializer
 from muster.distribute.engine._stored_tables import nbytes_of
 from muster.distribute.servers._batched_access import BatchedAccess
-from muster.distribute.servers._hashed_tables import HashedTables, TableColumn
+from muster.distribute.servers._hashed_tables import ProgramHashedTables, TableColumn
 from muster.distribute.servers._stored_arrays import (
     assign_arrays,
     comes_in_pieces,
@@ -94,7 +94,7 @@ class StoredVariables(Storage):
         self._held = [0] * servers
         self._names: set[str] = set()
         self._rows: ByIdentity[tuple[RowsOnServer, ...]] = ByIdentity()
-        self._hashed = HashedTables(servers)
+        self._hashed = ProgramHashedTables(servers)
         self._gone: deque[tuple[RowsOnServer, ...]] = deque()  # of variables that exist no more
         self._lock = threading.RLock()
         self._of_thread = _OfThread()

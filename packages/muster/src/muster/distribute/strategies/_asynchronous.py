@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from muster.cluster.roster import Roster, TaskState
-from muster.distribute.engine._flat_arrays import Rows
+from muster.distribute.engine._flat_arrays import RowRange
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
 from muster.distribute.engine._state_store import StateStore
@@ -50,7 +50,7 @@ class AsynchronousStrategy(Strategy):
         servers = server.connect(starts=starts)
         servers.max_staleness = max_staleness
 
-        def rows_of(variables: Sequence[VariableSpec]) -> Mapping[str, Sequence[Rows]]:
+        def rows_of(variables: Sequence[VariableSpec]) -> Mapping[str, Sequence[RowRange]]:
             return _placed(variables, servers.count, partitioner)
 
         super().__init__(
@@ -112,16 +112,16 @@ class _ReportingWorker(SingleWorker):
 
 def _placed(
     variables: Sequence[VariableSpec], servers: int, partitioner: Partitioner | None
-) -> dict[str, list[Rows]]:
+) -> dict[str, list[RowRange]]:
     """Return the rows that each server has of the variables that are trained, and of the global step."""
     trained = [
         ServedVariable(name=spec.path, shape=spec.shape, dtype=spec.dtype)
         for spec in variables
         if spec.trainable
     ]
-    placed: dict[str, list[Rows]] = {_GLOBAL_STEP: [Rows(0)]}
+    placed: dict[str, list[RowRange]] = {_GLOBAL_STEP: [RowRange(0)]}
     for shard in place(trained, servers, partitioner):
         whole = shard.part is None
-        rows = Rows(shard.server) if whole else Rows(shard.server, shard.start, shard.stop)
+        rows = RowRange(shard.server) if whole else RowRange(shard.server, shard.start, shard.stop)
         placed.setdefault(shard.variable, []).append(rows)
     return placed

@@ -34,7 +34,7 @@ _DOUBLING_BYTES = 1 << 17
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Round:
+class CommunicationRound:
     """One round of a schedule: the messages that a worker sends and receives at the same time.
 
     Args:
@@ -51,7 +51,7 @@ class Round:
     keeps: Blocks = ()
 
 
-Schedule: TypeAlias = Sequence[Round]
+Schedule: TypeAlias = Sequence[CommunicationRound]
 
 
 def neighbours(size: int, rank: int) -> frozenset[int]:
@@ -65,7 +65,7 @@ def neighbours(size: int, rank: int) -> frozenset[int]:
 def all_reduce(size: int, rank: int, nbytes: int) -> Schedule:
     """Return a worker's part in adding arrays, of ``nbytes`` bytes on each worker."""
     if size == 1:
-        return [Round(keeps=_all(size))]
+        return [CommunicationRound(keeps=_all(size))]
     if size <= DIRECT_WORKERS:
         return direct_sum(size, rank, nbytes)
     if nbytes <= _DOUBLING_BYTES:
@@ -86,7 +86,11 @@ def broadcast(size: int, rank: int, nbytes: int) -> Schedule:
     """Return a worker's part in taking over worker 0's arrays, of ``nbytes`` bytes."""
     if size <= DIRECT_WORKERS:
         to_others = _others(size, rank, _all(size) if rank == 0 else ())
-        return [Round(sends=to_others, receives=_others(size, rank, ()) | ({0: _all(size)} if rank else {}))]
+        return [
+            CommunicationRound(
+                sends=to_others, receives=_others(size, rank, ()) | ({0: _all(size)} if rank else {})
+            )
+        ]
     if nbytes <= _DOUBLING_BYTES:
         return [*_tree(size, rank, whole=True)]
     return [*_tree(size, rank, whole=False), *(_to_others(each, rank) for each in _gathering(size, rank))]
@@ -95,43 +99,45 @@ def broadcast(size: int, rank: int, nbytes: int) -> Schedule:
 def direct_sum(size: int, rank: int, nbytes: int) -> Schedule:
     if nbytes <= _DIRECT_BYTES:
         return [
-            Round(sends=_others(size, rank, _all(size)), receives=_others(size, rank, _all(size)), adds=True)
+            CommunicationRound(
+                sends=_others(size, rank, _all(size)), receives=_others(size, rank, _all(size)), adds=True
+            )
         ]
     theirs = {peer: (range(peer, peer + 1),) for peer in range(size) if peer != rank}
     own = _others(size, rank, (range(rank, rank + 1),))
-    return [Round(sends=theirs, receives=own, adds=True), _each_its_own(size, rank)]
+    return [CommunicationRound(sends=theirs, receives=own, adds=True), _each_its_own(size, rank)]
 
 
-def _each_its_own(size: int, rank: int) -> Round:
+def _each_its_own(size: int, rank: int) -> CommunicationRound:
     """Every worker sends its own block to all."""
     theirs = {peer: (range(peer, peer + 1),) for peer in range(size) if peer != rank}
-    return Round(sends=_others(size, rank, (range(rank, rank + 1),)), receives=theirs)
+    return CommunicationRound(sends=_others(size, rank, (range(rank, rank + 1),)), receives=theirs)
 
 
-def _doubling(size: int, rank: int) -> Iterator[Round]:
+def _doubling(size: int, rank: int) -> Iterator[CommunicationRound]:
     """Add pairwise: workers whose ranks differ in one digit have the same sums from then on."""
     power = 1 << size.bit_length() - 1
     everything = _all(size)
     if rank >= power:
-        yield Round(sends={rank - power: everything})
-        yield Round(receives={rank - power: everything})
+        yield CommunicationRound(sends={rank - power: everything})
+        yield CommunicationRound(receives={rank - power: everything})
         return
     extra = rank + power < size
     if extra:
-        yield Round(receives={rank + power: everything}, adds=True)
+        yield CommunicationRound(receives={rank + power: everything}, adds=True)
     for skip in _skips(power):
         both = {rank ^ skip: everything}
-        yield Round(sends=both, receives=both, adds=True)
+        yield CommunicationRound(sends=both, receives=both, adds=True)
     if extra:
-        yield Round(sends={rank + power: everything})
+        yield CommunicationRound(sends={rank + power: everything})
 
 
-def _halving(size: int, rank: int) -> Iterator[Round]:
+def _halving(size: int, rank: int) -> Iterator[CommunicationRound]:
     """Add until each worker has the sum of its own block: `_gathering` backwards."""
     *_, top = skips = _skips(size)
     for skip in reversed(skips):
         to, by, count = (rank + skip) % size, (rank - skip) % size, min(skip, size - skip)
-        yield Round(
+        yield CommunicationRound(
             sends={to: _run(size, to, count)},
             receives={by: _run(size, rank, count)},
             adds=True,
@@ -139,31 +145,35 @@ def _halving(size: int, rank: int) -> Iterator[Round]:
         )
 
 
-def _gathering(size: int, rank: int) -> Iterator[Round]:
+def _gathering(size: int, rank: int) -> Iterator[CommunicationRound]:
     """Gather every worker's block: each has the blocks from its own on, twice as many after each round."""
     for skip in _skips(size):
         to, by, count = (rank - skip) % size, (rank + skip) % size, min(skip, size - skip)
-        yield Round(sends={to: _run(size, rank, count)}, receives={by: _run(size, by, count)})
+        yield CommunicationRound(sends={to: _run(size, rank, count)}, receives={by: _run(size, by, count)})
 
 
-def _tree(size: int, rank: int, *, whole: bool) -> Iterator[Round]:
+def _tree(size: int, rank: int, *, whole: bool) -> Iterator[CommunicationRound]:
     """Pass on worker 0's arrays: all of them, or the blocks of those that a worker passes them on to."""
     for skip in reversed(_skips(size)):
         first = rank % (2 * skip)
         if first == 0 and rank + skip < size:
-            yield Round(sends={rank + skip: _all(size) if whole else (_branch(size, rank + skip, skip),)})
+            yield CommunicationRound(
+                sends={rank + skip: _all(size) if whole else (_branch(size, rank + skip, skip),)}
+            )
         elif first == skip:
-            yield Round(receives={rank - skip: _all(size) if whole else (_branch(size, rank, skip),)})
+            yield CommunicationRound(
+                receives={rank - skip: _all(size) if whole else (_branch(size, rank, skip),)}
+            )
 
 
 def _branch(size: int, start: int, count: int) -> range:
     return range(start, min(start + count, size))
 
 
-def _to_others(each: Round, rank: int) -> Round:
+def _to_others(each: CommunicationRound, rank: int) -> CommunicationRound:
     """Leave out what worker 0 would receive."""
     sends = {peer: blocks for peer, blocks in each.sends.items() if peer != 0}
-    return Round(sends=sends, receives=each.receives if rank else {})
+    return CommunicationRound(sends=sends, receives=each.receives if rank else {})
 
 
 def _skips(size: int) -> list[int]:

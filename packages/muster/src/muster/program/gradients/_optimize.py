@@ -18,7 +18,7 @@ from muster.program.gradients._optimizers_of_steps import counter_of, in_this_st
 from muster.program.gradients._shard_gradients import whole_gradients
 from muster.program.passes._gradient_markers import sum_gradients
 from muster.program.passes._served import as_marked, mark_pushed
-from muster.program.variables._held_updates import Held
+from muster.program.variables._held_updates import HeldOperation
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
 from muster.program.variables._variable_shards import whole_variables
 from muster.program.variables.keras_internals import is_stateless, setting_of_every_step
@@ -36,7 +36,7 @@ class TrainOp:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldStep(TrainOp, Held):
+class HeldStep(TrainOp, HeldOperation):
     """A step of an optimizer that waits until the code of a model_fn runs it, or returns it.
 
     Attributes:

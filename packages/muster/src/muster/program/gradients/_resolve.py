@@ -10,8 +10,8 @@ from jax.interpreters import batching
 
 from muster._errors import GradientError
 from muster.program.passes._jaxprs import (
+    AtomValues,
     Equation,
-    Values,
     body_contains,
     contains,
     dependents,
@@ -53,7 +53,7 @@ def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
     equations = [_with_resolved_bodies(eqn) for eqn in jaxpr.eqns]
 
     def compute(*args: jax.Array) -> list[jax.Array]:
-        values = Values.of(closed, args)
+        values = AtomValues.of(closed, args)
         _evaluate(equations, values, equations)
         return values.read(jaxpr.outvars)
 
@@ -85,7 +85,7 @@ def _of_shapes(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
     """Do as `resolve` for a run that needs the shapes of gradients alone: they are zeros."""
 
     def compute(*args: jax.Array) -> list[jax.Array]:
-        values = Values.of(closed, args)
+        values = AtomValues.of(closed, args)
         for eqn in closed.jaxpr.eqns:
             if eqn.primitive is gradient_p:
                 values.update({made: jnp.zeros_like(type_of(made)) for made in eqn.outvars})
@@ -96,7 +96,7 @@ def _of_shapes(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
     return compute
 
 
-def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equation]) -> None:
+def _evaluate(eqns: Sequence[Equation], values: AtomValues, history: Sequence[Equation]) -> None:
     """Compute equations, markers included, and add their results to `values`.
 
     A gradient may have to go back through equations that were computed before. Those are computed again
@@ -137,7 +137,7 @@ def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equati
 
 
 def _gradients_along(
-    path: Sequence[Equation], marker: Equation, values: Values, history: Sequence[Equation]
+    path: Sequence[Equation], marker: Equation, values: AtomValues, history: Sequence[Equation]
 ) -> list[jax.Array]:
     """Differentiate along a path, and add to `values` what its equations compute on the way.
 
@@ -168,10 +168,10 @@ def _gradients_along(
     return list(grads)
 
 
-def _values_around(path: Sequence[Equation], values: Values, given: dict[Any, jax.Array]) -> Values:
+def _values_around(path: Sequence[Equation], values: AtomValues, given: dict[Any, jax.Array]) -> AtomValues:
     """Return values without what the equations of a path are about to compute, and with others."""
     made = set(outputs_of(path))
-    return Values({v: value for v, value in values.items() if v not in made} | given)
+    return AtomValues({v: value for v, value in values.items() if v not in made} | given)
 
 
 def _path(marker: Equation, recorded: Sequence[Equation]) -> list[Equation]:

@@ -29,8 +29,8 @@ from muster.program.partition._sharding import (
 )
 from muster.program.passes._jaxprs import (
     Atom,
+    AtomValues,
     Equation,
-    Values,
     levels_of,
     needed_equations,
     scan_counts,
@@ -101,7 +101,7 @@ def _global_shape(leaf: jax.Array, replicas: Replicas) -> jax.ShapeDtypeStruct:
 def _with_all_reduces(marked: jex.ClosedJaxpr, leaves: Arrays, replicas: Replicas) -> list[jax.Array]:
     """Compute a jaxpr; values that can be reduced at the same time are reduced together."""
     jaxpr = marked.jaxpr
-    values = Values.of(marked, leaves)
+    values = AtomValues.of(marked, leaves)
     needed, _ = needed_equations(jaxpr.eqns, jaxpr.outvars)
     for computed, markers in zip(*levels_of(needed, all_reduce_p), strict=True):
         values.compute(computed)

@@ -9,7 +9,7 @@ from jax import lax
 from jax.extend import core as jex
 from jax.extend.core import primitives
 
-from muster.program.passes._jaxprs import ELEMENTWISE, Atom, Equation, Values, is_number, named, type_of
+from muster.program.passes._jaxprs import ELEMENTWISE, Atom, AtomValues, Equation, is_number, named, type_of
 
 ZERO = object()
 """Stands for zeros."""
@@ -99,7 +99,7 @@ def _require_elementwise(jaxpr: jex.Jaxpr) -> None:
 
 
 def _computed(closed: jex.ClosedJaxpr, args: Sequence[jax.Array], rows: Any) -> list[jax.Array]:
-    values = Values.of(closed, args)
+    values = AtomValues.of(closed, args)
     for eqn in closed.jaxpr.eqns:
         operands = values.read(eqn.invars)
         if eqn.primitive is primitives.jit_p:

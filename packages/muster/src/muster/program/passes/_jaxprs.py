@@ -41,11 +41,11 @@ Atom = jex.Var | jex.Literal
 Equation = jex.JaxprEqn
 
 
-class Values(dict[Atom, jax.Array]):
+class AtomValues(dict[Atom, jax.Array]):
     """The values of variables that are known so far."""
 
     @classmethod
-    def of(cls, closed: jex.ClosedJaxpr, args: Iterable[jax.Array]) -> "Values":
+    def of(cls, closed: jex.ClosedJaxpr, args: Iterable[jax.Array]) -> "AtomValues":
         """Return the values of a jaxpr's constants and arguments."""
         return cls(zip([*closed.jaxpr.constvars, *closed.jaxpr.invars], [*closed.consts, *args], strict=True))
 
@@ -150,7 +150,7 @@ def _with_inlined(
         return closed
 
     def compute(*args: jax.Array) -> list[jax.Array]:
-        values = Values.of(closed, args)
+        values = AtomValues.of(closed, args)
         for eqn in closed.jaxpr.eqns:
             if (body := body_of(eqn)) is None:
                 values.compute([eqn])

@@ -19,8 +19,8 @@ from jax.extend import core as jex
 from muster.program.passes._by_rows import ZERO, CoupledRowsError, by_rows, values_without
 from muster.program.passes._jaxprs import (
     Atom,
+    AtomValues,
     Equation,
-    Values,
     function_of,
     is_number,
     needed_equations,
@@ -135,7 +135,7 @@ class LookupStep:
             What to push, the new values of ``local``, and the step's results. The pushes of ``row_pushes``
             have a row for each row of the table that is given.
         """
-        values = Values(self._constants.items())
+        values = AtomValues(self._constants.items())
         values.update(zip((self._invars[path] for path in self.takes), taken, strict=True))
         values.update(zip(self._own, [*local, *jax.tree.leaves(batch)], strict=True))
         pending: list[Equation] = []

@@ -17,8 +17,8 @@ from jax.extend.core import primitives
 
 from muster.program.passes._jaxprs import (
     Atom,
+    AtomValues,
     Equation,
-    Values,
     contains,
     dependents,
     function_of,
@@ -54,7 +54,7 @@ def with_wide_products(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]
 
 
 def _computed(closed: jex.ClosedJaxpr, args: Sequence[jax.Array]) -> list[jax.Array]:
-    values = Values.of(closed, args)
+    values = AtomValues.of(closed, args)
     pending: list[Equation] = []
     for eqn in closed.jaxpr.eqns:
         rewritten = _rewritten(eqn)
@@ -110,7 +110,7 @@ class _Sum:
         """The variables of every iteration that the sum is made of."""
         return variables_of(self.product.invars) if self.product else [self.summed]
 
-    def after_loop(self, start: jax.Array, stacks: Values) -> jax.Array:
+    def after_loop(self, start: jax.Array, stacks: AtomValues) -> jax.Array:
         """Return the carry after the last iteration, from the stacked values of all iterations."""
         total, layouts = self._total(stacks)
         taken = layouts[0].invars if layouts else [v for v in self.addition.invars if v is not self.carry]
@@ -119,7 +119,7 @@ class _Sum:
         (total,) = function_of([*layouts, self.addition], arguments, result)(total, start)
         return total
 
-    def _total(self, stacks: Values) -> tuple[jax.Array, tuple[Equation, ...]]:
+    def _total(self, stacks: AtomValues) -> tuple[jax.Array, tuple[Equation, ...]]:
         """Sum over all iterations; return the layouts that are still to be applied, too."""
         if self.product is None:
             return jnp.sum(stacks[self.summed], axis=0), self.layouts
@@ -179,7 +179,7 @@ class _Loop:
         split = len(self._const_vars), len(self._const_vars) + len(self._carries)
         consts = self._consts | dict(zip(self._const_vars, operands[: split[0]], strict=True))
         carries = dict(zip(self._carries, operands[split[0] : split[1]], strict=True))
-        stacks = Values(zip(self._sliced, operands[split[1] :], strict=True))
+        stacks = AtomValues(zip(self._sliced, operands[split[1] :], strict=True))
         self._for_all_iterations(self.early, self._early_results, consts, stacks)
 
         kept = self._kept_carries()
@@ -205,7 +205,7 @@ class _Loop:
         eqns: Sequence[Equation],
         results: Sequence[jex.Var],
         consts: Mapping[jex.Var, jax.Array],
-        stacks: Values,
+        stacks: AtomValues,
     ) -> None:
         """Compute equations for all iterations at once, from stacked values, and add the results to them."""
         if results:

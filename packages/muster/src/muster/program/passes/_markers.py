@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.extend import core as jex
 from jax.interpreters import ad, batching, mlir
 
-from muster.program.passes._jaxprs import Atom, Equation, Values, contains, dependents, needed_equations
+from muster.program.passes._jaxprs import Atom, AtomValues, Equation, contains, dependents, needed_equations
 
 _reread_p = jex.Primitive("muster_reread")
 _reread_p.def_abstract_eval(lambda value, *_: value)
@@ -38,7 +38,7 @@ def with_rereads(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
     jaxpr = closed.jaxpr
 
     def compute(*args: jax.Array) -> list[jax.Array]:
-        values = Values.of(closed, args)
+        values = AtomValues.of(closed, args)
         begun = 0
         for number, eqn in enumerate([*jaxpr.eqns, None]):
             if eqn is None or eqn.primitive is _reread_p:
@@ -51,7 +51,7 @@ def with_rereads(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
     return jax.make_jaxpr(compute)(*closed.in_avals)
 
 
-def _again(marker: Equation, past: Sequence[Equation], values: Values) -> jax.Array:
+def _again(marker: Equation, past: Sequence[Equation], values: AtomValues) -> jax.Array:
     value, *pairs = marker.invars
     replaced: dict[Atom, Atom] = {
         version: new
@@ -60,7 +60,7 @@ def _again(marker: Equation, past: Sequence[Equation], values: Values) -> jax.Ar
     }
     given: dict[Atom, jax.Array] = dict(zip(replaced, values.read(replaced.values()), strict=True))
     needed, _ = needed_equations(past, [value], replaced)
-    inner = Values(values)
+    inner = AtomValues(values)
     inner.update(given)
     inner.compute(dependents(needed, replaced)[0])
     return inner.read([value])[0]

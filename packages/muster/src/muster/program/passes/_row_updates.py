@@ -18,8 +18,8 @@ from jax.extend.core import primitives
 
 from muster.program.passes._jaxprs import (
     Atom,
+    AtomValues,
     Equation,
-    Values,
     body_contains,
     contains,
     has_shardings,
@@ -69,7 +69,7 @@ class _Evaluation:
 
     def __init__(self, closed: jex.ClosedJaxpr, args: Sequence[jax.Array]) -> None:
         self._jaxpr = jaxpr = closed.jaxpr
-        self._values = Values.of(closed, args)
+        self._values = AtomValues.of(closed, args)
         self._pending: list[Equation] = []
         self._uses = Counter(v for eqn in jaxpr.eqns for v in variables_of(eqn.invars))
         self._uses.update(variables_of(jaxpr.outvars))

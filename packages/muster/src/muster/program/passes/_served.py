@@ -25,8 +25,8 @@ from muster._errors import TraceError
 from muster.program.passes._averages import Average, Averages
 from muster.program.passes._jaxprs import (
     Atom,
+    AtomValues,
     Equation,
-    Values,
     body_contains,
     function_of,
     is_number,
@@ -399,7 +399,7 @@ def _with_selected_branches(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
         return closed
 
     def compute(*args: jax.Array) -> list[jax.Array]:
-        values = Values.of(closed, args)
+        values = AtomValues.of(closed, args)
         for eqn in jaxpr.eqns:
             if not is_selected(eqn):
                 values.compute([eqn])

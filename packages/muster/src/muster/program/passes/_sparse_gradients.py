@@ -25,8 +25,8 @@ from muster.program.passes._gradient_markers import (
 )
 from muster.program.passes._jaxprs import (
     Atom,
+    AtomValues,
     Equation,
-    Values,
     body_contains,
     contains,
     has_shardings,
@@ -108,7 +108,7 @@ class _Evaluation:
         self._jaxpr = jaxpr = closed.jaxpr
         self._gradients = gradients
         self._sums_rows = sums_rows
-        self._values = Values.of(closed, args)
+        self._values = AtomValues.of(closed, args)
         self._pending: list[Equation] = []
         self._broadcasts: dict[Atom, Atom] = {}  # array -> the number that it was broadcast from
         self._sparse: dict[Atom, _Sparse] = {jaxpr.invars[place]: each for place, each in sparse.items()}

@@ -6,7 +6,7 @@ import jax
 from jax import lax
 from jax.extend import core as jex
 
-from muster.program.passes._jaxprs import Atom, Equation, Values
+from muster.program.passes._jaxprs import Atom, AtomValues, Equation
 
 
 def with_single_sums(closed: jex.ClosedJaxpr, count: int, marker: jex.Primitive) -> jex.ClosedJaxpr:
@@ -34,7 +34,7 @@ def with_single_sums(closed: jex.ClosedJaxpr, count: int, marker: jex.Primitive)
         return closed
 
     def compute(*args: jax.Array) -> list[jax.Array]:
-        values = Values.of(closed, args)
+        values = AtomValues.of(closed, args)
         values.compute(jaxpr.eqns)
         results = values.read(jaxpr.outvars)
         for number, (terms, mark) in found.items():

@@ -20,8 +20,8 @@ from muster.program.passes._by_rows import ZERO, CoupledRowsError, by_rows, valu
 from muster.program.passes._gradient_markers import has_gradient_markers
 from muster.program.passes._jaxprs import (
     Atom,
+    AtomValues,
     Equation,
-    Values,
     contains,
     dependents,
     function_of,
@@ -108,7 +108,7 @@ class _Table:
         taken = [v for eqn in self.scatters for v in eqn.invars[1:]]
         return variables_of([*taken, *self.before, *self.others])
 
-    def updated(self, values: Values) -> list[jax.Array]:
+    def updated(self, values: AtomValues) -> list[jax.Array]:
         """Return the values after the update."""
         rows, *others = [rows_added(eqn, *values.read(eqn.invars[1:])) for eqn in self.scatters]
         for more in others:
@@ -130,7 +130,7 @@ def _computed(closed: jex.ClosedJaxpr, leaves: Sequence[jax.Array]) -> list[jax.
     after = {v for table in tables for v in table.after}
     wanted = [v for v in jaxpr.outvars if v not in after]
     wanted += [v for table in tables for v in table.inputs]
-    values = Values.of(closed, leaves)
+    values = AtomValues.of(closed, leaves)
     values.compute(needed_equations(jaxpr.eqns, wanted, with_effects=True)[0])
     for table in tables:
         values.update(zip(table.after, table.updated(values), strict=True))

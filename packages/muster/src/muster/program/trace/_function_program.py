@@ -17,7 +17,7 @@ from muster._frontend import frontend
 from muster._keras import keras
 from muster.program._replicas import Gathers, Replicas
 from muster.program.gradients._resolve import gradient_p
-from muster.program.passes._jaxprs import Values, body_contains, contains, needed_equations, type_of
+from muster.program.passes._jaxprs import AtomValues, body_contains, contains, needed_equations, type_of
 from muster.program.trace._function_scope import FunctionScope, computed_inside, unknown_p
 from muster.program.trace._program import State, compute_traced, shape_of
 from muster.program.variables.keras_internals import set_values
@@ -55,7 +55,7 @@ class Recording:
         Returns:
             The new state, and the flat outputs.
         """
-        values = Values.of(self.closed, leaves)
+        values = AtomValues.of(self.closed, leaves)
         values |= {made: state[path] for made, path in self.reads.items()}
         values.compute([eqn for eqn in self.closed.jaxpr.eqns if eqn.primitive is not unknown_p])
         results = values.read(self.closed.jaxpr.outvars)
@@ -312,7 +312,7 @@ def _computed_values(
     """
     results = closed.jaxpr.outvars[: len(created)]
     needed, start = needed_equations(closed.jaxpr.eqns, results)
-    values = Values(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    values = AtomValues(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     if given:
         arguments = [
             jnp.asarray(value, var.aval.dtype) for var, value in zip(closed.jaxpr.invars, given, strict=True)

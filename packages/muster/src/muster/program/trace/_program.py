@@ -18,7 +18,7 @@ from muster.checkpoint import MappedArray
 from muster.program._replicas import Replicas
 from muster.program.gradients._resolve import resolve
 from muster.program.passes._gradient_markers import has_gradient_markers, sum_p
-from muster.program.passes._jaxprs import Values, contains, needed_equations
+from muster.program.passes._jaxprs import AtomValues, contains, needed_equations
 from muster.program.passes._loops import with_wide_products
 from muster.program.passes._markers import with_rereads, without_assigned
 from muster.program.passes._row_updates import with_row_updates
@@ -389,6 +389,6 @@ def _evaluate_constants(closed: jex.ClosedJaxpr, paths: list[str]) -> list[jax.A
             f"The initial value of one of the variables {', '.join(paths)} depends on the input. Give an "
             "initializer, or a value that is the same for every batch."
         )
-    values = Values(zip(jaxpr.constvars, closed.consts, strict=True))
+    values = AtomValues(zip(jaxpr.constvars, closed.consts, strict=True))
     values.compute(eqns)
     return values.read(jaxpr.outvars)

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 
-class Held(ABC):
+class HeldOperation(ABC):
     """An operation that waits to become part of a step until the step's code runs it."""
 
     has_run: bool
@@ -17,7 +17,7 @@ class Held(ABC):
         """Make it part of the step, once."""
 
 
-class HeldUpdate(Held):
+class HeldUpdate(HeldOperation):
     """An assignment to a variable that waits until the code of the step runs it.
 
     Args:
@@ -51,5 +51,5 @@ class HeldUpdate(Held):
 def run_updates(operations: Iterable[Any]) -> None:
     """Run the updates, and the steps of optimizers, among some operations that are held back."""
     for each in operations:
-        if isinstance(each, Held):
+        if isinstance(each, HeldOperation):
             each.run()

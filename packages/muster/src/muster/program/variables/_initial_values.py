@@ -22,7 +22,7 @@ from jax.extend.core import primitives
 from muster._arrays import LazyArray, dtype_named
 from muster._keras import keras
 from muster._row_ids import HASHED_ROWS
-from muster.program.passes._jaxprs import ELEMENTWISE, Values, is_number, type_of
+from muster.program.passes._jaxprs import ELEMENTWISE, AtomValues, is_number, type_of
 
 # XLA compiles the drawing of random numbers in half a second with optimizations, in a tenth without. Drawing
 # more numbers than this takes longer than that.
@@ -315,7 +315,7 @@ def _computed(
     closed: jex.ClosedJaxpr, high: jax.Array, low: jax.Array, args: Sequence[jax.Array] = ()
 ) -> list[jax.Array]:
     """Compute a jaxpr for the elements at some places, numbered in two parts of 32 bits."""
-    values = Values.of(closed, args)
+    values = AtomValues.of(closed, args)
     for eqn in closed.jaxpr.eqns:
         operands = values.read(eqn.invars)
         if eqn.primitive is primitives.jit_p:
