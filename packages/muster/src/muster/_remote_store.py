@@ -36,7 +36,7 @@ _PUT_OPTIONS: Mapping[str, Mapping[str, int]] = {"s3": {"chunksize": 1 << 24, "m
 _VERSIONS = "ETag", "etag", "md5Hash", "LastModified", "last_modified", "updated", "mtime", "created"
 
 
-class _Known(NamedTuple):
+class _SyncedFile(NamedTuple):
     """A file as it was when both sides were the same.
 
     Attributes:
@@ -63,7 +63,7 @@ class ObjectStore:
         # One thread at a time compares both sides; files are fetched meanwhile.
         self._comparing = threading.RLock()
         self._fetching = [threading.Lock() for _ in range(_AT_ONCE)]
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _SyncedFile] = {}
         self._looked: dict[str, float] = {}
 
     def place(self, key: str) -> str:
@@ -142,7 +142,7 @@ class ObjectStore:
                 os.makedirs(os.path.dirname(self.place(each)), exist_ok=True)
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self.place(each))
-                self._known[each] = _Known(tag, None)
+                self._known[each] = _SyncedFile(tag, None)
                 if tag[0] is not None and tag[0] <= _SMALL:
                     small.append(each)
             for each in small:
@@ -165,7 +165,7 @@ class ObjectStore:
                 found = self.info(key)
                 if found is None or found.get("type") == "directory":
                     return
-                known = _Known(_tag(found), None)
+                known = _SyncedFile(_tag(found), None)
             os.makedirs(os.path.dirname(place), exist_ok=True)
             part = f"{place}{_PART}"
             try:
@@ -178,7 +178,7 @@ class ObjectStore:
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(part)
-            self._known[key] = _Known(known.remote, _stat(place))
+            self._known[key] = _SyncedFile(known.remote, _stat(place))
 
     def fetch_all(self, key: str) -> None:
         """Copy all files at a path and below it."""
@@ -213,7 +213,7 @@ class ObjectStore:
             return  # deleted since it was listed
         self._put(key, lambda: self._fs.put_file(place, self._path(key), **self._options))
         found = self.info(key)
-        self._known[key] = _Known(() if found is None else _tag(found), local)
+        self._known[key] = _SyncedFile(() if found is None else _tag(found), local)
 
     def _put(self, key: str, put: Callable[[], Any]) -> None:
         """Write a file, in a folder that is made where there are folders."""

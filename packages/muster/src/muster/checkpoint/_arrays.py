@@ -220,7 +220,7 @@ def read_arrays(
     size = os.fstat(file.fileno()).st_size
     if size != record.bytes:
         raise DamagedCheckpointError(f"{path} is {size} bytes long, but {record.bytes} were written.")
-    read = _Checked(file, skips=checked)
+    read = _ChecksummedFile(file, skips=checked)
     try:
         (length,) = struct.unpack("<Q", read.take(8))
         spans = _spans(json.loads(bytes(read.take(min(length, size)))), size - read.position)
@@ -252,7 +252,7 @@ def places_in(file: BinaryIO) -> dict[str, int]:
     return {key: 8 + length + int(entry["data_offsets"][0]) for key, entry in header.items()}
 
 
-class _Checked:
+class _ChecksummedFile:
     """Reads a file, and adds up its checksum.
 
     Args:

@@ -87,7 +87,7 @@ muster.estimator.train_and_evaluate, or begin with ParameterServerStrategy() and
 _AGAIN_SECS = 0.5
 
 
-class _Phase(enum.Enum):
+class _JobPhase(enum.Enum):
     RUNNING = enum.auto()
     ENDING = enum.auto()
     PAUSED = enum.auto()
@@ -119,7 +119,7 @@ class Job:
         self._begin_attempt()
 
     def _begin_attempt(self) -> None:
-        self._phase = _Phase.RUNNING
+        self._phase = _JobPhase.RUNNING
         self._running = set(self._tasks)
         # In the order of their ends; without tasks that the launcher's signals ended.
         self._failed: list[TaskEnded] = []
@@ -154,7 +154,7 @@ class Job:
     @property
     def is_ending(self) -> bool:
         """True if tasks were told to end, and some still run."""
-        return self._phase is _Phase.ENDING
+        return self._phase is _JobPhase.ENDING
 
     def describe_end(self, code: int) -> str:
         """Describe how a task ended, for the user: one that was told to end has done so."""
@@ -169,7 +169,7 @@ class Job:
         workers = [ended for ended in self._failed if ended.task.type == TaskType.WORKER]
         tasks = {*self._running, *self._again}
         left = any(task.type == TaskType.WORKER for task in tasks)
-        runs = self._phase is _Phase.RUNNING and not self._chief_is_done
+        runs = self._phase is _JobPhase.RUNNING and not self._chief_is_done
         return self._serves and runs and bool(workers) and not left
 
     def handle(self, events: Sequence[Event], now: float) -> list[Action]:
@@ -212,7 +212,7 @@ class Job:
         # A task that the launcher's signals end has not failed.
         if any(ended.code in (-number, 128 + number) for number in self._sent):
             return []
-        if self._phase is _Phase.RUNNING:
+        if self._phase is _JobPhase.RUNNING:
             alone = self._serves or ended.task.type == TaskType.EVALUATOR
             if alone and self._ending_cause() is None:
                 return self._note_failure(ended, now)
@@ -226,7 +226,7 @@ class Job:
             self._kill_at = max(self._kill_at, now + self._grace_secs)
 
     def _note_success(self, task: Task, now: float) -> None:
-        if self._serves and task.type == TaskType.CHIEF and self._phase is _Phase.RUNNING:
+        if self._serves and task.type == TaskType.CHIEF and self._phase is _JobPhase.RUNNING:
             self._chief_is_done = True
             self._again = {task: at for task, at in self._again.items() if task.type == TaskType.EVALUATOR}
             self._term_at, self._rest_at = None, now + HEAR_SECS
@@ -270,7 +270,7 @@ class Job:
         if not again:
             self._signal = number
         name = signal.Signals(number).name
-        if self._phase is _Phase.RUNNING:
+        if self._phase is _JobPhase.RUNNING:
             self._again.clear()
             passed_on = signal.SIGTERM if number == signal.SIGHUP else number
             running = self._in_order(self._running)
@@ -278,7 +278,7 @@ class Job:
                 return []
             said = f"{name}: {_names(running)} may save and end, after the step under way."
             return [Say(f"{said} Ctrl-C again kills at once."), *self._end(passed_on, now)]
-        if self._phase is _Phase.ENDING and again and number == signal.SIGINT:
+        if self._phase is _JobPhase.ENDING and again and number == signal.SIGINT:
             self._kill_at = now
         return []
 
@@ -308,7 +308,7 @@ class Job:
             finishing = tuple(task for task in finishing if task.type == TaskType.EVALUATOR)
         if all(task.type == TaskType.PS for task in finishing):
             finishing = ()  # these wait for the others, and would also for one that is stopped
-        if self._phase is not _Phase.ENDING or self._kill_at is None or not finishing:
+        if self._phase is not _JobPhase.ENDING or self._kill_at is None or not finishing:
             return []
         grace = max(self._grace_secs, _AGAIN_SECS)
         limit = FINISH_SECS if self._signal is not None else FAILED_FINISH_SECS
@@ -321,13 +321,13 @@ class Job:
 
     def _advance(self, now: float) -> list[Action]:
         match self._phase:
-            case _Phase.RUNNING:
+            case _JobPhase.RUNNING:
                 return self._advance_running(now)
-            case _Phase.ENDING:
+            case _JobPhase.ENDING:
                 return self._advance_ending(now)
-            case _Phase.PAUSED:
+            case _JobPhase.PAUSED:
                 return self._advance_paused(now)
-            case _Phase.FINISHED:
+            case _JobPhase.FINISHED:
                 return []
 
     def _advance_running(self, now: float) -> list[Action]:
@@ -400,7 +400,7 @@ class Job:
 
     def _advance_paused(self, now: float) -> list[Action]:
         if self._signal is not None:
-            self._phase = _Phase.FINISHED
+            self._phase = _JobPhase.FINISHED
             return [Finish(128 + self._signal)]
         if self._start_at is None or now < self._start_at:
             return []
@@ -409,7 +409,7 @@ class Job:
         return [Start(self._tasks, self._attempt)]
 
     def _end(self, number: int, now: float) -> list[Action]:
-        self._phase = _Phase.ENDING
+        self._phase = _JobPhase.ENDING
         self._sent = {number}
         # Without a server there is no step and no checkpoint. One that ends later was not needed.
         servers = {task for task in self._tasks if task.type == TaskType.PS}
@@ -435,10 +435,10 @@ class Job:
             if self._signal is None:
                 decision = self._policy.decide(Failure(cause, alone=False))
             if decision.again:
-                self._phase = _Phase.PAUSED
+                self._phase = _JobPhase.PAUSED
                 self._start_at = now + decision.after_secs
                 return [*actions, Say(f"Starting the job again, {decision.text}.")]
-        self._phase = _Phase.FINISHED
+        self._phase = _JobPhase.FINISHED
         if cause is None and self._never_joined[1:]:
             names = _names(self._in_order(self._never_joined))
             actions.append(Say(f"{names} have ended without having joined each other. {self._advice}"))

@@ -42,7 +42,7 @@ Record = Callable[[Recorded, Sequence[Array]], None]
 """Writes a change, with its arrays, before it is answered."""
 
 
-class _Record(msgspec.Struct, frozen=True):
+class _ChangeHeader(msgspec.Struct, frozen=True):
     """The header of a change in a file, whose arrays follow."""
 
     change: Recorded
@@ -75,7 +75,7 @@ class Journal:
                 self._remove()
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._path or self._folder / f"{_PREFIX}{change.number:012}"
-            packed = msgspec.msgpack.encode(_Record(change, sizes_of(arrays)))
+            packed = msgspec.msgpack.encode(_ChangeHeader(change, sizes_of(arrays)))
             contents = [memoryview(packed), *(memory(array) for array in arrays if array.size)]
             crc = 0
             try:
@@ -145,7 +145,7 @@ def _read(path: Path) -> Iterator[tuple[Recorded, list[Array]]]:
                 return
             packed = file.read(length)
             try:
-                record = msgspec.msgpack.decode(packed, type=_Record)
+                record = msgspec.msgpack.decode(packed, type=_ChangeHeader)
             except (msgspec.DecodeError, msgspec.ValidationError):
                 return
             crc = zlib.crc32(packed)

@@ -47,7 +47,7 @@ _STEPS = *_CALLS, messages.TakeTicket, messages.GiveBack
 _OTHER = "another coordinator has begun a job on this server since. Start one at a time"
 
 
-class _Peer(NamedTuple):
+class _Member(NamedTuple):
     """Who has joined: a client of a coordinator's program, or, without an origin, who trains by a plan."""
 
     origin: str
@@ -107,7 +107,7 @@ class Machine:
         self._store = Store(device)
         self._recovery: Recovery = Recovery(name, run, find)
         self._record = record
-        self._peers: dict[Caller, _Peer] = {}
+        self._peers: dict[Caller, _Member] = {}
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._training = TrainingTurns(
             self._store, keeps_step=keeps_step, workers=workers, counts=self._counts
@@ -318,12 +318,12 @@ class Machine:
         if message.origin and message.origin != self._store.origin:
             self._open(caller, message)
         self._recovery.count(seen, now)
-        peer = self._peers[caller] = _Peer(message.origin, message.client, message.starts)
+        peer = self._peers[caller] = _Member(message.origin, message.client, message.starts)
         if not peer.origin:
             self._training.join(caller, seen, now)
         return messages.Ended() if self.ended else self._joined(caller, peer, message.plan)
 
-    def _joined(self, caller: Caller, peer: _Peer, plan: str) -> messages.Joined:
+    def _joined(self, caller: Caller, peer: _Member, plan: str) -> messages.Joined:
         # With another plan it is asked for that, so that the error can say where they differ.
         store = self._store
         source = peer.client if peer.origin else self._training.workers[caller.task].source
@@ -376,7 +376,9 @@ class Machine:
         # snapshot: the time in milliseconds has run faster than rounds.
         self._training.turns.rounds.begin_after(int(1000 * (found.saved.at + found.age_secs)))
 
-    def _change(self, peer: _Peer, message: messages.Change | messages.End, arrays: Sequence[Array]) -> None:
+    def _change(
+        self, peer: _Member, message: messages.Change | messages.End, arrays: Sequence[Array]
+    ) -> None:
         """Make a change that has a number, or give first values, which may come again."""
         if not peer.starts:
             who = "coordinator" if peer.origin else "chief"
@@ -425,7 +427,9 @@ class Machine:
         if isinstance(message, messages.Initialize):
             self._training.start()
 
-    def _read(self, caller: Caller, peer: _Peer, message: messages.Reading, arrays: Sequence[Array]) -> Reply:
+    def _read(
+        self, caller: Caller, peer: _Member, message: messages.Reading, arrays: Sequence[Array]
+    ) -> Reply:
         store = self._store
         if not peer.origin and store.begun is None:
             raise RefusedError("there are no values yet to read: the chief initializes first")

@@ -25,7 +25,7 @@ _ID: tuple[tuple[int, ...], str] = ((), "int64")
 _T = TypeVar("_T")
 
 
-class _Record(msgspec.Struct, frozen=True, array_like=True):
+class _PieceHeader(msgspec.Struct, frozen=True, array_like=True):
     """The header of a piece: its part, its number of rows, and a flag for removed rows."""
 
     part: int
@@ -105,7 +105,7 @@ def read_pieces(content: Array, layouts: Sequence[RowLayout]) -> Iterator[RowPie
     """Return the pieces in the content of a file that was checked, read as they are asked for."""
     view, start = content.data, 0
     while start < len(view):
-        record, start = _unpacked(view, start, _Record)
+        record, start = _unpacked(view, start, _PieceHeader)
         arrays: list[Array] = []
         for shape, name in [_ID] if record.gone else [_ID, *layouts[record.part]]:
             dtype = dtype_named(name)
@@ -122,7 +122,7 @@ def partial_path(path: Path) -> Path:
 
 
 def _contents(piece: RowPiece) -> Iterator[Any]:
-    yield _packed(_Record(piece.part, len(piece.ids), not piece.arrays))
+    yield _packed(_PieceHeader(piece.part, len(piece.ids), not piece.arrays))
     for array in (piece.ids, *piece.arrays):
         yield memory(np.ascontiguousarray(array).reshape(-1))
 

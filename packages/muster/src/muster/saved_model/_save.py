@@ -114,7 +114,7 @@ def save(
             raise ValueError(f"A file is copied to a path within the folder, got {name!r}.")
     modules = _modules(signatures)
     try:
-        write_folder(path, lambda folder: _Writer(folder).write(signatures, modules, files))
+        write_folder(path, lambda folder: _SavedModelWriter(folder).write(signatures, modules, files))
     except OSError as exc:
         raise SavedModelError(f"The saved model {path} was not written: {exc}.") from exc
 
@@ -132,7 +132,7 @@ def _modules(signatures: Mapping[str, SignatureToSave]) -> dict[str, Module]:
     return found
 
 
-class _Writer:
+class _SavedModelWriter:
     """Writes the files of a saved model into a folder, and notes their checksums."""
 
     def __init__(self, folder: str) -> None:

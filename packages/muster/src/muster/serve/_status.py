@@ -29,7 +29,7 @@ class VersionStatus:
     error: str = ""
 
 
-class _Signature(Protocol):
+class _DescribedSignature(Protocol):
     """The parts of a signature that answers describe."""
 
     @property
@@ -54,7 +54,9 @@ def status_answer(versions: Iterable[VersionStatus]) -> dict[str, Any]:
     }
 
 
-def metadata_answer(model: str, version: int, signatures: Mapping[str, _Signature]) -> dict[str, Any]:
+def metadata_answer(
+    model: str, version: int, signatures: Mapping[str, _DescribedSignature]
+) -> dict[str, Any]:
     """Return the signatures of a version.
 
     Args:

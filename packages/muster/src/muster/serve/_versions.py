@@ -11,7 +11,7 @@ Stamp = Any
 
 
 @dataclass(frozen=True)
-class _Failure:
+class _LoadFailure:
     stamp: Stamp
     message: str
     reported: bool = False
@@ -32,7 +32,7 @@ class Versions:
         self.serving: int | None = None
         self.loading: int | None = None
         self._served: set[int] = set()
-        self._failures: dict[int, _Failure] = {}
+        self._failures: dict[int, _LoadFailure] = {}
 
     def candidates(self, found: Collection[int]) -> list[int]:
         """Return the versions that might be served instead of the one that is, the newest first.
@@ -57,7 +57,7 @@ class Versions:
                 self.loading = number
                 return number, reports
             if not failure.reported:
-                self._failures[number] = _Failure(stamp, failure.message, True)
+                self._failures[number] = _LoadFailure(stamp, failure.message, True)
                 reports.append(f"version {number} cannot be loaded: {failure.message}")
         return None, reports
 
@@ -79,7 +79,7 @@ class Versions:
         before = self._failures.get(number)
         # Whoever copies slowly makes the same mistake again and again.
         known = before is not None and before.reported and before.message == message
-        self._failures[number] = _Failure(stamp, message, known)
+        self._failures[number] = _LoadFailure(stamp, message, known)
 
     def forget(self, found: Iterable[int]) -> None:
         """Drop what is known of versions that are gone, but for the one that is served."""

@@ -19,10 +19,10 @@ class TFRecordSource(SequentialFiles):
     element_spec = TensorSpec((), object)
 
     def open_file(self, path: str) -> Stream:
-        return _Records(path, self.compression)
+        return _TFRecords(path, self.compression)
 
 
-class _Records(OpenFile):
+class _TFRecords(OpenFile):
     def pull(self, count: int) -> Handles:
         try:
             return read_records(self.file, count)

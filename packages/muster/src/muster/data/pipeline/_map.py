@@ -274,11 +274,11 @@ def _parts(result: Any) -> Any:
     return tuple(result) if in_parts else result
 
 
-class _Thread(threading.local):
+class _MapThread(threading.local):
     in_function = False
 
 
-_thread = _Thread()
+_thread = _MapThread()
 
 
 def in_dataset_function() -> bool:

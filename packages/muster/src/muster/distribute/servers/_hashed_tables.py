@@ -13,7 +13,7 @@ from muster.ps.tables import SlotSpec, TableSpec
 
 
 @dataclass
-class _Table:
+class _HashedTable:
     """A hashed table, and its slots so far.
 
     Attributes:
@@ -62,14 +62,14 @@ class ProgramHashedTables:
 
     def __init__(self, servers: int) -> None:
         self._servers = servers
-        self._tables: ByIdentity[_Table | None] = ByIdentity()
-        self._of_slots: ByIdentity[_Table | None] = ByIdentity()
+        self._tables: ByIdentity[_HashedTable | None] = ByIdentity()
+        self._of_slots: ByIdentity[_HashedTable | None] = ByIdentity()
 
     def add(
         self, variable: Any, name: str, like: jax.ShapeDtypeStruct, initializer: HashedInitializer
     ) -> None:
         """Take a table."""
-        self._tables[variable] = _Table(name, tuple(like.shape[1:]), like.dtype.name, initializer)
+        self._tables[variable] = _HashedTable(name, tuple(like.shape[1:]), like.dtype.name, initializer)
 
     def are_beside(self, variable: Any, like: jax.ShapeDtypeStruct) -> bool:
         """Return whether a new variable, created beside another one, is a slot of a hashed table."""

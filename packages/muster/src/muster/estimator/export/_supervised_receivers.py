@@ -20,13 +20,13 @@ from muster.estimator.export._receivers import (
 _SINGLE_LABEL = "label"
 
 
-class _Receiver(NamedTuple):
+class _SupervisedReceiver(NamedTuple):
     features: Any
     labels: Any
     receiver_tensors: dict[str, Placeholder]
 
 
-class SupervisedInputReceiver(_Receiver):
+class SupervisedInputReceiver(_SupervisedReceiver):
     """Describes the inputs of a model that is exported to train or to evaluate.
 
     Args:

@@ -58,13 +58,13 @@ class EstimatorLike(Protocol):
     def latest_checkpoint(self) -> str | None: ...
 
 
-class _EvalFields(NamedTuple):
+class _ContinuousEvalFields(NamedTuple):
     status: str
     metrics: Mapping[str, Any] | None
     checkpoint_path: str | None
 
 
-class EvalResult(_EvalFields):
+class EvalResult(_ContinuousEvalFields):
     """The result of an attempt to evaluate the newest checkpoint.
 
     Source: ``_EvalResult`` (tensorflow_estimator/python/estimator/training.py).

@@ -44,7 +44,7 @@ def with_row_updates(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
     """
     if not contains(closed, lax.scatter_add_p):
         return jex.jaxpr_as_fun(closed)  # type: ignore[no-any-return]
-    return lambda *args: _Evaluation(closed, args).arrays()
+    return lambda *args: _DeferredEvaluation(closed, args).arrays()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _RowSum:
         return tuple((scatter, indices, scale(rows)) for scatter, indices, rows in self.additions)
 
 
-class _Evaluation:
+class _DeferredEvaluation:
     """Computes equations in order, except sums of rows, which wait for the equation that uses them."""
 
     def __init__(self, closed: jex.ClosedJaxpr, args: Sequence[jax.Array]) -> None:
@@ -131,7 +131,7 @@ class _Evaluation:
         if eqn.effects or not body_contains(eqn, lax.scatter_add_p) or has_shardings(eqn):
             return ()
         self._settle(eqn.invars)
-        result = _Evaluation(eqn.params["jaxpr"], [self._read(v) for v in eqn.invars]).row_sum()
+        result = _DeferredEvaluation(eqn.params["jaxpr"], [self._read(v) for v in eqn.invars]).row_sum()
         return result.additions if result else ()
 
     def _combined(self, eqn: Equation) -> tuple[Addition, ...]:
