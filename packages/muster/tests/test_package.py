@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import collections
 import importlib
 import os
 import pkgutil
@@ -37,6 +38,13 @@ PACKAGES = [
     "saved_model",
     "summary",
 ]
+
+# Names that two public packages export: a feature of an Example, as in TensorFlow, and one of a saved model;
+# an output of a step, and one of a signature.
+SHARED_CLASS_NAMES = {
+    "Feature": ["data/files/_example.py", "saved_model/_arguments.py"],
+    "Output": ["program/trace/_outputs.py", "saved_model/_save.py"],
+}
 
 
 def run_python(code: str) -> str:
@@ -127,6 +135,15 @@ def test_no_modules_import_each_other() -> None:
 
 def test_private_modules_are_imported_from_their_packages_alone() -> None:
     assert intrusions(graph_of(modules_of(CORE / "src"))) == []
+
+
+def test_no_two_classes_have_one_name() -> None:
+    source = CORE / "src" / "muster"
+    modules = collections.defaultdict(list)
+    for path in sorted(source.rglob("*.py")):
+        for name in re.findall(r"^ *class (\w+)[(:]", path.read_text(), re.MULTILINE):
+            modules[name].append(path.relative_to(source).as_posix())
+    assert {name: found for name, found in modules.items() if len(found) > 1} == SHARED_CLASS_NAMES
 
 
 def test_circles_and_intrusions_are_found(tmp_path: Path) -> None:

@@ -339,7 +339,7 @@ class Joined(msgspec.Struct, tag="joined", frozen=True, kw_only=True):
 
 
 class Described(msgspec.Struct, tag="described", frozen=True, kw_only=True):
-    """Answers `Describe`; a buffer has a `Signature`, or there is none if the function is not known here."""
+    """Answers `Describe`; a buffer has a `FunctionSignature`, unless the function is not known here."""
 
 
 class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True, omit_defaults=True):

@@ -171,7 +171,7 @@ def decode_csv(
     lines = np.asarray(records, object)
     texts = [line.decode() if isinstance(line, bytes) else str(line) for line in lines.ravel().tolist()]
     fields_of = _splitter(texts, form)
-    fields: list[str] = []  # in one list, as in `Rows`
+    fields: list[str] = []  # in one list, as in `CsvRows`
     wanted = len(columns) if select_cols is None else max(places, default=-1) + 1
     for number, text in enumerate(texts):
         row = fields_of(text)

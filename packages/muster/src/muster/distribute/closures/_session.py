@@ -42,7 +42,7 @@ class ClosureRequestError(ValueError):
 
     Args:
         text: The text.
-        busy: As of ``Refused``.
+        busy: As of ``RequestRefused``.
     """
 
     def __init__(self, text: str, *, busy: bool = False) -> None:

@@ -19,7 +19,7 @@ def worker_parts(
     local: Sequence[jax.ShapeDtypeStruct],
     batch: Sequence[jax.ShapeDtypeStruct],
 ) -> dict[str, Part]:
-    """Return what a worker computes, by the name of the field of ``Program``.
+    """Return what a worker computes, by the name of the field of ``ClosureProgram``.
 
     Args:
         functions: What servers compute.

@@ -107,7 +107,7 @@ class KeyedRows:
 
 
 class KeyedTaker:
-    """Gives away rows by id, as they were at some moment: see ``_row_snapshots.Part``.
+    """Gives away rows by id, as they were at some moment: see ``_row_snapshots.SnapshotPart``.
 
     Args:
         keyed: The rows.

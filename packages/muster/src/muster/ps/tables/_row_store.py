@@ -132,7 +132,7 @@ class RowStore:
 class RowTaker:
     """Takes the rows of a store as they were at some moment, a piece at a time, while they change.
 
-    It takes all of them, or those that have changed since it took all. See ``_row_snapshots.Part``.
+    It takes all of them, or those that have changed since it took all. See ``_row_snapshots.SnapshotPart``.
 
     Args:
         store: The store.
