@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from muster.lifecycle import _interrupts
+
 pytestmark = pytest.mark.processes
 
 PROGRAM = """
@@ -108,3 +110,19 @@ def test_ctrl_c_while_a_program_ends_is_seen_in_its_exit_code(place, end):
     assert ended.returncode == -signal.SIGINT, ended
     assert "later\n" in ended.stdout
     assert "Interrupted while the program ended." in ended.stderr
+
+
+def test_what_ends_a_wait_is_no_second_ctrl_c(monkeypatch):
+    """The first may be handled between the look whether it was and the next signal."""
+    before = signal.getsignal(signal.SIGURG)
+    sent, handled = [], iter([False, False, True])
+    monkeypatch.setattr(_interrupts.signal, "pthread_kill", lambda thread, number: sent.append(number))
+    monkeypatch.setattr(_interrupts.time, "sleep", lambda secs: None)
+    try:
+        wake = _interrupts._wake_signal()
+        _interrupts._Dropped()._raise_again(lambda: next(handled), wake)
+        assert sent == [signal.SIGINT, signal.SIGURG, signal.SIGURG]
+        signal.signal(signal.SIGURG, lambda number, frame: None)  # the program's
+        assert _interrupts._wake_signal() == signal.SIGINT
+    finally:
+        signal.signal(signal.SIGURG, before)

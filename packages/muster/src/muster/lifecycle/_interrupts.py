@@ -46,7 +46,7 @@ class _Dropped:
                 has_come = has_come or _noted_by_python()
                 with contextlib.suppress(RuntimeError):  # since 3.12 no thread starts while a program ends
                     # `Thread.start` would wait for the thread, for as long as the machine is busy.
-                    _thread.start_new_thread(self._raise_again, (has_come,))
+                    _thread.start_new_thread(self._raise_again, (has_come, _wake_signal()))
             elif self._has_ended:
                 _end_by_ctrl_c()
         finally:
@@ -63,7 +63,7 @@ class _Dropped:
             pass
         _end_by_ctrl_c()
 
-    def _raise_again(self, has_come: Callable[[], bool]) -> None:
+    def _raise_again(self, has_come: Callable[[], bool], wake: int) -> None:
         main = threading.main_thread().ident or 0
         time.sleep(_AGAIN_SECS)
         while self._is_in_hook:
@@ -72,10 +72,11 @@ class _Dropped:
         self.is_kept = False
         signal.pthread_kill(main, signal.SIGINT)
         # A signal just before Python calls something that waits, such as `time.sleep`, does not end the wait,
-        # and is only handled after it. Signals that were not handled yet count as one.
+        # and is only handled after it. Another one ends the wait: not SIGINT, for that may be handled in this
+        # very moment, and would then be a second Ctrl-C.
         time.sleep(_HANDLED_SECS)
         while not has_come():
-            signal.pthread_kill(main, signal.SIGINT)
+            signal.pthread_kill(main, wake)
             time.sleep(_HANDLED_SECS)
 
 
@@ -127,6 +128,18 @@ def raised_again(
     """
     interrupt.__dict__["muster_handler"] = forget, has_come
     return interrupt
+
+
+def _wake_signal() -> int:
+    """Return a signal that ends a wait and does nothing else; SIGINT if the program has a use for that."""
+    if signal.getsignal(signal.SIGURG) not in (signal.SIG_DFL, _do_nothing):
+        return signal.SIGINT
+    signal.signal(signal.SIGURG, _do_nothing)  # ignored, it would end no wait
+    return signal.SIGURG
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    pass
 
 
 def _noted_by_python() -> Callable[[], bool]:
