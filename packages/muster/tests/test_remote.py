@@ -113,6 +113,27 @@ def test_old_checkpoints_are_deleted_there_too(faulty):
     assert {name.split("/")[1] for name in names(faulty)} == {"ckpt-4", "ckpt-5"}
 
 
+def test_what_somebody_tidies_up_here_is_not_deleted_there(faulty):
+    """Such as systemd does with old files of /tmp."""
+    path = write(1)
+    there = names(faulty)
+    for name in os.listdir(path):
+        os.unlink(os.path.join(path, name))
+    _remote.publish(path)
+    _remote.publish(os.path.dirname(path))
+    os.rmdir(path)
+    for store in _remote._stores.values():
+        store.publish("")  # as at the end
+    assert names(faulty) == there
+    assert newest() == (1, 1.0, 1)
+
+
+def test_a_folder_there_is_not_repaired_in_place(faulty):
+    path = write(1)
+    with pytest.raises(CheckpointError, match="faulty://b/run is on an object store"):
+        checkpoint.repair(os.path.dirname(path))
+
+
 def test_a_reader_sees_what_others_write_and_delete_meanwhile(faulty):
     assert checkpoint.latest_checkpoint("faulty://b/run") is None
     with elsewhere():

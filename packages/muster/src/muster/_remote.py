@@ -6,17 +6,19 @@ remote counts:
 
 - `refresh` takes over what others have written or deleted below a path. Small files are copied at once.
 - `fetch` copies a file when it is opened.
-- `publish` sends what this process has written or deleted below a path: contents first, the files that say
-  what is complete last, so that readers elsewhere find all of a checkpoint or an export, or none of it.
+- `publish` sends what this process has written below a path: contents first, the files that say what is
+  complete last, so that readers elsewhere find all of a checkpoint or an export, or none of it. It deletes
+  only where it is told that all of a path was written anew or deleted.
 
 So nothing depends on renaming, locking or appending, which object stores lack, and a failed or killed process
 leaves no half written file. A process needs room for what it reads and writes, in ``$TMPDIR``.
 """
 
+import fcntl
 import functools
+import glob
 import logging
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -26,14 +28,13 @@ from typing import Any
 from muster._errors import PathError, StorageError
 from muster._extras import install_command
 from muster._remote_store import ObjectStore
-from muster.lifecycle import start_ticks
 
 _log = logging.getLogger(__name__)
 
 # How often files that grow, such as summaries, are sent, in seconds.
 _SOON_SECS = 10.0
-_PREFIX = "muster-remote-"
-_NAME = re.compile(rf"{_PREFIX}([0-9]+)-([0-9]+)-.*")
+# Folders of working copies; how they are called until they are locked.
+_PREFIX, _NEW = "muster-remote-", "muster-new-remote-"
 
 _stores: dict[str, ObjectStore] = {}
 _making = threading.Lock()
@@ -98,11 +99,11 @@ def fetch_all(path: str) -> None:
 
 
 def publish(path: str, *, whole: bool = False) -> None:
-    """Send what this process has written and deleted at a place; does nothing for other paths.
+    """Send what this process has written at a place; does nothing for other paths.
 
     Args:
         path: The place.
-        whole: Whether this process has written all that is to be there: the rest is deleted.
+        whole: Whether this process has written, or deleted, all that was there: what is not here is deleted.
 
     Raises:
         StorageError: It cannot be written.
@@ -150,7 +151,7 @@ class RemoteFile:
 
 
 def _of(path: str) -> ObjectStore | None:
-    for store in _stores.values():
+    for store in [*_stores.values()]:
         if path.startswith(store.folder) and path[len(store.folder) :][:1] in ("", "/"):
             return store
     return None
@@ -185,15 +186,33 @@ def _filesystem(scheme: str, rest: str) -> Any:
 def _root() -> str:
     """Make the folder of this process' working copies, which goes with it; those of killed ones go now."""
     around = os.path.realpath(tempfile.gettempdir())
-    for name in os.listdir(around):
-        found = _NAME.fullmatch(name)
-        if found is not None and start_ticks(int(found[1])) != int(found[2]):
-            shutil.rmtree(os.path.join(around, name), ignore_errors=True)  # or it is somebody else's
-    folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{start_ticks() or 0}-", dir=around)
+    for path in glob.glob(os.path.join(glob.escape(around), f"{_PREFIX}*")):
+        # Its process holds a lock, also one in another container, whose number would mean nothing here.
+        if (lock := _locked(path)) is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(lock)
+    made = tempfile.mkdtemp(prefix=_NEW, dir=around)
+    _locked(made)  # until the process ends
+    folder = made.replace(_NEW, f"{_PREFIX}{os.getpid()}-")
+    os.rename(made, folder)
     threading.Thread(target=_publish_often, name="muster-remote", daemon=True).start()
     # Before pools of threads are closed, which file systems use: what is registered later is called earlier.
     threading._register_atexit(_finish, os.getpid(), folder)  # type: ignore[attr-defined]
     return folder
+
+
+def _locked(folder: str) -> int | None:
+    """Lock a folder; returns its descriptor, or None if it is locked, or somebody else's."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _publish_often() -> None:

@@ -130,7 +130,7 @@ class ObjectStore:
             remote = {path.lstrip("/"): _tag(info) for path, info in listed.items() if not path.endswith("/")}
             for known in self._below(key):
                 if known not in remote and not self._is_changed(known):
-                    del self._known[known]
+                    self._known.pop(known, None)
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(self.place(known))
                     self._prune(os.path.dirname(self.place(known)))
@@ -187,14 +187,22 @@ class ObjectStore:
             self.fetch(each)
 
     def publish(self, key: str, *, whole: bool = False) -> None:
-        """Send what this process has written and deleted at a path and below it.
+        """Send what this process has written at a path and below it.
+
+        Nothing is deleted because it is not here: somebody else may tidy up temporary folders.
+
+        Args:
+            key: The path.
+            whole: Whether this process has written, or deleted, all that was there: what is not here is
+                deleted.
 
         Raises:
             StorageError: It cannot be written. What is not sent is by the next call.
         """
         with self._comparing:
             written = [each for each in self._local(key) if self._is_changed(each)]
-            gone = [each for each in self._below(key) if self._is_deleted(each, whole)]
+            known = self._below(key) if whole else []
+            gone = [each for each in known if not os.path.exists(self.place(each))]
             marks = [f"{folder}/{UNFINISHED}" for folder in _partly(written) | _partly(gone)]
             for mark in marks:
                 self.write(mark, b"")
@@ -253,18 +261,13 @@ class ObjectStore:
             now = _stat(self.place(key))
         except FileNotFoundError:
             return False
-        return key not in self._known or self._known[key].local != now
-
-    def _is_deleted(self, key: str, whole: bool) -> bool:
-        place, known = self.place(key), self._known[key]
-        if known.local is None and not whole:  # it was not here: it goes with its folder
-            return not os.path.isdir(os.path.dirname(place))
-        return not os.path.exists(place)
+        known = self._known.get(key)  # a thread that fetches may change it
+        return known is None or known.local != now
 
     def _prune(self, folder: str) -> None:
         """Remove a folder of which others have deleted the last file, and those around it."""
         while folder.startswith(self.folder) and folder != self.folder:
-            if any(each.startswith(f"{self.key(folder)}/") for each in self._known):
+            if any(each.startswith(f"{self.key(folder)}/") for each in list(self._known)):
                 return
             try:
                 os.rmdir(folder)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from muster._errors import CheckpointError, CheckpointNotFoundError
 from muster._paths import local_path
-from muster._remote import publish, refresh
+from muster._remote import fetch_all, publish, refresh
 from muster.checkpoint._manifest import FILE_NAME, UNFINISHED, read_manifest
 
 _log = logging.getLogger(__name__)
@@ -218,7 +218,7 @@ def delete_checkpoint(path: str) -> None:
         elif entry.name != UNFINISHED:
             os.unlink(entry)
     shutil.rmtree(path)
-    publish(path)
+    publish(path, whole=True)
 
 
 def delete_old_checkpoint(path: str) -> None:
@@ -255,7 +255,8 @@ def move_aside(path: str) -> str:
     names = itertools.chain([f"{path}.damaged"], (f"{path}.damaged-{n}" for n in itertools.count(2)))
     aside = next(name for name in names if not os.path.lexists(name))
     with suppress(FileNotFoundError):  # somebody has deleted it meanwhile
+        fetch_all(path)
         os.rename(path, aside)
         publish(aside)
-        publish(path)
+        publish(path, whole=True)
     return aside

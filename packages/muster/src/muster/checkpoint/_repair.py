@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster._paths import local_path
+from muster._remote import remote_url
 from muster.checkpoint._arrays import FileRecord, describe
 from muster.checkpoint._layout import (
     checkpoint_path,
@@ -35,9 +36,14 @@ def repair(directory: str | os.PathLike[str]) -> list[str]:
 
     Raises:
         DirectoryInUseError: A process writes into the directory.
-        CheckpointError: The directory cannot be listed.
+        CheckpointError: The directory cannot be listed, or is on an object store.
     """
     directory = os.path.abspath(local_path(directory))
+    if (url := remote_url(directory)) != directory:
+        raise CheckpointError(
+            f"{url} is on an object store, where nothing is repaired in place: copy it into a local folder, "
+            "repair that, and copy it back."
+        )
     if is_named(directory) and holds_data(directory):
         directory = os.path.dirname(directory)
     with closing(Lease(directory)):

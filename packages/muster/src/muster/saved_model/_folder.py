@@ -51,7 +51,7 @@ def write_folder(path: str, fill: Callable[[str], SavedModelManifest]) -> None:
             sync_directory(folder)
         replace_folder(path, temporary, f"{temporary}.old")
         sync_directory(parent)
-        publish(path)
+        publish(path, whole=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(f"{temporary}.old", ignore_errors=True)

@@ -204,7 +204,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self.close()
         if self._delete:
             shutil.rmtree(self._directory, ignore_errors=True)
-            publish(self._directory)
+            publish(self._directory, whole=True)
 
     def close(self) -> None:
         """Wait for the save under way. It may be called again."""

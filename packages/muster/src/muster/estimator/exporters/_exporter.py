@@ -60,7 +60,7 @@ def _delete(export_path: str, name: str) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="temp-", dir=export_path) as doomed:
             os.rename(os.path.join(export_path, name), os.path.join(doomed, name))
-        publish(os.path.join(export_path, name))
+        publish(os.path.join(export_path, name), whole=True)
     except OSError as exc:
         _log.warning("An old model in %s cannot be deleted: %s", export_path, exc)
 
