@@ -231,7 +231,7 @@ class PathError(MusterError, ValueError):
 
 
 class StorageError(MusterError, OSError):
-    """What lies on an object store, such as ``s3://bucket/run``, cannot be read or written."""
+    """An object store, such as that of ``s3://bucket/run``, cannot be read or written."""
 
 
 class RequestError(MusterError, ValueError):

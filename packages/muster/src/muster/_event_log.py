@@ -91,9 +91,9 @@ class EventLog(Generic[_E, _A]):
         self._most = most
         self._entries: dict[int, _Entry[_E, _A]] = {}
         self._added = self._cut = 0
-        # Of this stretch: the first and the last entry of what events say, and what they say of what.
+        # Of this stretch: the first and the last entry with the same news, and the last news of a subject.
         self._same: dict[Hashable, tuple[int, int]] = {}
-        self._says: dict[Hashable, Hashable] = {}
+        self._said: dict[Hashable, Hashable] = {}
         live_logs.add(self)
 
     def handle(
@@ -112,13 +112,13 @@ class EventLog(Generic[_E, _A]):
 
     def _merge(self, number: int, entry: _Entry[_E, _A]) -> None:
         news = tuple(map(self._recurring, entry.events))
-        says = dict(each for each in news if each is not None)
-        if None in news or any(self._says.get(about, news) != news for about in says):
+        subjects = [each[0] for each in news if each is not None]
+        if None in news or any(self._said.get(each, news) != news for each in subjects):
             self._same.clear()
-            self._says.clear()
+            self._said.clear()
             if None in news:
                 return
-        self._says.update(dict.fromkeys(says, news))
+        self._said.update(dict.fromkeys(subjects, news))
         first, last = self._same.get(news, (number, number))
         known = self._entries.get(last)
         if known is None or known.actions != entry.actions:
@@ -145,7 +145,7 @@ class EventLog(Generic[_E, _A]):
 
 
 class Replayed(NamedTuple):
-    """What a machine did with events, then and now.
+    """Pairs what a machine did with events with what it does now.
 
     Attributes:
         line: The number of the line of the log, from 1; that of its making for the first actions.

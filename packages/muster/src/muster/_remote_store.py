@@ -52,6 +52,11 @@ class ObjectStore:
     """The working copy of all that is used of one kind of URL.
 
     Keys are paths of the file system without a leading slash: those of S3 begin with the bucket.
+
+    Args:
+        scheme: The scheme, such as ``"s3"``.
+        filesystem: The file system of fsspec.
+        folder: The folder of all working copies of this process.
     """
 
     def __init__(self, scheme: str, filesystem: Any, folder: str) -> None:
@@ -85,19 +90,19 @@ class ObjectStore:
             FileNotFoundError: The file is not there.
             StorageError: It has failed too often, or refuses.
         """
-        for pause in (*_PAUSES, None):
+        pauses = iter(_PAUSES)
+        while True:
             try:
                 return call()
             except (FileNotFoundError, FileExistsError):
                 raise
             except Exception as exc:  # each file system has its own
-                refused = isinstance(exc, PermissionError | NotImplementedError | ValueError)
-                if refused or pause is None:
+                pause = next(pauses, None)
+                if pause is None or isinstance(exc, PermissionError | NotImplementedError | ValueError):
                     reason = str(exc) or type(exc).__name__
                     raise StorageError(f"{self.url(key)} cannot be {what}: {reason}") from exc
                 _log.warning("%s cannot be %s (%s); again in %g s.", self.url(key), what, exc, pause)
                 time.sleep(pause)
-        raise AssertionError
 
     def info(self, key: str) -> dict[str, Any] | None:
         """Return what the file system says of a path; None if there is nothing."""
@@ -201,8 +206,8 @@ class ObjectStore:
         """
         with self._comparing:
             written = [each for each in self._local(key) if self._is_changed(each)]
-            known = self._below(key) if whole else []
-            gone = [each for each in known if not os.path.exists(self.place(each))]
+            below = self._below(key) if whole else []
+            gone = [each for each in below if not os.path.exists(self.place(each))]
             marks = [f"{folder}/{UNFINISHED}" for folder in _partly(written) | _partly(gone)]
             for mark in marks:
                 self.write(mark, b"")

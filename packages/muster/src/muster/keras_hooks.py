@@ -73,7 +73,7 @@ class Patches:
 
     @property
     def are_in_use(self) -> bool:
-        """Whether what is registered is wrapped now."""
+        """True while the registered wrappers are in place."""
         return self._users > 0
 
     def add(self, owner: Owner, name: str, wrapper: Wrapper) -> None:

@@ -23,7 +23,7 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What is done about a failure.
+    """Says whether there is a new start after a failure, and when.
 
     Args:
         again: Whether there is a new start.

@@ -143,7 +143,7 @@ class DispatchedIterator(PerWorkerIterator):
 
     @property
     def place(self) -> Position:
-        """Where the pass goes on. All before that has been computed once the coordinator has joined."""
+        """Return where the pass continues. All before it is computed once the coordinator has joined."""
         with self._lock:
             numbers = self._numbers
             return Position(

@@ -20,7 +20,7 @@ Orders: TypeAlias = list[list[list[int]]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Position:
-    """Where the input of a job goes on.
+    """Saves where the input of a job continues.
 
     Attributes:
         pipelines: Of each input pipeline of the job, by its number: the next batch, as
@@ -86,7 +86,7 @@ class StepInput(ABC):
     @property
     @abstractmethod
     def share(self) -> str:
-        """What of the data this worker reads, for messages."""
+        """Describe the part of the data that this worker reads, for messages."""
 
     @abstractmethod
     def __next__(self) -> Any:

@@ -393,7 +393,7 @@ class StoredVariables(Storage):
 
 
 class _OfThread(threading.local):
-    """What a thread reads and writes together.
+    """Holds, for each thread, what it reads and writes together.
 
     Attributes:
         access: The open `StoredVariables.together`; None for none.

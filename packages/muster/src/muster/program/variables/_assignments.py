@@ -151,7 +151,7 @@ def _reduction_of(spec: VariableSpec) -> str:
 
 
 class Assignments:
-    """What code assigns to variables.
+    """Collects what code assigns to variables.
 
     Args:
         bindings: The variables and their values.

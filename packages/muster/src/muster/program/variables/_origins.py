@@ -74,7 +74,7 @@ class Origin:
 
 
 class _Use(NamedTuple):
-    """What a thread does with variables now.
+    """Tells what a thread does with variables now.
 
     Attributes:
         kind: The kind of those that it creates.

@@ -118,7 +118,7 @@ def sharing(key: Any, value: Any) -> Iterator[None]:
 
 @dataclass
 class RunMode:
-    """How code runs: recorded, on a state, or on numbers.
+    """Says how code runs: recorded, on a state, or on numbers.
 
     Attributes:
         records: Whether it is recorded, to note what it does: variables have another value at each read.
