@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from muster.launch._machine import this_machine
+from muster.engines import this_machine
 
 MEASUREMENTS = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
 # Those that need a GPU are run without being named only where there is one.

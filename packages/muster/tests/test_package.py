@@ -28,6 +28,7 @@ PACKAGES = [
     "cluster",
     "data",
     "distribute",
+    "engines",
     "estimator",
     "feature_column",
     "launch",
@@ -40,8 +41,9 @@ PACKAGES = [
 ]
 
 # Names that two public packages export: a feature of an Example, as in TensorFlow, and one of a saved model;
-# an output of a step, and one of a signature.
+# an output of a step, and one of a signature; what compiles a step, and what starts tasks.
 SHARED_CLASS_NAMES = {
+    "Engine": ["distribute/engine/_traced.py", "engines/_engine.py"],
     "Feature": ["data/files/_example.py", "saved_model/_arguments.py"],
     "Output": ["program/trace/_outputs.py", "saved_model/_save.py"],
 }

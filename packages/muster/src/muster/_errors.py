@@ -5,7 +5,8 @@
     │   ├── ClusterTypeError (TypeError)     a part of it has the wrong type
     │   ├── ClusterEnvironmentError (RuntimeError)   the environment does not describe the job
     │   ├── DuplicateTaskError (KeyError)    two resolvers give one task different addresses
-    │   └── CredentialsError                 its secret or certificates cannot be used
+    │   ├── CredentialsError                 its secret or certificates cannot be used
+    │   └── PlacementError                   an engine has no place for its tasks
     ├── RosterError (RuntimeError)           the tasks of a job cannot work together
     │   ├── AddressInUseError (OSError)      another process listens at this task's address
     │   ├── MissingPeerError (TimeoutError)  a task did not come or take part in time
@@ -75,6 +76,10 @@ class ClusterTypeError(ClusterError, TypeError):
 
 class ClusterEnvironmentError(ClusterError, RuntimeError):
     """The environment does not describe the job, or contradicts the arguments."""
+
+
+class PlacementError(ClusterError):
+    """An engine has no place for the tasks of a job: it cannot be reached, or lacks what they need."""
 
 
 class DuplicateTaskError(ClusterError, KeyError):

@@ -8,6 +8,7 @@ from course import CHIEF, EV, GRACE, PS0, PS1, W0, W1, W2, Course
 
 from muster._event_log import replay
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
+from muster.engines import FINISH_SECS
 from muster.launch._events import (
     Apart,
     Blame,
@@ -30,7 +31,6 @@ from muster.launch._job import (
     STOPPED_SECS,
     Job,
 )
-from muster.launch._keeper import FINISH_SECS
 from muster.launch._replay_command import MACHINES
 from muster.launch._restarts import PAUSE_SECS, LimitedRestarts
 

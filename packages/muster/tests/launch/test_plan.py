@@ -8,15 +8,19 @@ from hypothesis import strategies as st
 
 from muster._errors import ClusterError
 from muster.cluster import TFConfig
-from muster.launch._machine import MachineResources, _gpus, this_machine
+from muster.engines import MachineResources, Place
+from muster.engines._machine import _gpus, this_machine
 from muster.launch._plan import JobShape, plan_job, split_cores
 
 FOUR = MachineResources(cores=((0, 4), (1, 5), (2, 6), (3, 7)))
 
 
 def plan(shape, machine=FOUR, environ=()):
-    addresses = {task: f"127.0.0.1:{1000 + number}" for number, task in enumerate(shape.tasks)}
-    plans = plan_job(shape, machine, addresses=addresses, job_id="j", environ=dict(environ))
+    places = {
+        task: Place(host="", address=f"127.0.0.1:{1000 + number}", resources=machine)
+        for number, task in enumerate(shape.tasks)
+    }
+    plans = plan_job(shape, places, job_id="j", environ=dict(environ))
     return {str(each.task): each for each in plans}
 
 
@@ -33,7 +37,6 @@ def test_every_task_is_told_who_is_there_and_its_own_place():
     assert configs.pop("evaluator 0").cluster.as_dict() == training
     for config in configs.values():  # the chief leaves evaluation to an evaluator that it knows of
         assert config.cluster.as_dict() == {**training, "evaluator": ["127.0.0.1:1003"]}
-    assert plans["evaluator 0"].address == "127.0.0.1:1003"
     assert {each.environment["MUSTER_JOB_ID"] for each in plans.values()} == {"j"}
 
 

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.processes
 LAUNCHER = """\
 import os, pathlib, signal, sys, time
 from muster.__main__ import main
-from muster.launch import _run
+from muster.engines import _local
 
-class Task(_run.TaskProcess):
+class Task(_local.TaskProcess):
     count = 0
 
     def __init__(self, *args, **options):
@@ -27,7 +27,7 @@ class Task(_run.TaskProcess):
                 time.sleep(0.01)
             os.kill(os.getpid(), {number})
 
-_run.TaskProcess = Task
+_local.TaskProcess = Task
 code = main(["run", "--workers", "4", "--oversubscribe", "--log-dir", {folder!r}, {program!r}])
 print("started", Task.count)
 sys.exit(code)

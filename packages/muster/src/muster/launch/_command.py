@@ -4,11 +4,11 @@ import argparse
 import functools
 import math
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,14 @@ def program_of(parser: argparse.ArgumentParser, args: argparse.Namespace) -> tup
     return (args.script, *args.arguments)
 
 
+def variable(text: str) -> tuple[str, str]:
+    """Return the name and the value of an environment variable that an argument gives."""
+    name, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, given: {text!r}")
+    return name, value
+
+
 def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``run`` to the commands of a parser.
 
@@ -98,7 +106,7 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     parser = add_command(
         commands,
         "run",
-        {"seconds": _seconds},
+        {"seconds": _seconds, "variable": variable},
         devices_option="--devices-per-worker",
         devices_help="GPUs of each training task, or, where there are none, virtual devices of the CPU "
         "(default: all GPUs in equal parts; 1 device of the CPU)",
@@ -119,41 +127,6 @@ def _print_profiles(folder: Path) -> None:
         print(f"Traces: tensorboard --logdir {folder}, or {folder}/*/plugins/profile/* in ui.perfetto.dev")
     else:
         print("There is no profile: no task trained for 30 steps with muster.estimator.", file=sys.stderr)
-
-
-def _what_is_wrong_with(program: tuple[str, ...]) -> str:
-    """Return why Python could not run a program, whose modules are not imported for that; empty if it can."""
-    if program[0] != "-m":
-        path = Path(program[0])
-        if not path.exists():
-            return f"there is no {path} in {Path.cwd()}"
-        if path.is_dir() and not (path / "__main__.py").exists():
-            return f"{path} is a folder without a __main__.py: name a Python file"
-        return ""
-    name = program[1]
-    sys.path.insert(0, os.getcwd())  # where `python -m` looks first, too
-    try:
-        # One name after the other: to find a module in a package would import the package.
-        places: Sequence[str] | None = None
-        spec = None
-        parts = name.split(".")
-        for count, part in enumerate(parts, 1):
-            if count == 1:  # any finder may know it, such as that of a package in development
-                found = (finder.find_spec(part, None) for finder in sys.meta_path)
-                spec = next((each for each in found if each is not None), None)
-            else:
-                spec = PathFinder.find_spec(part, places)
-            whole = ".".join(parts[:count])
-            if spec is None:
-                return f"there is no module {whole}, in {Path.cwd()} or where Python has installed some"
-            places = None if (here := spec.submodule_search_locations) is None else [*here]
-            if places is None and count < len(parts):
-                return f"{whole} is a module, and no package: there is no {name}"
-        if spec is not None and places is not None and PathFinder.find_spec("__main__", places) is None:
-            return f"{name} is a package without a __main__.py: name a module of it, such as {name}.train"
-    finally:
-        sys.path.pop(0)
-    return ""
 
 
 def _end_with_input() -> None:
@@ -180,7 +153,8 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "own, or run this in a Linux container"
         )
     # Imported late: the help of the command must not wait for the terminal's library.
-    from muster.launch._machine import this_machine
+    from muster.engines import what_is_wrong_with
+    from muster.launch._engines import make_engine
     from muster.launch._plan import with_hash_seed, with_secret
     from muster.launch._run import RunOptions, run_job
     from muster.launch._view import make_view
@@ -191,7 +165,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "of its own; unset TF_CONFIG"
         )
     program = program_of(parser, args)
-    if wrong := _what_is_wrong_with(program):
+    if args.on == "local" and (wrong := what_is_wrong_with(program)):
         parser.error(wrong)
     if "--" not in sys.argv and (late := late_options(parser, args)):
         print(
@@ -209,12 +183,13 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             log_dir=args.log_dir,
             oversubscribe=args.oversubscribe,
         )
-        environ = with_hash_seed(with_secret(os.environ))
+        environ = with_hash_seed(with_secret({**os.environ, **dict(args.env)}))
         if args.profile is not None:
             environ["MUSTER_PROFILE"] = str(args.profile.absolute())
         if args.ends_with_input:
             threading.Thread(target=_end_with_input, daemon=True).start()
-        code = run_job(options, this_machine(environ), environ, make_view(shape.tasks))
+        engine, environ = make_engine(args, program, environ)
+        code = run_job(options, engine, environ, make_view(shape.tasks))
         if args.profile is not None:
             _print_profiles(args.profile)
         return code
@@ -223,3 +198,5 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     except OSError as exc:
         print(f"muster run: {exc}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # while hosts are connected: no task runs yet
+        return 128 + signal.SIGINT

@@ -16,12 +16,14 @@ class TaskEnded:
         code: Its return code; that of a signal is negative.
         told: Why, if it has said that.
         joined: Whether it had joined the other tasks.
+        lost: Whether its host is lost, so that it cannot be started again at its address.
     """
 
     task: Task
     code: int
     told: Termination | None = None
     joined: bool = True
+    lost: bool = False
 
     @property
     def is_consequence(self) -> bool:

@@ -14,6 +14,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - So it is for every task of a job with parameter servers, whose tasks do without each other for a while: with
   restarts left, only what has failed is started again. Without, the others do without a worker, and the loss
   of the chief or a server ends the attempt, as above, and that of the last worker if the chief coordinates.
+- A task whose host is lost has lost its address, too, which the others know it by: with restarts left, all
+  are started again, elsewhere. Without, it is a failure like any other.
 - A chief that ends with 0 ends a job with parameter servers: no trainer or server is started again. They end
   by themselves, servers after the trainers; who does not in time gets SIGTERM, and SIGKILL after the grace
   time. The evaluator may take longer.
@@ -38,6 +40,7 @@ from collections.abc import Iterable, Sequence
 from muster._event_log import EventLog
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
+from muster.engines import FINISH_SECS
 from muster.launch._events import (
     Action,
     Apart,
@@ -59,7 +62,6 @@ from muster.launch._events import (
     rank,
     recurring,
 )
-from muster.launch._keeper import FINISH_SECS
 from muster.launch._restarts import Decision, Failure, RestartPolicy
 from muster.lifecycle import SAME_SECS
 
@@ -136,6 +138,7 @@ class Job:
         self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
         self._again: dict[Task, float] = {}  # when to start a task again
         self._start_at: float | None = None  # when to start all tasks again
+        self._decided: Decision | None = None  # that all tasks are started again, and how
         self._lacks_server = False  # when tasks were told to end
         self._chief_is_done = False  # in a job with parameter servers
         self._rest_at: float | None = None  # when those that the chief has left get the next of these signals
@@ -240,10 +243,15 @@ class Job:
         comes_late = self._chief_is_done and ended.task.type != TaskType.EVALUATOR
         if comes_late and ended.is_consequence:
             return []
-        decision = self._policy.decide(Failure(ended, alone=True))
+        decision = self._policy.decide(Failure(ended, alone=not ended.lost))
         if decision.again:
             if comes_late:
                 return [_blame(ended), Say("It is not started again, as the chief has ended the job.")]
+            if ended.lost:
+                self._decided = decision
+                self._again.clear()
+                self._failed.append(ended)
+                return self._end(signal.SIGTERM, now) if self._running else []
             self._again[ended.task] = now + decision.after_secs
             return [_blame(ended), Say(f"Starting {ended.task} again, {decision.text}.")]
         self._failed.append(ended)
@@ -433,7 +441,7 @@ class Job:
                 actions.append(Say(f"{_names(self._in_order(others))} ended because of that."))
             decision = Decision(again=False)
             if self._signal is None:
-                decision = self._policy.decide(Failure(cause, alone=False))
+                decision = self._decided or self._policy.decide(Failure(cause, alone=False))
             if decision.again:
                 self._phase = _JobPhase.PAUSED
                 self._start_at = now + decision.after_secs

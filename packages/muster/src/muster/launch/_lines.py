@@ -46,6 +46,33 @@ class LineReader:
         self._file.close()
 
 
+class TaskLog:
+    """The log of one start of a task: a first line about it, and what the task writes after that.
+
+    Args:
+        path: The file, which is added to.
+        title: The first line.
+    """
+
+    def __init__(self, path: Path, title: str) -> None:
+        self.path = path
+        with path.open("ab", buffering=0) as file:
+            file.write(f"=== {title}\n".encode(errors="replace"))
+            self._offset = file.tell()
+        self._reader = LineReader(path, self._offset)
+
+    def new_lines(self, *, everything: bool = False) -> list[str]:
+        """Return the lines that the task has written since the last call; everything if it has ended."""
+        lines = self._reader.read(everything=everything)
+        if everything:
+            self._reader.close()
+        return lines
+
+    def last_lines(self, count: int) -> list[str]:
+        """Return the last lines that the task has written."""
+        return last_lines(self.path, self._offset, count)
+
+
 def last_lines(path: Path, offset: int, count: int) -> list[str]:
     """Return the last lines of a file, from its last 64 KiB.
 

@@ -7,7 +7,7 @@ import sys
 
 from muster._commands import add_command, add_options
 from muster._errors import ClusterError
-from muster.launch._command import add_program_options, program_of, shape_of
+from muster.launch._command import add_program_options, program_of, shape_of, variable
 from muster.net import make_secret
 
 _DOCKERFILE = """\
@@ -66,7 +66,7 @@ def _print_dockerfile(args: argparse.Namespace) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
-    types = {"amount": _amount, "variable": _variable, "volume": _volume}
+    types = {"amount": _amount, "variable": variable, "volume": _volume}
     devices_help = "GPUs of each task that trains (default: none)"
     add_options(parser, "kind", types, devices_option="--gpus", devices_help=devices_help)
     add_options(parser, "slurm" if kind == "slurm" else "kubernetes", types)
@@ -87,13 +87,6 @@ def _amount(text: str) -> str:
             f"must be a number and Ki, Mi, Gi or Ti, such as 8Gi, given: {text!r}"
         )
     return text
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, given: {text!r}")
-    return name, value
 
 
 def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace) -> int:

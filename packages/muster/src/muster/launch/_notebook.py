@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from muster.launch._machine import this_machine
+from muster.engines import this_machine
 from muster.launch._plan import JobShape, check_room
 
 TASK = Path(__file__).with_name("_notebook_task.py")
@@ -61,7 +61,7 @@ def notebook_launcher(
         workers=workers, chief=chief, ps=ps, evaluator=evaluator, devices_per_worker=devices_per_worker
     )
     if not oversubscribe and sys.platform == "linux":  # elsewhere the command says that it needs Linux
-        check_room(shape, this_machine(os.environ))
+        check_room(len(shape.tasks), this_machine(os.environ))
     options = ["--workers", str(workers), "--ps", str(ps), "--restarts", str(restarts)]
     options += ["--chief"] * chief + ["--evaluator"] * evaluator
     options += ["--oversubscribe"] * oversubscribe

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType, TFConfig
-from muster.launch._machine import MachineResources
+from muster.engines import MachineResources, Place
 from muster.net import SECRET, SECRET_FILE, Credentials, make_secret
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -94,53 +94,52 @@ class JobShape:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskPlan:
-    """The address, environment and cores that one task is started with.
+    """The environment and cores that one task is started with.
 
     Args:
         task: The task.
-        address: The address that it listens at, ``host:port``.
-        environment: The variables that are set for it, in addition to the launcher's.
+        environment: The variables that are set for it, beside those that it is handed or finds.
         cores: The logical processors that it may use; None for all.
     """
 
     task: Task
-    address: str
     environment: Mapping[str, str]
     cores: tuple[int, ...] | None
 
 
 def plan_job(
     shape: JobShape,
-    machine: MachineResources,
+    places: Mapping[Task, Place],
     *,
-    addresses: Mapping[Task, str],
     job_id: str,
     environ: Mapping[str, str],
 ) -> tuple[TaskPlan, ...]:
     """Plan the tasks of a job.
 
-    Training tasks get disjoint cores and GPUs, as near to equal parts as there are cores, and equal parts
-    of the GPUs. A parameter server counts for a quarter of a training task; if that is less than a core for
-    all servers together, they may use all cores. They never get a GPU. The evaluator may use all cores, and
-    a GPU only where one is left over: two processes on one GPU would fight for its memory.
+    Training tasks on a host get disjoint cores and GPUs, as near to equal parts as there are cores, and equal
+    parts of the GPUs. A parameter server counts for a quarter of a training task; if that is less than a
+    core for all servers together, they may use all cores. They never get a GPU. The evaluator may use all
+    cores, and a GPU only where one is left over: two processes on one GPU would fight for its memory.
 
     Args:
         shape: The tasks.
-        machine: The resources that they share.
-        addresses: The address of each task, including the evaluator.
+        places: The place of each task, including the evaluator.
         job_id: The id of the job, by which tasks recognise tasks of other jobs.
-        environ: The launcher's environment. Its thread counts are kept, its ``XLA_FLAGS`` are added to.
+        environ: What tasks are handed. Its thread counts are kept, its ``XLA_FLAGS`` are added to.
 
     Returns:
         A plan for each of ``shape.tasks``, in their order.
 
     Raises:
-        ClusterError: There are fewer GPUs than the tasks need.
+        ClusterError: A host has fewer GPUs than its tasks need.
     """
-    cores = _cores(shape, machine)
-    devices = _devices(shape, machine, environ)
+    cores: dict[Task, tuple[int, ...]] = {}
+    devices: dict[Task, dict[str, str]] = {}
+    for tasks, machine in tasks_of_hosts(places):
+        cores |= _cores(tasks, machine)
+        devices |= _devices(tasks, machine, shape.devices_per_worker, environ)
     clusters = {
-        role: ClusterSpec(shape.cluster_for(role, addresses.__getitem__))
+        role: ClusterSpec(shape.cluster_for(role, lambda task: places[task].address))
         for role in dict.fromkeys(task.type for task in shape.tasks)
     }
     plans = []
@@ -151,7 +150,7 @@ def plan_job(
         if mine is not None:
             environment |= {name: str(len(mine)) for name in _THREAD_VARIABLES if name not in environ}
         environment |= devices.get(task, {})
-        plans.append(TaskPlan(task=task, address=addresses[task], environment=environment, cores=mine))
+        plans.append(TaskPlan(task=task, environment=environment, cores=mine))
     return tuple(plans)
 
 
@@ -168,6 +167,28 @@ def with_secret(environ: Mapping[str, str]) -> dict[str, str]:
     if SECRET in environ or SECRET_FILE in environ:
         return dict(environ)
     return {**environ, SECRET: make_secret()}
+
+
+# What tasks on other hosts are handed of the launcher's environment, by how the names begin.
+_HANDED = ("MUSTER_", "JAX_", "XLA_", "KERAS_", "PYTHONHASHSEED")
+
+
+def handed_over(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what tasks on other hosts are handed of an environment, beside what they find there.
+
+    These are the variables of muster, JAX, XLA and Keras. A file of a secret becomes the secret itself.
+
+    Args:
+        environ: The launcher's environment.
+
+    Raises:
+        CredentialsError: The secret cannot be read.
+    """
+    handed = {name: value for name, value in environ.items() if name.startswith(_HANDED)}
+    if handed.pop(SECRET_FILE, None) is not None:
+        secret = Credentials.from_environ(environ).secret or b""
+        handed[SECRET] = secret.decode(errors="surrogateescape")
+    return handed
 
 
 def with_hash_seed(environ: Mapping[str, str]) -> dict[str, str]:
@@ -206,43 +227,52 @@ def split_cores(cores: Sequence[Sequence[int]], parts: int) -> tuple[tuple[int, 
     )
 
 
-def _cores(shape: JobShape, machine: MachineResources) -> dict[Task, tuple[int, ...]]:
-    """Return the cores of the tasks that are bound to some."""
-    train, serve = shape.training, shape.servers
-    count = len(machine.cores) * len(serve) // (_SERVERS_A_TRAINER * len(train) + len(serve))
+def tasks_of_hosts(places: Mapping[Task, Place]) -> list[tuple[tuple[Task, ...], MachineResources]]:
+    """Return the tasks of each host, and what they share there."""
+    hosts = {place.host: place.resources for place in places.values()}
+    return [(tuple(task for task in places if places[task].host == host), hosts[host]) for host in hosts]
+
+
+def _trainers(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    return tuple(task for task in tasks if task.type not in (TaskType.PS, TaskType.EVALUATOR))
+
+
+def _cores(tasks: Sequence[Task], machine: MachineResources) -> dict[Task, tuple[int, ...]]:
+    """Return the cores of the tasks of a host that are bound to some."""
+    train, serve = _trainers(tasks), tuple(task for task in tasks if task.type == TaskType.PS)
+    shares = _SERVERS_A_TRAINER * len(train) + len(serve)
+    count = len(machine.cores) * len(serve) // shares if train else 0
     if not count:
         return dict(zip(train, split_cores(machine.cores, len(train)), strict=True)) if train[1:] else {}
-    shares = split_cores(machine.cores[:-count], len(train)) + split_cores(machine.cores[-count:], len(serve))
-    return dict(zip(train + serve, shares, strict=True))
+    parts = split_cores(machine.cores[:-count], len(train)) + split_cores(machine.cores[-count:], len(serve))
+    return dict(zip(train + serve, parts, strict=True))
 
 
 def _devices(
-    shape: JobShape, machine: MachineResources, environ: Mapping[str, str]
+    tasks: Sequence[Task], machine: MachineResources, devices: int | None, environ: Mapping[str, str]
 ) -> dict[Task, dict[str, str]]:
-    """Return the environment variables that assign devices to tasks."""
-    variables: dict[Task, dict[str, str]] = {task: CPU_ONLY for task in shape.servers}
+    """Return the environment variables that assign devices to the tasks of a host."""
+    train = _trainers(tasks)
+    variables: dict[Task, dict[str, str]] = {task: CPU_ONLY for task in tasks if task.type == TaskType.PS}
     if not machine.gpus:
         flags = {}
-        if shape.devices_per_worker is not None:
+        if devices is not None:
             # XLA takes the last of several equal flags.
-            flag = f"--xla_force_host_platform_device_count={shape.devices_per_worker}"
+            flag = f"--xla_force_host_platform_device_count={devices}"
             flags = {"XLA_FLAGS": f"{environ.get('XLA_FLAGS', '')} {flag}".strip()}
-        return variables | dict.fromkeys(shape.training, flags)
-    count, tasks = len(machine.gpus), len(shape.training)
-    each = shape.devices_per_worker or count // tasks
-    if each * tasks > count or each == 0:
+        return variables | dict.fromkeys(train, flags)
+    count = len(machine.gpus)
+    each = devices or (count // len(train) if train else 0)
+    if train and (each * len(train) > count or each == 0):
         raise ClusterError(
-            f"{tasks} training tasks need {max(each, 1) * tasks} GPUs, but there are {count} "
+            f"{len(train)} training tasks need {max(each, 1) * len(train)} GPUs, but there are {count} "
             f"({', '.join(machine.gpus)}). Ask for fewer, or set JAX_PLATFORMS=cpu to train on the CPU."
         )
-    shares = {
-        task: machine.gpus[number * each : (number + 1) * each] for number, task in enumerate(shape.training)
-    }
+    shares = {task: machine.gpus[number * each : (number + 1) * each] for number, task in enumerate(train)}
     variables |= {task: {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} for task, gpus in shares.items()}
-    if shape.evaluator:
-        left = machine.gpus[each * tasks :][:1]
-        variables[shape.tasks[-1]] = {"CUDA_VISIBLE_DEVICES": left[0]} if left else CPU_ONLY
-    return variables
+    left = machine.gpus[each * len(train) :][:1]
+    evaluate = {"CUDA_VISIBLE_DEVICES": left[0]} if left else CPU_ONLY
+    return variables | {task: evaluate for task in tasks if task.type == TaskType.EVALUATOR}
 
 
 # More tasks than that on a logical processor only wait for each other, and for the machine.
@@ -253,18 +283,19 @@ TASK_MIB = 300
 _MIB = 1 << 20
 
 
-def check_room(shape: JobShape, machine: MachineResources) -> None:
-    """Refuse a job of more tasks than a machine holds, before anything is started.
+def check_room(count: int, machine: MachineResources, name: str = "") -> None:
+    """Refuse more tasks than a machine holds, before anything is started.
 
     Args:
-        shape: The tasks.
+        count: The number of tasks.
         machine: The resources that they share.
+        name: What the machine is called; empty for this one.
 
     Raises:
         ClusterError: There are more than `TASKS_A_CORE` tasks for each logical processor, or tasks of
             `TASK_MIB` each need more memory than is available.
     """
-    count, cores = len(shape.tasks), sum(map(len, machine.cores))
+    cores = sum(map(len, machine.cores))
     reasons = []
     if count > TASKS_A_CORE * cores:
         reasons.append(f"{cores} cores hold {TASKS_A_CORE * cores} tasks, {TASKS_A_CORE} each")
@@ -273,9 +304,9 @@ def check_room(shape: JobShape, machine: MachineResources) -> None:
         reasons.append(f"{needed} MiB of memory are needed, {TASK_MIB} each, and {left} MiB are available")
     if reasons:
         raise ClusterError(
-            f"This machine is too small for {count} tasks: {'; '.join(reasons)}. Ask for fewer tasks, or "
-            "spread the job over several machines, as `muster manifest` does. To start them all the same, "
-            "give --oversubscribe, or oversubscribe=True to notebook_launcher."
+            f"{name or 'This machine'} is too small for {count} tasks: {'; '.join(reasons)}. Ask for "
+            "fewer tasks, or spread the job over several machines, by --on or `muster manifest`. To start "
+            "them all the same, give --oversubscribe, or oversubscribe=True to notebook_launcher."
         )
 
 

@@ -1,4 +1,4 @@
-"""Run a job on this machine: pass events to `Job`, and carry out its actions."""
+"""Run a job: pass events of an engine and signals to `Job`, and carry out its actions."""
 
 import dataclasses
 import selectors
@@ -12,24 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from muster._errors import StrayPeerError
+from muster._errors import ClusterError, StrayPeerError
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import Progress, RunningClock, TaskState, query_status
+from muster.cluster.roster import Progress, RunningClock, TaskState, Termination, query_status
+from muster.engines import EXIT_LOST, Engine, Place, TaskCondition, TaskExit, TaskRequest, TaskStart
 from muster.launch import _events as job
 from muster.launch._job import Job
 from muster.launch._job_record import Recorder, TaskRecord, read_record
-from muster.launch._machine import MachineResources
-from muster.launch._plan import JobShape, check_room, plan_job
-from muster.launch._process import (
-    KeeperProcess,
-    Port,
-    SignalInbox,
-    TaskProcess,
-    adopt_orphans,
-    reap_orphans,
-)
+from muster.launch._lines import TaskLog
+from muster.launch._plan import JobShape, check_room, plan_job, tasks_of_hosts
 from muster.launch._replay_command import LAUNCHERS_LOG
 from muster.launch._restarts import LimitedRestarts
+from muster.launch._signals import SignalInbox
 from muster.launch._view import JobView, Row, StatusPoller
 from muster.net import Credentials
 
@@ -52,7 +46,8 @@ class RunOptions:
         restarts: The number of restarts after failures.
         grace_secs: How long tasks may take to end after a signal, in seconds.
         log_dir: The folder of the tasks' output; None: a temporary folder, removed if the job succeeds.
-        oversubscribe: Whether to start more tasks than the machine holds.
+        oversubscribe: Whether to start more tasks than a machine holds.
+        request: What each task asks for.
     """
 
     shape: JobShape
@@ -61,15 +56,16 @@ class RunOptions:
     grace_secs: float
     log_dir: Path | None
     oversubscribe: bool = False
+    request: TaskRequest = TaskRequest()
 
 
-def run_job(options: RunOptions, machine: MachineResources, environ: Mapping[str, str], view: JobView) -> int:
+def run_job(options: RunOptions, engine: Engine, environ: Mapping[str, str], view: JobView) -> int:
     """Run a job until it ends. Must be called from the main thread.
 
     Args:
         options: The options of the run.
-        machine: The resources that the tasks share.
-        environ: The environment that the tasks inherit.
+        engine: Starts the tasks; it is closed at the end.
+        environ: The variables that the tasks are handed.
         view: Shows the job to the user.
 
     Returns:
@@ -77,23 +73,29 @@ def run_job(options: RunOptions, machine: MachineResources, environ: Mapping[str
         its signal; 128 plus the signal's number if a signal ended the job.
 
     Raises:
-        ClusterError: The machine has fewer GPUs than the tasks need, or too few cores or too little memory
-            for them. Nothing was started.
+        ClusterError: A machine has fewer GPUs than the tasks need, or too few cores or too little memory
+            for them, or the engine finds no place for them. Nothing was started.
         CredentialsError: The environment names a secret or certificates that cannot be used.
         OSError: The log folder cannot be written.
     """
-    if not options.oversubscribe:
-        check_room(options.shape, machine)
-    log_dir = options.log_dir or _new_log_dir()
-    log_dir.mkdir(parents=True, exist_ok=True)
-    code = 1
-    try:
-        code = _Run(options, machine, environ, view, log_dir).until_end()
-        return code
-    finally:
-        if options.log_dir is None:
-            if code == 0 or not any(log_dir.glob("*.log")):
-                shutil.rmtree(log_dir)
+    with ExitStack() as stack:
+        stack.callback(view.close)
+        stack.callback(engine.close)
+        places = engine.place(options.shape.tasks, options.request, options.program)
+        if not options.oversubscribe:
+            for tasks, machine in tasks_of_hosts(places):
+                check_room(len(tasks), machine, places[tasks[0]].host)
+        log_dir = options.log_dir or _new_log_dir()
+        log_dir.mkdir(parents=True, exist_ok=True)
+        code = 1
+        try:
+            code = _Run(options, engine, places, environ, view, log_dir).until_end()
+            return code
+        finally:
+            engine.close()  # it may still write logs
+            if options.log_dir is None:
+                if code == 0 or not any(log_dir.glob("*.log")):
+                    shutil.rmtree(log_dir)
 
 
 def _new_log_dir() -> Path:
@@ -115,38 +117,37 @@ def _changed(path: Path) -> float:
 
 
 class _Run:
-    """Runs the processes of one job, and keeps their last known states."""
+    """Runs the tasks of one job, and keeps their last known states."""
 
     def __init__(
         self,
         options: RunOptions,
-        machine: MachineResources,
+        engine: Engine,
+        places: Mapping[Task, Place],
         environ: Mapping[str, str],
         view: JobView,
         log_dir: Path,
     ) -> None:
         self._options = options
-        self._machine = machine
+        self._engine = engine
+        self._places = places  # those of this attempt; none between two
         self._environ = dict(environ)
         self._view = view
         self._log_dir = log_dir
-        self._command = [sys.executable, *options.program]
         self._name = uuid.uuid4().hex[:8]
-        # What parameter servers go on from, if no folder for it is given. That of the logs may be a user's.
-        self._snapshots = (log_dir / f"snapshots-{self._name}").absolute()
-        if options.restarts and options.shape.ps:
-            self._environ.setdefault("MUSTER_SNAPSHOT_DIR", str(self._snapshots))
         self._job = Job(
             options.shape.tasks, policy=LimitedRestarts(options.restarts), grace_secs=options.grace_secs
         )
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
-        self._keeper: KeeperProcess | None = None
-        self._processes: dict[Task, TaskProcess] = {}  # the last process of each task
-        self._ports: dict[Task, Port] = {}  # of this attempt
+        self._logs: dict[Task, TaskLog] = {}  # of the last start of each task
+        self._conditions: dict[Task, TaskCondition] = {}  # the last of each
+        self._addresses: dict[Task, str] = {}
+        self._hosts: dict[Task, str] = {}
         self._running: set[Task] = set()
         self._received: list[int] = []  # the signals that came while tasks were started
         self._not_started: list[Task] = []  # because of them
+        self._failed: list[job.TaskEnded] = []  # of tasks for which there was no place
         self._states: dict[Task, str] = {}
         self._starts: Counter[Task] = Counter()
         self._recorder = Recorder(self._name, options.program, log_dir)
@@ -159,7 +160,6 @@ class _Run:
 
     def until_end(self) -> int:
         """Run the job, and return the launcher's exit code."""
-        adopt_orphans()
         code = 1
         try:
             code = self._until_end()
@@ -169,9 +169,6 @@ class _Run:
 
     def _until_end(self) -> int:
         with ExitStack() as stack:
-            stack.callback(self._view.close)
-            # Of servers that were not told of the end.
-            stack.callback(shutil.rmtree, self._snapshots, ignore_errors=True)
             stack.enter_context(self._signals)
             stack.enter_context(self._selector)
             stack.callback(self._clean_up)
@@ -179,6 +176,7 @@ class _Run:
             self._poller = stack.enter_context(StatusPoller(credentials, self._view.rows_every_secs))
             self._view.begin(self._log_dir)
             self._selector.register(self._signals, selectors.EVENT_READ)
+            self._selector.register(self._engine, selectors.EVENT_READ)
             actions = self._job.start()
             while True:
                 for action in actions:
@@ -200,12 +198,12 @@ class _Run:
                 self._start(tasks, attempt)
             case job.Send(tasks, number):
                 for task in tasks:
-                    self._processes[task].send(number)
+                    self._engine.send(task, number)
             case job.Say(text):
                 self._view.say(text)
                 self._recorder.event(text)
             case job.Blame(task, code, reason):
-                lines = self._processes[task].last_lines(_BLAMED_LINES) if task in self._processes else []
+                lines = self._logs[task].last_lines(_BLAMED_LINES) if task in self._logs else []
                 introduction = " Its last lines:" if lines else " It has written nothing."
                 if lines and self._view.has_just_shown(task, lines):
                     introduction, lines = "", []
@@ -218,73 +216,74 @@ class _Run:
     def _start(self, tasks: Iterable[Task], attempt: int) -> None:
         """Start all tasks of an attempt, or some of them again, at their addresses."""
         job_id = f"{self._name}-{attempt}"
-        if self._keeper is None:
-            self._keeper = KeeperProcess(job_id, self._options.grace_secs)
-        if not self._ports:
-            self._ports = {task: Port() for task in self._options.shape.tasks}
-        with ExitStack() as unused:
-            listeners = {task: unused.enter_context(self._ports[task].listen()) for task in tasks}
-            plans = plan_job(
-                self._options.shape,
-                self._machine,
-                addresses={task: port.address for task, port in self._ports.items()},
-                job_id=job_id,
-                environ=self._environ,
-            )
-            for plan in plans:
-                task = plan.task
-                if task not in listeners:
-                    continue
-                self._received += self._signals.receive()
-                if self._received:
-                    self._not_started.append(task)
-                    continue
-                self._processes[task] = TaskProcess(
-                    plan,
-                    listeners[task],
-                    command=self._command,
-                    environ=self._environ,
-                    log=self._log_dir / f"{task.type}-{task.index}.log",
+        shape = self._options.shape
+        try:
+            if not self._places:
+                self._places = self._engine.place(shape.tasks, self._options.request, self._options.program)
+            plans = plan_job(shape, self._places, job_id=job_id, environ=self._environ)
+        except ClusterError as exc:
+            if attempt == 1:
+                raise
+            first, *others = tasks  # a host is gone since the attempt before
+            self._failed.append(job.TaskEnded(first, EXIT_LOST, Termination(first, str(exc)), lost=True))
+            self._not_started += others
+            return
+        for plan in plans:
+            task = plan.task
+            if task not in tasks:
+                continue
+            self._received += self._signals.receive()
+            if self._received:
+                self._not_started.append(task)
+                continue
+            began = time.strftime("%Y-%m-%d %H:%M:%S")
+            command = " ".join([sys.executable, *self._options.program])
+            path = self._log_dir / f"{task.type}-{task.index}.log"
+            self._logs[task] = TaskLog(path, f"{began} {task} of job {job_id}: {command}")
+            self._engine.start(
+                TaskStart(
+                    task=task,
+                    program=self._options.program,
+                    environment={**self._environ, **plan.environment},
+                    cores=plan.cores,
+                    log=path,
+                    snapshots=self._options.restarts > 0 and shape.ps > 0,
                 )
-                self._keeper.add(self._processes[task])
-                self._running.add(task)
-                self._starts[task] += 1
-                self._states[task] = "running"
-                self._selector.register(self._processes[task], selectors.EVENT_READ)
+            )
+            self._note_host(task)
+            self._running.add(task)
+            self._starts[task] += 1
+            self._states[task] = "running"
+            self._addresses[task] = self._places[task].address
+        self._conditions |= self._engine.conditions()
         if self._poller is not None:
-            self._poller.addresses = {task: self._processes[task].plan.address for task in self._running}
+            self._poller.addresses = {task: self._addresses[task] for task in self._running}
+
+    def _note_host(self, task: Task) -> None:
+        """Say it if a task is not on the host that it was on."""
+        before, self._hosts[task] = self._hosts.get(task), self._places[task].host
+        if before not in (None, self._places[task].host):
+            self._view.say(f"{task} runs on {self._places[task].host} now, and not on {before}.")
 
     def _wait(self) -> Sequence[job.Event]:
         """Wait for a moment, show new lines of the tasks, and return the events."""
         now = self._clock()
         timeout = _LOOK_SECS if self._job.deadline is None else min(_LOOK_SECS, self._job.deadline - now)
-        ready = [key.fileobj for key, _ in self._selector.select(max(timeout, 0))]
-        events: list[job.Event] = []
-        for task in [task for task in self._processes if task in self._running]:
-            process = self._processes[task]
-            if process in ready:
-                self._selector.unregister(process)
-                self._running.discard(task)
-                joined = process.has_joined
-                code, lines, told, progress = process.collect()
-                if progress is not None:
-                    self._known = {**self._known, task: progress}
-                self._states[task] = self._job.describe_end(code)
-                events.append(job.TaskEnded(task, code, told, joined))
-            else:
-                lines = process.new_lines()
-            if lines:
-                self._view.lines(task, lines)
-        stopped = tuple(task for task in self._running if self._processes[task].is_stopped)
-        events.append(job.TasksStopped(stopped))
+        self._selector.select(max(timeout, 0))
+        events: list[job.Event] = [self._note_exit(exit) for exit in self._engine.events()]
+        for task in self._running:
+            self._show_lines(task)
+        self._conditions |= (conditions := self._engine.conditions())
+        running = {task: conditions[task] for task in conditions if task in self._running}
+        events.append(job.TasksStopped(tuple(task for task, each in running.items() if each.stopped)))
+        events += self._failed
+        self._failed = []
         if self._not_started:
             events.append(job.NotStarted(tuple(self._not_started)))
             self._not_started = []
-        events.append(job.Apart(tuple(t for t in self._running if not self._processes[t].has_joined)))
+        events.append(job.Apart(tuple(task for task, each in running.items() if not each.joined)))
         if self._job.is_ending:
-            events.append(job.Finishing(tuple(t for t in self._running if self._processes[t].is_finishing)))
-        if self._keeper is not None:
-            reap_orphans({self._keeper.pid, *(self._processes[task].pid for task in self._processes)})
+            events.append(job.Finishing(tuple(task for task, each in running.items() if each.finishing)))
         if self._job.lacks_workers and self._chief_coordinates():
             events.append(job.Coordinates())
         events += map(job.Received, [*self._received, *self._signals.receive()])
@@ -293,6 +292,20 @@ class _Run:
             self._show()
         return events
 
+    def _note_exit(self, ended: TaskExit) -> job.TaskEnded:
+        """Take a task for ended, show its last lines, and return the event."""
+        task = ended.task
+        self._running.discard(task)
+        self._show_lines(task, everything=True)
+        if ended.progress is not None:
+            self._known = {**self._known, task: ended.progress}
+        self._states[task] = "lost" if ended.lost else self._job.describe_end(ended.code)
+        return job.TaskEnded(task, ended.code, ended.told, ended.joined, ended.lost)
+
+    def _show_lines(self, task: Task, *, everything: bool = False) -> None:
+        if lines := self._logs[task].new_lines(everything=everything):
+            self._view.lines(task, lines)
+
     def _chief_coordinates(self) -> bool:
         """Ask the chief, once a second, whether it is a coordinator."""
         chief = Task(TaskType.CHIEF, 0)
@@ -300,7 +313,7 @@ class _Run:
             return False
         credentials = Credentials.from_environ(self._environ)
         try:
-            status = query_status(self._ports[chief].address, _ANSWER_SECS, credentials, task=chief)
+            status = query_status(self._addresses[chief], _ANSWER_SECS, credentials, task=chief)
         except (OSError, StrayPeerError):
             return False  # it has not begun, or is no program of muster
         finally:
@@ -337,9 +350,9 @@ class _Run:
                 type=task.type,
                 index=task.index,
                 state=state,
-                pid=self._processes[task].pid,
-                address=self._processes[task].plan.address,
-                log=str(self._processes[task].log.absolute()),
+                pid=self._conditions[task].pid if task in self._conditions else 0,
+                address=self._addresses[task],
+                log=str(self._logs[task].path.absolute()),
                 starts=self._starts[task],
                 answers=task in self._running and task in answers,
                 progress=self._known.get(task),
@@ -348,14 +361,8 @@ class _Run:
         ]
 
     def _clean_up(self) -> None:
-        """End all remaining processes of this attempt."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None and not keeper.finish():
-            self._view.say("Some processes that tasks have started cannot be killed: look for them with ps.")
-        # There are some only when an error ends the launcher: the keeper has killed them.
-        for task in self._running:
-            self._processes[task].collect()
+        """End all that is left of this attempt."""
+        self._places = {}
         self._running.clear()
-        for port in self._ports.values():
-            port.close()
-        self._ports = {}
+        if not self._engine.end_attempt():
+            self._view.say("Some processes that tasks have started cannot be killed: look for them with ps.")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from muster.launch._memory import available_memory
+from muster.engines._memory import available_memory
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology"
 _GPU_PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")

@@ -5,13 +5,14 @@ and ``end``, at which remaining processes are killed at once. Without that, the 
 launcher is dead: the kernel has sent SIGTERM to its tasks (see _child.py), which may finish their steps and
 save; after that they get the grace time before they are killed.
 
-Processes of the job are found by the job's id in their environment, and among the descendants of tasks, even
-if they left their group or session, and have an environment of their own. The launcher adopts those whose
-parents have ended, so that its descendants are the job's. But where it had other children before, or is the
-first process of a container, which all orphans come to, only those count that were seen below a task.
+Processes of the job are found by a variable of their environment, the mark, and among the descendants of
+tasks, even if they left their group or session, and have an environment of their own. The launcher adopts
+those whose parents have ended, so that its descendants are the job's. But where it had other children before,
+or is the first process of a container, which all orphans come to, only those count that were seen below a
+task.
 
 Run as a script, by its path and without site packages.
-Usage: ``_keeper.py DESCRIPTOR LAUNCHER ADOPTS JOB_ID GRACE_SECS``, ADOPTS being 1 or 0. Linux only. The exit
+Usage: ``_keeper.py DESCRIPTOR LAUNCHER ADOPTS MARK GRACE_SECS``, ADOPTS being 1 or 0. Linux only. The exit
 code is 1 if processes are left that cannot be killed.
 """
 
@@ -42,8 +43,8 @@ def main(arguments: list[str]) -> int:
     Returns:
         The exit code.
     """
-    descriptor, launcher, adopts, job_id, grace_secs = arguments
-    family = _Family(int(launcher), adopts == "1", job_id)
+    descriptor, launcher, adopts, mark, grace_secs = arguments
+    family = _Family(int(launcher), adopts == "1", mark)
     told = b""
     while not told.endswith(b"end\n"):
         if select.select([int(descriptor)], [], [], _LEARN_SECS)[0]:
@@ -77,12 +78,12 @@ class _Family:
     Args:
         launcher: The launcher's process.
         adopts: Whether all descendants of the launcher are the job's.
-        job_id: The value of ``MUSTER_JOB_ID`` in the job's processes.
+        mark: A variable of the job's processes, as ``NAME=value``.
     """
 
-    def __init__(self, launcher: int, adopts: bool, job_id: str) -> None:
+    def __init__(self, launcher: int, adopts: bool, mark: str) -> None:
         self._launcher = launcher
-        self._job_id = job_id
+        self._mark = mark
         began = _starts().get(launcher)
         self._members = {launcher: began[1]} if adopts and began is not None else {}
 
@@ -94,7 +95,7 @@ class _Family:
             for process, since in self._members.items()
             if process in starts and starts[process][1] == since
         }
-        members |= starts.keys() & _processes_of(self._job_id)
+        members |= starts.keys() & _processes_of(self._mark)
         while found := {process for process, (parent, _) in starts.items() if parent in members} - members:
             members |= found
         members -= {os.getpid()}
@@ -128,14 +129,15 @@ def is_finishing(process: int) -> bool:
     While muster trains, it handles SIGTERM; before and after that the signal ends the process. A process that
     is stopped finishes nothing.
     """
+    stopped, handles = state_of(process)
+    return handles and not stopped
+
+
+def state_of(process: int) -> tuple[bool, bool]:
+    """Return whether a process is stopped by SIGSTOP, not by a debugger, and whether it handles SIGTERM."""
     fields = _status_of(process)
-    caught = int(fields.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
-    return bool(caught) and not fields["State"].startswith("T")
-
-
-def is_stopped(process: int) -> bool:
-    """Return whether a process is stopped by SIGSTOP; not if a debugger has stopped it."""
-    return _status_of(process).get("State", "").startswith("T")
+    handles = int(fields.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
+    return fields.get("State", "").startswith("T"), bool(handles)
 
 
 def _status_of(process: int) -> dict[str, str]:
@@ -147,16 +149,16 @@ def _status_of(process: int) -> dict[str, str]:
         return {}
 
 
-def _processes_of(job_id: str) -> set[int]:
-    """Return the ids of the living processes that carry the job's id."""
-    mark = f"MUSTER_JOB_ID={job_id}".encode()
+def _processes_of(mark: str) -> set[int]:
+    """Return the ids of the living processes that carry the mark."""
+    marked = os.fsencode(mark)
     found = set()
     for name in os.listdir("/proc"):
         if not name.isdecimal() or int(name) == os.getpid():
             continue
         try:
             with open(f"/proc/{name}/environ", "rb") as file:
-                if mark in file.read().split(b"\0"):
+                if marked in file.read().split(b"\0"):
                     found.add(int(name))
         except OSError:
             continue  # gone, or another user's; a zombie reads as empty

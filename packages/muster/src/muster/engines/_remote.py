@@ -1,0 +1,365 @@
+"""What engines share whose tasks are started by agents, on hosts that are elsewhere."""
+
+import os
+import platform
+import selectors
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from muster._errors import PlacementError
+from muster._text import printable
+from muster._version import __version__
+from muster.cluster import Task, TaskType
+from muster.cluster.roster import EVENTS, RunningClock, Termination
+from muster.engines import _agent_messages as messages
+from muster.engines._engine import EXIT_LOST, Place, TaskCondition, TaskExit, TaskRequest, TaskStart
+from muster.engines._machine import MachineResources
+from muster.net import FrameBuffer, ProtocolError, encode_frame
+
+_CHUNK = 1 << 16
+# How long a host may take to answer, in seconds: an interpreter on a slow shared disk starts slowly.
+GREET_SECS, ANSWER_SECS = 90.0, 60.0
+# The longest text before a greeting, in bytes: what a login prints.
+_LONGEST_PRELUDE = 1 << 20
+
+_decoder = msgspec.msgpack.Decoder(messages.Reply)
+_H = TypeVar("_H")
+
+
+class AgentConnection:
+    """A connection to the agent on a host.
+
+    Args:
+        host: What the user calls the host.
+        address: What other hosts call it.
+        replies: The descriptor to read from, which is closed by `close`.
+        requests: The descriptor to write to, which may be the same.
+        why: Returns why the connection has ended, for the user.
+
+    Attributes:
+        greeting: What the agent has said of itself; None until then.
+        answer: The answer to the last request that has one; None until it has come.
+        lost: Why there is no connection any more; empty while there is.
+    """
+
+    def __init__(self, host: str, address: str, replies: int, requests: int, why: Callable[[], str]) -> None:
+        self.host, self.address = host, address
+        self.greeting: messages.AgentHello | None = None
+        self.answer: messages.TasksPlaced | messages.PlaceRefused | messages.AttemptEnded | None = None
+        self.lost = ""
+        self._replies, self._requests, self._why = replies, requests, why
+        for descriptor in {replies, requests}:
+            os.set_blocking(descriptor, False)
+        self._prelude = b""
+        self._frames = FrameBuffer(messages.LIMIT)
+        self._waiting = bytearray()
+        self._clock = RunningClock()
+        self._heard_at = self._pinged_at = self._clock()
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when there is news."""
+        return self._replies
+
+    def send(self, request: messages.Request) -> None:
+        """Send a request, now or when there is room for it."""
+        self._waiting += encode_frame(request)
+        self._flush()
+
+    def receive(self) -> list[messages.Reply]:
+        """Return what the agent has told that is no answer, without waiting."""
+        if self.lost:
+            return []
+        self._flush()
+        try:
+            data = os.read(self._replies, _CHUNK)
+            ended = not data
+        except OSError as exc:
+            data, ended = b"", not isinstance(exc, BlockingIOError)
+        if ended:
+            self.lose(self._why())
+            return []
+        now = self._clock()
+        if data:
+            self._heard_at = now
+        elif now - self._heard_at > messages.SILENCE_SECS:
+            self.lose(f"{self.host} has been silent for {messages.SILENCE_SECS:.0f} s")
+        if now - self._pinged_at >= messages.PING_SECS:
+            self._pinged_at = now
+            self.send(messages.Ping())
+        try:
+            return self._understood(data)
+        except (ProtocolError, msgspec.MsgspecError) as exc:
+            self.lose(f"what answers on {self.host} is no agent of this version of muster: {exc}")
+            return []
+
+    def lose(self, why: str) -> None:
+        """Take the connection for broken, unless it is already."""
+        self.lost = self.lost or why
+
+    def close(self) -> None:
+        """Close the connection, at which the agent ends its tasks. Must be called once."""
+        self.lose("the job has ended")
+        for descriptor in {self._replies, self._requests}:
+            os.close(descriptor)
+
+    def _flush(self) -> None:
+        try:
+            while self._waiting and not self.lost:
+                del self._waiting[: os.write(self._requests, self._waiting[:_CHUNK])]
+        except OSError:
+            return  # there is no room now; or the end is read next, which says more
+
+    def _understood(self, data: bytes) -> list[messages.Reply]:
+        if self.greeting is None:
+            self._prelude += data
+            _, mark, rest = self._prelude.partition(messages.GREETING + b"{")
+            line, end, data = rest.partition(b"\n")
+            if not end:
+                if not mark and len(self._prelude) > _LONGEST_PRELUDE:
+                    raise ProtocolError(f"it begins with {self._prelude[:60]!r}")
+                return []
+            self.greeting = msgspec.json.decode(b"{" + line, type=messages.AgentHello)
+        told: list[messages.Reply] = []
+        for frame in self._frames.feed(data):
+            message = _decoder.decode(frame)
+            if isinstance(message, messages.TasksPlaced | messages.PlaceRefused | messages.AttemptEnded):
+                self.answer = message
+            else:
+                told.append(message)
+        return told
+
+
+def spread(tasks: Sequence[Task], hosts: Sequence[_H]) -> dict[Task, _H]:
+    """Divide tasks among hosts: those that train in blocks, so the servers; the evaluator goes to the last.
+
+    Args:
+        tasks: All tasks of a job, in its order.
+        hosts: The hosts, at least one.
+    """
+    serve = [task for task in tasks if task.type == TaskType.PS]
+    evaluate = [task for task in tasks if task.type == TaskType.EVALUATOR]
+    train = [task for task in tasks if task not in serve and task not in evaluate]
+    placed: dict[Task, _H] = {}
+    for group in (train, serve):
+        placed |= {task: hosts[number * len(hosts) // len(group)] for number, task in enumerate(group)}
+    return {task: placed.get(task, hosts[-1]) for task in tasks}
+
+
+class RemoteEngine(ABC):
+    """Starts tasks through agents.
+
+    Args:
+        grace_secs: How long tasks may take to end when their agent has lost this process, in seconds.
+        environ: The variables that tasks are handed.
+        workdir: The folder that programs run in on the hosts.
+        files: A tar archive of the program's folder, which hosts unpack and run in; empty for none.
+    """
+
+    is_local = False
+
+    def __init__(
+        self, *, grace_secs: float, environ: Mapping[str, str], workdir: str, files: bytes = b""
+    ) -> None:
+        self._grace_secs = grace_secs
+        self._environ = dict(environ)
+        self._workdir = workdir
+        self._files = files
+        self._selector = selectors.DefaultSelector()
+        self._agents: list[AgentConnection] = []  # those that are connected
+        self._placed: dict[Task, AgentConnection] = {}
+        self._logs: dict[Task, Path] = {}  # of the tasks that run
+        self._conditions: dict[Task, TaskCondition] = {}
+
+    @abstractmethod
+    def assign(self, tasks: Sequence[Task], request: TaskRequest) -> Mapping[Task, AgentConnection]:
+        """Return the agent that is to start each task: those that are connected, or new ones.
+
+        Raises:
+            PlacementError: There is none.
+        """
+
+    def place(
+        self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]
+    ) -> Mapping[Task, Place]:
+        """Reserve an address for each task on its host; see `Engine.place`."""
+        for agent in [agent for agent in self._agents if agent.lost]:
+            self._drop(agent)
+        assigned = self.assign(tasks, request)
+        agents = {id(agent): agent for agent in assigned.values()}.values()
+        self.await_greetings(agents)
+        for agent in agents:
+            _check_versions(agent)
+            agent.answer = None
+            agent.send(
+                messages.PlaceTasks(
+                    tasks=[task for task in tasks if assigned[task] is agent],
+                    address=agent.address,
+                    workdir=self._workdir,
+                    program=program,
+                    grace_secs=self._grace_secs,
+                    environ=self._environ,
+                    files=self._files,
+                )
+            )
+        self._await(agents, lambda agent: agent.answer is not None, ANSWER_SECS)
+        places = {}
+        for agent in agents:
+            answer = agent.answer
+            if not isinstance(answer, messages.TasksPlaced):
+                reason = answer.reason if isinstance(answer, messages.PlaceRefused) else agent.lost
+                raise PlacementError(f"{agent.host}: {printable(reason or 'it does not answer')}")
+            resources = MachineResources(cores=answer.cores, gpus=answer.gpus, memory=answer.memory)
+            mine = [task for task in tasks if assigned[task] is agent]
+            for task, address in zip(mine, answer.addresses, strict=True):
+                places[task] = Place(host=agent.host, address=address, resources=resources)
+        self._placed = dict(assigned)
+        return {task: places[task] for task in tasks}
+
+    def add(self, agent: AgentConnection) -> None:
+        """Take over a new connection."""
+        self._agents.append(agent)
+        self._selector.register(agent, selectors.EVENT_READ)
+
+    def await_greetings(self, agents: Iterable[AgentConnection]) -> None:
+        """Wait until agents have greeted, or are lost."""
+        self._await(agents, lambda agent: agent.greeting is not None, GREET_SECS)
+        for agent in agents:
+            if agent.greeting is None:
+                agent.lose(f"no agent has answered on it within {GREET_SECS:.0f} s")
+
+    def _await(
+        self, agents: Iterable[AgentConnection], done: Callable[[AgentConnection], bool], secs: float
+    ) -> None:
+        """Wait until something is so for each of these agents, or it is lost."""
+        deadline = time.monotonic() + secs
+        while not all(agent.lost or done(agent) for agent in agents) and time.monotonic() < deadline:
+            self._selector.select(0.1)
+            self.events()
+
+    def _drop(self, agent: AgentConnection) -> None:
+        """Close a connection, and forget it."""
+        self._selector.unregister(agent)
+        self._agents = [each for each in self._agents if each is not agent]
+        agent.close()
+
+    def start(self, start: TaskStart) -> None:
+        """Have a task started; see `Engine.start`."""
+        self._logs[start.task] = start.log
+        self._conditions[start.task] = TaskCondition()
+        for path in start.log.parent.glob(f"{start.log.stem}.*{EVENTS}"):
+            path.unlink(missing_ok=True)
+        self._placed[start.task].send(
+            messages.StartTask(start.task, start.program, {**start.environment}, start.cores, start.snapshots)
+        )
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when an agent has told something."""
+        return self._selector.fileno()
+
+    def events(self) -> list[TaskExit]:
+        """Return the ends of tasks; see `Engine.events`."""
+        exits: list[TaskExit] = []
+        for agent in self._agents:
+            for message in agent.receive():
+                match message:
+                    case messages.TaskOutput(task, data):
+                        if task in self._logs:
+                            with self._logs[task].open("ab", buffering=0) as file:
+                                file.write(data)
+                    case messages.TaskReport(task, pid, joined, stopped, finishing):
+                        if task in self._conditions:
+                            self._conditions[task] = TaskCondition(
+                                pid=pid, joined=joined, stopped=stopped, finishing=finishing
+                            )
+                    case messages.TaskGone():
+                        exits += self._take_exit(message)
+            if agent.lost:
+                exits += self._lose_tasks(agent)
+        return exits
+
+    def _take_exit(self, message: messages.TaskGone) -> list[TaskExit]:
+        task = message.task
+        log = self._logs.pop(task, None)
+        self._conditions.pop(task, None)
+        if log is None:
+            return []
+        for end, data in message.logs.items():
+            (log.parent / f"{log.stem}.{os.path.basename(end)}").write_bytes(data)
+        return [
+            TaskExit(
+                task=task,
+                code=message.code,
+                told=message.told,
+                joined=message.joined,
+                progress=message.progress,
+            )
+        ]
+
+    def _lose_tasks(self, agent: AgentConnection) -> list[TaskExit]:
+        """Take those tasks for ended that an agent had which is lost."""
+        lost = [task for task in self._logs if self._placed.get(task) is agent]
+        for task in lost:
+            del self._logs[task]
+            self._conditions.pop(task, None)
+        return [
+            TaskExit(
+                task=task,
+                code=EXIT_LOST,
+                told=Termination(task, f"{task} is lost with its host: {printable(agent.lost)}."),
+                lost=True,
+            )
+            for task in lost
+        ]
+
+    def conditions(self) -> Mapping[Task, TaskCondition]:
+        """Return how each running task is; see `Engine.conditions`."""
+        return dict(self._conditions)
+
+    def send(self, task: Task, number: int) -> None:
+        """Have a signal sent to a task, if it runs."""
+        if task in self._logs:
+            self._placed[task].send(messages.SignalTask(task, number))
+
+    def end_attempt(self) -> bool:
+        """Have all killed that is left of an attempt; see `Engine.end_attempt`."""
+        agents = [agent for agent in self._agents if not agent.lost and agent in self._placed.values()]
+        for agent in agents:
+            agent.answer = None
+            agent.send(messages.EndAttempt())
+        self._await(agents, lambda agent: agent.answer is not None, ANSWER_SECS)
+        self._placed = {}
+        self._logs.clear()
+        self._conditions.clear()
+        return all(
+            isinstance(agent.answer, messages.AttemptEnded) and agent.answer.clean
+            for agent in agents
+            if not agent.lost
+        )
+
+    def close(self) -> None:
+        """Break all connections, at which the agents end what they have started."""
+        for agent in self._agents:
+            self._drop(agent)
+        self._selector.close()
+
+
+def _check_versions(agent: AgentConnection) -> None:
+    """Raise PlacementError if an agent is lost already, or has another version of muster or Python."""
+    if agent.greeting is None or agent.lost:
+        raise PlacementError(f"{agent.host}: {printable(agent.lost)}")
+    here = platform.python_version()
+    if agent.greeting.muster != __version__:
+        raise PlacementError(
+            f"{agent.host} has muster {printable(agent.greeting.muster)}, and this host has {__version__}. "
+            f"Install the same there: pip install muster-train=={__version__}"
+        )
+    if agent.greeting.python.rpartition(".")[0] != here.rpartition(".")[0]:
+        raise PlacementError(
+            f"{agent.host} runs Python {printable(agent.greeting.python)}, and this host {here}. "
+            "Name an interpreter of the same version there with --python."
+        )

@@ -1,0 +1,185 @@
+"""The engine of hosts that are reached by ssh: an agent on each starts its tasks."""
+
+import dataclasses
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
+
+from muster._errors import ClusterError, PlacementError
+from muster._text import printable
+from muster.cluster import Task
+from muster.engines._engine import TaskRequest
+from muster.engines._remote import AgentConnection, RemoteEngine, spread
+from muster.net import split_address
+
+# For the system's ssh: it never waits for a password, and notices a host that is gone.
+_OPTIONS = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=10"]
+_AGENT = "muster.engines._agent"
+# How long ssh may take to end when its connection was closed, in seconds; it waits for the agent's tasks.
+_END_SECS = 20.0
+_SHOWN_BYTES = 2000
+# What ssh ends with if it has no connection, and a shell if there is no such program.
+_NO_CONNECTION, _NO_PROGRAM = 255, 127
+
+
+@dataclasses.dataclass(frozen=True)
+class SshHost:
+    """A host in the list of an engine.
+
+    Args:
+        name: What ssh calls it, such as ``me@node-1``.
+        address: What the tasks on other hosts call it.
+    """
+
+    name: str
+    address: str
+
+    @classmethod
+    def parse(cls, text: str) -> "SshHost":
+        """Parse ``HOST``, ``USER@HOST`` or either with ``=ADDRESS``.
+
+        Raises:
+            ClusterError: It is none of these.
+        """
+        name, equals, address = text.partition("=")
+        address = address if equals else name.rpartition("@")[2]
+        # A name that begins with a hyphen would be an option of ssh.
+        if not name or name.startswith("-") or not name.isprintable() or " " in name:
+            raise ClusterError(f"A host for ssh must be HOST, USER@HOST or HOST=ADDRESS, given: {text!r}.")
+        bracketed = f"[{address}]" if ":" in address and not address.startswith("[") else address
+        split_address(f"{bracketed}:1")
+        return cls(name, bracketed)
+
+
+class SshEngine(RemoteEngine):
+    """Starts tasks on hosts, over the system's ssh: one connection a host.
+
+    Args:
+        hosts: The hosts. Tasks that train are divided among them in blocks, and so are parameter servers.
+        command: The words of the command that takes a host and a command line, as ssh does.
+        python: The interpreter on the hosts, which has the same versions of Python and muster as this one.
+        grace_secs: How long tasks may take to end when the connection has broken, in seconds.
+        environ: The variables that tasks are handed.
+        workdir: The folder that programs run in on the hosts.
+        files: A tar archive of the program's folder, which hosts unpack and run in; empty for none.
+
+    Raises:
+        ClusterError: There is no host, or two have one name or one address.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[SshHost],
+        *,
+        command: Sequence[str] = ("ssh",),
+        python: str = sys.executable,
+        grace_secs: float,
+        environ: Mapping[str, str],
+        workdir: str,
+        files: bytes = b"",
+    ) -> None:
+        super().__init__(grace_secs=grace_secs, environ=environ, workdir=workdir, files=files)
+        for names in ([host.name for host in hosts], [host.address for host in hosts]):
+            if len(set(names)) < len(names) or not names:
+                raise ClusterError(f"Each host must be named once, given: {', '.join(names) or 'none'}.")
+        self._hosts = tuple(hosts)
+        options = _OPTIONS if os.path.basename(command[0]) == "ssh" else []
+        self._command = [*command, *options]
+        self._python = python
+        self._connected: dict[str, AgentConnection] = {}
+        self._processes: list[tuple[AgentConnection, subprocess.Popen[bytes], BinaryIO]] = []
+        self._has_placed = False
+
+    def assign(self, tasks: Sequence[Task], request: TaskRequest) -> Mapping[Task, AgentConnection]:
+        """Connect to those hosts that are not, and divide the tasks among all.
+
+        The first time all must be there; later those are left out that are gone.
+        """
+        for host in self._hosts:
+            if host.name not in self._connected or self._connected[host.name].lost:
+                self._connected[host.name] = self._connect(host)
+        agents = [self._connected[host.name] for host in self._hosts]
+        self.await_greetings(agents)
+        lost = [agent for agent in agents if agent.lost]
+        if lost and (not self._has_placed or len(lost) == len(agents)):
+            raise PlacementError("\n".join(f"{agent.host}: {printable(agent.lost)}" for agent in lost))
+        self._has_placed = True
+        return spread(tasks, [agent for agent in agents if not agent.lost])
+
+    def _connect(self, host: SshHost) -> AgentConnection:
+        errors: BinaryIO = tempfile.TemporaryFile()
+        agent = shlex.join([self._python, "-P", "-m", _AGENT])
+        try:
+            # In a session of its own, which the terminal's Ctrl-C does not reach.
+            process = subprocess.Popen(
+                [*self._command, host.name, f"exec {agent}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError as exc:
+            errors.close()
+            raise PlacementError(
+                f"{self._command[0]} cannot be started: {exc.strerror}. Install OpenSSH's client, or name "
+                "another command with --ssh-command."
+            ) from exc
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("A process was started without its pipes.")
+        # Their descriptors are the connection's from now on.
+        replies, requests = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
+        process.stdin.close()
+        process.stdout.close()
+        connection = AgentConnection(
+            host.name, host.address, replies, requests, lambda: self._why(host, process, errors, connection)
+        )
+        self._processes.append((connection, process, errors))
+        self.add(connection)
+        return connection
+
+    def _why(
+        self,
+        host: SshHost,
+        process: "subprocess.Popen[bytes]",
+        errors: BinaryIO,
+        connection: AgentConnection,
+    ) -> str:
+        """Return why a connection has ended."""
+        try:
+            code = process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return f"{self._command[0]} to {host.name} has closed its output"
+        errors.seek(0)
+        said = errors.read()[-_SHOWN_BYTES:].decode(errors="replace").strip()
+        said = f": {said}" if said else ""
+        command = shlex.join(self._command[:1])
+        if connection.greeting is not None:
+            return f"the connection of {command} to {host.name} has ended, with code {code}{said}"
+        if code == _NO_CONNECTION:
+            return (
+                f"{command} cannot connect to it{said}. It must do so without a password: try "
+                f"`{shlex.join([*self._command, host.name, 'true'])}`"
+            )
+        if code == _NO_PROGRAM:
+            return f"there is no {self._python} on it{said}. Name its interpreter with --python"
+        return (
+            f"{self._python} starts no agent of muster on it, and ends with code {code}{said}. Install "
+            "muster-train for it there, of this host's version, or name another interpreter with --python"
+        )
+
+    def close(self) -> None:
+        """Break the connections, and wait for ssh to end, which waits for the hosts."""
+        gone = [connection for connection, _, _ in self._processes if connection.lost]
+        super().close()
+        for connection, process, errors in self._processes:
+            try:
+                process.wait(0.0 if connection in gone else _END_SECS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            errors.close()
+        self._processes = []

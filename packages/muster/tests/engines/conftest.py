@@ -1,0 +1,122 @@
+"""Hosts for the tests of engines: addresses of the loopback, each with a sshd of its own."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "launch"))
+
+from launched import Launched, left_of, wait_until
+
+SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+HOSTS = ("127.0.0.2", "127.0.0.3")
+MARK = "MUSTER_TEST_HOST"
+
+CONFIG = """\
+ListenAddress {host}:{port}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/user_key.pub
+PidFile none
+StrictModes no
+UsePAM no
+SetEnv {mark}={folder}
+"""
+CLIENT = """\
+Host *
+  Port {port}
+  IdentityFile {folder}/user_key
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+"""
+
+
+class Hosts:
+    """Two hosts that ssh reaches.
+
+    Attributes:
+        options: Those of ``muster run`` that name them.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+        for name in ("host_key", "user_key"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+        with socket.create_server((HOSTS[0], 0)) as free:
+            self.port = free.getsockname()[1]
+        (folder / "client").write_text(CLIENT.format(port=self.port, folder=folder))
+        self.options = ["--on", f"ssh:{','.join(HOSTS)}", "--ssh-command", f"ssh -F {folder}/client"]
+        self.daemons = {}
+
+    def start(self, host):
+        config = self.folder / f"{host}.conf"
+        config.write_text(CONFIG.format(host=host, port=self.port, folder=self.folder, mark=MARK))
+        Path("/run/sshd").mkdir(exist_ok=True)
+        log = (self.folder / f"{host}.log").open("wb")
+        with log:
+            self.daemons[host] = subprocess.Popen([SSHD, "-D", "-e", "-f", config], stderr=log)
+
+        def listens():
+            with contextlib.suppress(OSError), socket.create_connection((host, self.port), 1.0):
+                return True
+
+        wait_until(listens)
+
+    def stop(self, host):
+        """End a daemon; its sessions go on."""
+        self.daemons[host].kill()
+        self.daemons[host].wait()
+
+    def left(self):
+        """Return the agents and the keepers that run, and the tasks, by process."""
+        return left_of(f"{MARK}={self.folder}")
+
+    def agent(self, task_pid):
+        """Return the agent that has started a task."""
+        return int(Path(f"/proc/{task_pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    if SSHD is None or os.geteuid():
+        pytest.skip("Needs sshd, run by root: apt-get install openssh-server")
+    folder = tmp_path / "ssh"
+    folder.mkdir(mode=0o700)
+    made = Hosts(folder)
+    try:
+        for host in HOSTS:
+            made.start(host)
+        yield made
+        wait_until(lambda: not made.left())
+    finally:
+        for process in made.left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        for host in made.daemons:
+            made.stop(host)
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Start ``muster run OPTIONS child DEEDS``, as the tests of the launcher do."""
+    started = []
+
+    def start(*deeds, options=(), **more):
+        started.append(Launched(tmp_path, options, deeds, **more))
+        return started[-1]
+
+    yield start
+    for job in started:
+        if job.process.poll() is None:
+            job.process.kill()
+            job.end()
+            pytest.fail(f"the job did not end:\n{job.text}")
+        wait_until(lambda job=job: not job.left())
+        job.process.stdout.close()

@@ -1,0 +1,166 @@
+"""What engines with agents decide, without hosts."""
+
+import os
+import signal
+
+import pytest
+
+from muster import __version__
+from muster._errors import ClusterError
+from muster.cluster import Task
+from muster.engines import SshHost, _agent, _agent_messages, _remote
+from muster.engines._agent import Agent
+from muster.engines._remote import AgentConnection, spread
+from muster.launch._plan import JobShape, handed_over
+from muster.launch._sync import pack_folder
+
+
+@pytest.mark.parametrize(
+    ("shape", "hosts", "placed"),
+    [
+        (JobShape(workers=2), "ab", "ab"),
+        (JobShape(workers=4), "ab", "aabb"),
+        (JobShape(workers=3, evaluator=True), "ab", "aabb"),
+        (JobShape(workers=1, chief=True, ps=2, evaluator=True), "ab", "ababb"),
+        (JobShape(workers=1), "abc", "a"),
+        (JobShape(workers=5), "abc", "aabbc"),
+    ],
+)
+def test_tasks_are_divided_among_hosts(shape, hosts, placed):
+    assert "".join(spread(shape.tasks, hosts).values()) == placed
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "address"),
+    [
+        ("node-1", "node-1", "node-1"),
+        ("me@node-1", "me@node-1", "node-1"),
+        ("front=10.0.0.1", "front", "10.0.0.1"),
+        ("me@front=::1", "me@front", "[::1]"),
+    ],
+)
+def test_a_host_has_a_name_for_ssh_and_an_address_for_the_others(text, name, address):
+    assert SshHost.parse(text) == SshHost(name, address)
+
+
+@pytest.mark.parametrize("text", ["", "-v", "=a", "a=", "a b", "a=b/c", "a=b c"])
+def test_what_is_no_host_is_refused(text):
+    with pytest.raises(ClusterError):
+        SshHost.parse(text)
+
+
+def test_other_hosts_are_handed_what_concerns_training(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("correct horse battery staple\n")
+    secret.chmod(0o600)
+    environ = {
+        "MUSTER_SECRET_FILE": str(secret), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "-x", "PYTHONHASHSEED": "3",
+        "PATH": "/here", "AWS_SECRET_ACCESS_KEY": "hidden",
+    }  # fmt: skip
+    assert handed_over(environ) == {
+        "MUSTER_SECRET": "correct horse battery staple",
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "-x",
+        "PYTHONHASHSEED": "3",
+    }
+
+
+def test_a_program_outside_of_the_folder_is_not_sent(tmp_path):
+    with pytest.raises(ClusterError, match=r"/elsewhere/train.py is not in it"):
+        pack_folder(("/elsewhere/train.py",), tmp_path)
+
+
+def test_a_folder_that_is_too_large_is_not_sent(tmp_path, monkeypatch):
+    monkeypatch.setattr("muster.launch._sync._MOST_BYTES", 10)
+    (tmp_path / "train.py").write_bytes(b"1" * 11)
+    with pytest.raises(ClusterError, match="--sync sends at most"):
+        pack_folder(("-m", "train"), tmp_path)
+
+
+@pytest.fixture
+def pipes():
+    """Return the two ends of an agent, and those of its launcher."""
+    ends = [*os.pipe(), *os.pipe()]
+    open_ends = set(ends)
+    yield ends, open_ends
+    for end in open_ends:
+        os.close(end)
+
+
+def talk(connection, agent, until):
+    for _ in range(1000):
+        agent._serve()
+        told = connection.receive()
+        if until() or connection.lost:
+            return told
+    return pytest.fail("it never came so far")
+
+
+def test_an_agent_and_its_launcher_talk_after_what_a_login_prints(pipes, tmp_path):
+    (requests, asks, hears, replies), _ = pipes
+    connection = AgentConnection("h", "127.0.0.1", hears, asks, lambda: "closed")
+    agent = Agent(requests, replies, tmp_path)
+    os.write(replies, b"Welcome!\nmuster-agent is not here\n")
+    agent.greet()
+    talk(connection, agent, lambda: connection.greeting)
+    assert connection.greeting.muster == __version__
+    task = Task("worker", 0)
+    request = _agent_messages.PlaceTasks(
+        [task], "127.0.0.1", str(tmp_path), ("no.py",), 1.0, {"JAX_PLATFORMS": "cpu"}
+    )
+    connection.send(request)
+    talk(connection, agent, lambda: connection.answer)
+    assert connection.answer.reason == f"there is no no.py in {tmp_path}"
+    connection.answer = None
+    (tmp_path / "no.py").touch()
+    connection.send(request)
+    talk(connection, agent, lambda: connection.answer)
+    assert connection.answer.addresses[0].startswith("127.0.0.1:")
+    connection.answer = None
+    connection.send(_agent_messages.EndAttempt())
+    talk(connection, agent, lambda: connection.answer)
+    assert connection.answer.clean
+    agent.end()
+
+
+def test_what_is_no_agent_is_named(pipes):
+    (_, asks, hears, replies), _ = pipes
+    connection = AgentConnection("h", "h", hears, asks, lambda: "closed")
+    os.write(replies, b"\nmuster-agent {}\n")
+    assert connection.receive() == []
+    assert "what answers on h is no agent of this version of muster" in connection.lost
+
+
+def test_an_agent_that_is_silent_is_lost(pipes, monkeypatch):
+    (_, asks, hears, _), _ = pipes
+    connection = AgentConnection("h", "h", hears, asks, lambda: "closed")
+    assert connection.receive() == []
+    assert connection.lost == ""
+    monkeypatch.setattr(_remote.messages, "SILENCE_SECS", -1.0)
+    connection.receive()
+    assert connection.lost == "h has been silent for -1 s"
+
+
+def test_a_launcher_that_is_silent_or_gone_is_given_up(pipes, tmp_path, monkeypatch):
+    (requests, asks, _, replies), open_ends = pipes
+    agent = Agent(requests, replies, tmp_path)
+    agent._serve()
+    with monkeypatch.context() as patched:
+        patched.setattr(_agent.messages, "SILENCE_SECS", -1.0)
+        with pytest.raises(_agent._LauncherGoneError):
+            agent._serve()
+    agent._serve()
+    os.close(asks)
+    open_ends.discard(asks)
+    with pytest.raises(_agent._LauncherGoneError):
+        agent._serve()
+    agent.end()
+
+
+def test_a_signal_ends_an_agent(pipes, tmp_path):
+    (requests, _, _, replies), _ = pipes
+    agent = Agent(requests, replies, tmp_path)
+    agent._note_signal(signal.SIGTERM, None)
+    with pytest.raises(_agent._LauncherGoneError):
+        agent._serve()
+    agent.end()
