@@ -32,6 +32,7 @@ OTHER_PAGES = {
     "docs/contributing/add-a-dataset-operation.md": "test_changes_to_muster_work runs its commands",
     "docs/contributing/add-a-hook.md": "test_changes_to_muster_work runs its commands",
     "docs/contributing/add-a-strategy.md": "test_changes_to_muster_work runs its commands",
+    "docs/contributing/add-an-engine.md": "test_changes_to_muster_work runs its commands",
     "docs/contributing/tests.md": "it says how to run these tests",
 }
 # What a page says that its reader has, apart from the examples: the variables of a trained model.
@@ -71,6 +72,10 @@ class Reader:
             read = f"[[ $* == *'-f -'* ]] && cat > {self.given}/$(date +%s%N).yaml"
             file.write_text(f'#!/bin/bash\necho "{name} $*" >> {self.given}/commands\n{read}\nexit 0\n')
             file.chmod(0o755)
+        # Hosts of a page are addresses of this one.
+        skip = 'while [ "${1#10.}" = "$1" ]; do shift; done; shift'
+        (commands / "ssh").write_text(f'#!/bin/sh\n{skip}\nexec sh -c "$*"\n')
+        (commands / "ssh").chmod(0o755)
         shutil.copytree(ROOT / "examples", self.folder / "examples")
         self._python = python
         self._environment = bare_environment(
@@ -121,6 +126,8 @@ class Reader:
             for name, each in (("12345", first), ("12346", second), ("12347", third)):
                 each.bind(("localhost", 0))
                 code = code.replace(name, str(each.getsockname()[1]))
+        # Addresses of hosts: of the loopback, behind the names that the command ssh above knows.
+        code = re.sub(r"(10\.0\.0\.(1\d))\b", r"\1=127.0.0.\2", code)
         return NOT_INSTALLED_HERE.sub(":", code)
 
 

@@ -12,5 +12,9 @@ from muster.engines._local import LocalEngine as LocalEngine
 from muster.engines._machine import MachineResources as MachineResources
 from muster.engines._machine import this_machine as this_machine
 from muster.engines._program import what_is_wrong_with as what_is_wrong_with
+from muster.engines._remote import AgentConnection as AgentConnection
+from muster.engines._remote import RemoteEngine as RemoteEngine
+from muster.engines._remote import agent_command as agent_command
+from muster.engines._remote import spread as spread
 from muster.engines._ssh import SshEngine as SshEngine
 from muster.engines._ssh import SshHost as SshHost

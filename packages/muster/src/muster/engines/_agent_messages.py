@@ -7,7 +7,7 @@ from muster.cluster.roster import Progress, Termination
 
 # The longest message: an output, or the files of a program, in bytes.
 LIMIT = 1 << 28
-# The line of an agent that greets begins so, before JSON; what a login prints above it is no part of the talk.
+# The line of an agent that greets begins so, before JSON; what a login prints above is no part of the talk.
 GREETING = b"\nmuster-agent "
 # How often each side says that it is there, and how long the other one may be silent, in seconds.
 PING_SECS, SILENCE_SECS = 2.0, 30.0

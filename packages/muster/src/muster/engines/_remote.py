@@ -3,11 +3,13 @@
 import os
 import platform
 import selectors
+import subprocess
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -26,6 +28,10 @@ _CHUNK = 1 << 16
 GREET_SECS, ANSWER_SECS = 90.0, 60.0
 # The longest text before a greeting, in bytes: what a login prints.
 _LONGEST_PRELUDE = 1 << 20
+
+# How long a command may take to end when its connection was closed, in seconds: it waits for the agent.
+_END_SECS = 20.0
+_SHOWN_BYTES = 2000
 
 _decoder = msgspec.msgpack.Decoder(messages.Reply)
 _H = TypeVar("_H")
@@ -134,6 +140,11 @@ class AgentConnection:
         return told
 
 
+def agent_command(python: str) -> list[str]:
+    """Return the words that start an agent, which talks over its standard input and output."""
+    return [python, "-P", "-m", "muster.engines._agent"]
+
+
 def spread(tasks: Sequence[Task], hosts: Sequence[_H]) -> dict[Task, _H]:
     """Divide tasks among hosts: those that train in blocks, so the servers; the evaluator goes to the last.
 
@@ -171,6 +182,7 @@ class RemoteEngine(ABC):
         self._files = files
         self._selector = selectors.DefaultSelector()
         self._agents: list[AgentConnection] = []  # those that are connected
+        self._commands: list[tuple[AgentConnection, subprocess.Popen[bytes], BinaryIO]] = []
         self._placed: dict[Task, AgentConnection] = {}
         self._logs: dict[Task, Path] = {}  # of the tasks that run
         self._conditions: dict[Task, TaskCondition] = {}
@@ -219,6 +231,54 @@ class RemoteEngine(ABC):
                 places[task] = Place(host=agent.host, address=address, resources=resources)
         self._placed = dict(assigned)
         return {task: places[task] for task in tasks}
+
+    def connect(
+        self, command: Sequence[str], host: str, address: str, why: Callable[[int, str, bool], str]
+    ) -> AgentConnection:
+        """Start an agent by a command of this machine, such as ssh, and return the connection.
+
+        Args:
+            command: The command and its arguments; its input and output are those of the agent.
+            host: What the user calls the host.
+            address: What other hosts call it.
+            why: Returns why the connection has ended: given the command's exit code, the last that it has
+                said, after a colon, and whether the agent had greeted.
+
+        Raises:
+            OSError: The command cannot be started.
+        """
+        errors: BinaryIO = tempfile.TemporaryFile()
+        try:
+            # In a session of its own, which the terminal's Ctrl-C does not reach.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError:
+            errors.close()
+            raise
+
+        def ended() -> str:
+            try:
+                code = process.wait(1.0)
+            except subprocess.TimeoutExpired:
+                return f"{command[0]} has closed its output"
+            errors.seek(0)
+            said = errors.read()[-_SHOWN_BYTES:].decode(errors="replace").strip()
+            return why(code, f": {said}" if said else "", agent.greeting is not None)
+
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("A process was started without its pipes.")
+        # Copies are the connection's.
+        with process.stdin, process.stdout:
+            replies, requests = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
+        agent = AgentConnection(host, address, replies, requests, ended)
+        self._commands.append((agent, process, errors))
+        self.add(agent)
+        return agent
 
     def add(self, agent: AgentConnection) -> None:
         """Take over a new connection."""
@@ -342,10 +402,19 @@ class RemoteEngine(ABC):
         )
 
     def close(self) -> None:
-        """Break all connections, at which the agents end what they have started."""
+        """Break all connections, at which the agents end what they have started, and wait for that."""
+        gone = [agent for agent, _, _ in self._commands if agent.lost]
         for agent in self._agents:
             self._drop(agent)
         self._selector.close()
+        for agent, process, errors in self._commands:
+            try:
+                process.wait(0.0 if agent in gone else _END_SECS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            errors.close()
+        self._commands = []
 
 
 def _check_versions(agent: AgentConnection) -> None:

@@ -1,27 +1,21 @@
 """The engine of hosts that are reached by ssh: an agent on each starts its tasks."""
 
 import dataclasses
+import functools
 import os
 import shlex
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from typing import BinaryIO
 
 from muster._errors import ClusterError, PlacementError
 from muster._text import printable
 from muster.cluster import Task
 from muster.engines._engine import TaskRequest
-from muster.engines._remote import AgentConnection, RemoteEngine, spread
+from muster.engines._remote import AgentConnection, RemoteEngine, agent_command, spread
 from muster.net import split_address
 
 # For the system's ssh: it never waits for a password, and notices a host that is gone.
 _OPTIONS = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=10"]
-_AGENT = "muster.engines._agent"
-# How long ssh may take to end when its connection was closed, in seconds; it waits for the agent's tasks.
-_END_SECS = 20.0
-_SHOWN_BYTES = 2000
 # What ssh ends with if it has no connection, and a shell if there is no such program.
 _NO_CONNECTION, _NO_PROGRAM = 255, 127
 
@@ -91,7 +85,6 @@ class SshEngine(RemoteEngine):
         self._command = [*command, *options]
         self._python = python
         self._connected: dict[str, AgentConnection] = {}
-        self._processes: list[tuple[AgentConnection, subprocess.Popen[bytes], BinaryIO]] = []
         self._has_placed = False
 
     def assign(self, tasks: Sequence[Task], request: TaskRequest) -> Mapping[Task, AgentConnection]:
@@ -111,58 +104,25 @@ class SshEngine(RemoteEngine):
         return spread(tasks, [agent for agent in agents if not agent.lost])
 
     def _connect(self, host: SshHost) -> AgentConnection:
-        errors: BinaryIO = tempfile.TemporaryFile()
-        agent = shlex.join([self._python, "-P", "-m", _AGENT])
+        agent = shlex.join(agent_command(self._python))
+        command = [*self._command, host.name, f"exec {agent}"]
         try:
-            # In a session of its own, which the terminal's Ctrl-C does not reach.
-            process = subprocess.Popen(
-                [*self._command, host.name, f"exec {agent}"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-            )
+            return self.connect(command, host.name, host.address, functools.partial(self._why, host.name))
         except OSError as exc:
-            errors.close()
             raise PlacementError(
                 f"{self._command[0]} cannot be started: {exc.strerror}. Install OpenSSH's client, or name "
                 "another command with --ssh-command."
             ) from exc
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("A process was started without its pipes.")
-        # Their descriptors are the connection's from now on.
-        replies, requests = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
-        process.stdin.close()
-        process.stdout.close()
-        connection = AgentConnection(
-            host.name, host.address, replies, requests, lambda: self._why(host, process, errors, connection)
-        )
-        self._processes.append((connection, process, errors))
-        self.add(connection)
-        return connection
 
-    def _why(
-        self,
-        host: SshHost,
-        process: "subprocess.Popen[bytes]",
-        errors: BinaryIO,
-        connection: AgentConnection,
-    ) -> str:
+    def _why(self, name: str, code: int, said: str, greeted: bool) -> str:
         """Return why a connection has ended."""
-        try:
-            code = process.wait(1.0)
-        except subprocess.TimeoutExpired:
-            return f"{self._command[0]} to {host.name} has closed its output"
-        errors.seek(0)
-        said = errors.read()[-_SHOWN_BYTES:].decode(errors="replace").strip()
-        said = f": {said}" if said else ""
         command = shlex.join(self._command[:1])
-        if connection.greeting is not None:
-            return f"the connection of {command} to {host.name} has ended, with code {code}{said}"
+        if greeted:
+            return f"the connection of {command} to {name} has ended, with code {code}{said}"
         if code == _NO_CONNECTION:
             return (
                 f"{command} cannot connect to it{said}. It must do so without a password: try "
-                f"`{shlex.join([*self._command, host.name, 'true'])}`"
+                f"`{shlex.join([*self._command, name, 'true'])}`"
             )
         if code == _NO_PROGRAM:
             return f"there is no {self._python} on it{said}. Name its interpreter with --python"
@@ -170,16 +130,3 @@ class SshEngine(RemoteEngine):
             f"{self._python} starts no agent of muster on it, and ends with code {code}{said}. Install "
             "muster-train for it there, of this host's version, or name another interpreter with --python"
         )
-
-    def close(self) -> None:
-        """Break the connections, and wait for ssh to end, which waits for the hosts."""
-        gone = [connection for connection, _, _ in self._processes if connection.lost]
-        super().close()
-        for connection, process, errors in self._processes:
-            try:
-                process.wait(0.0 if connection in gone else _END_SECS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            errors.close()
-        self._processes = []
