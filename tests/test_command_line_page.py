@@ -23,7 +23,7 @@ def test_the_page_is_up_to_date():
 @pytest.mark.parametrize(
     "command",
     [
-        "run", "status", "logs", "stop", "stacks",
+        "run", "status", "logs", "stop", "stacks", "where",
         "manifest kubernetes", "manifest trainjob", "manifest tfjob", "manifest slurm",
         "manifest dockerfile", "keys", "serve", "inspect", "convert", "saved-model show",
     ],

@@ -21,6 +21,7 @@ from muster.launch import (
     add_manifest_command,
     add_replay_command,
     add_run_command,
+    add_where_command,
 )
 from muster.serve import add_serve_command
 
@@ -131,6 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     add_run_command(commands)
     add_job_commands(commands)
     add_replay_command(commands)
+    add_where_command(commands)
     add_manifest_command(commands)
     add_keys_command(commands)
     add_serve_command(commands)

@@ -6,6 +6,14 @@ from muster.cluster._cluster_resolver import ClusterResolver as ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec as ClusterSpec
 from muster.cluster._cluster_spec import Task as Task
 from muster.cluster._cluster_spec import TaskType as TaskType
+from muster.cluster._environments import FINDERS as FINDERS
+from muster.cluster._environments import FoundEnvironment as FoundEnvironment
+from muster.cluster._environments import Rendezvous as Rendezvous
+from muster.cluster._environments import config_of_environment as config_of_environment
+from muster.cluster._environments import find_environment as find_environment
+from muster.cluster._environments import resolver_of_environment as resolver_of_environment
+from muster.cluster._rendezvous import RendezvousListener as RendezvousListener
+from muster.cluster._rendezvous import call_rendezvous as call_rendezvous
 from muster.cluster._task_context import TaskContext as TaskContext
 from muster.cluster._task_context import task_context as task_context
 from muster.cluster._tf_config import TFConfig as TFConfig

@@ -11,7 +11,15 @@ from typing import Any
 
 from muster._errors import ClusterError
 from muster._paths import local_path
-from muster.cluster import ClusterSpec, Task, TaskContext, TaskType, TFConfig, task_context
+from muster.cluster import (
+    ClusterSpec,
+    Task,
+    TaskContext,
+    TaskType,
+    TFConfig,
+    config_of_environment,
+    task_context,
+)
 from muster.distribute import ParameterServerStrategy, ParameterServerStrategyV1, Strategy
 from muster.estimator._checks import check_number, check_steps, whole_steps
 
@@ -128,7 +136,7 @@ class RunConfig:
             save_checkpoints_secs=None if secs is _UNSET else secs,
         )
         _check_one_period(self.save_checkpoints_steps, self.save_checkpoints_secs)
-        tf_config = TFConfig.from_environ(os.environ)
+        tf_config = config_of_environment()
         if tf_config.raw:
             _log.info("TF_CONFIG environment variable: %s", tf_config.raw)
         self._check_fields()

@@ -6,3 +6,4 @@ from muster.launch._keys_command import add_keys_command as add_keys_command
 from muster.launch._manifest_command import add_manifest_command as add_manifest_command
 from muster.launch._notebook import notebook_launcher as notebook_launcher
 from muster.launch._replay_command import add_replay_command as add_replay_command
+from muster.launch._where_command import add_where_command as add_where_command

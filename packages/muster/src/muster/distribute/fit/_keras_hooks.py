@@ -8,7 +8,6 @@ import contextlib
 import functools
 import inspect
 import logging
-import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ import jax
 
 from muster._errors import ClusterError
 from muster._keras import keras
-from muster.cluster import Task, TaskType, TFConfig
+from muster.cluster import Task, TaskType, TFConfig, find_environment
 from muster.cluster.roster import training_tasks
 from muster.data import Dataset
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
@@ -49,29 +48,36 @@ def warn_if_unjoined(strategy: Strategy | None) -> None:
     if strategy is not None and (strategy.workers.size > 1 or strategy.placement.storage is not None):
         return
     try:
-        config = TFConfig.from_environ(os.environ)
+        found = find_environment()
     except ClusterError:
         return  # whoever reads it for a strategy is told
-    tasks = training_tasks(config.cluster)
-    if len(tasks) < 2 or config.task_type in (None, TaskType.PS, TaskType.EVALUATOR):
+    config, count = found.config, 0
+    if found.rendezvous is not None:
+        config = TFConfig(task_type=TaskType.WORKER, task_index=found.rendezvous.rank)
+        count = found.rendezvous.size
+    elif config is not None:
+        count = len(training_tasks(config.cluster))
+    if config is None or count < 2 or config.task_type in (None, TaskType.PS, TaskType.EVALUATOR):
         return
     name = "MultiWorkerMirroredStrategy"
     if TaskType.PS in config.cluster.jobs:
         name = "ParameterServerStrategy"
     how = "without a strategy" if strategy is None else f"by {strategy}, which is for one process"
-    _warn(config.task, len(tasks), how, name)
+    _warn(config.task, found.name, next(iter(found.variables)), count, how, name)
 
 
 @functools.cache  # a program may fit often
-def _warn(task: Task, count: int, how: str, name: str) -> None:
+def _warn(task: Task, found: str, variable: str, count: int, how: str, name: str) -> None:
     _log.warning(
-        "%s trains a model of its own: TF_CONFIG names %d tasks that train, and this one fits %s. To train "
+        "%s trains a model of its own: %s names %d tasks that train, and this one fits %s. To train "
         "one model together, begin the program with strategy = muster.distribute.%s(), and build and compile "
-        "the model inside of `with strategy.scope():`. To train in one process, unset TF_CONFIG.",
+        "the model inside of `with strategy.scope():`. To train in one process, unset %s.",
         task,
+        found,
         count,
         how,
         name,
+        variable,
     )
 
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, SingleDeviceSharding
 
-from muster.cluster import ClusterResolver, TaskType, TFConfig, TFConfigClusterResolver, check_job
+from muster.cluster import ClusterResolver, TaskType, TFConfig, check_job, resolver_of_environment
 from muster.cluster.roster import training_tasks
 from muster.distribute.engine._exchange import ExchangeEngine
 from muster.distribute.engine._mesh import AXIS
@@ -34,9 +34,9 @@ class MultiWorkerMirroredStrategy(Strategy):
     that wants its own seeds them afterwards.
 
     Args:
-        cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``. With only one training task,
-            and for an evaluator, the devices are those of this process; without a cluster, all
-            accelerators, else one CPU.
+        cluster_resolver: Names the tasks of the job; None finds out: see `find_environment`. With only one
+            training task, and for an evaluator, the devices are those of this process; without a cluster,
+            all accelerators, else one CPU.
         communication_options: Options of the reductions, and the timeout for other workers.
         session_creation_timeout_secs: How long to wait for the other tasks to come up, in seconds.
             RunConfig's argument of this name says how long they may then take until their first step.
@@ -66,7 +66,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             raise TypeError(
                 f"cluster_resolver must be a ClusterResolver, got {cluster_resolver!r}. None reads TF_CONFIG."
             )
-        self._resolver = resolver = cluster_resolver or TFConfigClusterResolver()
+        self._resolver = resolver = cluster_resolver or resolver_of_environment()
         config = TFConfig.from_resolver(resolver)
         cluster, task = config.cluster, check_job(config)
         tasks = training_tasks(cluster)

@@ -5,7 +5,7 @@ import numbers
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from muster.cluster import ClusterResolver, TaskType, TFConfigClusterResolver
+from muster.cluster import ClusterResolver, TaskType, resolver_of_environment
 from muster.distribute.strategies._central_storage import CentralStorageStrategy
 from muster.distribute.strategies._strategy import Strategy
 
@@ -20,7 +20,7 @@ class ParameterServerStrategyV1(CentralStorageStrategy):
     it is `CentralStorageStrategy`.
 
     Args:
-        cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``.
+        cluster_resolver: Names the tasks of the job; None finds out: see `find_environment`.
         variable_partitioner: Says, from a variable's shape and dtype, how many shards its rows are divided
             into, such as ``FixedShardsPartitioner(2)``; None leaves all variables whole.
         max_staleness: How many steps a worker may be ahead of the slowest one, as in ``RunConfig``.
@@ -43,7 +43,7 @@ class ParameterServerStrategyV1(CentralStorageStrategy):
     ) -> None:
         check_settings(cluster_resolver, variable_partitioner, max_staleness)
         super().__init__()
-        self._resolver = cluster_resolver or TFConfigClusterResolver()
+        self._resolver = cluster_resolver or resolver_of_environment()
         self.variable_partitioner = variable_partitioner
         self.max_staleness = max_staleness
 

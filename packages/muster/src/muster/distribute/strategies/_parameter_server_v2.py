@@ -8,7 +8,7 @@ from muster.cluster import (
     ClusterSpec,
     Task,
     TaskType,
-    TFConfigClusterResolver,
+    resolver_of_environment,
     validate_cluster_spec,
 )
 from muster.distribute.engine._device import DeviceEngine
@@ -42,7 +42,7 @@ class ParameterServerStrategy(Strategy):
     replica.
 
     Args:
-        cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``.
+        cluster_resolver: Names the tasks of the job; None finds out: see `find_environment`.
         variable_partitioner: Says, from a variable's shape and dtype, how many shards its rows are divided
             into, such as ``FixedShardsPartitioner(2)``; None leaves all variables whole. Metrics, scalars,
             and an optimizer's variables other than the slots of weights stay whole.
@@ -71,7 +71,7 @@ class ParameterServerStrategy(Strategy):
         max_staleness: int | None = None,
     ) -> None:
         check_settings(cluster_resolver, variable_partitioner, max_staleness)
-        self._resolver = cluster_resolver or TFConfigClusterResolver()
+        self._resolver = cluster_resolver or resolver_of_environment()
         self.cluster = _checked(self._resolver)
         self.links = CoordinatorLinks(self.cluster)
         PROGRAM_END.watch()

@@ -1,0 +1,321 @@
+"""Find out by which launcher this process was started, as one of which tasks.
+
+The first environment counts that is there. What a launcher of programs has set comes before what a scheduler
+of machines has, below which it may run: `torchrun` or `mpirun` in a step of Slurm, say.
+"""
+
+import dataclasses
+import functools
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+
+from muster._errors import ClusterError
+from muster.cluster._cluster_resolver import ClusterResolver
+from muster.cluster._cluster_spec import ClusterSpec, TaskType, check_index
+from muster.cluster._rendezvous import meet
+from muster.cluster._tf_config import TFConfig
+from muster.cluster.resolvers._sagemaker_resolver import SageMakerClusterResolver
+from muster.cluster.resolvers._simple_resolver import SimpleClusterResolver
+from muster.cluster.resolvers._slurm_resolver import SlurmClusterResolver
+from muster.cluster.resolvers._tf_config_resolver import TFConfigClusterResolver
+from muster.cluster.resolvers._tpu_resolver import TPUClusterResolver
+from muster.net import Credentials
+
+_log = logging.getLogger(__name__)
+
+# How long processes that were started together may take to meet, in seconds.
+MEET_SECS = 300.0
+# Where tasks listen of whom only the hosts are known.
+_PORT = 8888
+# What Vertex AI calls the types of tasks.
+_POOLS: dict[str, str] = {
+    "workerpool0": TaskType.CHIEF,
+    "workerpool1": TaskType.WORKER,
+    "workerpool2": TaskType.PS,
+    "workerpool3": TaskType.EVALUATOR,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rendezvous:
+    """What processes know before they meet.
+
+    Args:
+        address: Where rank 0 listens, ``host:port``.
+        rank: The rank of this process.
+        size: The number of processes.
+    """
+
+    address: str
+    rank: int
+    size: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FoundEnvironment:
+    """By which launcher this process was started.
+
+    Args:
+        name: Who has started it.
+        variables: What says so, by name.
+        config: All tasks, and this one; None if they have to meet first.
+        rendezvous: How they meet; None if all are known.
+    """
+
+    name: str
+    variables: Mapping[str, str]
+    config: TFConfig | None = None
+    rendezvous: Rendezvous | None = None
+
+
+Finder = Callable[[Mapping[str, str]], FoundEnvironment | None]
+
+
+def find_environment() -> FoundEnvironment:
+    """Return the first environment of this process that is there; one process alone if there is none.
+
+    Raises:
+        ClusterError: It contradicts itself.
+    """
+    for find in FINDERS.values():
+        if (found := find(os.environ)) is not None:
+            return found
+    return FoundEnvironment(name="one process", variables={}, config=TFConfig())
+
+
+def _of_tf_config(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    if "TF_CONFIG" not in environ:
+        return None
+    return FoundEnvironment(
+        name="TF_CONFIG",
+        variables={"TF_CONFIG": environ["TF_CONFIG"]},
+        config=TFConfig.from_environ(environ),
+    )
+
+
+def _of_vertex(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    """Vertex AI: cloud.google.com/vertex-ai/docs/training/distributed-training, ``CLUSTER_SPEC``."""
+    text = environ.get("CLUSTER_SPEC")
+    if not text:
+        return None
+    try:
+        spec = json.loads(text)
+        cluster = {_POOLS[pool]: addresses for pool, addresses in spec["cluster"].items() if addresses}
+        task_type, index = _POOLS[spec["task"]["type"]], check_index(spec["task"]["index"], "this task")
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise ClusterError(
+            f"CLUSTER_SPEC is not what Vertex AI sets: {exc!r}. Given: {text!r}. Unset it, or set TF_CONFIG."
+        ) from exc
+    config = TFConfig(cluster=ClusterSpec(cluster), task_type=task_type, task_index=index)
+    return FoundEnvironment(name="Vertex AI", variables={"CLUSTER_SPEC": text}, config=config)
+
+
+def _of_ranks(
+    environ: Mapping[str, str], name: str, address: str, rank: str, size: str, *others: str
+) -> FoundEnvironment | None:
+    """Find processes that know their ranks, and the address of the first, by the names of the variables."""
+    names = (address, rank, size, *others)
+    if any(not environ.get(each) for each in (rank, size)):
+        return None
+    number = check_index(environ[rank], f"this process in {rank}")
+    count = check_index(environ[size], size)
+    if count < 2:
+        return None
+    if not 0 <= number < count:
+        raise ClusterError(f"{rank} is {number}, and {size} is {count}. Count ranks from 0.")
+    if not environ.get(address):
+        return None
+    port = "".join(f":{environ[each]}" for each in others)
+    return FoundEnvironment(
+        name=name,
+        variables={each: environ[each] for each in names if each in environ},
+        rendezvous=Rendezvous(address=f"{environ[address]}{port}", rank=number, size=count),
+    )
+
+
+def _of_jax(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    """The variables of ``jax.distributed.initialize``, which Kubeflow Trainer sets for JAX, too."""
+    return _of_ranks(environ, "JAX", "JAX_COORDINATOR_ADDRESS", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES")
+
+
+def _of_torchrun(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    return _of_torch(environ, "torchrun") if "TORCHELASTIC_RUN_ID" in environ else None
+
+
+def _of_torch(environ: Mapping[str, str], name: str = "MASTER_ADDR and RANK") -> FoundEnvironment | None:
+    if not environ.get("MASTER_PORT"):
+        return None
+    return _of_ranks(environ, name, "MASTER_ADDR", "RANK", "WORLD_SIZE", "MASTER_PORT")
+
+
+def _of_open_mpi(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    return _of_mpi(
+        environ, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"
+    )
+
+
+def _of_pmi(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    return _of_mpi(environ, "MPI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS")
+
+
+def _of_mpi(
+    environ: Mapping[str, str], name: str, rank: str, size: str, local_size: str
+) -> FoundEnvironment | None:
+    """Find processes of MPI, which know no address unless it is given, or all are on one host."""
+    found = _of_ranks({**environ, "": "?"}, name, "", rank, size)
+    if found is None or found.rendezvous is None:
+        return None
+    variables = {each: environ[each] for each in (rank, size, local_size) if each in environ}
+    if environ.get("MASTER_ADDR") and environ.get("MASTER_PORT"):
+        variables |= {each: environ[each] for each in ("MASTER_ADDR", "MASTER_PORT")}
+        address = f"{environ['MASTER_ADDR']}:{environ['MASTER_PORT']}"
+    else:
+        host = _host_of_mpirun(environ)
+        if environ.get(local_size) == environ[size]:
+            host = "127.0.0.1"
+        if not host:
+            raise ClusterError(
+                f"{name} has started {environ[size]} processes on several hosts, and no variable says where "
+                "the first one is. Say it: mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT, where rank 0 runs "
+                "on HOST; or mpiexec -genv MASTER_ADDR HOST -genv MASTER_PORT PORT."
+            )
+        address = f"{host}:{_port_of_mpirun(environ)}"
+    return dataclasses.replace(
+        found, variables=variables, rendezvous=dataclasses.replace(found.rendezvous, address=address)
+    )
+
+
+# Where Open MPI 4 says how its daemons reach mpirun, which is on the host of rank 0 unless told otherwise:
+# "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911".
+_HNP = "OMPI_MCA_orte_hnp_uri"
+
+
+def _host_of_mpirun(environ: Mapping[str, str]) -> str:
+    _, found, where = environ.get(_HNP, "").partition(";tcp://")
+    return where.rpartition(":")[0].split(",")[0].strip("[]") if found else ""
+
+
+def _port_of_mpirun(environ: Mapping[str, str]) -> int:
+    """Return a port that all processes of one mpirun compute alike, and those of another otherwise."""
+    job = environ.get(_HNP, "") or environ.get("PMIX_NAMESPACE", "") or environ.get("PMI_ID", "")
+    return 20_000 + sum(byte * (index + 1) for index, byte in enumerate(job.encode())) % 10_000
+
+
+def _of_slurm(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE")
+    if any(not environ.get(name) for name in names) or environ["SLURM_STEP_NUM_TASKS"] == "1":
+        return None
+    job = check_index(environ.get("SLURM_JOB_ID", "0"), "this job in SLURM_JOB_ID")
+    resolver = SlurmClusterResolver(port_base=20_000 + job % 625 * 16)
+    return FoundEnvironment(
+        name="Slurm",
+        variables={name: environ[name] for name in names},
+        config=TFConfig.from_resolver(resolver),
+    )
+
+
+def _of_sagemaker(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    names = ("SM_HOSTS", "SM_CURRENT_HOST")
+    if any(not environ.get(name) for name in names):
+        return None
+    config = TFConfig.from_resolver(SageMakerClusterResolver())
+    if config.cluster.num_tasks(TaskType.WORKER) < 2:
+        return None
+    return FoundEnvironment(
+        name="Amazon SageMaker", variables={name: environ[name] for name in names}, config=config
+    )
+
+
+def _of_skypilot(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    names = ("SKYPILOT_NODE_IPS", "SKYPILOT_NODE_RANK")
+    hosts = environ.get(names[0], "").split()
+    if len(hosts) < 2 or not environ.get(names[1]):
+        return None
+    rank = check_index(environ[names[1]], f"this node in {names[1]}")
+    cluster = ClusterSpec({"worker": [f"{host}:{_PORT}" for host in hosts]})
+    return FoundEnvironment(
+        name="SkyPilot",
+        variables={name: environ[name] for name in names},
+        config=TFConfig(cluster=cluster, task_type="worker", task_index=rank),
+    )
+
+
+def _of_tpu(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    names = ("TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
+    if len(environ.get(names[0], "").split(",")) < 2 or names[1] not in environ:
+        return None
+    return FoundEnvironment(
+        name="a Cloud TPU",
+        variables={name: environ[name] for name in names},
+        config=TFConfig.from_resolver(TPUClusterResolver()),
+    )
+
+
+# In their order, with what each looks for.
+FINDERS: Mapping[str, Finder] = {
+    "TF_CONFIG": _of_tf_config,
+    "CLUSTER_SPEC, of Vertex AI": _of_vertex,
+    "JAX_COORDINATOR_ADDRESS, JAX_PROCESS_ID and JAX_NUM_PROCESSES": _of_jax,
+    "TORCHELASTIC_RUN_ID, of torchrun": _of_torchrun,
+    "OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE, of Open MPI": _of_open_mpi,
+    "SLURM_PROCID and SLURM_STEP_…, of a step of several tasks": _of_slurm,
+    "PMI_RANK and PMI_SIZE, of MPICH and Intel MPI": _of_pmi,
+    "SM_HOSTS and SM_CURRENT_HOST, of several hosts of Amazon SageMaker": _of_sagemaker,
+    "SKYPILOT_NODE_IPS and SKYPILOT_NODE_RANK": _of_skypilot,
+    "TPU_WORKER_HOSTNAMES and TPU_WORKER_ID, of several hosts of a TPU": _of_tpu,
+    "MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE": _of_torch,
+}
+
+
+def config_of_environment() -> TFConfig:
+    """Return all tasks of this process' job, and which it is; meets the others first, once, where it must.
+
+    Raises:
+        ClusterError: The environment contradicts itself.
+        RosterError: The others have not come to a rendezvous, or somebody else has.
+    """
+    found = find_environment()
+    if found.config is not None:
+        return found.config
+    if found.rendezvous is None:
+        raise ClusterError(f"{found.name} names neither tasks nor a rendezvous.")
+    config, _ = _meet(found.name, found.rendezvous)
+    return config
+
+
+@functools.cache  # whoever asks in this process: strategies, RunConfig
+def _meet(name: str, rendezvous: Rendezvous) -> tuple[TFConfig, socket.socket]:
+    """Return the tasks of a rendezvous, and the socket that keeps this one's port."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or else this process could not listen
+    holder.bind(("", 0))
+    addresses = meet(
+        rendezvous.address,
+        rendezvous.rank,
+        rendezvous.size,
+        holder.getsockname()[1],
+        Credentials.from_environ(os.environ),
+        MEET_SECS,
+    )
+    _log.info("%s: this is worker %d of %d.", name, rendezvous.rank, rendezvous.size)
+    cluster = ClusterSpec({"worker": addresses})
+    return TFConfig(cluster=cluster, task_type="worker", task_index=rendezvous.rank), holder
+
+
+def resolver_of_environment() -> ClusterResolver:
+    """Return what tells a strategy its tasks that was given no resolver.
+
+    Raises as `config_of_environment` does.
+    """
+    config = config_of_environment()
+    if "TF_CONFIG" in os.environ or not config.cluster:
+        return TFConfigClusterResolver()
+    return SimpleClusterResolver(
+        config.cluster,
+        task_type=config.task_type,
+        task_id=config.task_index,
+        rpc_layer=config.rpc_layer or "grpc",
+    )
