@@ -49,11 +49,11 @@ class RendezvousListener:
 
     def __init__(self, address: str, credentials: Credentials) -> None:
         self._address = address
-        self._selector = selectors.DefaultSelector()
         host, _ = split_address(address)
         if not is_own_host(host):
             raise OSError(errno.EADDRNOTAVAIL, f"{host} is another host")
         self._sockets = listen(address)
+        self._selector = selectors.DefaultSelector()
         self._came: list[tuple[Connection, Hello]] = []
         self._acceptor = Acceptor(
             self._selector,
@@ -78,6 +78,12 @@ class RendezvousListener:
                 key.data(mask)
         came, self._came = self._came[:count], self._came[count:]
         return came
+
+    def host_of(self, connection: Connection) -> str:
+        """Return the host of a caller: this one, as others call it, if it has come by the loopback."""
+        host, _ = split_address(self._address)
+        local = ipaddress.ip_address(connection.origin).is_loopback and not _is_loopback(host)
+        return host if local else connection.origin
 
     def close(self) -> None:
         """Let others listen there, and break off with those who were not taken."""
@@ -187,9 +193,7 @@ def meet(
                     f"at {address} of {size} processes, where ranks {sorted(found)} are already. Give each "
                     "process a rank of its own, and all the same number."
                 )
-            # One that has come by the loopback is on this host, which others know by another name.
-            local = ipaddress.ip_address(connection.origin).is_loopback and not _is_loopback(host)
-            found[theirs] = _joined(host if local else connection.origin, their_port)
+            found[theirs] = _joined(listener.host_of(connection), their_port)
         if missing := sorted({*range(size)} - found.keys()):
             raise MissingPeerError(
                 f"Ranks {', '.join(map(str, missing))} of {size} have not come to the rendezvous at "

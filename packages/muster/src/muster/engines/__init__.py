@@ -11,6 +11,8 @@ from muster.engines._keeper import FINISH_SECS as FINISH_SECS
 from muster.engines._local import LocalEngine as LocalEngine
 from muster.engines._machine import MachineResources as MachineResources
 from muster.engines._machine import this_machine as this_machine
+from muster.engines._nodes import NodesEngine as NodesEngine
+from muster.engines._nodes import join_nodes as join_nodes
 from muster.engines._program import what_is_wrong_with as what_is_wrong_with
 from muster.engines._remote import AgentConnection as AgentConnection
 from muster.engines._remote import RemoteEngine as RemoteEngine

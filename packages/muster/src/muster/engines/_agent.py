@@ -53,9 +53,16 @@ class Agent:
         requests: The descriptor to read from.
         replies: The descriptor to write to.
         folder: Where logs are kept until they are sent.
+        passes_signals: Whether signals to this process are passed on to the launcher; else they end it.
+
+    Attributes:
+        job_code: The exit code of the job, once it is known.
     """
 
-    def __init__(self, requests: int, replies: int, folder: Path) -> None:
+    def __init__(self, requests: int, replies: int, folder: Path, *, passes_signals: bool = False) -> None:
+        self.job_code: int | None = None
+        self._passes_signals = passes_signals
+        self._signals: list[int] = []
         self._requests, self._replies = requests, replies
         for descriptor in (requests, replies):
             os.set_blocking(descriptor, False)
@@ -89,7 +96,10 @@ class Agent:
         self._waiting += messages.GREETING + hello + b"\n"
 
     def _note_signal(self, number: int, frame: object) -> None:
-        self._ended = True
+        if self._passes_signals:
+            self._signals.append(number)
+        else:
+            self._ended = True
 
     def _serve(self) -> None:
         """Wait for a moment, and pass on what has come."""
@@ -108,6 +118,8 @@ class Agent:
         if now - self._pinged_at >= messages.PING_SECS:
             self._pinged_at = now
             self._send(messages.Ping())
+        while self._signals:
+            self._send(messages.SignalReceived(self._signals.pop(0)))
         if self._engine is not None:
             self._report(self._engine)
         self._write()
@@ -153,6 +165,9 @@ class Agent:
                 self._outputs.clear()
                 self._exits.clear()
                 self._send(messages.AttemptEnded(clean))
+            case messages.JobEnded(code):
+                self.job_code = code
+                raise _LauncherGoneError
             case messages.Ping():
                 pass
 
@@ -179,7 +194,7 @@ class Agent:
 
     def _what_is_wrong_with(self, request: messages.PlaceTasks) -> str:
         """Return why the program cannot run here; empty if it can."""
-        workdir = Path(request.workdir)
+        workdir = Path(request.workdir or ".")
         if request.files:
             workdir = self._folder / "files"
             shutil.rmtree(workdir, ignore_errors=True)

@@ -31,7 +31,7 @@ class PlaceTasks(msgspec.Struct, frozen=True, tag=True):
     Attributes:
         tasks: All tasks of this host.
         address: What others call this host.
-        workdir: The folder to run in.
+        workdir: The folder to run in; empty for the agent's own.
         program: The words after the interpreter.
         grace_secs: How long tasks may take to end when the connection has broken, in seconds.
         environ: The variables that tasks are handed.
@@ -67,6 +67,18 @@ class SignalTask(msgspec.Struct, frozen=True, tag=True):
 
 class EndAttempt(msgspec.Struct, frozen=True, tag=True):
     """End what is left of an attempt."""
+
+
+class JobEnded(msgspec.Struct, frozen=True, tag=True):
+    """Tell an agent how the job has ended, before the connection is closed."""
+
+    code: int
+
+
+class SignalReceived(msgspec.Struct, frozen=True, tag=True):
+    """The process of an agent has got a signal, which is meant for the job."""
+
+    number: int
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
@@ -126,5 +138,5 @@ class AttemptEnded(msgspec.Struct, frozen=True, tag=True):
     clean: bool
 
 
-Request = PlaceTasks | StartTask | SignalTask | EndAttempt | Ping
-Reply = TasksPlaced | PlaceRefused | TaskOutput | TaskReport | TaskGone | AttemptEnded | Ping
+Request = PlaceTasks | StartTask | SignalTask | EndAttempt | JobEnded | Ping
+Reply = TasksPlaced | PlaceRefused | TaskOutput | TaskReport | TaskGone | AttemptEnded | SignalReceived | Ping

@@ -147,5 +147,9 @@ class Engine(Protocol):
     def end_attempt(self) -> bool:
         """End all that is left of an attempt, give its places back; return whether nothing is left of it."""
 
-    def close(self) -> None:
-        """End the engine and all that it has started."""
+    def close(self, code: int = 1) -> None:
+        """End the engine and all that it has started. May be called again.
+
+        Args:
+            code: The exit code of the job.
+        """

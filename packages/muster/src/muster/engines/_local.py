@@ -122,7 +122,7 @@ class LocalEngine:
         self._ports = {}
         return gone
 
-    def close(self) -> None:
+    def close(self, code: int = 1) -> None:
         """End all tasks, and remove the snapshots of servers that were not told of the job's end."""
         with contextlib.closing(self._selector):
             self.end_attempt()

@@ -3,6 +3,7 @@
 import os
 import platform
 import selectors
+import signal
 import subprocess
 import tempfile
 import time
@@ -32,6 +33,8 @@ _LONGEST_PRELUDE = 1 << 20
 # How long a command may take to end when its connection was closed, in seconds: it waits for the agent.
 _END_SECS = 20.0
 _SHOWN_BYTES = 2000
+# The signals that another launcher of the job may pass on.
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _decoder = msgspec.msgpack.Decoder(messages.Reply)
 _H = TypeVar("_H")
@@ -338,6 +341,8 @@ class RemoteEngine(ABC):
                             )
                     case messages.TaskGone():
                         exits += self._take_exit(message)
+                    case messages.SignalReceived(number) if number in _PASSED_ON:
+                        os.kill(os.getpid(), number)  # as if it had come to this launcher
             if agent.lost:
                 exits += self._lose_tasks(agent)
         return exits
@@ -401,9 +406,11 @@ class RemoteEngine(ABC):
             if not agent.lost
         )
 
-    def close(self) -> None:
+    def close(self, code: int = 1) -> None:
         """Break all connections, at which the agents end what they have started, and wait for that."""
         gone = [agent for agent, _, _ in self._commands if agent.lost]
+        for agent in self._agents:
+            agent.send(messages.JobEnded(code))
         for agent in self._agents:
             self._drop(agent)
         self._selector.close()

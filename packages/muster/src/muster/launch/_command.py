@@ -8,12 +8,12 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from muster._commands import add_command
-from muster._errors import ClusterError
+from muster._errors import ClusterError, RosterError
 from muster.launch._plan import TASK_MIB, TASKS_A_CORE, JobShape
 
 
@@ -153,8 +153,8 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "own, or run this in a Linux container"
         )
     # Imported late: the help of the command must not wait for the terminal's library.
-    from muster.engines import what_is_wrong_with
-    from muster.launch._engines import make_engine
+    from muster.engines import join_nodes, what_is_wrong_with
+    from muster.launch._engines import AnotherLauncherError, credentials_of_nodes, make_engine
     from muster.launch._plan import with_hash_seed, with_secret
     from muster.launch._run import RunOptions, run_job
     from muster.launch._view import make_view
@@ -183,7 +183,10 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             log_dir=args.log_dir,
             oversubscribe=args.oversubscribe,
         )
-        environ = with_hash_seed(with_secret({**os.environ, **dict(args.env)}))
+        environ = {**os.environ, **dict(args.env)}
+        if args.nodes is None:
+            environ = with_secret(environ)
+        environ = with_hash_seed(environ)
         if args.profile is not None:
             environ["MUSTER_PROFILE"] = str(args.profile.absolute())
         if args.ends_with_input:
@@ -195,8 +198,28 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         return code
     except ClusterError as exc:
         parser.error(str(exc))
-    except OSError as exc:
+    except AnotherLauncherError:
+        return _join(args, join_nodes, credentials_of_nodes(os.environ))
+    except (OSError, RosterError) as exc:
         print(f"muster run: {exc}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # while hosts are connected: no task runs yet
         return 128 + signal.SIGINT
+
+
+def _join(args: argparse.Namespace, join: Callable[[str, str, Any], int], credentials: Any) -> int:
+    """Start tasks for the launcher of another host, and return the job's exit code."""
+    print(
+        f"muster run: the launcher at {args.rendezvous} runs the job and shows its output; this one starts "
+        "the tasks of this host.",
+        file=sys.stderr,
+    )
+    try:
+        code = join(args.rendezvous, args.address, credentials)
+    except RosterError as exc:
+        print(f"muster run: {exc}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    print(f"muster run: the job has ended, with exit code {code}.", file=sys.stderr)
+    return code

@@ -92,7 +92,7 @@ def run_job(options: RunOptions, engine: Engine, environ: Mapping[str, str], vie
             code = _Run(options, engine, places, environ, view, log_dir).until_end()
             return code
         finally:
-            engine.close()  # it may still write logs
+            engine.close(code)  # it may still write logs
             if options.log_dir is None:
                 if code == 0 or not any(log_dir.glob("*.log")):
                     shutil.rmtree(log_dir)

@@ -1,0 +1,122 @@
+"""The engine of hosts on which the same command is started: one of them leads, the others call it."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from muster._errors import PlacementError
+from muster.cluster import RendezvousListener, Task, call_rendezvous
+from muster.engines._agent import Agent
+from muster.engines._bridge import Bridge
+from muster.engines._engine import EXIT_LOST, TaskRequest
+from muster.engines._remote import AgentConnection, RemoteEngine, agent_command, spread
+from muster.net import Credentials, split_address
+
+# How long the launchers of a job may take to meet, in seconds; how long one may that comes back.
+_MEET_SECS, _AGAIN_SECS = 600.0, 1.0
+
+
+class NodesEngine(RemoteEngine):
+    """Starts tasks on this host and on those whose launchers call it.
+
+    Args:
+        nodes: The number of hosts, with this one.
+        address: Where the others call, ``host:port``.
+        listener: What listens there; closed with the engine.
+        grace_secs: How long tasks may take to end when the connection has broken, in seconds.
+        environ: The variables that tasks are handed, without the job's secret, which all launchers have.
+    """
+
+    def __init__(
+        self,
+        nodes: int,
+        address: str,
+        listener: RendezvousListener,
+        *,
+        grace_secs: float,
+        environ: Mapping[str, str],
+    ) -> None:
+        super().__init__(grace_secs=grace_secs, environ=environ, workdir="")
+        self._nodes = nodes
+        self._address = address
+        self._listener = listener
+        self._here: AgentConnection | None = None
+        self._bridges: list[Bridge] = []
+        self._others: list[AgentConnection] = []
+
+    def assign(self, tasks: Sequence[Task], request: TaskRequest) -> Mapping[Task, AgentConnection]:
+        """Wait until all hosts are there, the first time, and divide the tasks among them.
+
+        Later those are left out that are gone and have not called again.
+        """
+        host, _ = split_address(self._address)
+        first = self._here is None
+        if self._here is None or self._here.lost:
+            self._here = self.connect(agent_command(sys.executable), host, host, self._why)
+        self._others = [agent for agent in self._others if not agent.lost]
+        missing = self._nodes - 1 - len(self._others)
+        for connection, hello in self._listener.await_callers(missing, _MEET_SECS if first else _AGAIN_SECS):
+            address = hello.name or self._listener.host_of(connection)
+            bridge = Bridge(connection)
+            self._bridges.append(bridge)
+            descriptor = bridge.descriptor
+            agent = AgentConnection(
+                address, address, descriptor, descriptor, lambda: "its launcher has closed the connection"
+            )
+            self.add(agent)
+            self._others.append(agent)
+        if first and len(self._others) < self._nodes - 1:
+            raise PlacementError(
+                f"{len(self._others) + 1} of {self._nodes} hosts have come to {self._address} within "
+                f"{_MEET_SECS:.0f} s. Start the same command on the others."
+            )
+        agents = [self._here, *self._others]
+        self.await_greetings(agents)
+        for agent in agents:
+            if agent.lost and (first or agent is self._here):
+                raise PlacementError(f"{agent.host}: {agent.lost}")
+        return spread(tasks, [agent for agent in agents if not agent.lost])
+
+    def _why(self, code: int, said: str, greeted: bool) -> str:
+        return f"the agent of this host has ended, with code {code}{said}"
+
+    def close(self, code: int = 1) -> None:
+        """Tell the other launchers how the job has ended, and leave them."""
+        super().close(code)
+        for bridge in self._bridges:
+            bridge.join()
+        self._bridges = []
+        self._listener.close()
+
+
+def join_nodes(address: str, own_address: str, credentials: Credentials) -> int:
+    """Start tasks of this host for the launcher that listens at an address, until the job ends.
+
+    Must be called from the main thread. A signal to this process is one to the job.
+
+    Args:
+        address: ``"host:port"`` of the other launcher.
+        own_address: What the others call this host; empty for the address by which it reaches that one.
+        credentials: What both prove to each other: whoever listens there can run programs here.
+
+    Returns:
+        The exit code of the job; `EXIT_LOST` if the other launcher is gone.
+
+    Raises:
+        RosterError: Nobody has answered in time, or somebody else.
+    """
+    bridge = Bridge(call_rendezvous(address, credentials, _MEET_SECS, own_address))
+    folder = Path(tempfile.mkdtemp(prefix="muster-agent-"))
+    requests, replies = bridge.descriptor, os.dup(bridge.descriptor)
+    try:
+        agent = Agent(requests, replies, folder, passes_signals=True)
+        agent.run()
+    finally:
+        os.close(requests)
+        os.close(replies)
+        bridge.join()
+        shutil.rmtree(folder, ignore_errors=True)
+    return EXIT_LOST if agent.job_code is None else agent.job_code
