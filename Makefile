@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-fast test-durations soak check bench bench-peers docs clean
+.PHONY: help demo test test-fast test-durations test-engines soak check bench bench-peers docs clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -46,7 +46,7 @@ exit $$((fast | alone | $$?))
 endef
 
 # Tests start thousands of processes, each of which would compile the sources where no bytecode is kept.
-test test-tensorflow test-repository test-all test-fast test-durations soak: export PYTHONDONTWRITEBYTECODE :=
+test test-tensorflow test-repository test-all test-fast test-durations test-engines soak: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/dev.stamp  ## run the tests of the core
 	$(call run,$(CORE),not slow and not soak)
@@ -69,6 +69,14 @@ test-durations: $(VENV)/dev.stamp  ## run all tests, and write what each of them
 	@rm -f durations.jsonl
 	@MUSTER_TEST_DURATIONS=$(CURDIR)/durations.jsonl $(MAKE) --keep-going test-all; tests=$$?; \
 	$(BIN)/python $(CORE)/durations.py summarize durations.jsonl && exit $$tests
+
+test-engines: $(VENV)/engines.stamp  ## run the tests of jobs on hosts by ssh, in Ray and under mpirun, as far as those are installed
+	@for each in sshd mpirun; do PATH=$$PATH:/usr/sbin command -v $$each > /dev/null || echo "$$each is missing, its tests are skipped: apt-get install openssh-server openmpi-bin"; done
+	$(BIN)/pytest $(CORE)/engines $(CORE)/cluster/test_mpi_multiprocess.py -m 'not soak'
+
+$(VENV)/engines.stamp: pyproject.toml $(VENV)/dev.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check --group engines
+	@touch $@
 
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills
 	$(BIN)/pytest $(CORE) -m soak

@@ -333,3 +333,41 @@ def test_who_is_named(what):
     named = [action for action in actions if isinstance(action, Blame)][-1]
     assert (named.task, named.reason) == (task, reason)
     assert actions[-1] == Finish(code)
+
+
+@pytest.mark.parametrize("task", [CHIEF, W0, PS0])
+def test_all_start_again_if_the_host_of_a_task_is_lost(task):
+    job = Course(CHIEF, W0, PS0, EV, restarts=2)
+    others = tuple(each for each in (CHIEF, W0, PS0, EV) if each != task)
+    told = Termination(task, "its host is gone")
+    assert job.at(1, TaskEnded(task, 255, told, lost=True)) == [Send(others, signal.SIGTERM)]
+    ended = [TaskEnded(each, -signal.SIGTERM) for each in others]
+    assert job.at(2, *ended) == [CleanUp(), Blame(task, 255, "its host is gone")]
+    assert job.said == ["Starting the job again, restart 1 of 2."]  # which counts once
+    assert job.at(2 + PAUSE_SECS) == [Start((CHIEF, W0, PS0, EV), 2)]
+    assert job.at(9, TaskEnded(W0, 3)) == [Blame(W0, 3)]
+    assert job.said[-1] == "Starting worker 0 again, restart 2 of 2."
+
+
+def test_a_host_that_is_lost_without_restarts_is_a_failure_like_any_other():
+    job = Course(CHIEF, W0, PS0)
+    assert job.at(1, TaskEnded(W0, 255, lost=True)) == [Blame(W0, 255)]
+    assert job.said == ["Training goes on without it; the job will count as failed."]
+    assert job.at(2, TaskEnded(PS0, 255, lost=True)) == [Send((CHIEF,), signal.SIGTERM)]
+    assert job.at(3, TaskEnded(CHIEF, 143)) == [CleanUp(), Blame(PS0, 255), Finish(255)]
+
+
+@pytest.mark.parametrize("servers", [(PS0,), ()])
+def test_training_goes_on_if_the_host_of_the_evaluator_is_lost(servers):
+    job = Course(CHIEF, W0, *servers, EV, restarts=1)
+    assert job.at(1, TaskEnded(EV, 255, lost=True)) == [Blame(EV, 255)]
+    assert job.said == ["Training goes on without it; the job will count as failed."]
+    assert job.at(9) == []
+
+
+def test_a_signal_while_all_are_ended_for_a_lost_host_ends_the_job():
+    job = Course(CHIEF, W0, PS0, restarts=1)
+    job.at(1, TaskEnded(W0, 255, lost=True))
+    job.at(1.5, Received(signal.SIGTERM))
+    actions = job.at(2, TaskEnded(CHIEF, 143), TaskEnded(PS0, 143))
+    assert actions[-1] == Finish(255)

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from muster._errors import ClusterError
 from muster.cluster import TFConfig
-from muster.engines import MachineResources, Place
+from muster.engines import MachineResources, Place, TaskRequest
 from muster.engines._machine import _gpus, this_machine
-from muster.launch._plan import JobShape, plan_job, split_cores
+from muster.launch._command import bytes_of
+from muster.launch._plan import JobShape, check_request, plan_job, split_cores
 
 FOUR = MachineResources(cores=((0, 4), (1, 5), (2, 6), (3, 7)))
 
@@ -217,6 +218,61 @@ def test_gpus_are_found_and_the_users_choice_is_obeyed(environ, found, tmp_path)
     for name in ("nvidia0", "nvidia5", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
     assert _gpus(environ, tmp_path) == found
+
+
+def test_tasks_of_hosts_share_what_their_host_has():
+    shape = JobShape(workers=3, evaluator=True)
+    small = MachineResources(cores=((0,), (1,)), gpus=("0",))
+    places = {
+        task: Place(host=host, address=f"{host}:{number}", resources=resources)
+        for number, (task, (host, resources)) in enumerate(
+            zip(shape.tasks, [("a", FOUR), ("a", FOUR), ("b", small), ("b", small)], strict=True), 1
+        )
+    }
+    plans = plan_job(shape, places, job_id="j", environ={})
+    assert [each.cores for each in plans] == [(0, 1, 4, 5), (2, 3, 6, 7), None, None]
+    assert [each.environment.get("CUDA_VISIBLE_DEVICES") for each in plans] == [None, None, "0", None]
+    assert plans[3].environment["JAX_PLATFORMS"] == "cpu"
+    cluster = {"worker": ["a:1", "a:2", "b:3"]}
+    assert TFConfig.parse(plans[3].environment["TF_CONFIG"]).cluster.as_dict() == cluster
+
+
+def test_a_host_of_servers_alone_binds_them_to_nothing():
+    shape = JobShape(workers=1, chief=True, ps=1)
+    places = {task: Place(host=task.type, address=f"{task.type}:1", resources=FOUR) for task in shape.tasks}
+    assert [each.cores for each in plan_job(shape, places, job_id="j", environ={})] == [None, None, None]
+
+
+def test_tasks_get_as_many_cores_as_they_ask_for():
+    shape = JobShape(workers=2, evaluator=True)
+    places = {task: Place(host="", address="a:1", resources=FOUR) for task in shape.tasks}
+    plans = plan_job(shape, places, job_id="j", environ={}, cpus=3)
+    assert [each.cores for each in plans] == [(0, 1, 4), (2, 5, 6), (0, 3, 7)]
+    assert plans[0].environment["OMP_NUM_THREADS"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        ({"cpus": 3}, "The 3 tasks on h ask for 9 cores, and it has 8. Ask for less"),
+        ({"gpus": 1}, "ask for 2 GPUs, and it has 1"),
+        ({"memory": 2 << 20}, "ask for 6 MiB, and 5 are available"),
+        ({"cpus": 9, "memory": 4 << 20}, "27 cores, and it has 8; for 12 MiB, and 5 are"),
+        ({"cpus": 2, "memory": 1 << 20}, None),
+    ],
+)
+def test_tasks_that_ask_for_more_than_there_is_are_refused(request_, told):
+    machine = MachineResources(cores=FOUR.cores, gpus=("0",), memory=5 << 20)
+    tasks = JobShape(workers=2, evaluator=True).tasks
+    if told is None:
+        check_request(tasks, machine, TaskRequest(**request_), "h")
+        return
+    with pytest.raises(ClusterError, match=told):
+        check_request(tasks, machine, TaskRequest(**request_), "h")
+
+
+def test_amounts_of_memory_are_in_bytes():
+    assert (bytes_of("3Ki"), bytes_of("2Gi")) == (3 << 10, 2 << 30)
 
 
 def test_this_machine_has_the_cores_that_this_process_may_use():

@@ -14,6 +14,7 @@ from muster.engines._machine import this_machine as this_machine
 from muster.engines._nodes import NodesEngine as NodesEngine
 from muster.engines._nodes import join_nodes as join_nodes
 from muster.engines._program import what_is_wrong_with as what_is_wrong_with
+from muster.engines._ray import RayEngine as RayEngine
 from muster.engines._remote import AgentConnection as AgentConnection
 from muster.engines._remote import RemoteEngine as RemoteEngine
 from muster.engines._remote import agent_command as agent_command

@@ -111,9 +111,11 @@ class Engine(Protocol):
 
     Attributes:
         is_local: Whether tasks run on this machine, with the variables of this process.
+        allots: Whether places have what tasks ask for; if not, that is compared with what their hosts have.
     """
 
     is_local: bool
+    allots: bool
 
     def place(
         self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]

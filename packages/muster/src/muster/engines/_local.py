@@ -32,6 +32,7 @@ class LocalEngine:
     """
 
     is_local = True
+    allots = False
 
     def __init__(
         self,

@@ -175,6 +175,7 @@ class RemoteEngine(ABC):
     """
 
     is_local = False
+    allots = False
 
     def __init__(
         self, *, grace_secs: float, environ: Mapping[str, str], workdir: str, files: bytes = b""

@@ -28,7 +28,7 @@ def shape_of(args: argparse.Namespace) -> JobShape:
         chief=args.chief or args.ps > 0,
         ps=args.ps,
         evaluator=args.evaluator,
-        devices_per_worker=args.devices_per_worker,
+        devices_per_worker=getattr(args, "gpus", None) or args.devices_per_worker,
     )
 
 
@@ -87,6 +87,23 @@ def program_of(parser: argparse.ArgumentParser, args: argparse.Namespace) -> tup
     return (args.script, *args.arguments)
 
 
+def amount(text: str) -> str:
+    """Return an amount of memory that an argument gives, as Kubernetes writes it."""
+    if not re.fullmatch(r"[1-9][0-9]*(Ki|Mi|Gi|Ti)", text):
+        raise argparse.ArgumentTypeError(
+            f"must be a number and Ki, Mi, Gi or Ti, such as 8Gi, given: {text!r}"
+        )
+    return text
+
+
+_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+
+
+def bytes_of(text: str) -> int:
+    """Return an `amount` in bytes."""
+    return int(text[:-2]) * _UNITS[text[-2:]]
+
+
 def variable(text: str) -> tuple[str, str]:
     """Return the name and the value of an environment variable that an argument gives."""
     name, equals, value = text.partition("=")
@@ -106,7 +123,7 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     parser = add_command(
         commands,
         "run",
-        {"seconds": _seconds, "variable": variable},
+        {"amount": amount, "seconds": _seconds, "variable": variable},
         devices_option="--devices-per-worker",
         devices_help="GPUs of each training task, or, where there are none, virtual devices of the CPU "
         "(default: all GPUs in equal parts; 1 device of the CPU)",
@@ -153,10 +170,10 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "own, or run this in a Linux container"
         )
     # Imported late: the help of the command must not wait for the terminal's library.
-    from muster.engines import join_nodes, what_is_wrong_with
+    from muster.engines import TaskRequest, join_nodes, what_is_wrong_with
     from muster.launch._engines import AnotherLauncherError, credentials_of_nodes, make_engine
     from muster.launch._plan import with_hash_seed, with_secret
-    from muster.launch._run import RunOptions, run_job
+    from muster.launch._run import RunOptions, describe_job, run_job
     from muster.launch._view import make_view
 
     if "TF_CONFIG" in os.environ:
@@ -182,6 +199,9 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             grace_secs=args.grace_secs,
             log_dir=args.log_dir,
             oversubscribe=args.oversubscribe,
+            request=TaskRequest(
+                cpus=args.cpus, gpus=args.gpus, memory=None if args.memory is None else bytes_of(args.memory)
+            ),
         )
         environ = {**os.environ, **dict(args.env)}
         if args.nodes is None:
@@ -192,6 +212,9 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         if args.ends_with_input:
             threading.Thread(target=_end_with_input, daemon=True).start()
         engine, environ = make_engine(args, program, environ)
+        if args.dry_run:
+            print(describe_job(options, engine, environ))
+            return 0
         code = run_job(options, engine, environ, make_view(shape.tasks))
         if args.profile is not None:
             _print_profiles(args.profile)

@@ -5,10 +5,12 @@ import errno
 import os
 import shlex
 from collections.abc import Mapping
+from typing import Any
 
 from muster._errors import ClusterError
+from muster._extras import missing_package
 from muster.cluster import RendezvousListener
-from muster.engines import Engine, LocalEngine, NodesEngine, SshEngine, SshHost, this_machine
+from muster.engines import Engine, LocalEngine, NodesEngine, RayEngine, SshEngine, SshHost, this_machine
 from muster.launch._plan import handed_over
 from muster.launch._sync import pack_folder
 from muster.net import SECRET, SECRET_FILE, Credentials
@@ -41,20 +43,24 @@ def make_engine(
                 raise ClusterError(f"{option} is for tasks on other hosts: give it with --on ssh:HOST,…")
         return LocalEngine(this_machine(environ), grace_secs=args.grace_secs), dict(environ)
     handed = handed_over(environ) | dict(args.env)
+    common: dict[str, Any] = {
+        "grace_secs": args.grace_secs,
+        "environ": handed,
+        "workdir": args.workdir or os.getcwd(),
+        "files": pack_folder(program) if args.sync else b"",
+    }
     if kind == "ssh":
-        options = {} if args.python is None else {"python": args.python}
+        if args.python is not None:
+            common["python"] = args.python
         if args.ssh_command:
-            options["command"] = shlex.split(args.ssh_command)
-        engine = SshEngine(
-            [SshHost.parse(host) for host in rest.split(",") if host],
-            grace_secs=args.grace_secs,
-            environ=handed,
-            workdir=args.workdir or os.getcwd(),
-            files=pack_folder(program) if args.sync else b"",
-            **options,
-        )
-        return engine, handed
-    raise ClusterError(f"There is no engine {args.on!r}. Choose local, or ssh:HOST,HOST,…")
+            common["command"] = shlex.split(args.ssh_command)
+        hosts = [SshHost.parse(host) for host in rest.split(",") if host]
+        return SshEngine(hosts, **common), handed
+    if kind == "ray":
+        if missing := missing_package(("ray",), "ray"):
+            raise ClusterError(missing)
+        return RayEngine(rest or "auto", **common), handed
+    raise ClusterError(f"There is no engine {args.on!r}. Choose local, ssh:HOST,HOST,… or ray.")
 
 
 class AnotherLauncherError(Exception):

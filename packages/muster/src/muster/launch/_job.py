@@ -15,7 +15,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   restarts left, only what has failed is started again. Without, the others do without a worker, and the loss
   of the chief or a server ends the attempt, as above, and that of the last worker if the chief coordinates.
 - A task whose host is lost has lost its address, too, which the others know it by: with restarts left, all
-  are started again, elsewhere. Without, it is a failure like any other.
+  are started again, elsewhere. Without, it is a failure like any other. For an evaluator alone the others
+  are not disturbed.
 - A chief that ends with 0 ends a job with parameter servers: no trainer or server is started again. They end
   by themselves, servers after the trainers; who does not in time gets SIGTERM, and SIGKILL after the grace
   time. The evaluator may take longer.
@@ -243,7 +244,9 @@ class Job:
         comes_late = self._chief_is_done and ended.task.type != TaskType.EVALUATOR
         if comes_late and ended.is_consequence:
             return []
-        decision = self._policy.decide(Failure(ended, alone=not ended.lost))
+        decision = Decision(again=False)
+        if not ended.lost or ended.task.type != TaskType.EVALUATOR:
+            decision = self._policy.decide(Failure(ended, alone=not ended.lost))
         if decision.again:
             if comes_late:
                 return [_blame(ended), Say("It is not started again, as the chief has ended the job.")]

@@ -65,8 +65,12 @@ class TaskLog:
         """Return the lines that the task has written since the last call; everything if it has ended."""
         lines = self._reader.read(everything=everything)
         if everything:
-            self._reader.close()
+            self.close()
         return lines
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reader.close()
 
     def last_lines(self, count: int) -> list[str]:
         """Return the last lines that the task has written."""

@@ -2,12 +2,11 @@
 
 import argparse
 import functools
-import re
 import sys
 
 from muster._commands import add_command, add_options
 from muster._errors import ClusterError
-from muster.launch._command import add_program_options, program_of, shape_of, variable
+from muster.launch._command import add_program_options, amount, program_of, shape_of, variable
 from muster.net import make_secret
 
 _DOCKERFILE = """\
@@ -66,7 +65,7 @@ def _print_dockerfile(args: argparse.Namespace) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
-    types = {"amount": _amount, "variable": variable, "volume": _volume}
+    types = {"amount": amount, "variable": variable, "volume": _volume}
     devices_help = "GPUs of each task that trains (default: none)"
     add_options(parser, "kind", types, devices_option="--gpus", devices_help=devices_help)
     add_options(parser, "slurm" if kind == "slurm" else "kubernetes", types)
@@ -79,14 +78,6 @@ def _volume(text: str) -> tuple[str, str]:
     if not claim or not path.startswith("/"):
         raise argparse.ArgumentTypeError(f"must be CLAIM:PATH, such as models:/models, given: {text!r}")
     return claim, path
-
-
-def _amount(text: str) -> str:
-    if not re.fullmatch(r"[1-9][0-9]*(Ki|Mi|Gi|Ti)", text):
-        raise argparse.ArgumentTypeError(
-            f"must be a number and Ki, Mi, Gi or Ti, such as 8Gi, given: {text!r}"
-        )
-    return text
 
 
 def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType, TFConfig
-from muster.engines import MachineResources, Place
+from muster.engines import MachineResources, Place, TaskRequest
 from muster.net import SECRET, SECRET_FILE, Credentials, make_secret
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -113,6 +113,7 @@ def plan_job(
     *,
     job_id: str,
     environ: Mapping[str, str],
+    cpus: int | None = None,
 ) -> tuple[TaskPlan, ...]:
     """Plan the tasks of a job.
 
@@ -125,6 +126,7 @@ def plan_job(
         shape: The tasks.
         places: The place of each task, including the evaluator.
         job_id: The id of the job, by which tasks recognise tasks of other jobs.
+        cpus: The number of cores of each task; None divides those of a host, as above.
         environ: What tasks are handed. Its thread counts are kept, its ``XLA_FLAGS`` are added to.
 
     Returns:
@@ -136,7 +138,7 @@ def plan_job(
     cores: dict[Task, tuple[int, ...]] = {}
     devices: dict[Task, dict[str, str]] = {}
     for tasks, machine in tasks_of_hosts(places):
-        cores |= _cores(tasks, machine)
+        cores |= _cores(tasks, machine) if cpus is None else _cores_of_size(tasks, machine, cpus)
         devices |= _devices(tasks, machine, shape.devices_per_worker, environ)
     clusters = {
         role: ClusterSpec(shape.cluster_for(role, lambda task: places[task].address))
@@ -248,6 +250,17 @@ def _cores(tasks: Sequence[Task], machine: MachineResources) -> dict[Task, tuple
     return dict(zip(train + serve, parts, strict=True))
 
 
+def _cores_of_size(
+    tasks: Sequence[Task], machine: MachineResources, cpus: int
+) -> dict[Task, tuple[int, ...]]:
+    """Return so many cores for each task of a host: different ones, while there are enough."""
+    logical = [processor for core in machine.cores for processor in core]
+    return {
+        task: tuple(sorted({logical[(number * cpus + each) % len(logical)] for each in range(cpus)}))
+        for number, task in enumerate(tasks)
+    }
+
+
 def _devices(
     tasks: Sequence[Task], machine: MachineResources, devices: int | None, environ: Mapping[str, str]
 ) -> dict[Task, dict[str, str]]:
@@ -307,6 +320,37 @@ def check_room(count: int, machine: MachineResources, name: str = "") -> None:
             f"{name or 'This machine'} is too small for {count} tasks: {'; '.join(reasons)}. Ask for "
             "fewer tasks, or spread the job over several machines, by --on or `muster manifest`. To start "
             "them all the same, give --oversubscribe, or oversubscribe=True to notebook_launcher."
+        )
+
+
+def check_request(
+    tasks: Sequence[Task], machine: MachineResources, request: TaskRequest, name: str = ""
+) -> None:
+    """Refuse tasks that ask for more than their machine has.
+
+    Args:
+        tasks: The tasks of the machine.
+        machine: The resources that they share.
+        request: What each asks for.
+        name: What the machine is called; empty for this one.
+
+    Raises:
+        ClusterError: It has too little; says what is there, and what was asked for.
+    """
+    count, cores = len(tasks), sum(map(len, machine.cores))
+    trainers = len(_trainers(tasks))
+    lacks = []
+    if request.cpus is not None and count * request.cpus > cores:
+        lacks.append(f"{count * request.cpus} cores, and it has {cores}")
+    if request.gpus is not None and trainers * request.gpus > len(machine.gpus):
+        lacks.append(f"{trainers * request.gpus} GPUs, and it has {len(machine.gpus)}")
+    if request.memory is not None and machine.memory is not None:
+        if count * request.memory > machine.memory:
+            lacks.append(f"{count * request.memory // _MIB} MiB, and {machine.memory // _MIB} are available")
+    if lacks:
+        raise ClusterError(
+            f"The {count} tasks on {name or 'this machine'} ask for {'; for '.join(lacks)}. Ask for less, by "
+            "--cpus, --gpus, --memory or fewer tasks, or for more hosts."
         )
 
 

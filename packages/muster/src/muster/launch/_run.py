@@ -1,6 +1,8 @@
 """Run a job: pass events of an engine and signals to `Job`, and carry out its actions."""
 
+import contextlib
 import dataclasses
+import os
 import selectors
 import shutil
 import sys
@@ -20,7 +22,7 @@ from muster.launch import _events as job
 from muster.launch._job import Job
 from muster.launch._job_record import Recorder, TaskRecord, read_record
 from muster.launch._lines import TaskLog
-from muster.launch._plan import JobShape, check_room, plan_job, tasks_of_hosts
+from muster.launch._plan import JobShape, check_request, check_room, plan_job, tasks_of_hosts
 from muster.launch._replay_command import LAUNCHERS_LOG
 from muster.launch._restarts import LimitedRestarts
 from muster.launch._signals import SignalInbox
@@ -81,10 +83,7 @@ def run_job(options: RunOptions, engine: Engine, environ: Mapping[str, str], vie
     with ExitStack() as stack:
         stack.callback(view.close)
         stack.callback(engine.close)
-        places = engine.place(options.shape.tasks, options.request, options.program)
-        if not options.oversubscribe:
-            for tasks, machine in tasks_of_hosts(places):
-                check_room(len(tasks), machine, places[tasks[0]].host)
+        places = _checked_places(options, engine)
         log_dir = options.log_dir or _new_log_dir()
         log_dir.mkdir(parents=True, exist_ok=True)
         code = 1
@@ -96,6 +95,37 @@ def run_job(options: RunOptions, engine: Engine, environ: Mapping[str, str], vie
             if options.log_dir is None:
                 if code == 0 or not any(log_dir.glob("*.log")):
                     shutil.rmtree(log_dir)
+
+
+def describe_job(options: RunOptions, engine: Engine, environ: Mapping[str, str]) -> str:
+    """Return what each task of a job would be given, and where, without starting any; arguments as above."""
+    with contextlib.closing(engine):
+        places = _checked_places(options, engine)
+        plans = plan_job(options.shape, places, job_id="JOB-1", environ=environ, cpus=options.request.cpus)
+        given = sorted(name for name in environ if name not in os.environ or not engine.is_local)
+        lines = [f"program: {' '.join(options.program)}", f"handed to all: {', '.join(given)}"]
+        for plan in plans:
+            place = places[plan.task]
+            cores = "all" if plan.cores is None else ",".join(map(str, plan.cores))
+            lines.append(f"{plan.task} on {place.host or 'this machine'} at {place.address}, cores: {cores}")
+            lines += [f"  {name}={value}" for name, value in plan.environment.items()]
+        return "\n".join(lines)
+
+
+def _checked_places(options: RunOptions, engine: Engine) -> Mapping[Task, Place]:
+    """Return the places for a job's tasks.
+
+    Raises:
+        ClusterError: There are none, or they are too small.
+    """
+    places = engine.place(options.shape.tasks, options.request, options.program)
+    for tasks, machine in tasks_of_hosts(places):
+        name = places[tasks[0]].host
+        if not options.oversubscribe:
+            check_room(len(tasks), machine, name)
+        if not engine.allots:
+            check_request(tasks, machine, options.request, name)
+    return places
 
 
 def _new_log_dir() -> Path:
@@ -220,7 +250,9 @@ class _Run:
         try:
             if not self._places:
                 self._places = self._engine.place(shape.tasks, self._options.request, self._options.program)
-            plans = plan_job(shape, self._places, job_id=job_id, environ=self._environ)
+            plans = plan_job(
+                shape, self._places, job_id=job_id, environ=self._environ, cpus=self._options.request.cpus
+            )
         except ClusterError as exc:
             if attempt == 1:
                 raise
@@ -363,6 +395,8 @@ class _Run:
     def _clean_up(self) -> None:
         """End all that is left of this attempt."""
         self._places = {}
+        for task in self._running:  # only when an error ends the launcher
+            self._logs[task].close()
         self._running.clear()
         if not self._engine.end_attempt():
             self._view.say("Some processes that tasks have started cannot be killed: look for them with ps.")
