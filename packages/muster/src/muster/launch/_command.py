@@ -132,7 +132,7 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     )
     parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)  # for notebooks
     add_program_options(parser, "the program, a Python file")
-    parser.set_defaults(handler=functools.partial(_run, parser), restarts=0)
+    parser.set_defaults(handler=functools.partial(_run, parser), restarts=0, words_are_told_apart=False)
 
 
 def _print_profiles(folder: Path) -> None:
@@ -184,7 +184,8 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     program = program_of(parser, args)
     if args.on == "local" and (wrong := what_is_wrong_with(program)):
         parser.error(wrong)
-    if "--" not in sys.argv and (late := late_options(parser, args)):
+    told_apart = args.words_are_told_apart or "--" in sys.argv
+    if not told_apart and (late := late_options(parser, args)):
         print(
             f"muster run: {', '.join(late)} after the program's name is for the program. To give it to this "
             "command, put it before the name.",

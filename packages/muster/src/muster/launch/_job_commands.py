@@ -216,6 +216,8 @@ def _stacks(args: argparse.Namespace) -> int:
     code = 0
     for each in _tasks(record, args.tasks):
         try:
+            if each.host:
+                raise StrayPeerError(f"it runs on {each.host}, and only tasks of this machine are asked")
             credentials = Credentials.from_environ(_environment_of(each.pid))
             status = query_status(each.address, _ANSWER_SECS, credentials, task=each.task, stacks=True)
             text = status.stacks.rstrip()

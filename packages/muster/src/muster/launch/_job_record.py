@@ -43,12 +43,13 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         type: Its type, such as ``"worker"``.
         index: Its index among the tasks of that type.
         state: The state of its process.
-        pid: Its process.
+        pid: Its process, on its host.
         address: Where it answers who asks how it fares.
         log: The file of its output.
         starts: How often it was started.
         answers: Whether it reports how far it is now.
         progress: The last that it has reported; None for nothing.
+        host: The machine that it runs on; empty for that of the launcher.
     """
 
     type: str
@@ -60,6 +61,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     starts: int
     answers: bool = False
     progress: Progress | None = None
+    host: str = ""
 
     @property
     def task(self) -> Task:

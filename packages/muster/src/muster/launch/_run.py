@@ -388,6 +388,7 @@ class _Run:
                 starts=self._starts[task],
                 answers=task in self._running and task in answers,
                 progress=self._known.get(task),
+                host=self._hosts[task],
             )
             for task, state in self._states.items()
         ]
