@@ -182,6 +182,7 @@ def test_certificates_are_mounted_for_the_pods_user_alone(capsys, kind):
 SRUN = """\
 #!/bin/bash
 # Runs the command once a rank, as Slurm would, and counts how often it was called.
+if [[ ${!#} == true ]]; then exit "${FAKE_DEAD:-0}"; fi  # to see whether the nodes answer
 printf '%s\\n' "$@" >> "$FAKE/words"
 while [[ $1 == --* ]]; do echo "$1" >> "$FAKE/options"; shift; done
 echo >> "$FAKE/steps"
@@ -195,6 +196,7 @@ exit "$worst"
 """
 SCONTROL = """\
 #!/bin/bash
+if [[ $1 == requeue ]]; then echo "$*" >> "$FAKE/queued"; exit 0; fi
 [[ "$*" == "show hostnames node[1-3]" ]] && printf '%s\\n' node1 node2 node3
 """
 TASK = """\
@@ -297,6 +299,32 @@ def test_a_slurm_job_is_started_again_after_a_failure_and_ends_with_its_code(run
     assert done.stderr.count("srun ended with 7; restart") == 2
     assert "#SBATCH --gpus-per-task=1" in script
     assert "--cpus-per-task=3" in (tmp_path / "options").read_text().split()
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("shape", [["--workers", "2"], ["--chief", "--workers", "2", "--ps", "1"]])
+def test_a_slurm_job_that_has_lost_a_node_is_queued_again(run_batch, tmp_path, shape):
+    options = [*shape, "--restarts", "2"]
+    dead = {"FAKE_DEAD": "1", "SLURM_JOB_NUM_NODES": "3"}
+    _, done = run_batch(*options, layout="4", tasks=4, code="7", environ=dead)
+    assert done.returncode == 7
+    assert "muster: a node does not answer: the job is queued again" in done.stderr
+    assert (tmp_path / "queued").read_text() == "requeue 31234\n"
+    # It has been so often enough.
+    run_batch(*options, layout="4", tasks=4, code="7", environ={**dead, "SLURM_RESTART_COUNT": "2"})
+    assert (tmp_path / "queued").read_text() == "requeue 31234\n"
+
+
+def test_a_slurm_job_has_options_and_lines_of_its_own(capsys):
+    told = manifest(
+        capsys, "slurm", "--name", "a", "--sbatch=--account=me", "--sbatch=-p gpu",
+        "--setup", "module load cuda", "--setup", ". venv/bin/activate", "t.py",
+    )  # fmt: skip
+    lines = told.splitlines()
+    assert {"#SBATCH --account=me", "#SBATCH -p gpu"} <= set(lines)
+    assert lines.index("module load cuda") + 1 == lines.index(". venv/bin/activate")
+    with pytest.raises(SystemExit, match="2"):
+        manifest(capsys, "slurm", "--name", "a", "--sbatch=me", "t.py")
 
 
 SERVED = ["--chief", "--workers", "2", "--ps", "1", "--evaluator"]

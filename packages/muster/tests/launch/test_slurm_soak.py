@@ -1,5 +1,6 @@
 """The batch script under a real Slurm of two nodes, which are two daemons on this host."""
 
+import contextlib
 import getpass
 import os
 import re
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +103,14 @@ class Slurm:
         (self.folder / "job.sh").write_text(capsys.readouterr().out)
         return self.call("sbatch", "--parsable", "job.sh")
 
+    def kill_tasks(self):
+        """Kill all tasks, as those end by themselves that have lost others."""
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (path / "environ").read_bytes()
+                if b"TF_CONFIG=" in words and str(self.folder).encode() in words:
+                    os.kill(int(path.name), signal.SIGKILL)
+
     def log(self, job):
         path = self.folder / f"job-{job}.log"
         return path.read_text() if path.exists() else ""
@@ -157,6 +167,7 @@ def slurm(tmp_path_factory):
             cluster.wait_for(lambda: (folder / "munge.sock").exists())
     cluster.wait_for(lambda: (folder / "control.pid").exists())
     cluster.wait_for(lambda: cluster.call("sinfo", "-h", "-o", "%D %t") == "2 idle")
+    cluster.daemons = daemons
     yield cluster
     for daemon in reversed(daemons):
         daemon.send_signal(signal.SIGTERM)
@@ -200,3 +211,38 @@ def test_tasks_may_save_and_are_not_started_again(slurm, capsys, command, state)
     assert slurm.end_of(job)[0] == state
     slurm.wait_for(lambda: slurm.log(job).count("saved") == 4)
     assert "restart" not in slurm.log(job)
+
+
+def test_a_job_whose_time_is_over_is_queued_again_and_goes_on(slurm, capsys):
+    job = slurm.submit(capsys, "save")  # its tasks end with 143, as Estimators do
+    slurm.wait_for(lambda: slurm.log(job).count("here") == 4)
+    slurm.call("scancel", "--signal=USR1", "--batch", job)
+    slurm.wait_for(lambda: "Restarts=1" in slurm._show(job))
+    log = slurm.log(job)
+    assert log.count("saved") == 4
+    assert "the time limit has come: the job is queued again" in log
+    # Slurm holds a job for a while that was queued again.
+    slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now")
+    slurm.wait_for(lambda: slurm.log(job).count("here") == 8)
+    slurm.call("scancel", job)
+    assert slurm.end_of(job)[0] == "CANCELLED"
+
+
+def test_a_step_finds_its_tasks_without_a_manifest(slurm):
+    shown = slurm.call("srun", "--nodes=2", "--ntasks=2", sys.executable, "-m", "muster", "where")
+    assert shown.count("Started by: Slurm") == 2
+    assert len(re.findall(r"This task: worker [01]\b", shown)) == 2
+    assert len(set(re.findall(r"worker: (\[.*\])", shown))) == 1
+
+
+def test_a_job_that_has_lost_a_node_is_queued_again(slurm, capsys):
+    """Last: a node is gone then."""
+    job = slurm.submit(capsys, "wait")
+    slurm.wait_for(lambda: slurm.log(job).count("here") == 4)
+    slurm.daemons[-1].kill()
+    slurm.daemons[-1].wait()
+    slurm.kill_tasks()
+    slurm.wait_for(lambda: "a node does not answer: the job is queued again" in slurm.log(job))
+    slurm.wait_for(lambda: "Restarts=1" in slurm._show(job))
+    assert "restart 1 of 1" not in slurm.log(job)
+    slurm.call("scancel", job)

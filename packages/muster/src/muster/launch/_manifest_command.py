@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import re
 import sys
 
 from muster._commands import add_command, add_options
@@ -65,7 +66,7 @@ def _print_dockerfile(args: argparse.Namespace) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
-    types = {"amount": amount, "variable": variable, "volume": _volume}
+    types = {"amount": amount, "option": _option, "variable": variable, "volume": _volume}
     devices_help = "GPUs of each task that trains (default: none)"
     add_options(parser, "kind", types, devices_option="--gpus", devices_help=devices_help)
     add_options(parser, "slurm" if kind == "slurm" else "kubernetes", types)
@@ -78,6 +79,12 @@ def _volume(text: str) -> tuple[str, str]:
     if not claim or not path.startswith("/"):
         raise argparse.ArgumentTypeError(f"must be CLAIM:PATH, such as models:/models, given: {text!r}")
     return claim, path
+
+
+def _option(text: str) -> str:
+    if not re.fullmatch(r"-[^\n]+", text):
+        raise argparse.ArgumentTypeError(f"must be an option, such as --account=me, given: {text!r}")
+    return text
 
 
 def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace) -> int:
@@ -104,6 +111,8 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
             shm=getattr(args, "shm", None) or "",
             env=tuple(args.env),
             tls_secret=getattr(args, "tls_secret", ""),
+            sbatch=tuple(getattr(args, "sbatch", ())),
+            setup=tuple(getattr(args, "setup", ())),
         )
     except ClusterError as exc:
         parser.error(str(exc))

@@ -377,6 +377,8 @@ class JobManifest:
         memory: The memory of each task, as Kubernetes writes it, such as ``8Gi``; empty: the default.
         shm: The size of ``/dev/shm`` in containers, such as ``1Gi``; empty: the default, 64 MiB.
         env: Further environment variables of the tasks.
+        sbatch: Further options of ``sbatch``, such as ``--account=me``; Slurm only.
+        setup: Lines of shell that the batch script begins with, such as ``module load cuda``; Slurm only.
         tls_secret: The Kubernetes Secret of ``ca.crt``, ``tls.crt`` and ``tls.key``; empty: no TLS.
 
     Raises:
@@ -398,6 +400,8 @@ class JobManifest:
     shm: str = ""
     env: tuple[tuple[str, str], ...] = ()
     tls_secret: str = ""
+    sbatch: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _LABEL.fullmatch(self.name) or len(self.name) > _LONGEST_NAME:

@@ -41,7 +41,8 @@ fi
 
 # A minute before the time limit tasks get SIGTERM, to save and end; at scancel Slurm sends it itself.
 ending=
-trap 'ending=1; scancel --signal=TERM "$SLURM_JOB_ID"' USR1
+limit=
+trap 'ending=1 limit=1; scancel --signal=TERM "$SLURM_JOB_ID"' USR1
 trap 'ending=1' TERM
 # One task that fails ends the step, the evaluator with it.
 run_step() {{
@@ -51,18 +52,38 @@ run_step() {{
   code=$?
   while kill -0 "$step" 2> /dev/null; do wait "$step"; code=$?; done  # a trap interrupts it
 }}
-{run}
+{again}{run}
 """
+
+# The job goes on from its last checkpoint in another allocation, of nodes that answer.
+_AGAIN_IN_QUEUE = """\
+# A job whose time is over is queued again, and so is one that has lost a node, which this allocation keeps.
+queue_again() {{
+  echo "muster: $1: the job is queued again" >&2
+  scontrol requeue "$SLURM_JOB_ID" && exit "$code"
+}}
+nodes_answer() {{
+  timeout 60 srun --quiet --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 true
+}}
+look_for_room() {{
+  if [[ $limit ]] && ((code != 0)); then queue_again "the time limit has come"; fi
+  if [[ $ending ]] || ((code == 0)); then exit "$code"; fi
+  if ((${{SLURM_RESTART_COUNT:-0}} < {restarts})) && ! nodes_answer; then
+    queue_again "a node does not answer"
+  fi
+}}
+"""
+_LOOK = "look_for_room\n"
 
 # All tasks are started again if one has failed.
 _RUN_AGAIN = """\
 for ((restart = 0; ; restart++)); do
   run_step
-  if [[ $ending ]] || ((code == 0 || restart == {restarts})); then exit "$code"; fi
+  {look}if [[ $ending ]] || ((code == 0 || restart == {restarts})); then exit "$code"; fi
   echo "muster: a task failed, srun ended with $code; restart $((restart + 1)) of {restarts}" >&2
 done"""
 
-_RUN_ONCE = 'run_step\nexit "$code"'
+_RUN_ONCE = 'run_step\n{look}exit "$code"'
 
 
 # With parameter servers only the task that has failed is started again, while the others go on.
@@ -85,14 +106,21 @@ def sbatch_script(manifest: JobManifest) -> str:
     that jobs on one host have different ones: sixteen each, or a multiple of that for more tasks. A task that
     fails ends the others, and all are started again. With parameter servers only that task is, so many times
     at most; after that its failure ends the job.
+
+    With restarts, a job whose tasks have been told to save, as its time limit comes, is queued again; so is
+    one of which a node does not answer any more, so many times at most.
     """
     ports = 16 * math.ceil(manifest.tasks_per_node / 16)
     command = shlex.join(manifest.command)
-    program, run = f"exec {command}", _RUN_AGAIN.format(restarts=manifest.restarts)
+    again, look = "", ""
+    if manifest.restarts:
+        again, look = _AGAIN_IN_QUEUE.format(restarts=manifest.restarts), _LOOK
+    program = f"exec {command}"
+    run = _RUN_AGAIN.format(restarts=manifest.restarts, look=look.replace("\n", "\n  "))
     if manifest.shape.ps:
         cpu_only = " ".join(f"{name}={value}" for name, value in CPU_ONLY.items())
         program = _AGAIN.format(command=command, restarts=manifest.restarts, cpu_only=cpu_only)
-        run = _RUN_ONCE
+        run = _RUN_ONCE.format(look=look)
     options = [
         f"--job-name={manifest.name}",
         f"--output={manifest.name}-%j.log",
@@ -102,6 +130,7 @@ def sbatch_script(manifest: JobManifest) -> str:
         "--signal=B:USR1@60",
         "--requeue" if manifest.restarts else "--no-requeue",
     ]
+    options += manifest.sbatch
     if manifest.workdir:
         options.append(f"--chdir={manifest.workdir}")
     if manifest.memory:
@@ -115,10 +144,12 @@ def sbatch_script(manifest: JobManifest) -> str:
         options.append(f"--gpus-per-task={manifest.shape.devices_per_worker}")
     return _SCRIPT.format(
         options="\n".join(f"#SBATCH {option}" for option in options)
-        + "".join(f"\nexport {name}={shlex.quote(value)}" for name, value in manifest.env),
+        + "".join(f"\nexport {name}={shlex.quote(value)}" for name, value in manifest.env)
+        + "".join(f"\n{line}" for line in manifest.setup),
         port=f"20000 + SLURM_JOB_ID % {10_000 // ports} * {ports}",
         roles="\n".join(_roles(manifest)),
         program=program,
+        again=again,
         run=run,
         srun_options=srun_options,
     )
