@@ -1,18 +1,35 @@
 """What engines with agents decide, without hosts."""
 
 import os
+import platform
+import select
 import signal
+import socket
+import threading
 
+import msgspec
 import pytest
 
 from muster import __version__
 from muster._errors import ClusterError
 from muster.cluster import Task
-from muster.engines import SshHost, _agent, _agent_messages, _remote
+from muster.cluster.roster import Termination
+from muster.engines import (
+    EXIT_LOST,
+    RemoteEngine,
+    SshHost,
+    TaskExit,
+    TaskRequest,
+    TaskStart,
+    _agent,
+    _agent_messages,
+    _remote,
+)
 from muster.engines._agent import Agent
 from muster.engines._remote import AgentConnection, spread
 from muster.launch._plan import JobShape, handed_over
 from muster.launch._sync import pack_folder
+from muster.net import encode_frame
 
 
 @pytest.mark.parametrize(
@@ -164,3 +181,63 @@ def test_a_signal_ends_an_agent(pipes, tmp_path):
     with pytest.raises(_agent._LauncherGoneError):
         agent._serve()
     agent.end()
+
+
+class Hosts(RemoteEngine):
+    """Hosts whose agents are told what to say by a test, one for each task."""
+
+    def __init__(self, *agents):
+        super().__init__(grace_secs=1.0, environ={}, workdir="/")
+        self.given = agents
+        for agent in agents:
+            self.add(agent)
+
+    def assign(self, tasks, request):
+        return dict(zip(tasks, self.given, strict=True))
+
+
+def test_a_host_that_is_lost_ends_its_tasks_and_wakes_nobody_any_more(tmp_path):
+    ends = [socket.socketpair(), socket.socketpair()]
+    agents = []
+    for number, (ours, _) in enumerate(ends):
+        descriptor = ours.detach()
+        agents.append(AgentConnection(f"h{number}", "h", descriptor, descriptor, lambda: "it is off"))
+    engine = Hosts(*agents)
+    tasks = [Task("worker", 0), Task("worker", 1)]
+    hello = msgspec.json.encode(_agent_messages.AgentHello(__version__, platform.python_version()))
+    for number, (_, theirs) in enumerate(ends):
+        placed = _agent_messages.TasksPlaced([f"h:{number + 1}"], ((0,),), (), None)
+        theirs.sendall(_agent_messages.GREETING + hello + b"\n")
+        theirs.sendall(encode_frame(_agent_messages.Ping()))
+        engine._await([agents[number]], lambda agent: agent.greeting is not None, 10.0)
+        # The answer comes after the question.
+        threading.Thread(target=answer, args=(theirs, encode_frame(placed))).start()
+    places = engine.place(tasks, TaskRequest(), ("train.py",))
+    assert [place.address for place in places.values()] == ["h:1", "h:2"]
+    for task in tasks:
+        log = tmp_path / f"worker-{task.index}.log"
+        engine.start(TaskStart(task=task, program=(), environment={}, cores=None, log=log))
+    ends[0][1].sendall(encode_frame(_agent_messages.TaskOutput(tasks[0], b"half a li")))
+    ends[0][1].close()
+    exits = []
+    while not exits:
+        exits = engine.events()
+    assert (tmp_path / "worker-0.log").read_text() == "half a li"
+    assert exits == [
+        TaskExit(
+            task=tasks[0], code=EXIT_LOST, lost=True,
+            told=Termination(tasks[0], "worker 0 is lost with its host: it is off."),
+        )
+    ]  # fmt: skip
+    assert select.select([engine], [], [], 0.0)[0] == []
+    assert engine.events() == []
+    # One that is started there all the same is lost, too.
+    engine.start(TaskStart(task=tasks[0], program=(), environment={}, cores=None, log=tmp_path / "log"))
+    assert [each.lost for each in engine.events()] == [True]
+    engine.close()
+    ends[1][1].close()
+
+
+def answer(sock, frame):
+    sock.recv(1)
+    sock.sendall(frame)

@@ -208,7 +208,9 @@ def test_the_files_of_a_folder_are_sent(tmp_path):
     )
     (tmp_path / ".hidden").touch()
     remote = shell(tmp_path, "remote", 'shift; echo welcome; exec sh -c "$*"')
-    done = run("--on", "ssh:h=127.0.0.2", "--ssh-command", remote, "--sync", "train.py", cwd=tmp_path)
+    done = run(
+        "--on", "ssh:h=127.0.0.2", "--ssh-command", remote, "--sync", str(tmp_path / "train.py"), cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
     assert line.startswith("worker 0 | sent False /")

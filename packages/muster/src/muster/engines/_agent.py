@@ -21,6 +21,7 @@ from typing import BinaryIO, Never
 
 import msgspec
 
+from muster._errors import ClusterError
 from muster._version import __version__
 from muster.cluster import Task
 from muster.cluster.roster import EVENTS, RunningClock
@@ -175,6 +176,13 @@ class Agent:
         if wrong := self._what_is_wrong_with(request):
             self._send(messages.PlaceRefused(wrong))
             return
+        try:
+            self._reserve(request)
+        except (OSError, ClusterError) as exc:
+            self._send(messages.PlaceRefused(f"there is no address at {request.address} for tasks: {exc}"))
+
+    def _reserve(self, request: messages.PlaceTasks) -> None:
+        """Reserve an address for each task, and tell it."""
         self._attempt += 1
         self._grace_secs = request.grace_secs
         resources = this_machine({**os.environ, **request.environ})

@@ -307,9 +307,14 @@ class RemoteEngine(ABC):
 
     def _drop(self, agent: AgentConnection) -> None:
         """Close a connection, and forget it."""
-        self._selector.unregister(agent)
+        self._unregister(agent)
         self._agents = [each for each in self._agents if each is not agent]
         agent.close()
+
+    def _unregister(self, agent: AgentConnection) -> None:
+        """Watch a connection no more: one that has ended would always be ready."""
+        if agent.fileno() in self._selector.get_map():
+            self._selector.unregister(agent)
 
     def start(self, start: TaskStart) -> None:
         """Have a task started; see `Engine.start`."""
@@ -345,6 +350,7 @@ class RemoteEngine(ABC):
                     case messages.SignalReceived(number) if number in _PASSED_ON:
                         os.kill(os.getpid(), number)  # as if it had come to this launcher
             if agent.lost:
+                self._unregister(agent)
                 exits += self._lose_tasks(agent)
         return exits
 

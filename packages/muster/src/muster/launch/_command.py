@@ -182,6 +182,8 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "of its own; unset TF_CONFIG"
         )
     program = program_of(parser, args)
+    if args.sync and program[0] != "-m":
+        program = (os.path.relpath(program[0]), *program[1:])  # as it is in the copy
     if args.on == "local" and (wrong := what_is_wrong_with(program)):
         parser.error(wrong)
     told_apart = args.words_are_told_apart or "--" in sys.argv

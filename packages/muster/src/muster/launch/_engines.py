@@ -13,7 +13,7 @@ from muster.cluster import RendezvousListener
 from muster.engines import Engine, LocalEngine, NodesEngine, RayEngine, SshEngine, SshHost, this_machine
 from muster.launch._plan import handed_over
 from muster.launch._sync import pack_folder
-from muster.net import SECRET, SECRET_FILE, Credentials
+from muster.net import SECRET, SECRET_FILE, Credentials, split_address
 
 # The options that are for hosts elsewhere.
 _ELSEWHERE = ("python", "workdir", "ssh_command", "sync")
@@ -73,6 +73,8 @@ def _nodes_engine(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple
         raise ClusterError(
             "--nodes needs --rendezvous HOST:PORT, of one of the hosts, and goes without --on."
         )
+    if args.address:
+        split_address(f"{args.address}:1")
     handed = handed_over(environ) | dict(args.env)
     handed = {name: value for name, value in handed.items() if name not in (SECRET, SECRET_FILE)}
     try:
