@@ -48,7 +48,7 @@ class Bridge:
                         self._sock.sendall(inward)
                         return
                     if len(outward) < _MOST_WAITING and not self._take(outward):
-                        self._connection.send_all([outward], time.monotonic() + _LAST_SECS)
+                        self._connection.send_all([bytes(outward)], time.monotonic() + _LAST_SECS)
                         return
                     self._pass_on(inward, outward)
             except OSError:

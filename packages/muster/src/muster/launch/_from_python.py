@@ -40,7 +40,7 @@ def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), **option
             was started.
         TypeError: There is no such option.
     """
-    commands = _RaisingParser().add_subparsers(parser_class=_RaisingParser)
+    commands: Any = _RaisingParser().add_subparsers(parser_class=_RaisingParser)
     add_run_command(commands)
     parser = commands.choices["run"]
     known = {action.dest: action for action in parser._actions if action.option_strings}
