@@ -28,7 +28,7 @@ ELSEWHERE = {
 # What cannot be installed without the package index, or is not yet there.
 NOT_INSTALLED_HERE = re.compile(r"^pip install (?:\.|'\.|\"\.|\"muster-train\[(?:gpu|tpu)).*$", re.M)
 # What runs in a cluster of Ray: `make test-engines` does so with these commands.
-IN_RAY = re.compile(r"^(?:ray |muster run --on ray ).*$", re.M)
+IN_RAY = re.compile(r"^ *(?:ray |muster run --on ray ).*$", re.M)
 # Pages for those who change muster itself.
 OTHER_PAGES = {
     "docs/contributing/add-a-dataset-operation.md": "test_changes_to_muster_work runs its commands",
