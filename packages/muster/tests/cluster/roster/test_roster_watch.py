@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from muster import _errors as errors
 from muster._event_log import replay
 from muster.cluster import Task
+from muster.cluster.roster._membership import GroupRecord, Member
 from muster.cluster.roster._roster_events import (
     Announced,
     Answer,
@@ -21,6 +22,7 @@ from muster.cluster.roster._roster_events import (
     Garbled,
     Heard,
     HungUp,
+    Leave,
     Log,
     Lose,
     OwnTaskEnded,
@@ -34,6 +36,7 @@ from muster.cluster.roster._roster_watch import (
     LINGER_SECS,
     RECONNECT_SECS,
     REDIAL_SECS,
+    REJOIN_SECS,
     ROSTER_CLASSES,
     SILENT_SECS,
     STRAY_SECS,
@@ -543,3 +546,42 @@ def test_a_third_worker_names_who_ended_first(joined):
     text = "worker 2 has ended its program in the ordinary way"
     joined.handle([Heard(ONE, failed(ONE, text, TWO))], 1.0)
     assert (joined.lost.task, joined.lost.culprit) == (TWO, TWO)
+
+
+# An elastic job goes on.
+
+
+@pytest.fixture
+def elastic():
+    own = dataclasses.replace(status(ZERO), reached={}, progress=Progress())
+    watch = Watch(own, ADDRESSES, HEARTBEAT, elastic=True)
+    for peer in (ONE, TWO):
+        watch.handle([Dialed(peer), Heard(peer, status(peer, membership=GroupRecord()))], 0.0)
+    return watch
+
+
+def test_whoever_ends_without_a_word_has_certainly_gone_and_may_come_back(elastic):
+    assert {str(member) for member in elastic.members()} == {"worker 1", "worker 2"}
+    actions = elastic.handle([HungUp(ONE, "end of the connection")], 1.0)
+    reason = "worker 1 at one:2222 has ended without a word (end of the connection)."
+    assert Leave(ONE, reason, "run of worker 1", certain=True) in actions
+    assert Dial(ONE, REJOIN_SECS) in actions
+    assert not any(isinstance(action, Lose) for action in actions)
+    assert [str(member) for member in elastic.members()] == ["worker 2"]
+    again = status(ONE, run="another run", membership=GroupRecord())
+    elastic.handle([Dialed(ONE), Heard(ONE, again)], 2.0)
+    assert Member(ONE, "another run") in elastic.members()
+
+
+def test_whoever_is_silent_has_not_certainly_gone(elastic):
+    elastic.handle([Heard(TWO, Progress())], 30.0)
+    left = [each for each in elastic.handle([Tick(Progress())], 31.0) if isinstance(each, Leave)]
+    assert [(each.task, each.certain) for each in left] == [(ONE, False)]
+
+
+def test_an_error_of_a_peer_is_its_own(elastic):
+    news = dataclasses.replace(failed(ONE, "boom"), membership=GroupRecord())
+    (left,) = [each for each in elastic.handle([Heard(ONE, news)], 1.0) if isinstance(each, Leave)]
+    assert left.certain
+    assert left.why == "worker 1 at one:2222 failed: boom"
+    assert not elastic.ended

@@ -2,8 +2,26 @@
 
 from muster.cluster.roster._last_progress import LAST_PROGRESS as LAST_PROGRESS
 from muster.cluster.roster._last_progress import read_last_progress as read_last_progress
+from muster.cluster.roster._membership import MEMBERSHIP_CLASSES as MEMBERSHIP_CLASSES
+from muster.cluster.roster._membership import BecameReady as BecameReady
+from muster.cluster.roster._membership import CameLate as CameLate
+from muster.cluster.roster._membership import EnterGroup as EnterGroup
+from muster.cluster.roster._membership import GiveUp as GiveUp
+from muster.cluster.roster._membership import Group as Group
+from muster.cluster.roster._membership import GroupAction as GroupAction
+from muster.cluster.roster._membership import GroupEvent as GroupEvent
+from muster.cluster.roster._membership import LeaveStep as LeaveStep
+from muster.cluster.roster._membership import LinkBroken as LinkBroken
+from muster.cluster.roster._membership import Member as Member
+from muster.cluster.roster._membership import MemberPhase as MemberPhase
+from muster.cluster.roster._membership import Membership as Membership
+from muster.cluster.roster._membership import MembersMet as MembersMet
+from muster.cluster.roster._membership import ProgramEnded as ProgramEnded
+from muster.cluster.roster._membership import StepLeft as StepLeft
+from muster.cluster.roster._membership import TakesIn as TakesIn
 from muster.cluster.roster._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
 from muster.cluster.roster._roster import Roster as Roster
+from muster.cluster.roster._roster import exit_because_lost as exit_because_lost
 from muster.cluster.roster._roster_address import query_status as query_status
 from muster.cluster.roster._roster_identity import derive_job_id as derive_job_id
 from muster.cluster.roster._roster_identity import training_tasks as training_tasks

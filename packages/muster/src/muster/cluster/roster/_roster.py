@@ -17,6 +17,13 @@ from muster._errors import ClusterError, MissingPeerError, PeerEndedError
 from muster._text import printable_line
 from muster.cluster._cluster_spec import ClusterSpec, Task, TaskType
 from muster.cluster.roster._last_progress import write_last_progress
+from muster.cluster.roster._membership import (
+    GroupAction,
+    GroupEvent,
+    GroupRecord,
+    Member,
+    Membership,
+)
 from muster.cluster.roster._roster_address import listen_as, query_status
 from muster.cluster.roster._roster_events import Announced, OwnTaskEnded
 from muster.cluster.roster._roster_identity import derive_job_id, installed_versions, training_tasks
@@ -88,6 +95,12 @@ class Roster:
         on_lost: Called when a task is lost, with that task and the reason as a sentence. If it returns, all
             waiting methods raise PeerLostError.
         versions: Versions that must be the same in all tasks; None takes `installed_versions`.
+        elastic: Makes the membership of this process, for a job that goes on without a task that is lost;
+            None for a job that ends.
+        on_group: Called, on the roster's thread, with what the membership wants this task to do.
+
+    Attributes:
+        membership: Agrees with the others on who trains, if the job is elastic.
 
     Raises:
         ClusterError: The cluster does not have the task, or an address is not host:port.
@@ -108,6 +121,8 @@ class Roster:
         listener: socket.socket | None = None,
         on_lost: Callable[[Task, str], None] = exit_because_lost,
         versions: Mapping[str, str] | None = None,
+        elastic: Callable[[Member], Membership] | None = None,
+        on_group: Callable[[GroupAction], None] = lambda action: None,
     ) -> None:
         if not heartbeat_secs > 0:
             raise ValueError(f"heartbeat_secs must be more than 0, given: {heartbeat_secs!r}.")
@@ -141,7 +156,8 @@ class Roster:
         self._addresses = addresses
         self._credentials = credentials
         self._announced: dict[str, Any] = {}
-        self._watch = Watch(own, addresses, heartbeat_secs)
+        self.membership = None if elastic is None else elastic(Member(task, own.run))
+        self._watch = Watch(own, addresses, heartbeat_secs, elastic=elastic is not None)
         self._thread = RosterThread(
             self._watch,
             addresses,
@@ -150,6 +166,8 @@ class Roster:
             handlers,
             min(_BEAT_SECS, heartbeat_secs / 5),
             on_lost,
+            self.membership,
+            on_group,
         )
         self._thread.start()
 
@@ -165,6 +183,8 @@ class Roster:
         heartbeat_secs: float = 30.0,
         on_lost: Callable[[Task, str], None] = exit_because_lost,
         versions: Mapping[str, str] | None = None,
+        elastic: Callable[[Member], Membership] | None = None,
+        on_group: Callable[[GroupAction], None] = lambda action: None,
     ) -> Self:
         """Build the roster of a task from the variables that its launcher set; raises as Roster does.
 
@@ -188,6 +208,8 @@ class Roster:
             listener=None if descriptor is None else adopt_listener(descriptor),
             on_lost=on_lost,
             versions=versions,
+            elastic=elastic,
+            on_group=on_group,
         )
 
     def wait_for_all(self, timeout_secs: float) -> None:
@@ -368,6 +390,28 @@ class Roster:
         """Return the last known status of this task and of each training task that was reached."""
         with self._thread.changed:
             return self._watch.statuses()
+
+    def tell_group(self, event: GroupEvent) -> None:
+        """Pass an event to the membership, and wait until it has taken it, and has told the others."""
+        self._thread.post_to_group(event)
+
+    def group_records(self) -> dict[Member, GroupRecord]:
+        """Return the other tasks of an elastic job that are there, and what they say about their group."""
+        with self._thread.changed:
+            return self.membership.present() if self.membership is not None else {}
+
+    def wait_until(self, holds: Callable[[], bool], timeout_secs: float) -> bool:
+        """Wait until something holds that changes by what is heard of others.
+
+        Args:
+            holds: Returns whether it does.
+            timeout_secs: How long to wait at most, in seconds.
+
+        Returns:
+            Whether it holds.
+        """
+        with self._thread.changed:
+            return self._thread.changed.wait_for(holds, timeout_secs)
 
     def fail(self, exc: BaseException) -> None:
         """Report to the others that this task fails, and why, so that they end, too.

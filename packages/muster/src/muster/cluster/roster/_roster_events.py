@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from muster.cluster._cluster_spec import Task
+from muster.cluster.roster._membership import GroupRecord
 from muster.cluster.roster._roster_messages import Progress, RosterHello, Status
 
 
@@ -76,6 +77,13 @@ class Announced:
 
 
 @dataclasses.dataclass(frozen=True)
+class Grouped:
+    """This task tells all others about its group."""
+
+    record: GroupRecord
+
+
+@dataclasses.dataclass(frozen=True)
 class OwnTaskEnded:
     """This task ends, with an error or (None) because it is done.
 
@@ -95,7 +103,7 @@ class Tick:
     progress: Progress
 
 
-Event = Dialed | DialFailed | Heard | Garbled | HungUp | Called | Announced | OwnTaskEnded | Tick
+Event = Dialed | DialFailed | Heard | Garbled | HungUp | Called | Announced | Grouped | OwnTaskEnded | Tick
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,4 +155,17 @@ class Lose(_Trouble):
     culprit: Task
 
 
-Action = Dial | Close | Publish | Answer | Log | Lose
+@dataclasses.dataclass(frozen=True)
+class Leave(_Trouble):
+    """Note that a peer has gone, of a job that goes on without it.
+
+    Attributes:
+        run: The random id of its process.
+        certain: Its process has ended, and is not only silent or cut off.
+    """
+
+    run: str
+    certain: bool
+
+
+Action = Dial | Close | Publish | Answer | Log | Lose | Leave

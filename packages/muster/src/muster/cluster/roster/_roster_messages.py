@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from muster.cluster._cluster_spec import Task
+from muster.cluster.roster._membership import GroupRecord
 from muster.net import ProtocolError, decode_message, encode_frame
 
 # What roster connections are for, in their greeting.
@@ -85,6 +86,7 @@ class Status:
         error: The reason if it failed.
         blamed: The lost task, if it failed because of one.
         announcements: The values that it has announced, by key.
+        membership: What it says about its group; None if the job is not elastic.
         stacks: Where its threads are, for a caller who asks for it.
     """
 
@@ -100,6 +102,7 @@ class Status:
     error: str = ""
     blamed: Task | None = None
     announcements: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    membership: GroupRecord | None = None
     stacks: str = ""
 
     @property

@@ -17,6 +17,16 @@ from muster._errors import StrayPeerError
 from muster.cluster._cluster_spec import Task
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
+from muster.cluster.roster._membership import (
+    GroupAction,
+    GroupEvent,
+    GroupRecord,
+    Member,
+    MemberGone,
+    MemberSeen,
+    Membership,
+    PublishRecord,
+)
 from muster.cluster.roster._roster_service import RosterService
 from muster.cluster.roster._roster_watch import Watch
 from muster.cluster.roster._termination import write_events, write_termination
@@ -75,6 +85,8 @@ class RosterThread:
         handlers: What takes other connections than the roster's, by their purpose; called by the thread.
         beat_secs: The period of heartbeats, in seconds.
         on_lost: Called once by the thread, with the task and the reason, if a peer is lost.
+        membership: Agrees with the others on who trains; None if the job is not elastic.
+        on_group: Called by the thread with what the membership wants this task to do.
     """
 
     def __init__(
@@ -86,8 +98,13 @@ class RosterThread:
         handlers: Mapping[str, Handler],
         beat_secs: float,
         on_lost: Callable[[Task, str], None],
+        membership: Membership | None = None,
+        on_group: Callable[[GroupAction], None] = lambda action: None,
     ) -> None:
         self.watch = watch
+        self.membership = membership
+        self._on_group = on_group
+        self._members: dict[Member, GroupRecord] = {}  # as the membership knows them
         self.changed = threading.Condition()
         self.progress = messages.Progress()  # replaced by any thread, never changed in place
         self.clock = RunningClock(asleep_secs=5 * beat_secs)
@@ -135,6 +152,20 @@ class RosterThread:
         """Pass an event to the thread."""
         self._later(functools.partial(self._handle, event))
 
+    def post_to_group(self, event: GroupEvent) -> None:
+        """Pass an event to the membership, and wait until it has taken it."""
+        taken = threading.Event()
+
+        def work() -> None:
+            with self.changed:
+                self._decide([event])
+                self.changed.notify_all()
+            taken.set()
+
+        self._later(work)
+        while not taken.wait(1.0) and self.running:
+            pass
+
     def close(self) -> None:
         """Send what is pending, within a second, and close everything."""
         self._later(self._close)
@@ -150,12 +181,14 @@ class RosterThread:
         tick = self.clock()
         try:
             self._act(self.watch.start())
+            if self.membership is not None:
+                self._act_in_group(self.membership.start())
             while not self._closing.is_set() or self._flushing():
-                self._read(max(0.0, min(tick, self.watch.wake_at) - self.clock()))
+                self._read(max(0.0, min(tick, self._wake_at) - self.clock()))
                 while self._inbox:
                     work, _ = self._inbox.popleft()
                     work()
-                if self.clock() >= min(tick, self.watch.wake_at):
+                if self.clock() >= min(tick, self._wake_at):
                     # If this task itself was stopped, news may have piled up: read first, judge then.
                     self._read(0.0)
                     tick = self.clock() + self._beat_secs
@@ -171,6 +204,13 @@ class RosterThread:
             self._close_files()
             with self.changed:
                 self.changed.notify_all()
+
+    @property
+    def _wake_at(self) -> float:
+        times = [self.watch.wake_at]
+        if self.membership is not None:
+            times.append(self.membership.wake_at)
+        return min(times)
 
     def _read(self, timeout_secs: float) -> None:
         """Wait until sockets are ready, then read and write."""
@@ -218,6 +258,40 @@ class RosterThread:
             actions = self.watch.handle([event], self.clock())
             self.changed.notify_all()
         self._act(actions)
+        if self.membership is not None:
+            gone = [
+                MemberGone(Member(each.task, each.run), each.certain)
+                for each in actions
+                if isinstance(each, events.Leave)
+            ]
+            self._follow(gone, is_tick=isinstance(event, events.Tick))
+
+    def _follow(self, gone: Sequence[MemberGone], *, is_tick: bool) -> None:
+        """Tell the membership what has changed among the others."""
+        with self.changed:
+            members = self.watch.members()
+            for each in gone:
+                self._members.pop(each.member, None)
+            news: list[GroupEvent] = [*gone]
+            news += [
+                MemberSeen(member, record)
+                for member, record in members.items()
+                if self._members.get(member) != record
+            ]
+            self._members = members
+            if news or is_tick:
+                self._decide(news)
+
+    def _decide(self, news: Sequence[GroupEvent]) -> None:
+        if self.membership is not None:
+            self._act_in_group(self.membership.handle(news, self.clock()))
+
+    def _act_in_group(self, actions: Sequence[GroupAction]) -> None:
+        for action in actions:
+            if isinstance(action, PublishRecord):
+                self._act(self.watch.handle([events.Grouped(action.record)], self.clock()))
+            else:
+                self._on_group(action)
 
     def _act(self, actions: Sequence[events.Action]) -> None:
         for action in actions:
@@ -232,6 +306,8 @@ class RosterThread:
                     self._service.answer(caller, keep, stacks)
                 case events.Log(level, text):
                     _log.log(level, "%s", text)
+                case events.Leave():
+                    pass  # `_follow` tells the membership
                 case events.Lose(task, reason, culprit):
                     write_termination(culprit, reason)
                     write_events(self.watch.log)
@@ -271,6 +347,7 @@ class RosterThread:
         self._later(functools.partial(self._dialed, task, connection), connection)
 
     def _dialed(self, task: Task, connection: Connection) -> None:
+        self._hang_up(task)
         self._peers[task] = connection, FrameBuffer(messages.MAX_NEWS)
         hear = functools.partial(self._hear, task, connection)
         self._selector.register(connection, selectors.EVENT_READ, hear)

@@ -17,6 +17,12 @@ from muster._event_log import EventLog
 from muster._text import printable_line
 from muster.cluster._cluster_spec import Task, TaskType
 from muster.cluster.roster import _roster_events as events
+from muster.cluster.roster._membership import (
+    Group,
+    GroupRecord,
+    Member,
+    MemberPhase,
+)
 from muster.cluster.roster._roster_messages import Progress, RosterHello, Status, TaskState
 
 # The pause before another attempt to connect to a peer, in seconds.
@@ -29,6 +35,8 @@ RECONNECT_SECS = 3.0
 STRAY_SECS = 10.0
 # How long a task that fails waits for news of a lost peer, which would be the cause, in seconds.
 FAIL_SECS = 0.5
+# The pause before it is looked whether a peer of an elastic job has come back, in seconds.
+REJOIN_SECS = 0.5
 # How long a failing task stays, so that those that have not reached it yet learn why, in seconds.
 LINGER_SECS = 2.0
 # What a task announces when its program has come to its end.
@@ -84,6 +92,7 @@ class Watch:
         own: The status of this task at the start.
         peers: The addresses of the other training tasks.
         heartbeat_secs: How long a peer that was reached may be silent, in seconds.
+        elastic: Whether the job goes on without a peer that is lost, which may come back as another process.
 
     Attributes:
         own: The status of this task.
@@ -91,14 +100,16 @@ class Watch:
         log: What happened.
     """
 
-    def __init__(self, own: Status, peers: Mapping[Task, str], heartbeat_secs: float) -> None:
-        self.log: EventLog[events.Event, events.Action] = EventLog(
-            "Watch", (own, peers, heartbeat_secs), recurring=_recurring
-        )
+    def __init__(
+        self, own: Status, peers: Mapping[Task, str], heartbeat_secs: float, elastic: bool = False
+    ) -> None:
+        made = (own, peers, heartbeat_secs, *((elastic,) if elastic else ()))
+        self.log: EventLog[events.Event, events.Action] = EventLog("Watch", made, recurring=_recurring)
         self.own = own
         self.lost: events.Lose | None = None
         self._peers = {task: _Peer(task, address) for task, address in peers.items()}
         self._heartbeat_secs = heartbeat_secs
+        self._elastic = elastic
         self._failing: _Failing | None = None
         self._strangers: set[str] = set()
 
@@ -116,6 +127,17 @@ class Watch:
         """Return the last known status of each task, including this one."""
         reached = {task: peer.status for task, peer in self._peers.items() if peer.status is not None}
         return {self.own.task: self.own, **reached}
+
+    def members(self) -> dict[Member, GroupRecord]:
+        """Return the peers of an elastic job that are there, and what they say about their group."""
+        found = {}
+        for task, peer in self._peers.items():
+            status = peer.status
+            if peer.phase not in (_Phase.REACHED, _Phase.BROKEN) or status is None or peer.ended:
+                continue
+            if status.membership is not None and status.reached.get(str(self.own.task)) == self.own.run:
+                found[Member(task, status.run)] = status.membership
+        return found
 
     def missing_peers(self) -> dict[Task, str]:
         """Return the peers that this task has not reached, or that have not reached it, and why."""
@@ -183,7 +205,7 @@ class Watch:
                 peer = self._peers[task]
                 if peer.phase == _Phase.BROKEN and refused:
                     peer.phase = _Phase.LEFT
-                    return self._lose(task, f"{peer} has ended without a word ({why}).")
+                    return self._lose(task, f"{peer} has ended without a word ({why}).", certain=True)
                 peer.trouble, peer.stray = why, ""
                 return [events.Dial(task, REDIAL_SECS)]
             case events.Garbled(task, why):
@@ -198,10 +220,13 @@ class Watch:
             case events.Announced(key, value):
                 self.own = dataclasses.replace(self.own, announcements={**self.own.announcements, key: value})
                 return [events.Publish()]
+            case events.Grouped(record):
+                self.own = dataclasses.replace(self.own, membership=record)
+                return [events.Publish()]
             case events.OwnTaskEnded(error, blamed):
                 if self.ended:
                     return []
-                if error is None or not self._peers:
+                if error is None or not self._peers or self._elastic:
                     return self._end(error)
                 grace = LINGER_SECS if self.missing_peers() else FAIL_SECS
                 self._failing = self._failing or _Failing(now + grace, error, blamed)
@@ -232,6 +257,8 @@ class Watch:
         stray = _stranger(own, peer, status)
         if not reached and status.state == TaskState.FAILED and status.blamed is not None:
             stray = "it is just ending, because it lost a task of an earlier run"
+        if not reached and self._elastic and status.state in (TaskState.DONE, TaskState.FAILED):
+            stray = "it is just ending"
         if stray:
             return self._stray(peer, stray, now)
         if not reached:
@@ -249,6 +276,8 @@ class Watch:
             ]
         if status.state == TaskState.FAILED:
             actions += self._failed(peer, status)
+        elif status.state == TaskState.DONE and self._elastic:
+            actions += self._leave(peer, f"{peer} has ended.", certain=True)
         return actions
 
     def _mismatched(self, peer: _Peer, why: str, now: float) -> list[events.Action]:
@@ -267,6 +296,8 @@ class Watch:
         return []
 
     def _failed(self, peer: _Peer, status: Status) -> list[events.Action]:
+        if self._elastic:
+            return self._leave(peer, f"{peer} failed: {status.error}", certain=True)
         if self._failing is not None and status.blamed in (None, self.own.task):
             return []  # both fail, each for its own reason
         if status.blamed is None:
@@ -282,7 +313,8 @@ class Watch:
     def _stray(self, peer: _Peer, why: str, now: float) -> list[events.Action]:
         """Note that something else answers at a peer's address."""
         if peer.phase in (_Phase.REACHED, _Phase.BROKEN):
-            return [events.Close(peer.task), *self._lose(peer.task, f"{peer} is another now: {why}.")]
+            reason = f"{peer} is another now: {why}."
+            return [events.Close(peer.task), *self._lose(peer.task, reason, certain=True)]
         actions: list[events.Action] = [events.Close(peer.task), events.Dial(peer.task, REDIAL_SECS)]
         if not peer.stray:
             peer.stray_since = now
@@ -306,7 +338,7 @@ class Watch:
             peer.trouble = why
             return [events.Dial(peer.task, REDIAL_SECS)]
         peer.phase = _Phase.LEFT
-        return self._lose(peer.task, f"{peer} has ended without a word ({why}).")
+        return self._lose(peer.task, f"{peer} has ended without a word ({why}).", certain=True)
 
     def _called(self, caller: int, origin: str, hello: RosterHello) -> list[events.Action]:
         who = hello.caller
@@ -335,9 +367,13 @@ class Watch:
             actions.append(events.Log(logging.WARNING, text))
         return actions
 
-    def _lose(self, task: Task, reason: str, culprit: Task | None = None) -> list[events.Action]:
+    def _lose(
+        self, task: Task, reason: str, culprit: Task | None = None, *, certain: bool = False
+    ) -> list[events.Action]:
         if self.ended:
             return []
+        if self._elastic:
+            return self._leave(self._peers[task], reason, certain)
         self.lost = events.Lose(task, reason, culprit or task)
         actions: list[events.Action] = []
         if self._failing is not None:
@@ -346,6 +382,22 @@ class Watch:
             )
         # The others may notice the end of this task before its cause, so the cause is published.
         return [*actions, *self._end(reason, blamed=self.lost.culprit), self.lost]
+
+    def _leave(self, peer: _Peer, reason: str, certain: bool) -> list[events.Action]:
+        """Note that a peer of an elastic job has gone, and look from time to time whether it comes back."""
+        status = peer.status
+        peer.phase, peer.status, peer.trouble = _Phase.DIALING, None, "it has gone"
+        if status is None:
+            return [events.Close(peer.task), events.Dial(peer.task, REJOIN_SECS)]
+        reached = {task: run for task, run in self.own.reached.items() if task != str(peer.task)}
+        self.own = dataclasses.replace(self.own, reached=reached)
+        return [
+            events.Log(logging.INFO if status.state == TaskState.DONE else logging.WARNING, reason),
+            events.Close(peer.task),
+            events.Leave(peer.task, reason, status.run, certain),
+            events.Publish(),
+            events.Dial(peer.task, REJOIN_SECS),
+        ]
 
     def _end(self, error: str | None, blamed: Task | None = None) -> list[events.Action]:
         state = TaskState.DONE if error is None else TaskState.FAILED
@@ -407,6 +459,7 @@ ROSTER_CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
         *(Watch, Task, TaskType, Status, Progress, TaskState, RosterHello),
+        *(Group, GroupRecord, Member, MemberPhase),
         *get_args(events.Event),
         *get_args(events.Action),
     )

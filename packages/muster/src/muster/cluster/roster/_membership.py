@@ -1,0 +1,569 @@
+"""Agree on the workers of an elastic job: who is in the group that takes the next step.
+
+Workers come and go. Those who train together are a *group*: its members in the order in which they came, and
+an epoch, which no other group has. Each worker publishes a `GroupRecord` to all others, as a part of its
+status: its group, what it does, and whom it sees. Nothing else is sent. A change takes one round:
+
+1. Whoever misses a member, or sees one halt, halts: it leaves the step that is under way.
+2. When all members that are left have halted, the first of them, the *leader*, makes a group of those who all
+   see each other, and of workers that have come, and enters it.
+3. Whoever has halted enters the newest group that it is in.
+4. When all its members have met, a group is *established*, and takes steps. Each step needs all of them.
+
+If the leader is lost, the next one leads. Epochs differ between leaders: no two groups have the same. Nobody
+enters a group whose leader did not know of a later one that is established, so that of two groups with a
+common member one takes no step.
+
+A worker whose process has certainly ended is left out by as few as are left. One that is only silent may
+still train, cut off from the others: then those go on who are more than half of the group, or half of it and
+have its first member. So never do two groups train at once.
+"""
+
+import dataclasses
+import enum
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from muster._event_log import EventLog
+from muster.cluster._cluster_spec import Task
+
+# How long a leader waits for more workers that come, before it lets in those that are there, in seconds.
+ADMIT_SECS = 0.2
+# The least time between two changes for workers that come, in seconds.
+SETTLE_SECS = 2.0
+
+
+class MemberPhase(enum.StrEnum):
+    """What a worker of an elastic job does."""
+
+    STARTING = "starting"  # it has no state yet, and cannot take a step
+    FOUNDING = "founding"  # it waits for the first group
+    READY = "ready"  # it waits to be let into a group that trains
+    IN = "in"
+    HALTING = "halting"  # it is to leave the step under way
+    HALTED = "halted"
+    LEFT = "left"  # its program has come to its end
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Member:
+    """A process of a job.
+
+    Args:
+        task: Its task.
+        run: What distinguishes it from other processes of this task.
+    """
+
+    task: Task = dataclasses.field(compare=True)
+    run: str = ""
+
+    def __str__(self) -> str:
+        return str(self.task)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The workers that take steps together.
+
+    Args:
+        epoch: Its number, which no other group has. Later groups have higher ones.
+        members: The workers, those that came first at the beginning.
+        after: The epoch of the last established group that its leader knew of; 0 for none.
+    """
+
+    epoch: int
+    members: tuple[Member, ...]
+    after: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupRecord:
+    """What a worker tells all others.
+
+    Args:
+        phase: What it does.
+        group: The group that it has entered last; None for none yet.
+        base: The last group of which it has met all members; None for none yet.
+        sees: The workers that it is connected to.
+    """
+
+    phase: MemberPhase = MemberPhase.STARTING
+    group: Group | None = None
+    base: Group | None = None
+    sees: tuple[Member, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class MemberSeen:
+    """A worker is there, and has published a record."""
+
+    member: Member
+    record: GroupRecord
+
+
+@dataclasses.dataclass(frozen=True)
+class MemberGone:
+    """A worker is not there any more.
+
+    Attributes:
+        certain: Its process has ended, and is not only silent or cut off.
+    """
+
+    member: Member
+    certain: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class BecameReady:
+    """This worker can take steps from now on.
+
+    Attributes:
+        founds: Only in the first group, with those who begin as well.
+    """
+
+    founds: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class CameLate:
+    """There is a group that trains: this worker is not ready any more to found one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MembersMet:
+    """This worker has met all members of a group, and has not taken a step in it yet."""
+
+    group: Group
+
+
+@dataclasses.dataclass(frozen=True)
+class StepLeft:
+    """This worker is not in the middle of a step, or has left it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkBroken:
+    """A connection to a member of the group has broken in the middle of a step.
+
+    Attributes:
+        epoch: That of the group.
+    """
+
+    epoch: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TakesIn:
+    """This worker is in a loop that others can join, or has left it.
+
+    Attributes:
+        now: Whether it is.
+    """
+
+    now: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramEnded:
+    """This worker takes no more steps."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TimePassed:
+    """Nothing but time has passed."""
+
+
+GroupEvent: TypeAlias = (
+    MemberSeen
+    | MemberGone
+    | BecameReady
+    | CameLate
+    | MembersMet
+    | StepLeft
+    | LinkBroken
+    | TakesIn
+    | ProgramEnded
+    | TimePassed
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishRecord:
+    """Tell all others."""
+
+    record: GroupRecord
+
+
+@dataclasses.dataclass(frozen=True)
+class LeaveStep:
+    """Leave the step that is under way, as soon as can be, and report it by `StepLeft`."""
+
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class EnterGroup:
+    """Take steps with these workers from now on."""
+
+    group: Group
+
+
+@dataclasses.dataclass(frozen=True)
+class GiveUp:
+    """This worker cannot go on.
+
+    Attributes:
+        reason: Why.
+        has_newest: Whether nobody has gone on without it, so that its state may be saved.
+    """
+
+    reason: str
+    has_newest: bool = False
+
+
+GroupAction: TypeAlias = PublishRecord | LeaveStep | EnterGroup | GiveUp
+
+
+class Membership:
+    """Decides about the group of one worker, from what all of them publish.
+
+    Args:
+        own: This worker.
+        tasks: The tasks of all workers that there may be, in order. That of the first one founds the first
+            group.
+        minimum: The least number of workers that take a step.
+        gather_secs: How long the founder waits for more than the least number of workers.
+        patience_secs: How long to wait for workers if too few are left.
+        first_epoch: The least epoch of a group that this worker founds: more than those of earlier processes.
+        most: The number of workers that a group has at most; others stand by. None for all.
+
+    Attributes:
+        record: What this worker publishes.
+        log: What happened.
+    """
+
+    def __init__(
+        self,
+        own: Member,
+        tasks: tuple[Task, ...],
+        minimum: int = 1,
+        gather_secs: float = 5.0,
+        patience_secs: float = math.inf,
+        first_epoch: int = 1,
+        most: int | None = None,
+    ) -> None:
+        self.log: EventLog[GroupEvent, GroupAction] = EventLog(
+            "Membership", (own, tasks, minimum, gather_secs, patience_secs, first_epoch, most)
+        )
+        self.own = own
+        self.record = GroupRecord()
+        self._tasks = tasks
+        self._minimum = minimum
+        self._gather_secs = gather_secs
+        self._patience_secs = patience_secs
+        self._first_epoch = first_epoch
+        self._most = len(tasks) if most is None else min(most, len(tasks))
+        self._others: dict[Member, GroupRecord] = {}
+        self._ended: set[Member] = set()  # those whose process has certainly ended
+        self._came_as = MemberPhase.STARTING
+        self._confirmed: Group | None = None  # the last one that all members are known to have met in
+        self._waits_since = math.inf  # since when it could found a group, or be in one
+        self._admits_at = math.inf
+        self._entered_at = -math.inf
+        self._broken = self._takes_in = False
+        self._met_others = False  # whether it has seen that a group was established
+        self._gave_up = False
+
+    @property
+    def wake_at(self) -> float:
+        """The time by which it wants to hear from the clock."""
+        times = [self._admits_at]
+        if self.record.phase in (MemberPhase.FOUNDING, MemberPhase.READY, MemberPhase.HALTED):
+            times += [self._waits_since + self._gather_secs, self._waits_since + self._patience_secs]
+        return min(times)
+
+    @property
+    def leads(self) -> bool:
+        """True if this is the first of those who are left of the group that trained last."""
+        base = self._base()
+        return base is not None and self._leader(base) == self.own
+
+    def present(self) -> dict[Member, GroupRecord]:
+        """Return the others that are there, and what they have published."""
+        return dict(self._others)
+
+    def start(self) -> Sequence[GroupAction]:
+        """Return the first actions."""
+        return [PublishRecord(self.record)]
+
+    def handle(self, events: Sequence[GroupEvent], now: float) -> list[GroupAction]:
+        """Take the events that have come, in their order; see `muster._event_log.StateMachine`."""
+        return self.log.handle(self._handle, events, now)
+
+    def _handle(self, events: Sequence[GroupEvent], now: float) -> list[GroupAction]:
+        before = self.record
+        for event in events:
+            self._take(event, now)
+        self._set(sees=tuple(sorted(self._others, key=str)))
+        actions = self._advance(now)
+        if self.record != before:
+            actions.insert(0, PublishRecord(self.record))
+        return actions
+
+    def _take(self, event: GroupEvent, now: float) -> None:
+        phase = self.record.phase
+        match event:
+            case MemberSeen(member, record):
+                for other in [each for each in self._others if each.task == member.task and each != member]:
+                    del self._others[other]
+                    self._ended.add(other)  # another process has its address
+                self._others[member] = record
+                self._ended.discard(member)
+            case MemberGone(member, certain):
+                # While it was out of sight it may have gone on with others, whom this worker does not know.
+                was_there = self._others.pop(member, None) is not None
+                if certain and was_there:
+                    self._ended.add(member)
+            case BecameReady(founds) if phase is MemberPhase.STARTING:
+                self._came_as = MemberPhase.FOUNDING if founds else MemberPhase.READY
+                self._set(phase=self._came_as)
+                self._waits_since = now
+            case CameLate() if phase is MemberPhase.FOUNDING:
+                self._set(phase=MemberPhase.STARTING, group=None)
+            case MembersMet(group) if self.record.group == group:
+                self._set(base=group)
+            case StepLeft() if phase is MemberPhase.HALTING:
+                # Without a state it waits as it did before.
+                self._set(phase=self._came_as if self.record.base is None else MemberPhase.HALTED)
+                self._waits_since = now
+            case LinkBroken(epoch) if self.record.group is not None and self.record.group.epoch == epoch:
+                self._broken = phase is MemberPhase.IN
+            case TakesIn(takes):
+                self._takes_in = takes
+            case ProgramEnded():
+                self._set(phase=MemberPhase.LEFT)
+
+    def _set(self, **changes: object) -> None:
+        self.record = dataclasses.replace(self.record, **changes)  # type: ignore[arg-type]
+
+    def _advance(self, now: float) -> list[GroupAction]:
+        phase, base = self.record.phase, self.record.base
+        self._met_others |= self._base() is not None
+        if base is not None and all(
+            each in self._others and self._others[each].base == base
+            for each in base.members
+            if each != self.own
+        ):
+            self._confirmed = base
+        if self._gave_up or phase in (MemberPhase.STARTING, MemberPhase.LEFT):
+            return []
+        newer = [each for each in self._bases() if each.epoch > self._base_epoch]
+        if self.record.base is not None and any(self.own not in each.members for each in newer):
+            self._gave_up = True
+            return [GiveUp("The other workers have gone on without this one, which not all of them saw.")]
+        if phase is MemberPhase.IN:
+            if not (reason := self._reason_to_halt(now)):
+                return []
+            self._set(phase=MemberPhase.HALTING)
+            return [LeaveStep(reason)]
+        if phase is MemberPhase.HALTING:
+            return []
+        if (
+            phase is MemberPhase.READY
+            and self._base() is None
+            and any(each.phase is MemberPhase.FOUNDING for each in self._others.values())
+        ):
+            self._gave_up = True
+            return [GiveUp("The workers that it was to join have ended, and the job begins anew.")]
+        newest = next((each for each in self._open_groups() if not self._missing(each)), None)
+        entered = newest or (self._founded(now) if self._base() is None else self._led())
+        if entered is not None:
+            return [self._enter(entered, now)]
+        stands_by = phase is MemberPhase.READY and self._base() is not None
+        if now - self._waits_since >= self._patience_secs and not stands_by:
+            self._gave_up = True
+            reason = f"It has waited {now - self._waits_since:.0f} s for other workers."
+            return [GiveUp(reason, has_newest=self.leads)]
+        return []
+
+    @property
+    def _base_epoch(self) -> int:
+        return self.record.base.epoch if self.record.base is not None else 0
+
+    def _bases(self) -> list[Group]:
+        """Return the established groups that are known, the newest first."""
+        records = [self.record, *self._others.values()]
+        bases = {each.base for each in records if each.base is not None}
+        return sorted(bases, key=lambda each: -each.epoch)
+
+    def _base(self) -> Group | None:
+        """Return the newest established group, in which all that are left have the same state."""
+        return next(iter(self._bases()), None)
+
+    def _groups(self) -> list[Group]:
+        """Return the groups that workers who are there have entered."""
+        return list({each.group for each in self._others.values() if each.group is not None})
+
+    def _open_groups(self) -> list[Group]:
+        """Return the groups that this worker may enter, the newest first."""
+        entered = 0 if self.record.group is None else self.record.group.epoch
+        found = [
+            each
+            for each in self._groups()
+            if self.own in each.members and each.epoch > entered and each.after >= self._base_epoch
+        ]
+        return sorted(found, key=lambda each: -each.epoch)
+
+    def _missing(self, group: Group) -> list[Member]:
+        """Return the members of a group that are not there, or have ended."""
+        return [
+            member
+            for member in group.members
+            if member != self.own
+            and (member not in self._others or self._others[member].phase is MemberPhase.LEFT)
+        ]
+
+    def _reason_to_halt(self, now: float) -> str:
+        group = self.record.group
+        if group is None:
+            return ""
+        if missing := self._missing(group):
+            return f"{_names(missing)} is not there any more."
+        if self._broken:
+            return "A connection has broken."
+        halted = [
+            member
+            for member in group.members
+            if member in self._others
+            and (entered := self._others[member].group) is not None
+            and (
+                entered.epoch > group.epoch
+                or (entered == group and self._others[member].phase is not MemberPhase.IN)
+            )
+        ]
+        if halted:
+            return f"{_names(halted)} has halted."
+        if self._open_groups():
+            return "There is a newer group."
+        joining = self._joining(group.members) if self._takes_in else []
+        if self._leader(group) != self.own or self.record.base != group or not joining:
+            self._admits_at = math.inf
+            return ""
+        if self._admits_at == math.inf:
+            self._admits_at = max(now + ADMIT_SECS, self._entered_at + SETTLE_SECS)
+        if now < self._admits_at:
+            return ""
+        return f"{_names(joining)} has come."
+
+    def _leader(self, group: Group) -> Member | None:
+        missing = set(self._missing(group))
+        return next((member for member in group.members if member not in missing), None)
+
+    def _joining(self, members: Iterable[Member], phase: MemberPhase = MemberPhase.READY) -> list[Member]:
+        """Return the workers in a phase that all members see, in the order of their tasks."""
+        chosen = list(members)
+        ready = [each for each, record in self._others.items() if record.phase is phase]
+        found = []
+        for each in sorted(ready, key=lambda each: self._tasks.index(each.task)):
+            if len(chosen) == self._most:
+                break
+            if each.task in {member.task for member in chosen} or not self._all_see(each, chosen):
+                continue
+            chosen.append(each)
+            found.append(each)
+        return found
+
+    def _all_see(self, one: Member, others: Iterable[Member]) -> bool:
+        """Return whether a worker and each of the others are connected, as both of them say."""
+        return all(other in self._seen_by(one) and one in self._seen_by(other) for other in others)
+
+    def _seen_by(self, member: Member) -> Sequence[Member]:
+        if member == self.own:
+            return list(self._others)
+        return self._others[member].sees if member in self._others else ()
+
+    def _founded(self, now: float) -> Group | None:
+        """Return the first group, if this is the worker that founds it, and it is time."""
+        phase = self.record.phase
+        if self.own.task != self._tasks[0] or self._met_others or phase is not MemberPhase.FOUNDING:
+            return None
+        joining = self._joining([self.own], MemberPhase.FOUNDING)
+        before = self.record.group  # in which not all have met, as far as this worker knows
+        if before is not None and not self._may_leave_out(before, (self.own, *joining)):
+            return None
+        count = 1 + len(joining)
+        is_late = now - self._waits_since >= self._gather_secs
+        if count == self._most or (is_late and count >= self._minimum):
+            return Group(self._next_epoch(), (self.own, *joining))
+        return None
+
+    def _led(self) -> Group | None:
+        """Return the group after a change, if this worker is the one that makes it, and it can."""
+        base = self._base()
+        if base is None or self.own not in base.members or self._leader(base) != self.own:
+            return None
+        missing = self._missing(base)
+        left = [member for member in base.members if member not in missing and member != self.own]
+        if any(self._others[each].phase is not MemberPhase.HALTED for each in left):
+            return None
+        chosen = [self.own]
+        for each in left:
+            if self._all_see(each, chosen):
+                chosen.append(each)
+        members = (*chosen, *(self._joining(chosen) if self._takes_in else ()))
+        # Somebody may not know yet that the newest group is established, and go by the one before.
+        may_go = all(self._may_leave_out(each, chosen) for each in (base, self._confirmed or base))
+        if not may_go or len(members) < self._minimum:
+            return None
+        return Group(self._next_epoch(), members, base.epoch)
+
+    def _may_leave_out(self, group: Group, chosen: Sequence[Member]) -> bool:
+        """Return whether those of a group that are not chosen cannot go on by themselves."""
+        lost = [member for member in group.members if member not in chosen]
+        if all(
+            member in self._ended
+            or (member in self._others and self._others[member].phase is MemberPhase.LEFT)
+            for member in lost
+        ):
+            return True
+        count, size = len(group.members) - len(lost), len(group.members)
+        return 2 * count > size or (2 * count == size and group.members[0] in chosen)
+
+    def _next_epoch(self) -> int:
+        """Return an epoch above all that are known here, which no other worker would choose."""
+        known = [each.epoch for each in (*self._groups(), *filter(None, [self.record.group]))]
+        count, place = len(self._tasks), self._tasks.index(self.own.task)
+        least = max([*known, self._first_epoch - 1]) + 1
+        return least + (place - least) % count
+
+    def _enter(self, group: Group, now: float) -> GroupAction:
+        self._set(group=group, phase=MemberPhase.IN)
+        self._broken = False
+        self._admits_at, self._entered_at = math.inf, now
+        return EnterGroup(group)
+
+
+def _names(members: Sequence[Member]) -> str:
+    return ", ".join(map(str, members))
+
+
+# What a log of events of a `Membership` names.
+MEMBERSHIP_CLASSES: Mapping[str, type] = {
+    each.__name__: each
+    for each in (
+        *(Membership, Member, MemberPhase, Group, GroupRecord, Task),
+        *(
+            MemberSeen,
+            MemberGone,
+            BecameReady,
+            CameLate,
+            MembersMet,
+            StepLeft,
+            LinkBroken,
+            ProgramEnded,
+            TimePassed,
+        ),
+        *(PublishRecord, LeaveStep, EnterGroup, GiveUp),
+    )
+}

@@ -1,0 +1,212 @@
+"""Tests of the machine that agrees on the workers of an elastic job."""
+
+import dataclasses
+import random
+
+import pytest
+from membership_world import World
+
+from muster.cluster import Task
+from muster.cluster.roster._membership import (
+    MEMBERSHIP_CLASSES,
+    BecameReady,
+    EnterGroup,
+    GiveUp,
+    Group,
+    GroupRecord,
+    LeaveStep,
+    LinkBroken,
+    Member,
+    MemberGone,
+    MemberPhase,
+    MemberSeen,
+    Membership,
+    MembersMet,
+    StepLeft,
+    TakesIn,
+    TimePassed,
+)
+
+A, B, C = (Member(Task("worker", index), "r") for index in range(3))
+TASKS = tuple(each.task for each in (A, B, C))
+
+
+def test_the_first_worker_founds_the_group_when_all_are_there() -> None:
+    founder = Membership(A, TASKS)
+    founder.handle([BecameReady(founds=True)], 0.0)
+    assert not entered(founder.handle([MemberSeen(B, FOUNDING)], 0.1))
+    assert entered(founder.handle([MemberSeen(C, FOUNDING)], 0.2)) == (A, B, C)
+
+
+def test_the_first_worker_goes_on_without_those_who_do_not_come() -> None:
+    founder = Membership(A, TASKS, minimum=2, gather_secs=5.0)
+    founder.handle([BecameReady(founds=True), MemberSeen(B, FOUNDING)], 0.0)
+    assert not entered(founder.handle([TimePassed()], 4.9))
+    assert entered(founder.handle([TimePassed()], 5.0)) == (A, B)
+
+
+def test_more_workers_than_virtual_replicas_stand_by() -> None:
+    founder = Membership(A, TASKS, most=2)
+    founder.handle([BecameReady(founds=True)], 0.0)
+    assert entered(founder.handle([MemberSeen(B, FOUNDING), MemberSeen(C, FOUNDING)], 0.1)) == (A, B)
+
+
+def test_the_first_worker_comes_late_and_does_not_found_a_second_group() -> None:
+    late = Membership(A, TASKS, gather_secs=5.0)
+    group = Group(3, (B,))
+    record = GroupRecord(MemberPhase.IN, group, group, (A,))
+    late.handle([BecameReady(founds=True), MemberSeen(B, record)], 0.0)
+    assert not entered(late.handle([TimePassed()], 100.0))
+    late.handle([MemberGone(B, certain=True)], 101.0)
+    assert not entered(late.handle([TimePassed()], 200.0))
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_the_second_of_two_goes_on_alone_only_if_the_first_has_ended(certain: bool) -> None:
+    second = in_group(B, Group(3, (A, B)))
+    (left,) = [each for each in second.handle([MemberGone(A, certain)], 1.0) if isinstance(each, LeaveStep)]
+    assert left.reason == "worker 0 is not there any more."
+    assert entered(second.handle([StepLeft()], 1.1)) == ((B,) if certain else ())
+
+
+def test_one_that_was_out_of_sight_before_it_ended_may_have_gone_on_with_others() -> None:
+    second = in_group(B, Group(3, (A, B)))
+    second.handle([MemberGone(A, certain=False)], 1.0)
+    second.handle([MemberGone(A, certain=True)], 2.0)
+    assert not entered(second.handle([StepLeft()], 2.1))
+
+
+def test_the_first_of_two_goes_on_alone() -> None:
+    first = in_group(A, Group(3, (A, B)))
+    first.handle([MemberGone(B, certain=False)], 1.0)
+    assert entered(first.handle([StepLeft()], 1.1)) == (A,)
+
+
+def test_one_whom_the_others_have_left_out_gives_up() -> None:
+    one = in_group(B, Group(3, (A, B, C)))
+    without = Group(6, (A, C), 3)
+    actions = one.handle([MemberSeen(A, GroupRecord(MemberPhase.IN, without, without, (C,)))], 1.0)
+    assert any(isinstance(action, GiveUp) for action in actions)
+
+
+def test_nobody_enters_a_group_whose_leader_did_not_know_of_a_later_one() -> None:
+    one = in_group(C, group := Group(7, (A, B, C), 3))
+    halted = GroupRecord(MemberPhase.HALTED, group, group, (B, C))
+    one.handle([MemberSeen(A, halted)], 1.0)
+    one.handle([StepLeft()], 1.0)
+    assert one.record.phase is MemberPhase.HALTED
+    old = GroupRecord(MemberPhase.IN, Group(99, (B, C), after=3), None, (C,))
+    assert not entered(one.handle([MemberSeen(B, old)], 1.1))
+    new = GroupRecord(MemberPhase.IN, Group(100, (B, C), after=7), None, (C,))
+    assert entered(one.handle([MemberSeen(B, new)], 1.2)) == (B, C)
+
+
+def test_the_leader_waits_until_all_have_halted() -> None:
+    group = Group(3, (A, B, C))
+    leader = in_group(A, group)
+    leader.handle([MemberGone(C, certain=True)], 1.0)
+    assert not entered(leader.handle([StepLeft()], 1.1))
+    halted = GroupRecord(MemberPhase.HALTED, group, group, (A,))
+    assert entered(leader.handle([MemberSeen(B, halted)], 1.2)) == (A, B)
+
+
+def test_workers_that_come_together_are_let_in_together_between_steps() -> None:
+    leader = in_group(A, Group(3, (A,)))
+    ready = GroupRecord(MemberPhase.READY, None, None, (A, B, C))
+    leader.handle([MemberSeen(B, ready), MemberSeen(C, ready)], 10.0)
+    assert not any(isinstance(each, LeaveStep) for each in leader.handle([TimePassed()], 19.0))
+    leader.handle([TakesIn(True)], 20.0)
+    actions = leader.handle([TimePassed()], 20.2)
+    assert any(isinstance(each, LeaveStep) for each in actions)
+    assert entered(leader.handle([StepLeft()], 20.3)) == (A, B, C)
+
+
+def test_too_few_wait_and_give_up() -> None:
+    one = in_group(A, Group(3, (A, B)), minimum=2, patience_secs=60.0)
+    one.handle([MemberGone(B, certain=True)], 1.0)
+    assert not entered(one.handle([StepLeft()], 2.0))
+    assert one.wake_at <= 62.0
+    assert any(isinstance(each, GiveUp) for each in one.handle([TimePassed()], 62.0))
+
+
+def test_an_old_broken_connection_does_not_break_the_new_group() -> None:
+    one = in_group(A, Group(3, (A, B)))
+    assert not one.handle([LinkBroken(2)], 1.0)
+    assert any(isinstance(each, LeaveStep) for each in one.handle([LinkBroken(3)], 1.0))
+
+
+FOUNDING = GroupRecord(MemberPhase.FOUNDING, None, None, (A, B, C))
+
+
+def in_group(own: Member, group: Group, minimum: int = 1, patience_secs: float = 1e9) -> Membership:
+    """Return the machine of a worker that has met the others of a group, which it sees."""
+    machine = Membership(own, TASKS, minimum, 5.0, patience_secs)
+    record = GroupRecord(MemberPhase.IN, group, None, (A, B, C))
+    others = [MemberSeen(each, record) for each in group.members if each != own]
+    actions = machine.handle([BecameReady(founds=True), *others], 0.0)
+    if not others:
+        actions = machine.handle([TimePassed()], 5.0)
+        group = next(each.group for each in actions if isinstance(each, EnterGroup))
+    assert entered(actions) == group.members
+    met = dataclasses.replace(record, base=group)
+    machine.handle(
+        [MembersMet(group), *(MemberSeen(each, met) for each in group.members if each != own)], 0.0
+    )
+    return machine
+
+
+def entered(actions: object) -> tuple[Member, ...]:
+    """Return the members of the group that is entered; none if none is."""
+    assert isinstance(actions, list)
+    return next((each.group.members for each in actions if isinstance(each, EnterGroup)), ())
+
+
+def history(seed: int, most: int = 6, events: int = 12) -> World:
+    """Let workers start, end, freeze and be cut off at random; then let those that are left agree."""
+    chance = random.Random(seed)
+    world = World(size := chance.randint(1, most), seed)
+    for index in range(size):
+        if index == 0 or chance.random() < 0.7:
+            world.start(index)
+    for _ in range(events):
+        for _ in range(chance.choice((0, 3, 30, 300))):
+            world.happen()
+        up = list(world.workers.values())
+        down = [i for i, task in enumerate(world.tasks) if task not in {each.own.task for each in up}]
+        match chance.choice(("start", "end", "freeze", "part", "join", "give up")):
+            case "start" if down:
+                world.start(chance.choice(down))
+            case "end" if len(up) > 1:
+                world.end(chance.choice(up).own)
+            case "freeze" if len(up) > 1:
+                one = chance.choice(up)
+                one.asleep = True
+                for other in [each for each in up if each is not one and chance.random() < 0.8]:
+                    world.part(one.own, other.own)
+            case "part" if len(up) > 1:
+                one, other = chance.sample(up, 2)
+                world.part(one.own, other.own)
+            case "join" if world.cut:
+                world.join(*chance.choice(sorted(world.cut, key=str)))
+            case "give up":
+                for one in [each for each in up if each.gave_up]:
+                    world.end(one.own)
+    for worker in world.workers.values():
+        worker.asleep = False
+    for pair in list(world.cut):
+        world.join(*pair)
+    return world
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(60), pytest.param(range(60, 10_000), marks=pytest.mark.soak)], ids=["few", "many"]
+)
+def test_random_histories_lose_and_double_nothing(seeds: range) -> None:
+    for seed in seeds:
+        world = history(seed)
+        world.settle()
+        world.check()
+
+
+def test_classes_of_a_log() -> None:
+    assert MEMBERSHIP_CLASSES["Membership"] is Membership
