@@ -13,7 +13,7 @@ def started(
     strategy: Strategy, program: Program[Any], executables: dict[str, Any] | None = None
 ) -> tuple[Any, Callable[[Any, Any], tuple[Any, Any]]]:
     """The initial state of a program, and its step: ``(state, batch) -> (state, outputs)``."""
-    split = Split(local_replicas=strategy.local_replicas)
+    split = Split.alone(strategy.local_replicas)
     step = compile_program(strategy, program, {} if executables is None else executables)
     state = start_program(strategy, program.initial).peek()
     return state, lambda state, batch: step(state, (), split.worker_batch(batch))

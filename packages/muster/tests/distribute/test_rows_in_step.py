@@ -69,7 +69,7 @@ def by_program(strategy, make, how):
     program = Program(step, batches[0])
     run = compile_program(strategy, program, {})
     state = start_program(strategy, program.initial).peek()
-    split = Split(strategy.workers.rank, strategy.workers.size, strategy.local_replicas)
+    split = Split(strategy.workers.share_of(strategy.local_replicas))
     batches = [split.worker_batch(batch) if how == "uneven" else own(split, batch) for batch in batches]
     if how == "in groups":
         batches = [BatchGroup(batches[:2]), BatchGroup(batches[2:])]
@@ -80,7 +80,7 @@ def by_program(strategy, make, how):
 
 def own(split, batch):
     """A worker's rows of a batch that all share equally."""
-    return jax.tree.map(lambda rows: np.split(rows, split.workers)[split.rank], batch)
+    return jax.tree.map(lambda rows: rows[split.rows(len(rows))], batch)
 
 
 def model():

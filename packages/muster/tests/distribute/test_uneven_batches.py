@@ -38,7 +38,7 @@ def test_no_part_has_more_rows_than_it_must(rows, parts):
 
 
 def test_only_batches_with_fewer_rows_than_replicas_are_given_whole():
-    split = Split(local_replicas=REPLICAS)
+    split = Split.alone(REPLICAS)
     kinds = {rows: type(split.worker_batch(X[:rows])) for rows in range(1, 3 * REPLICAS)}
     assert kinds == {
         rows: ReplicatedBatch if rows < REPLICAS else UnevenBatch if rows % REPLICAS else np.ndarray
@@ -204,7 +204,7 @@ def test_fit_takes_as_much_memory_as_for_equal_batches(strategy):
         loss, gradient = jax.value_and_grad(lambda w: jnp.mean(jnp.tanh(batch @ w) ** 2))(state)
         return state - gradient, loss
 
-    split, rows = Split(local_replicas=REPLICAS), RNG.normal(size=(1024, 5)).astype(np.float32)
+    split, rows = Split.alone(REPLICAS), RNG.normal(size=(1024, 5)).astype(np.float32)
     taken, losses = [], []
     for count in (1024, 1023):
         executables = {}

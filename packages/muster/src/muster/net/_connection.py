@@ -1,5 +1,6 @@
 """A connection to another task: bytes over TCP, with or without TLS, that never blocks."""
 
+import contextlib
 import errno
 import select
 import socket
@@ -161,6 +162,11 @@ class Connection:
         left = deadline - time.monotonic()
         if left <= 0 or not poll.poll(1000 * left):
             raise TimeoutError("The other end does not answer in time.")
+
+    def shut_down(self) -> None:
+        """End the connection, so that calls on it in other threads fail; `close` has to follow."""
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connection. What was sent still arrives."""

@@ -79,7 +79,7 @@ def compiled(**kind):
 def test_metrics_of_replicas_are_those_of_all_rows(view, rows, padded):
     batch = np.arange(rows, dtype=np.float32) ** 2
     engine, step = compiled(view=view)
-    _, results = step((), (), Split(local_replicas=REPLICAS).worker_batch(batch))
+    _, results = step((), (), Split.alone(REPLICAS).worker_batch(batch))
     assert engine.seen == [[(padded,)]]
     assert results["mean"] == pytest.approx(batch.mean())
     np.testing.assert_allclose(results["rows"], batch - batch.mean(), rtol=1e-5)
@@ -87,7 +87,7 @@ def test_metrics_of_replicas_are_those_of_all_rows(view, rows, padded):
 
 def test_fewer_rows_than_replicas_are_given_as_they_are():
     engine, step = compiled()
-    _, results = step((), (), Split(local_replicas=REPLICAS).worker_batch(np.float32([1, 4])))
+    _, results = step((), (), Split.alone(REPLICAS).worker_batch(np.float32([1, 4])))
     assert engine.seen == [[(2,)]]
     assert results["mean"] == 2.5
 

@@ -31,6 +31,7 @@ from muster.distribute import (
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._split import Split
+from muster.distribute.workers._workers import ReplicaShare
 from recorded import IN_REPOSITORY, cases, check_error, load, unused
 
 # Families that have no counterpart here, by how their names begin.
@@ -457,7 +458,10 @@ def test_sizes(case: dict[str, Any]) -> None:
     asked = case["input"]
     workers, replicas = asked["num_workers"], asked["num_replicas_per_worker"]
     assert [
-        Split(worker, workers, replicas).batch_sizes(asked["global_batch_size"]) for worker in range(workers)
+        Split(ReplicaShare(worker * replicas, replicas, workers * replicas)).batch_sizes(
+            asked["global_batch_size"]
+        )
+        for worker in range(workers)
     ] == case["expect"]["per_worker"]
 
 

@@ -15,6 +15,7 @@ class Worker:
     """One of two workers, which meets the other by a list."""
 
     size = 2
+    share = None
 
     def __init__(self, told: list[Any], *, is_chief: bool) -> None:
         self._told, self.is_chief = told, is_chief

@@ -1,5 +1,6 @@
 """The link: workers tell and add what they have."""
 
+import itertools
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ from linked import SECS, together
 from muster._errors import AuthenticationError, MismatchError, MissingPeerError, PeerLostError
 from muster.distribute.workers._links import Links
 from muster.distribute.workers._socket_workers import SocketWorkers
+from muster.distribute.workers._workers import add_terms
 from muster.net import Connection
 
 pytestmark = pytest.mark.alone
@@ -31,6 +33,48 @@ def test_sums_are_equal_on_all_workers(count, length):
         for total, same in zip(sums, expected, strict=True):
             assert total.dtype == same.dtype
             np.testing.assert_array_equal(total, same)
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (3, 2), (2, 2, 1), (1, 1, 2, 1)])
+@pytest.mark.parametrize("length", [1, 7, 100_003])
+def test_sums_in_order_do_not_depend_on_who_has_which_terms(counts, length):
+    rng = np.random.default_rng(length)
+    terms = [
+        [(rng.normal(size=length) * 10.0 ** rng.integers(-6, 6)).astype(np.float32), rng.integers(0, 9, 5)]
+        for _ in range(sum(counts))
+    ]
+    expected = add_terms(terms)
+    ends = [*itertools.accumulate(counts, initial=0)]
+    results = together(
+        len(counts),
+        lambda link: link.sum_in_order(terms[ends[link.rank] : ends[link.rank + 1]], counts),
+    )
+    for sums in results:
+        for total, same in zip(sums, expected, strict=True):
+            assert total.dtype == same.dtype
+            np.testing.assert_array_equal(total, same)
+
+
+def test_arrays_go_from_one_worker_to_another_alone():
+    def work(link):
+        arrays = [np.full((2, 3), link.rank, np.float32), np.array(link.rank, np.int32)]
+        link.send_between(2, 0, arrays)
+        link.barrier("then all go on")
+        return [array.max() for array in arrays]
+
+    assert together(3, work) == [[2, 2], [1, 1], [2, 2]]
+
+
+def test_an_interrupted_collective_fails_at_once():
+    def work(link):
+        if link.rank == 1:
+            return None
+        threading.Timer(0.05, link.interrupt).start()
+        with pytest.raises(PeerLostError):
+            link.barrier("of which the other knows nothing")
+        return True
+
+    assert together(2, work) == [True, None]
 
 
 def test_sums_of_bfloat16():

@@ -10,7 +10,9 @@ import jax.numpy as jnp
 
 from muster import cpu
 from muster.distribute.engine._limits import Limits
+from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step
+from muster.distribute.workers._workers import ReplicaShare
 
 # JAX's calls to Python, on all kinds of devices, such as `@xla_ffi_python_cpu_callback`.
 _CALLBACK = re.compile(r"custom_call @\w*callback")
@@ -23,9 +25,18 @@ class CompiledStep:
         make: Called with the state, the reads and the first batch of a shape; returns the step for such
             batches, which puts them onto the devices and donates the state.
         run_ahead: Whether a step may be dispatched before the one before is done.
+        share: The virtual replicas of this process: then a step is for batches in which each has as many
+            rows, however many of them are here. None if their number does not change.
     """
 
-    def __init__(self, make: Callable[[State, Reads, Any], Step], *, run_ahead: bool = True) -> None:
+    def __init__(
+        self,
+        make: Callable[[State, Reads, Any], Step],
+        *,
+        run_ahead: bool = True,
+        share: ReplicaShare | None = None,
+    ) -> None:
+        self._share = share
         self._make = make
         self._run_ahead = run_ahead
         self._by_signature: dict[Any, tuple[Step, Limits]] = {}
@@ -57,13 +68,21 @@ class CompiledStep:
             DatasetError: The batch holds a 64-bit integer that JAX would truncate to 32 bits.
         """
         leaves, structure = jax.tree.flatten(batch)
-        signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
+        if self._share is None or isinstance(batch, ReplicatedBatch | UnevenBatch):
+            signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
+        else:
+            signature = (structure, *[(_per_replica(leaf.shape, self._share), leaf.dtype) for leaf in leaves])
         step, limits = self._by_signature.get(signature) or (None, Limits(leaves))
         limits.check(leaves, batch)
         if step is None:
             step = self._make(state, reads, batch)
             self._by_signature[signature] = step, limits
         return step
+
+
+def _per_replica(shape: tuple[int, ...], share: ReplicaShare) -> tuple[float, ...]:
+    """Return the shape of a replica's part of an array of several."""
+    return (shape[0] / share.count, *shape[1:]) if shape else shape
 
 
 def scan_group(step: Step, loss: str | None, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:

@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 
 from muster.distribute.engine._compiled import CompiledStep, compiled
 from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._in_turn import InTurnEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
 from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
@@ -94,14 +95,16 @@ class ExchangeEngine(Engine):
     def __init__(self, mesh: Mesh | None, workers: Workers, bytes_per_pack: int = 0) -> None:
         self._mesh = mesh
         self._workers = workers
-        self._replicas = UnevenEngine(CutEngine(workers, bytes_per_pack))
+        engine = CutEngine if workers.share is None else InTurnEngine
+        self._replicas = UnevenEngine(engine(workers, bytes_per_pack))
 
     def compile(self, traced: Traced, executables: Executables) -> Step:
         if traced.view is View.REPLICA:
             return self._replicas.compile(traced, executables)
         engine = UnevenEngine(MeshEngine(self._mesh, self._workers)) if self._mesh else DeviceEngine()
         undivided = engine.compile(traced, executables)
-        return CompiledStep(functools.partial(self._divided, traced, executables, undivided))
+        make = functools.partial(self._divided, traced, executables, undivided)
+        return CompiledStep(make, share=self._workers.share)
 
     def _divided(
         self,

@@ -61,7 +61,7 @@ class ReplicaValues:
             count = self._split.replicas
             if np.issubdtype(value.dtype, np.integer):
                 stack = stack // count
-                if self._split.rank == 0:
+                if self._split.share.first == 0:
                     stack[0] += value % count
             else:
                 stack = stack / count

@@ -154,25 +154,27 @@ class RowPrograms:
             failure = TraceError(UNLIKE_REDUCTIONS.format("values of other shapes"))
         return corrected([made for made, _ in told]), failure
 
-    def _of_all(self, results: Any, sharded: Any) -> Any:
-        """Return the results of all replicas: of an ``UnevenBatch`` their rows one after the other.
+    def _of_all(self, results: Any, sharded: Any, own: slice = slice(None)) -> Any:
+        """Return the results of replicas: of an ``UnevenBatch`` their rows one after the other.
 
         Args:
-            results: Global arrays, padded.
+            results: Arrays of these replicas, padded.
             sharded: Which of them the replicas have parts of: bools, or a prefix.
+            own: The numbers of the replicas; all by default.
         """
         leaves, structure = jax.tree.flatten(results)
         flags = jax.tree.leaves(jax.tree.broadcast(sharded, results))
         found = [
-            self._result(leaf, shapes) if flag and len(set(shapes)) > 1 else leaf
+            self._result(leaf, shapes, own) if flag and len(set(shapes)) > 1 else leaf
             for leaf, flag, shapes in zip(leaves, flags, self._shapes, strict=True)
         ]
         return jax.tree.unflatten(structure, found)
 
-    def _result(self, array: jax.Array, by_program: tuple[tuple[int, ...], ...]) -> Any:
+    def _result(self, array: jax.Array, by_program: tuple[tuple[int, ...], ...], own: slice) -> Any:
         shapes = [by_program[number] for number in self.of_replica]
         if self.sizes is None:
             return Padded(array, tuple(shape[1:] for shape in shapes))
+        shapes = shapes[own]
         largest = array.shape[0] // len(shapes)
         places = np.concatenate([r * largest + np.arange(shape[0]) for r, shape in enumerate(shapes)])
         return array[places]

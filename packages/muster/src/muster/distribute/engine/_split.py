@@ -14,7 +14,7 @@ an ``UnevenBatch`` or a ``ReplicatedBatch``.
 import itertools
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -22,6 +22,7 @@ import numpy as np
 
 from muster._arrays import AnyArray
 from muster.distribute.replicas._values import PerReplica, ReplicaKind, replicated
+from muster.distribute.workers._workers import ReplicaShare
 
 _log = logging.getLogger(__name__)
 
@@ -78,28 +79,39 @@ class Split:
     """Divides global batches among the replicas of a job, as one of its workers does.
 
     Attributes:
-        rank: The number of this worker.
-        workers: The number of workers.
-        local_replicas: The number of replicas of each worker.
+        share: The replicas of this worker. It is asked anew each time: where workers come and go, it changes.
     """
 
-    rank: int = 0
-    workers: int = 1
-    local_replicas: int = 1
+    share: ReplicaShare = field(default_factory=ReplicaShare)
+
+    @classmethod
+    def alone(cls, replicas: int) -> "Split":
+        """Return the division among the replicas of one process, the only one."""
+        return cls(ReplicaShare(0, replicas, replicas))
 
     @property
     def replicas(self) -> int:
         """The number of replicas over all workers."""
-        return self.workers * self.local_replicas
+        return self.share.total
+
+    @property
+    def local_replicas(self) -> int:
+        """The number of replicas of this worker."""
+        return self.share.count
+
+    @property
+    def has_others(self) -> bool:
+        """True if there are replicas of other workers."""
+        return self.share.count < self.share.total
 
     @property
     def own(self) -> slice:
         """The numbers of this worker's replicas."""
-        return slice(self.rank * self.local_replicas, (self.rank + 1) * self.local_replicas)
+        return slice(self.share.first, self.share.first + self.share.count)
 
     def rows(self, count: int) -> slice:
         """Return the slice of ``count`` rows that is this worker's."""
-        sizes, first = sizes_of(count, self.replicas), self.rank * self.local_replicas
+        sizes, first = sizes_of(count, self.replicas), self.share.first
         start = sum(sizes[:first])
         return slice(start, start + sum(sizes[first : first + self.local_replicas]))
 
@@ -116,7 +128,7 @@ class Split:
             return ReplicatedBatch(batch)
         if any(count % self.replicas for count in counts):
             return UnevenBatch(batch) if len(counts) == 1 else ReplicatedBatch(batch)
-        if self.workers == 1:
+        if not self.has_others:
             return batch
         return jax.tree.map(lambda leaf: leaf[self.rows(len(leaf))] if np.ndim(leaf) else leaf, batch)
 
@@ -146,7 +158,7 @@ class Split:
         array = np.asarray(leaf)
         sizes = sizes_of(len(array), self.replicas)
         shapes = tuple((size, *array.shape[1:]) for size in sizes)
-        kind = ReplicaKind(sizes=sizes, shapes=shapes, first=self.rank * self.local_replicas)
+        kind = ReplicaKind(sizes=sizes, shapes=shapes, first=self.share.first)
         return PerReplica(padded_rows(array, sizes, self), kind)
 
     def batch_sizes(self, global_batch: int) -> list[int]:
@@ -162,7 +174,7 @@ class Split:
         Source: tensorflow/python/data/experimental/ops/distribute.py, ``batch_sizes_for_worker``.
         """
         small, larger = divmod(global_batch, self.replicas)
-        first = self.rank * self.local_replicas
+        first = self.share.first
         return [small + ((first + place) % self.replicas < larger) for place in range(self.replicas)]
 
     def describe(self, count: int) -> str:

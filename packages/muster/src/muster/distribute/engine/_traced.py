@@ -72,7 +72,8 @@ class Traced:
             as well: then an engine of one device compiles it anew.
         cut: Cuts a step that runs the code at its reductions: `split_at_all_reduces`, or what calls it.
         of_all: Called with the results of all replicas, as global arrays, and with their sharding, in the
-            program of the step: returns what the step returns. None for the results as they are.
+            program of the step: returns what the step returns; or with those of some, and their numbers. None
+            for the results as they are.
         rows: The number of rows of a batch in the global view that has padding after them; None without.
         loss: The key of the result that is the loss, if one is. Of a step whose loss is NaN, parameter
             servers get nothing.
@@ -87,7 +88,7 @@ class Traced:
     results_sharded: Any = False
     may_move: bool = False
     cut: Callable[..., tuple[list[Segment], Any]] = split_at_all_reduces
-    of_all: Callable[[Any, Any], Any] | None = None
+    of_all: Callable[..., Any] | None = None
     rows: int | None = None
     loss: str | None = None
 

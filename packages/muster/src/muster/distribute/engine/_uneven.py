@@ -55,7 +55,7 @@ class EvenEngine(Engine):
 
     def __init__(self, workers: Workers, local_replicas: int) -> None:
         self.workers = workers
-        self.split = Split(workers.rank, workers.size, local_replicas)
+        self.split = Split(workers.share_of(local_replicas))
 
     @abstractmethod
     def step_for(
@@ -91,7 +91,7 @@ class UnevenEngine(Engine):
         if traced.view is View.REPLICA:
             self.engine.workers.require_equal("variables", list(map(str, traced.variables)))
         make = functools.partial(self._own_or_whole, traced, executables)
-        return CompiledStep(make, run_ahead=self.engine.run_ahead)
+        return CompiledStep(make, run_ahead=self.engine.run_ahead, share=self.engine.workers.share)
 
     def _own_or_whole(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any

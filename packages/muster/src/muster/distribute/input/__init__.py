@@ -8,4 +8,5 @@ from muster.distribute.input._step_input import Position as Position
 from muster.distribute.input._step_input import StepInput as StepInput
 from muster.distribute.input._step_source import BatchNumbers as BatchNumbers
 from muster.distribute.input._step_source import StepSource as StepSource
+from muster.distribute.input._synchronized_input import SynchronizedInput as SynchronizedInput
 from muster.distribute.input._synchronized_input import synchronized as synchronized

@@ -94,7 +94,7 @@ class BatchSource(ABC):
 
     def __init__(self, workers: Workers, local_replicas: int, dataset: Dataset) -> None:
         self._workers = workers
-        self._split = Split(workers.rank, workers.size, local_replicas)
+        self._split = Split(workers.share_of(local_replicas))
         self.dataset = dataset
         self.datasets: Sequence[Dataset] = [dataset]
         self._logged = False
@@ -116,6 +116,21 @@ class BatchSource(ABC):
         Args:
             seed: The seed of shuffles that have none, the same on all workers; None for a new one.
         """
+
+    def global_batches(self, seed: int) -> Iterator[Any]:
+        """Yield the rows of all replicas for each step of one pass, where workers come and go.
+
+        Args:
+            seed: As for ``worker_batches``.
+
+        Raises:
+            ValueError: Each worker reads other batches.
+        """
+        raise ValueError(
+            "In an elastic job, fit reads global batches: give it arrays, a Dataset, or what "
+            "strategy.experimental_distribute_dataset returns. distribute_datasets_from_function has a "
+            "dataset for each worker, of which nobody else would have the batches."
+        )
 
     def steps(self, seed: int | None = None) -> Iterator[Any]:
         """Yield the steps of one pass: per-replica values, or batches if there is only one replica.
@@ -156,7 +171,7 @@ class GlobalBatches(BatchSource):
         self._looked = False
 
     def worker_batches(self, seed: int | None = None) -> Iterator[Any]:
-        if self._split.workers > 1:
+        if self._split.has_others:
             if seed is None:
                 # Shuffles without a seed must be the same on all workers, and different in each pass.
                 seed = self._workers.all_gather_object(secrets.randbits(31))[0]
@@ -169,6 +184,12 @@ class GlobalBatches(BatchSource):
                 return
         yield from self._shared_steps(seed)
 
+    def global_batches(self, seed: int) -> Iterator[Any]:
+        with OwnInput([Pipeline(self.dataset, seed=seed)]) as batches:
+            for batch in batches:
+                _require_rows(batch)
+                yield batch
+
     def _shared_steps(self, seed: int | None) -> Iterator[Any]:
         """Yield this worker's rows of batches that all workers read."""
         self._uneven.begin()
@@ -178,7 +199,7 @@ class GlobalBatches(BatchSource):
                 if self._split.replicas == 1:
                     yield batch
                     continue
-                if self._split.workers > 1:
+                if self._split.has_others:
                     self._log(self._split.describe(min(row_counts(batch))))
                 self._uneven.see(batch)
                 yield self._split.worker_batch(batch)
@@ -244,7 +265,7 @@ class ReplicaBatches(BatchSource):
                     yield from steps
 
     def steps(self, seed: int | None = None) -> Iterator[Any]:
-        if self._split.workers > 1 or self._split.replicas == 1:
+        if self._split.has_others or self._split.replicas == 1:
             yield from super().steps(seed)
             return
         with self._opened(seed) as batches:

@@ -89,6 +89,14 @@ class DistributedDataset:
         """
         return DistributedIterator(self._batches, self._batches.worker_batches(seed))
 
+    def global_batches(self, seed: int) -> "DistributedIterator":
+        """Begin a pass over batches of all workers, where workers come and go.
+
+        Args:
+            seed: As for `worker_batches`.
+        """
+        return DistributedIterator(self._batches, self._batches.global_batches(seed))
+
     @property
     def next_orders(self) -> Orders:
         """The seeds and counts by which the next pass will be shuffled, for each dataset of this worker."""

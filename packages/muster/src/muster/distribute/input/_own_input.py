@@ -51,6 +51,7 @@ class Pipeline:
         """Begin at the first batch, again if it was open."""
         self.taken = 0
         self.first: Any = None
+        self._last: list[Any] = []
         self._iterator = self.dataset.iterator(self._position, seed=self._seed, convert=self._convert)
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -75,9 +76,17 @@ class Pipeline:
 
     def take(self, count: int) -> list[Any]:
         """Return the next batches: fewer at the end."""
-        batches = list(itertools.islice(self.batches, count))
+        batches = self._last = list(itertools.islice(self.batches, count))
         self.taken += len(batches)
         return batches
+
+    def go_back(self, position: Mapping[str, Any]) -> bool:
+        """Go back to a position before the last batches that were taken; return whether it is there then."""
+        taken = int(position["elements"]) - int(self.start["elements"])
+        if taken == self.taken - len(self._last):
+            self.batches = itertools.chain(self._last, self.batches)
+            self.taken, self._last = taken, []
+        return taken == self.taken
 
     def close(self) -> None:
         """End its thread."""
@@ -91,6 +100,9 @@ class OwnInput(StepInput):
         pipelines: What this worker reads, in the order of the pipelines' numbers.
         per_step: The number of batches that a step takes of each: one for each of its replicas.
         check: Called with the example; may raise.
+        open_pipeline: Opens another of the job's pipelines, by its number, at a position; None if this worker
+            reads the same ones for good.
+        first_number: The number of the first of the pipelines.
 
     Attributes:
         first: The first batch; None if no pipeline has one left.
@@ -102,8 +114,11 @@ class OwnInput(StepInput):
         pipelines: Sequence[Pipeline],
         per_step: int = 1,
         check: Callable[[Any], None] = lambda example: None,
+        open_pipeline: Callable[[int, Mapping[str, Any]], Pipeline] | None = None,
+        first_number: int = 0,
     ) -> None:
         self._pipelines, self._per_step, self._check = pipelines, per_step, check
+        self._open_pipeline, self._first_number = open_pipeline, first_number
         self._only = pipelines[0] if len(pipelines) * per_step == 1 else None
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -125,6 +140,30 @@ class OwnInput(StepInput):
         if self.example is not None:
             self._check(self.example)
 
+    def read(self, first: int, starts: Sequence[Mapping[str, Any]], steps: int) -> None:
+        """Read pipelines of the job from here on, as others come and go: those that it reads already go on.
+
+        Args:
+            first: The number of the first one.
+            starts: Where each of them began.
+            steps: How many steps have been taken since.
+        """
+        if self._open_pipeline is None:
+            raise ValueError("This input cannot read other pipelines than those that it has opened.")
+        known = {self._first_number + place: each for place, each in enumerate(self._pipelines)}
+        pipelines = []
+        for number, start in enumerate(starts, first):
+            place = moved_position(start, steps * self._per_step)
+            pipeline = known.pop(number, None)
+            if pipeline is not None and not pipeline.go_back(place):
+                pipeline.close()
+                pipeline = None
+            pipelines.append(self._open_pipeline(number, place) if pipeline is None else pipeline)
+        for pipeline in known.values():
+            pipeline.close()
+        self._pipelines, self._first_number = pipelines, first
+        self._only = pipelines[0] if len(pipelines) * self._per_step == 1 else None
+
     @property
     def share(self) -> str:
         return " and ".join(dict.fromkeys(describe_share(each.dataset) for each in self._pipelines))
@@ -135,7 +174,7 @@ class OwnInput(StepInput):
         Raises:
             StopIteration: All pipelines have ended.
         """
-        if self._only is None:
+        if self._only is None or self._open_pipeline is not None:
             return joined(self.next_batches())
         batch = next(self._only.batches)
         self._only.taken += 1

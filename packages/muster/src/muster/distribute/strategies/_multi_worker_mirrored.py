@@ -1,5 +1,7 @@
 """MultiWorkerMirroredStrategy: replicas on the devices of several processes."""
 
+import os
+
 import jax
 import numpy as np
 from jax.sharding import Mesh, SingleDeviceSharding
@@ -14,6 +16,7 @@ from muster.distribute.strategies._communication import CommunicationOptions
 from muster.distribute.strategies._mirrored import on_mesh
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers._cluster_workers import ClusterWorkers
+from muster.distribute.workers._elastic_workers import ElasticWorkers
 from muster.distribute.workers._jax_runtime import check_runtimes
 from muster.distribute.workers._randomness import take_chiefs_randomness
 from muster.distribute.workers._workers import START_SECS, SingleWorker, Workers
@@ -40,6 +43,13 @@ class MultiWorkerMirroredStrategy(Strategy):
         communication_options: Options of the reductions, and the timeout for other workers.
         session_creation_timeout_secs: How long to wait for the other tasks to come up, in seconds.
             RunConfig's argument of this name says how long they may then take until their first step.
+        virtual_replicas: Makes the job *elastic*: it has so many replicas, which those workers divide among
+            them that are there, on a CPU each. Workers may be lost and come back. None reads
+            ``MUSTER_VIRTUAL_REPLICAS``, which `muster run` sets; without it every worker is needed.
+        min_workers: The number of workers without which an elastic job waits for more. None reads
+            ``MUSTER_MIN_WORKERS``, else takes 1.
+        deterministic: Whether an elastic job adds gradients replica by replica, so that its results are equal
+            bit for bit, whoever computes which replicas.
 
     Raises:
         ClusterError: It is not known which task this is, or it is not in the cluster, or the tasks of the
@@ -58,6 +68,9 @@ class MultiWorkerMirroredStrategy(Strategy):
         communication_options: CommunicationOptions | None = None,
         *,
         session_creation_timeout_secs: float = START_SECS,
+        virtual_replicas: int | None = None,
+        min_workers: int | None = None,
+        deterministic: bool = False,
     ) -> None:
         options = communication_options or CommunicationOptions()
         if not isinstance(options, CommunicationOptions):
@@ -71,9 +84,36 @@ class MultiWorkerMirroredStrategy(Strategy):
         cluster, task = config.cluster, check_job(config)
         tasks = training_tasks(cluster)
         workers: Workers = SingleWorker()
-        if len(tasks) > 1 and task.type != TaskType.EVALUATOR:
+        virtual = _count("virtual_replicas", virtual_replicas, "MUSTER_VIRTUAL_REPLICAS")
+        least = _count("min_workers", min_workers, "MUSTER_MIN_WORKERS") or 1
+        if virtual is not None and not cluster:
+            workers = SingleWorker(virtual)
+        elif virtual is not None and task.type != TaskType.EVALUATOR:
+            if least > min(virtual, len(tasks)):
+                raise ValueError(
+                    f"min_workers={least} are never there: the cluster has {len(tasks)} training tasks, and "
+                    f"virtual_replicas={virtual} are for as many at most."
+                )
+            workers = ElasticWorkers(
+                cluster,
+                task,
+                tasks,
+                virtual,
+                least,
+                in_order=deterministic,
+                timeout_secs=options.timeout_seconds or None,
+                start_secs=session_creation_timeout_secs,
+            )
+        elif len(tasks) > 1 and task.type != TaskType.EVALUATOR:
             timeout_secs = options.timeout_seconds or None
             workers = ClusterWorkers(cluster, task, tasks, timeout_secs, session_creation_timeout_secs)
+        if workers.share is not None:
+            device = jax.local_devices()[0]
+            placement = Placement(SingleDeviceSharding(device), workers=workers)
+            engine = ExchangeEngine(None, workers, options.bytes_per_pack)
+            super().__init__(placement, engine, workers)
+            take_chiefs_randomness(workers)
+            return
         devices = jax.devices()
         if not cluster and devices[0].platform == "cpu":
             devices = devices[:1]
@@ -93,3 +133,20 @@ class MultiWorkerMirroredStrategy(Strategy):
     @property
     def cluster_resolver(self) -> ClusterResolver:
         return self._resolver
+
+
+def _count(name: str, value: int | None, variable: str) -> int | None:
+    """Return an argument, or what the environment says in its place.
+
+    Raises:
+        ValueError: It is no positive whole number.
+    """
+    given = os.environ.get(variable) if value is None else value
+    if given is None or given == "":
+        return None
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    count = int(given) if is_number or (isinstance(given, str) and given.strip().isdecimal()) else 0
+    if count < 1:
+        where = variable if value is None else name
+        raise ValueError(f"{where} must be a whole number from 1, given: {given!r}.")
+    return count

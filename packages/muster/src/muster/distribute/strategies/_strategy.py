@@ -54,7 +54,6 @@ class Strategy:
         placement: Where variables live.
         engine: Compiles steps for the replicas.
         workers: The processes.
-        local_replicas: The number of replicas of this process.
         steps: Says which steps a worker may make, for Estimators.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
@@ -74,18 +73,25 @@ class Strategy:
         self.placement = placement
         self.engine = engine
         self.workers = workers or SingleWorker()
-        self.local_replicas = local_replicas
+        self._local_replicas = local_replicas
         self.steps = steps or StepSource()
         self._datasets = datasets
 
     @property
+    def local_replicas(self) -> int:
+        """The number of replicas of this process."""
+        return self.workers.share_of(self._local_replicas).count
+
+    @property
     def num_replicas_in_sync(self) -> int:
         """The number of replicas that take part in a step, over all workers."""
-        return self.workers.size * self.local_replicas
+        return self.workers.share_of(self._local_replicas).total
 
     @property
     def input_context(self) -> InputContext:
-        """The share of the input that this process reads."""
+        """The share of the input that this process reads; of virtual replicas, that of its first one."""
+        if (share := self.workers.share) is not None:
+            return InputContext(share.total, share.first, share.total)
         return InputContext(self.workers.size, self.workers.rank, self.num_replicas_in_sync)
 
     @property
@@ -319,8 +325,8 @@ class Strategy:
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.experimental_distribute_values_from_function``.
         """
-        local, count = self.local_replicas, self.num_replicas_in_sync
-        first = self.workers.rank * local
+        share = self.workers.share_of(self._local_replicas)
+        local, count, first = share.count, share.total, share.first
         values = [value_fn(ValueContext(first + i, count)) for i in range(local)]
         if count == 1:
             return values[0]

@@ -1,3 +1,5 @@
 """The workers of a job, and their collectives on the host."""
 
+from muster.distribute.workers._elastic_workers import ElasticWorkers as ElasticWorkers
+from muster.distribute.workers._elastic_workers import WorkersChangedError as WorkersChangedError
 from muster.distribute.workers._progress import ProgressReporter as ProgressReporter

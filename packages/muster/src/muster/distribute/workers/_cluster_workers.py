@@ -8,6 +8,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Set
+from typing import Protocol
 
 import jax
 
@@ -27,8 +28,8 @@ from muster.net import Connection, Hello
 
 # How long another worker may be silent before it is given up, and how long it may take for a step while it
 # answers, in seconds.
-_SILENCE_SECS = 30.0
-_STEP_SECS = 600.0
+SILENCE_SECS = 30.0
+STEP_SECS = 600.0
 # How long a stuck worker may take to answer where its threads are, in seconds.
 _STACKS_SECS = 5.0
 
@@ -37,14 +38,81 @@ _NEWS_SECS = 2.0
 
 # What connections between workers are for, in their greeting; how long one may take, and the pause before
 # another attempt, in seconds.
-_PURPOSE = "collectives"
+PURPOSE = "collectives"
 _DIAL_SECS = 10.0
 _REDIAL_SECS = 0.2
 # One worker may go on working when the others are done, for up to a week.
 _END_SECS = 7 * 24 * 3600
 
 
-class ClusterWorkers(SocketWorkers):
+class RosterWorkers(SocketWorkers):
+    """Connects some tasks of a cluster, and asks the roster about those that keep this one waiting.
+
+    Args:
+        roster: The roster of the job.
+        task: This task.
+        tasks: The tasks that train, in the order of their ranks.
+        secs: How long another worker may take: before its first step, and for a later one, in seconds.
+        each_to_each: Whether each is connected to all others, however many there are.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        task: Task,
+        tasks: tuple[Task, ...],
+        secs: tuple[float, float],
+        *,
+        each_to_each: bool = False,
+    ) -> None:
+        self._roster, self._tasks = roster, tasks
+        self._start_secs, self._step_secs = secs
+        names = [str(each) for each in tasks]
+        super().__init__(tasks.index(task), names, self._patience_with, each_to_each=each_to_each)
+
+    def _dial(self, rank: int) -> Connection:
+        deadline = time.monotonic() + _DIAL_SECS
+        while True:
+            left = max(_REDIAL_SECS, deadline - time.monotonic())
+            try:
+                return self._roster.connect(self._tasks[rank], PURPOSE, left)
+            except ConnectionError:
+                # It was reached before. If many strangers call there, it may have dropped this one of them.
+                if time.monotonic() + _REDIAL_SECS > deadline:
+                    raise
+            time.sleep(_REDIAL_SECS)
+
+    def _patience_with(self, rank: int) -> float | None:
+        """Return how long a worker in the state that it reports may keep this one waiting, in seconds."""
+        if (status := self._roster.statuses().get(self._tasks[rank])) is None:
+            return self._step_secs
+        state = status.progress.state
+        match state:
+            case TaskState.STARTING | TaskState.WAITING:
+                return self._start_secs
+            case TaskState.EVALUATING | TaskState.SAVING if self._roster.progress.state != state:
+                return None  # the chief does that, and it may take long
+            case _:
+                return self._step_secs
+
+    def _awaited_by(self, rank: int) -> frozenset[int]:
+        if (status := self._roster.statuses().get(self._tasks[rank])) is None:
+            return frozenset()
+        named = status.progress.waits_for.split(", ")
+        return frozenset(other for other, name in enumerate(self.names) if name in named)
+
+    def _report_waiting(self, awaited: Set[int]) -> None:
+        self._roster.report(waits_for=", ".join(self.names[rank] for rank in sorted(awaited)))
+
+    def _stacks_of(self, rank: int) -> str:
+        task = self._tasks[rank]
+        try:
+            return self._roster.stacks_of(task, _STACKS_SECS)
+        except (OSError, StrayPeerError) as exc:
+            return f"it does not say where: {exc}"
+
+
+class ClusterWorkers(RosterWorkers):
     """Connects to the other tasks of a cluster, and their JAX runtimes where XLA's collectives are needed.
 
     From then on the workers watch each other. When one is gone, has failed or stands still, the others report
@@ -71,38 +139,23 @@ class ClusterWorkers(SocketWorkers):
         timeout_secs: float | None,
         start_secs: float = START_SECS,
     ) -> None:
-        self._tasks = tasks
-        self._step_secs = timeout_secs or _STEP_SECS
-        self._start_secs = start_secs
         self._doing = "a step"
         self._callers: queue.SimpleQueue[tuple[Connection, Hello]] = queue.SimpleQueue()
-        self._roster = roster = Roster.from_environ(
+        roster = Roster.from_environ(
             os.environ,
             cluster,
             task,
-            handlers={_PURPOSE: lambda connection, hello: self._callers.put((connection, hello))},
-            heartbeat_secs=timeout_secs or _SILENCE_SECS,
+            handlers={PURPOSE: lambda connection, hello: self._callers.put((connection, hello))},
+            heartbeat_secs=timeout_secs or SILENCE_SECS,
         )
-        self._ending = _Ending(roster, tasks)
+        self._ending = JobEnding(roster, tasks)
         lifecycle.watch_program_end()
         with lifecycle.log_interrupt("Interrupted while waiting for the other tasks: nothing had begun."):
             roster.wait_for_all(start_secs)
-        super().__init__(tasks.index(task), [str(each) for each in tasks], self._patience_with)
+        super().__init__(roster, task, tasks, (start_secs, timeout_secs or STEP_SECS))
         self.connect(self._dial, self._accept, start_secs)
         self._ending.workers = self
         connect_runtimes(self, cluster.task_address(tasks[0].type, tasks[0].index))
-
-    def _dial(self, rank: int) -> Connection:
-        deadline = time.monotonic() + _DIAL_SECS
-        while True:
-            left = max(_REDIAL_SECS, deadline - time.monotonic())
-            try:
-                return self._roster.connect(self._tasks[rank], _PURPOSE, left)
-            except ConnectionError:
-                # It was reached before. If many strangers call there, it may have dropped this one of them.
-                if time.monotonic() + _REDIAL_SECS > deadline:
-                    raise
-            time.sleep(_REDIAL_SECS)
 
     def _accept(self, timeout_secs: float) -> tuple[int, Connection]:
         deadline = time.monotonic() + timeout_secs
@@ -148,40 +201,22 @@ class ClusterWorkers(SocketWorkers):
             return super()._lost(rank, error)
         return ended_too_early(self.names[rank], self.names[self.rank], self._doing)
 
-    def _patience_with(self, rank: int) -> float | None:
-        """Return how long a worker in the state that it reports may keep this one waiting, in seconds."""
-        state = self._roster.statuses()[self._tasks[rank]].progress.state
-        match state:
-            case TaskState.STARTING | TaskState.WAITING:
-                return self._start_secs
-            case TaskState.EVALUATING | TaskState.SAVING if self._roster.progress.state != state:
-                return None  # the chief does that, and it may take long
-            case _:
-                return self._step_secs
 
-    def _awaited_by(self, rank: int) -> frozenset[int]:
-        named = self._roster.statuses()[self._tasks[rank]].progress.waits_for.split(", ")
-        return frozenset(other for other, name in enumerate(self.names) if name in named)
+class SupportsClose(Protocol):
+    """Has connections that are closed at the end."""
 
-    def _report_waiting(self, awaited: Set[int]) -> None:
-        self._roster.report(waits_for=", ".join(self.names[rank] for rank in sorted(awaited)))
-
-    def _stacks_of(self, rank: int) -> str:
-        task = self._tasks[rank]
-        try:
-            return self._roster.stacks_of(task, _STACKS_SECS)
-        except (OSError, StrayPeerError) as exc:
-            return f"it does not say where: {exc}"
+    def close(self) -> None:
+        """Close all connections."""
 
 
-class _Ending:
+class JobEnding:
     """Ends this process together with the others: reports an error or a clean end to them.
 
     After an error the process does not wait for the others. It skips JAX's shutdown, which would abort.
 
     Args:
         roster: The roster of the job.
-        tasks: The tasks that train.
+        tasks: The tasks that train, and come to their end together; none if each does so by itself.
 
     Attributes:
         workers: The workers, closed at the end; None until they are connected.
@@ -189,7 +224,7 @@ class _Ending:
     """
 
     def __init__(self, roster: Roster, tasks: tuple[Task, ...]) -> None:
-        self.workers: SocketWorkers | None = None
+        self.workers: SupportsClose | None = None
         self.agreed = False
         self._roster = roster
         self._tasks = tasks

@@ -103,6 +103,11 @@ class Links:
         """Take a connection to a worker."""
         self._connections[peer] = connection
 
+    def interrupt(self) -> None:
+        """Let the exchange that is under way, and all later ones, fail; any thread may call this."""
+        for connection in [*self._connections.values()]:
+            connection.shut_down()
+
     def close(self) -> None:
         """Close all connections."""
         for connection in self._connections.values():

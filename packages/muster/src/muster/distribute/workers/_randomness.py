@@ -32,8 +32,10 @@ def take_chiefs_randomness(workers: Workers) -> None:
     All workers call this, when they have met. A worker that seeds its own afterwards keeps those.
     """
     if workers.size == 1:
-        return
-    states = [random_state(), global_seed_state()] if workers.is_chief else None
+        return  # alone, or to join others, who will give it their state
+    # Where workers come and go, the chief may be another one when all have answered.
+    has_to = workers.is_chief or workers.share is not None
+    states = [random_state(), global_seed_state()] if has_to else None
     (shared, keras_state), *_ = workers.all_gather_object(states)
     if not workers.is_chief:
         set_global_seed_state(keras_state)  # first: Keras makes a generator by Python's random numbers

@@ -27,7 +27,7 @@ Blocks: TypeAlias = tuple[range, ...]
 # directly and 0.9 by doubling, with as much processor time; eight took 1.9 and 1.2, 16 took 6.0 and 3.1.
 DIRECT_WORKERS = 4
 # Up to so many bytes every worker sends all that it has to all; more are reduced in a share per worker.
-_DIRECT_BYTES = 1 << 15
+DIRECT_BYTES = 1 << 15
 # Up to so many bytes are summed by doubling. There 6 to 16 workers took less time so up to 256 KB, and about
 # as much or more from 512 KB on. A network that is slower than a processor copies moves that down.
 _DOUBLING_BYTES = 1 << 17
@@ -97,7 +97,7 @@ def broadcast(size: int, rank: int, nbytes: int) -> Schedule:
 
 
 def direct_sum(size: int, rank: int, nbytes: int) -> Schedule:
-    if nbytes <= _DIRECT_BYTES:
+    if nbytes <= DIRECT_BYTES:
         return [
             CommunicationRound(
                 sends=_others(size, rank, _all(size)), receives=_others(size, rank, _all(size)), adds=True

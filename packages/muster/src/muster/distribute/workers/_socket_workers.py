@@ -19,6 +19,8 @@ from muster.distribute.workers._waiting import Others, Patience, Wait
 from muster.distribute.workers._workers import HostArray, Workers
 from muster.net import Connection
 
+# The number of an exchange between two workers alone.
+_BETWEEN = (1 << 64) - 1
 # A text of up to so many bytes is sent together with its length.
 _SHORT = 56
 
@@ -33,20 +35,29 @@ class SocketWorkers(Workers):
         rank: The number of this worker.
         names: The names of all workers, in the order of their ranks.
         patience: Says how long to wait for a worker; called again and again while this one waits.
+        each_to_each: Whether each is connected to all others, however many there are.
     """
 
-    def __init__(self, rank: int, names: Sequence[str], patience: Patience = lambda rank: None) -> None:
+    def __init__(
+        self,
+        rank: int,
+        names: Sequence[str],
+        patience: Patience = lambda rank: None,
+        *,
+        each_to_each: bool = False,
+    ) -> None:
         self.rank = rank
         self.names = tuple(names)
-        others = Others(
+        asked = Others(
             patience=patience,
             awaited_by=self._awaited_by,
             stacks=self._stacks_of,
             report=self._report_waiting,
         )
-        begin_wait = functools.partial(Wait, rank, self.names, others, RunningClock())
+        begin_wait = functools.partial(Wait, rank, self.names, asked, RunningClock())
         self._links = Links(rank, self.names, begin_wait, self._lost)
-        self._neighbours = schedules.neighbours(self.size, rank)
+        others = frozenset(range(self.size)) - {rank}
+        self._neighbours = others if each_to_each else schedules.neighbours(self.size, rank)
         self._shares = _equal_shares(self.size)
         self._numbers = itertools.count()
 
@@ -120,6 +131,71 @@ class SocketWorkers(Workers):
         self.communication_secs += time.monotonic() - began
         return sums
 
+    def sum_in_order(self, terms: Sequence[Sequence[HostArray]], counts: Sequence[int]) -> list[HostArray]:
+        """Return the sums of flat arrays over all terms of all workers, which are added in their order.
+
+        The result does not depend on how the terms are divided among the workers, bit for bit. All workers
+        are connected to each other.
+
+        Args:
+            terms: This worker's terms: for each the arrays, of equal lengths and dtypes in all terms.
+            counts: The number of terms of each worker, by rank.
+        """
+        began = time.monotonic()
+        first = terms[0]
+        sums = [np.empty_like(array) for array in first]
+        nbytes = _nbytes(first)
+        direct = nbytes <= schedules.DIRECT_BYTES  # then each adds all of it: one round in place of two
+        whole = [slice(None)] * len(first)
+        blocks = {peer: whole if direct else _blocks(first, self._shares, peer) for peer in range(self.size)}
+        mine = blocks[self.rank]
+        out = {
+            peer: [array[part] for term in terms for array, part in zip(term, blocks[peer], strict=True)]
+            for peer in range(self.size)
+            if peer != self.rank
+        }
+        into = {
+            peer: [
+                np.empty_like(array[part])
+                for _ in range(counts[peer])
+                for array, part in zip(first, mine, strict=True)
+            ]
+            for peer in out
+        }
+        number = next(self._numbers)
+        self._links.exchange(number, nbytes, out, into)
+        own = [array[part] for term in terms for array, part in zip(term, mine, strict=True)]
+        places = [total[part] for total, part in zip(sums, mine, strict=True)]
+        arrays = [each for peer in range(self.size) for each in (own if peer == self.rank else into[peer])]
+        for at, place in enumerate(places):
+            _add_up(arrays[at :: len(places)], place)
+        if self.size > 1 and not direct:
+            shared = [total[part] for total, part in zip(sums, mine, strict=True)]
+            theirs = {
+                peer: [total[part] for total, part in zip(sums, blocks[peer], strict=True)] for peer in out
+            }
+            self._links.exchange(number, nbytes, dict.fromkeys(out, shared), theirs)
+        self.communication_secs += time.monotonic() - began
+        return sums
+
+    def send_between(self, sender: int, receiver: int, arrays: Sequence[HostArray]) -> None:
+        """Send arrays from one worker to another, which receives into its own; both call this, alike.
+
+        Args:
+            sender: The rank of the one.
+            receiver: The rank of the other.
+            arrays: Contiguous arrays of the same shapes and dtypes.
+        """
+        nbytes = _nbytes(arrays)
+        if self.rank == sender:
+            self._links.exchange(_BETWEEN, nbytes, {receiver: arrays}, {})
+        elif self.rank == receiver:
+            self._links.exchange(_BETWEEN, nbytes, {}, {sender: arrays})
+
+    def interrupt(self) -> None:
+        """Let the collective that is under way, and all later ones, fail; any thread may call this."""
+        self._links.interrupt()
+
     def _lost(self, rank: int, error: OSError) -> PeerLostError:
         """Return the error for a worker whose connection has broken."""
         return PeerLostError(f"{self.names[rank]} has broken off: {error.strerror}.")
@@ -161,6 +237,21 @@ class SocketWorkers(Workers):
     def _stacks_of(self, rank: int) -> str:
         """Return where the threads of another worker are, or why that is not known."""
         return "(a place that cannot be asked for)"
+
+
+def _blocks(arrays: Sequence[HostArray], cut: Cut, rank: int) -> list[slice]:
+    """Return where the block of a worker is in each array."""
+    return [slice(cut(array, rank), cut(array, rank + 1)) for array in arrays]
+
+
+def _add_up(terms: Sequence[HostArray], place: HostArray) -> None:
+    """Add arrays one after the other."""
+    if len(terms) == 1:
+        place[:] = terms[0]
+        return
+    np.add(terms[0], terms[1], out=place)
+    for term in terms[2:]:
+        np.add(place, term, out=place)
 
 
 def _nbytes(arrays: Sequence[HostArray]) -> int:

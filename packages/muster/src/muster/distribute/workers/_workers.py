@@ -1,6 +1,7 @@
 """Workers: the processes that train together, and their collectives on the host."""
 
 import contextlib
+import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,21 @@ HostArray = np.ndarray[Any, Any]
 START_SECS = 7200.0
 
 
+@dataclasses.dataclass
+class ReplicaShare:
+    """The replicas of a job that a process computes. It changes where workers come and go.
+
+    Args:
+        first: The number of the first one; the others follow.
+        count: How many there are here.
+        total: How many there are in the job.
+    """
+
+    first: int = 0
+    count: int = 1
+    total: int = 1
+
+
 class Workers(ABC):
     """The processes of a job that train together. All of them call the same collectives in the same order.
 
@@ -24,11 +40,20 @@ class Workers(ABC):
         rank: The number of this worker, from 0. Worker 0 is the chief: it writes, and its values count.
         names: The names of all workers, in the order of their ranks.
         communication_secs: The seconds that ``all_reduce`` has taken so far, including waits.
+        share: The virtual replicas that this process computes now, of a job that divides a fixed number of
+            them among the workers that are there; None if each worker has replicas of its own.
     """
 
     rank: int
     names: tuple[str, ...]
     communication_secs: float = 0.0
+    share: ReplicaShare | None = None
+
+    def share_of(self, local_replicas: int) -> ReplicaShare:
+        """Return the replicas of this process, if each has so many of its own; virtual ones, if there are."""
+        if self.share is not None:
+            return self.share
+        return ReplicaShare(self.rank * local_replicas, local_replicas, self.size * local_replicas)
 
     @property
     def size(self) -> int:
@@ -55,6 +80,15 @@ class Workers(ABC):
         Args:
             arrays: Flat arrays, of the same lengths and dtypes on every worker.
         """
+
+    def sum_terms(self, terms: Sequence[Sequence[HostArray]]) -> list[HostArray]:
+        """Return the sums of flat arrays over the replicas of all workers.
+
+        Args:
+            terms: For each replica of this worker the arrays, of equal lengths and dtypes everywhere.
+        """
+        (term,) = terms
+        return self.all_reduce(term)
 
     @abstractmethod
     def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
@@ -123,10 +157,21 @@ class Workers(ABC):
 
 
 class SingleWorker(Workers):
-    """The only worker of a job."""
+    """The only worker of a job.
+
+    Args:
+        virtual_replicas: The number of virtual replicas, all of which it computes; None without any.
+    """
 
     rank = 0
     names = ("worker 0",)
+
+    def __init__(self, virtual_replicas: int | None = None) -> None:
+        if virtual_replicas is not None:
+            self.share = ReplicaShare(0, virtual_replicas, virtual_replicas)
+
+    def sum_terms(self, terms: Sequence[Sequence[HostArray]]) -> list[HostArray]:
+        return add_terms(terms)
 
     def all_gather_object(self, value: Any) -> list[Any]:
         return [value]
@@ -139,3 +184,15 @@ class SingleWorker(Workers):
 
     def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
         return list(arrays)
+
+
+def add_terms(terms: Sequence[Sequence[HostArray]]) -> list[HostArray]:
+    """Add the arrays of terms, one term after the other."""
+    first, *rest = terms
+    if not rest:
+        return list(first)
+    sums = [np.add(*two) for two in zip(first, rest[0], strict=True)]
+    for term in rest[1:]:
+        for place, array in zip(sums, term, strict=True):
+            np.add(place, array, out=place)
+    return sums

@@ -1,0 +1,131 @@
+"""The engine of virtual replicas: a process runs those that it has now, one after the other."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster.distribute.engine._compiled import compiled
+from muster.distribute.engine._split import ReplicatedBatch
+from muster.distribute.engine._traced import Executables, Reads, State, Step, Traced
+from muster.distribute.engine._uneven import EvenEngine
+from muster.distribute.replicas._values import by_numbers
+from muster.distribute.workers._workers import Workers
+from muster.program import Replicas
+from muster.program.passes import Segment, all_reduce_on_host
+
+
+class InTurnEngine(EvenEngine):
+    """Compiles the program of one virtual replica, cut at its reductions, and runs it for each of them.
+
+    The program does not depend on how many replicas this process has, so that it takes over those of another
+    without compiling anything. It keeps the state as it was until a step is done: a step that was left in the
+    middle can be taken again.
+
+    Args:
+        workers: The processes; ``workers.share`` says which replicas are this one's now.
+        bytes_per_pack: Values are reduced in packs of about this size; 0 for a single one.
+    """
+
+    def __init__(self, workers: Workers, bytes_per_pack: int) -> None:
+        super().__init__(workers, 1)
+        self._bytes_per_pack = bytes_per_pack
+
+    def step_for(
+        self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
+    ) -> Step:
+        is_replicated = isinstance(batch, ReplicatedBatch)
+        share = self.split.share
+        example = _part(traced, batch, 0, share.count)
+
+        def replica_step(state: State, reads: Reads, batch: Any, index: jax.Array) -> tuple[State, Any]:
+            replicas = Replicas(
+                index=index,
+                all_reduce=all_reduce_on_host,
+                count=share.total,
+                active=1 if is_replicated else share.total,
+                bytes_per_pack=self._bytes_per_pack,
+            )
+            return traced.step(state, reads, batch, replicas)
+
+        own_state = _part_of(traced.state_sharded, state, 0, share.count)
+        parts, structure = traced.cut(replica_step, own_state, reads, example, jnp.uint32(0), donated=0)
+        sharded = (traced.new_state_sharded, traced.sharded_results(batch))
+        of_all = traced.of_all
+        given = (own_state, reads, example)
+        runs = _compiled_parts(parts, [*jax.tree.leaves(given), jnp.uint32(0)], executables)
+
+        def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+            own = range(share.first, share.first + share.count)
+            values: list[list[Any]] = []
+            for place, index in enumerate(own):
+                given = (
+                    _part_of(traced.state_sharded, state, place, share.count),
+                    reads,
+                    _part(traced, batch, place, share.count),
+                )
+                values.append([*jax.tree.leaves(given), jnp.uint32(index)])
+            results: list[list[jax.Array]] = []
+            for number, part in enumerate(parts):
+                taken = [[each[i] for i in part.takes] for each in values]
+                results = [runs[number](*each) for each in taken]
+                if count := len(part.sums):
+                    terms = [[np.asarray(value) for value in each[:count]] for each in results]
+                    sums = self.workers.sum_terms(terms)
+                    for each, result in zip(values, results, strict=True):
+                        each += [*sums, *result[count:]]
+            state, out = _joined(sharded, [jax.tree.unflatten(structure, result) for result in results])
+            return state, out if of_all is None else of_all(out, sharded[1], slice(own.start, own.stop))
+
+        return step
+
+
+def _compiled_parts(
+    parts: Sequence[Segment], values: Sequence[Any], executables: Executables
+) -> list[Callable[..., list[jax.Array]]]:
+    """Compile all parts of a step, given its arguments, before any is run."""
+    shapes = [jax.ShapeDtypeStruct(np.shape(value), value.dtype) for value in values]
+    runs = []
+    for part in parts:
+        taken = tuple(shapes[i] for i in part.takes)
+        runs.append(compiled(part.function, taken, executables, ()))
+        shapes += jax.eval_shape(part.function, *taken)  # sums have the shapes of their terms
+    return runs
+
+
+def _part(traced: Traced, batch: Any, place: int, count: int) -> Any:
+    """Return what one of so many replicas gets of a worker batch."""
+    return _part_of(traced.sharded(batch), batch, place, count)
+
+
+def _part_of(sharded: Any, values: Any, place: int, count: int) -> Any:
+    """Return one of so many equal parts of the arrays that are sharded, and the others as they are."""
+    if count == 1:
+        return values
+
+    def part(flag: bool, value: Any) -> Any:
+        if not flag:
+            return value
+        cut = functools.partial(_rows, place=place, count=count)
+        return jax.tree.map(lambda leaf: by_numbers(cut, leaf), value)
+
+    return jax.tree.map(part, sharded, values)
+
+
+def _rows(array: Any, place: int, count: int) -> Any:
+    size = len(array) // count
+    return array[place * size : (place + 1) * size]
+
+
+def _joined(sharded: Any, results: list[Any]) -> Any:
+    """Join the results of replicas: sharded ones one after the other; of others the first one counts."""
+    if len(results) == 1:
+        return results[0]
+
+    def join(flag: bool, *each: Any) -> Any:
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *each) if flag else each[0]
+
+    return jax.tree.map(join, sharded, *results)

@@ -1,0 +1,618 @@
+"""Workers that come and go: those that are left take over, and a step that one has interrupted is made again.
+
+All state is replicated, so that nothing is lost while one worker is left. When a connection breaks, or the
+roster says that a worker is gone, every collective fails at once. The workers then agree on a new group
+(`muster.cluster.roster.Membership`), connect, and compare how far they have come. They may differ by one
+collective at most, since each needs all of them: who has its result gives it to who has not. If that was the
+last one of a step, it is done everywhere; otherwise all make the step again, with the replicas and the input
+of the new division. A worker that has come gets the state before that step.
+"""
+
+import contextlib
+import functools
+import json
+import logging
+import os
+import queue
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+
+from muster import lifecycle
+from muster._errors import MismatchError, MissingPeerError, PeerLostError, StrayPeerError
+from muster.cluster import ClusterSpec, Task
+from muster.cluster.roster import (
+    EXIT_PEER_LOST,
+    BecameReady,
+    CameLate,
+    EnterGroup,
+    GiveUp,
+    Group,
+    GroupAction,
+    LeaveStep,
+    LinkBroken,
+    Member,
+    Membership,
+    MembersMet,
+    ProgramEnded,
+    Roster,
+    StepLeft,
+    TakesIn,
+    TaskState,
+    write_termination,
+)
+from muster.distribute.workers._cluster_workers import (
+    PURPOSE,
+    SILENCE_SECS,
+    STEP_SECS,
+    JobEnding,
+    RosterWorkers,
+)
+from muster.distribute.workers._workers import (
+    START_SECS,
+    HostArray,
+    ReplicaShare,
+    Workers,
+    add_terms,
+)
+from muster.net import Connection, Hello
+
+_log = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+
+# How long the first worker waits for more of them at the start, if there are enough, in seconds.
+_GATHER_SECS = 10.0
+# How long the workers that are left wait for others if they are too few, in seconds.
+_PATIENCE_SECS = 600.0
+# How long it may take until a connection says for which group it is, in seconds.
+_TELL_SECS = 10.0
+_POLL_SECS = 0.2
+# How often a worker that waits says so, in seconds.
+_SAY_SECS = 10.0
+# Set by a launcher for a task that it has started again alone; how long it looks for the others, in seconds.
+_STARTED_ALONE = "MUSTER_STARTED_ALONE"
+_LATE_SECS = 60.0
+
+
+class WorkersChangedError(Exception):
+    """The workers have changed in the middle of a step, which is to be made again."""
+
+
+class ReplicatedLoop(Protocol):
+    """A loop of steps that all workers make: what a worker needs to know who joins them."""
+
+    def steps_taken(self) -> int:
+        """Return how many steps the state has; the same number on workers with the same state."""
+
+    def give(self) -> tuple[Any, list[HostArray]] | None:
+        """Return what a new worker needs before the next step, JSON and arrays; None if none can come."""
+
+
+class _LeftError(PeerLostError):
+    """A collective was left, since the workers change."""
+
+
+class ElasticWorkers(Workers):
+    """The workers that are there now, of those that a cluster names; they divide virtual replicas among them.
+
+    Args:
+        cluster: The tasks that there may be, and their addresses.
+        task: This task.
+        tasks: The tasks that may train. The first one begins the job, with those who are there.
+        virtual_replicas: The number of replicas of the job, whoever computes them.
+        least: The least number of workers that go on.
+        in_order: Whether sums are added replica by replica, so that they do not depend on who computes which.
+        timeout_secs: As for `ClusterWorkers`.
+        start_secs: How long to wait for the first group, in seconds.
+
+    Attributes:
+        joins: Whether the job was under way when this worker came: it has to `join` before its first step.
+
+    Raises:
+        MissingPeerError: There is no group in time.
+        RosterError: The address of this task is taken, or another task does not match.
+    """
+
+    share: ReplicaShare
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        task: Task,
+        tasks: tuple[Task, ...],
+        virtual_replicas: int,
+        least: int = 1,
+        *,
+        in_order: bool = False,
+        timeout_secs: float | None = None,
+        start_secs: float = START_SECS,
+    ) -> None:
+        self._task, self._tasks = task, tasks
+        self._start_secs, self._step_secs = start_secs, timeout_secs or STEP_SECS
+        self._in_order = in_order
+        self._callers: queue.SimpleQueue[tuple[Connection, Hello]] = queue.SimpleQueue()
+        self._early: dict[int, list[tuple[Connection, Hello]]] = {}
+        self._entered: Group | None = None  # by the roster's thread: the newest group
+        self._gave_up = ""
+        self._has_newest = False
+        self._leaving = False
+        self._inner: RosterWorkers | None = None
+        self._collectives = 0
+        self._last: Any = None
+        self._loop: ReplicatedLoop | None = None
+        self._doing = ""  # what can go on with others: a call of train or fit
+        self._has_begun = False  # whether it has taken a step since
+        self._given: tuple[Any, list[HostArray]] | None = None
+        self._tried = 0  # the epoch of the last group that was to meet
+        self._communicated = 0.0
+        self.joins = False
+        self.rank, self.names = 0, (str(task),)
+        self.share = ReplicaShare(0, 1, virtual_replicas)
+        make = functools.partial(
+            Membership,
+            tasks=tasks,
+            minimum=least,
+            most=virtual_replicas,
+            gather_secs=_GATHER_SECS,
+            patience_secs=_PATIENCE_SECS,
+            first_epoch=time.time_ns() // 1_000_000,  # later than those of the job's earlier runs
+        )
+        self._roster = Roster.from_environ(
+            os.environ,
+            cluster,
+            task,
+            handlers={PURPOSE: lambda connection, hello: self._callers.put((connection, hello))},
+            heartbeat_secs=timeout_secs or SILENCE_SECS,
+            elastic=make,
+            on_group=self._on_group,
+        )
+        self._ending = JobEnding(self._roster, ())
+        self._ending.workers = self
+        lifecycle.watch_program_end()
+        with lifecycle.log_interrupt("Interrupted while waiting for the other tasks: nothing had begun."):
+            self.joins = not self._begin()
+
+    def _begin(self) -> bool:
+        """Become a member of the first group; return False if there is one already."""
+        self._roster.tell_group(BecameReady(founds=True))
+        said = time.monotonic()
+        # One that a launcher has started again is to join others. If they have ended, it has nothing to do.
+        joins = bool(os.environ.get(_STARTED_ALONE)) and self._task != self._tasks[0]
+        deadline = said + (min(_LATE_SECS, self._start_secs) if joins else self._start_secs)
+        while True:
+            if any(record.base is not None for record in self._roster.group_records().values()):
+                self._roster.tell_group(CameLate())
+                _log.info("%s has come to a job that is under way.", self._task)
+                return False
+            if self._gave_up:
+                self._give_up()
+            if self._leaving:
+                self._leave_step(_LeftError("The workers change."))
+            if (group := self._entered) is not None and group.epoch > self._tried:
+                try:
+                    self._meet(group)
+                except PeerLostError as exc:
+                    self._leave_step(exc)
+                else:
+                    return True
+            now = time.monotonic()
+            if now - said > _SAY_SECS:
+                said = now
+                _log.warning("%s waits for %s, to begin with it.", self._task, self._tasks[0])
+            if now > deadline and joins:
+                self._gave_up = f"{self._tasks[0]} is not there, and nobody trains."
+                self._give_up()
+            if now > deadline:
+                raise MissingPeerError(
+                    f"{self._task} has waited {self._start_secs:.0f} s for the first workers. The first of "
+                    f"them, {self._tasks[0]}, has to be there at the start."
+                )
+            with self._roster.reporting(TaskState.WAITING):
+                self._roster.wait_until(self._has_news, _POLL_SECS)
+
+    @property
+    def is_chief(self) -> bool:
+        """True if this is the first of those who are there; never for one that has yet to join them."""
+        return self.rank == 0 and not self.joins
+
+    def all_gather_object(self, value: Any) -> list[Any]:
+        return self._collective(lambda workers: workers.all_gather_object(value), [value])
+
+    def all_gather(self, array: HostArray) -> list[HostArray]:
+        return self._collective(lambda workers: workers.all_gather(array), [array])
+
+    def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
+        return self._collective(lambda workers: workers.broadcast(arrays), list(arrays))
+
+    def all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
+        return self._collective(lambda workers: workers.all_reduce(arrays), list(arrays))
+
+    def sum_terms(self, terms: Sequence[Sequence[HostArray]]) -> list[HostArray]:
+        total = self.share.total
+        counts = [share.count for share in _shares(total, len(self.names))]
+        if self._in_order or counts[0] == 1:
+            return self._collective(lambda workers: workers.sum_in_order(terms, counts), [])
+        sums = add_terms(terms)
+        return self._collective(lambda workers: workers.all_reduce(sums), sums)
+
+    @property
+    def communication_secs(self) -> float:  # type: ignore[override]
+        """The seconds that collectives of steps have taken so far, including waits."""
+        return self._communicated + (self._inner.communication_secs if self._inner is not None else 0.0)
+
+    @property
+    def reporter(self) -> Callable[..., None] | None:
+        return self._roster.report
+
+    @contextlib.contextmanager
+    def supervised(self, start_secs: float = START_SECS, *, doing: str = "a step") -> Iterator[None]:
+        self._start_secs, self._doing = start_secs, doing
+        try:
+            with self.reporting(TaskState.STARTING):
+                yield
+        except BaseException as exc:
+            self._ending.fail(exc)
+            raise
+        finally:
+            self._doing = ""
+
+    @contextlib.contextmanager
+    def reporting(self, state: TaskState) -> Iterator[None]:
+        with self._roster.reporting(state):
+            yield
+
+    def end_early(self, rank: int, number: int) -> None:
+        write_termination(self._task, f"{self._task} was told to end: it got {signal.Signals(number).name}.")
+        self._ending.agreed = True
+
+    def require_equal(self, subject: str, values: Sequence[str]) -> None:
+        # Those who come later compile by themselves, when the others have done so.
+        if not self._has_begun:
+            super().require_equal(subject, values)
+
+    @contextlib.contextmanager
+    def taking_in(self) -> Iterator[None]:
+        """Let others join while the block runs, which is a loop of steps."""
+        self._roster.tell_group(TakesIn(True))
+        try:
+            yield
+        finally:
+            self._roster.tell_group(TakesIn(False))
+
+    def require_member(self, doing: str) -> None:
+        """Wait for the end of the job if this worker has come too late to do what others do already, and end.
+
+        Args:
+            doing: What the others do, such as ``fit``.
+        """
+        if not self.joins:
+            return
+        _log.warning(
+            "%s has come while the others are in %s, which nobody can join: it stands by until they end.",
+            self._task,
+            doing,
+        )
+        while any(record.base is not None for record in self._roster.group_records().values()):
+            self._roster.wait_until(lambda: False, _POLL_SECS)
+        raise SystemExit(0)
+
+    @contextlib.contextmanager
+    def stepping(self, loop: ReplicatedLoop) -> Iterator[None]:
+        """Let a loop's steps be made again, and others join it, while the block runs.
+
+        In the block collectives raise `WorkersChangedError` where the step under way is to be made again.
+
+        Args:
+            loop: The loop.
+        """
+        self._loop, self._has_begun = loop, True
+        try:
+            yield
+        finally:
+            self._loop = None
+
+    def join(self) -> tuple[Any, list[HostArray]] | None:
+        """Wait until the others let this worker in; return what one gives, None if they have ended."""
+        self._roster.tell_group(BecameReady())
+        self._regroup()
+        self.joins = False
+        return self._given
+
+    def close(self) -> None:
+        """Leave the others: they go on without this worker."""
+        self._leave_group()
+
+    def _leave_group(self) -> None:
+        self._roster.tell_group(ProgramEnded())
+        if self._inner is not None:
+            self._inner.close()
+
+    def _on_group(self, action: GroupAction) -> None:
+        """Take what the membership has decided; the roster's thread calls this."""
+        match action:
+            case LeaveStep(reason):
+                level = logging.DEBUG if self._loop is None else logging.INFO
+                _log.log(level, "%s leaves the step: %s", self._task, reason)
+                self._leaving = True
+                if (inner := self._inner) is not None:
+                    inner.interrupt()
+            case EnterGroup(group):
+                self._entered = group
+                self._leaving = False
+            case GiveUp(reason, has_newest):
+                self._gave_up, self._has_newest = reason, has_newest
+                if (inner := self._inner) is not None:
+                    inner.interrupt()
+
+    def _collective(self, call: Callable[[RosterWorkers], _Result], alone: _Result) -> _Result:
+        """Make a collective; with others than before if they have changed, or leave the step."""
+        if self._inner is None:  # of a worker that has yet to join the others
+            return alone
+        while True:
+            try:
+                if self._leaving or self._gave_up:
+                    raise _LeftError("The workers change.")
+                result = call(self._inner)
+                break
+            except (PeerLostError, MissingPeerError) as exc:  # the latter: one is there, and stands still
+                if not (self._has_begun and self._doing):
+                    if not isinstance(exc, _LeftError):
+                        raise
+                    raise PeerLostError(
+                        f"{self._task} cannot go on without those that have gone: only Estimators' train and "
+                        "fit do so, from their first step on. Start the job again."
+                    ) from exc
+                self._leave_step(exc)
+                if self._regroup():
+                    result = self._last
+                    self._last = None
+                    break
+                if self._loop is not None:
+                    raise WorkersChangedError from exc
+        self._collectives += 1
+        self._last = result
+        return result
+
+    def _leave_step(self, reason: Exception) -> None:
+        """Tell the membership that this worker is in no step, since a connection has broken or is to."""
+        if not isinstance(reason, _LeftError):
+            _log.debug("%s leaves a step: %s", self._task, reason)
+        if self._inner is not None:
+            self._inner.close()
+        self._leaving = False
+        self._roster.tell_group(LinkBroken(self._tried))
+        self._roster.tell_group(StepLeft())
+
+    def _regroup(self) -> bool:
+        """Meet the next group; return whether the collective under way is done, with the result of others."""
+        while True:
+            group = self._wait_for_group()
+            try:
+                return self._meet(group)
+            except PeerLostError as exc:
+                self._leave_step(exc)
+
+    def _wait_for_group(self) -> Group:
+        with self._roster.reporting(TaskState.WAITING):
+            said = 0.0
+            while (group := self._entered) is None or group.epoch <= self._tried:
+                if self._gave_up:
+                    self._give_up()
+                if self._leaving:
+                    self._leave_step(_LeftError("The workers change."))
+                self._roster.wait_until(self._has_news, _POLL_SECS)
+                now = time.monotonic()
+                said = said or now  # not at once: mostly it is a moment
+                if now - said > _SAY_SECS:
+                    said = now + (0 if not self.joins else 10 * _SAY_SECS)
+                    _log.log(logging.INFO if self.joins else logging.WARNING, "%s", self._waits_for())
+        return group
+
+    def _waits_for(self) -> str:
+        if not self.joins:
+            return f"{self._task} waits for other workers to go on with."
+        bases = [record.base for record in self._roster.group_records().values() if record.base is not None]
+        if any(len(base.members) == self.share.total for base in bases):
+            return (
+                f"{self._task} stands by: there are as many workers as virtual replicas. It takes the place "
+                "of one that is lost."
+            )
+        return f"{self._task} waits for the others to let it in."
+
+    def _has_news(self) -> bool:
+        group = self._entered
+        return self._leaving or bool(self._gave_up) or (group is not None and group.epoch > self._tried)
+
+    def _give_up(self) -> NoReturn:
+        """End this process with the code that launchers know: started again, it may join the others."""
+        text = f"{self._task} cannot go on: {self._gave_up}"
+        write_termination(self._task, text)
+        if self._has_newest and self._loop is not None:
+            self.rank = 0  # nobody else saves
+            _log.critical("%s", text)
+            self._ending.agreed = True
+            raise lifecycle.Terminated(EXIT_PEER_LOST)
+        lifecycle.exit_at_once(EXIT_PEER_LOST, lambda: _log.critical("%s", text))
+        raise SystemExit(EXIT_PEER_LOST)  # not reached
+
+    def _meet(self, group: Group) -> bool:
+        """Connect to the members of a group, and agree with them on the next step.
+
+        Returns:
+            Whether another has given the result of the collective that is under way here.
+
+        Raises:
+            PeerLostError: A member is gone, or the group has changed.
+        """
+        self._tried = group.epoch
+        own = Member(self._task, self._own_run(group))
+        tasks = tuple(each.task for each in group.members)
+        inner = RosterWorkers(
+            self._roster, self._task, tasks, (self._start_secs, self._step_secs), each_to_each=True
+        )
+        if self._inner is not None:
+            self._inner.close()
+            self._communicated += self._inner.communication_secs
+        self._inner = inner
+        try:
+            inner.connect(
+                functools.partial(self._dial, inner, group),
+                functools.partial(self._accept, group),
+                self._step_secs,
+            )
+            step = None if self._loop is None else self._loop.steps_taken()
+            told = inner.all_gather_object([self._collectives, step, self._loop is not None, self.joins])
+        except (MissingPeerError, ConnectionError) as exc:
+            raise PeerLostError(f"{self._task} cannot meet the others: {exc}") from exc
+        self._roster.tell_group(MembersMet(group))
+        gets = self._compare(inner, told)
+        self.rank, self.names = group.members.index(own), inner.names
+        new = _shares(self.share.total, inner.size)[self.rank]
+        self.share.first, self.share.count = new.first, new.count
+        if self._has_begun or self.joins:
+            names = ", ".join(inner.names)
+            _log.info(
+                "%s goes on with %s, at step %s.", self._task, names, max(each[1] or 0 for each in told)
+            )
+        return gets
+
+    def _own_run(self, group: Group) -> str:
+        return next(each.run for each in group.members if each.task == self._task)
+
+    def _compare(self, inner: RosterWorkers, told: list[list[Any]]) -> bool:
+        """Give results and states to those who lack them; return whether this worker got a result."""
+        old = [(step or 0, count) for count, step, _, joins in told if not joins]
+        if not old:
+            return False
+        newest = max(old)
+        source = next(
+            rank
+            for rank, (count, step, _, joins) in enumerate(told)
+            if not joins and (step or 0, count) == newest
+        )
+        behind = [
+            rank
+            for rank, (count, step, _, joins) in enumerate(told)
+            if not joins and (step or 0, count) != newest
+        ]
+        coming = [rank for rank, (_, _, _, joins) in enumerate(told) if joins]
+        if any(newest[1] - told[rank][0] != 1 for rank in behind):
+            raise MismatchError(
+                f"The workers have come to different places, and cannot go on together: {told}."
+            )
+        gets = inner.rank in behind
+        if behind:
+            given = inner.all_gather(_packed(self._last) if inner.rank == source else np.empty(0, np.uint8))
+            if gets:
+                self._last = _unpacked(given[source])
+        if coming:
+            self._welcome(inner, source, coming, newest[1])
+        return gets
+
+    def _welcome(self, inner: RosterWorkers, source: int, coming: Sequence[int], collectives: int) -> None:
+        """Give those who come the state before the next step."""
+        arrays: list[HostArray] = []
+        meta: Any = None
+        given = self._loop.give() if inner.rank == source and self._loop is not None else None
+        if given is not None:
+            value, arrays = given
+            meta = [value, [[list(each.shape), each.dtype.name] for each in arrays]]
+        meta = inner.all_gather_object(meta)[source]
+        if inner.rank in coming:
+            self._collectives = collectives
+            self._given = None
+            if meta is not None:
+                self._given = meta[0], [np.empty(shape, np.dtype(name)) for shape, name in meta[1]]
+                arrays = self._given[1]
+        for rank in coming:
+            if meta is not None and inner.rank in (source, rank):
+                inner.send_between(source, rank, arrays)
+
+    def _dial(self, inner: RosterWorkers, group: Group, rank: int) -> Connection:
+        try:
+            connection = inner._dial(rank)
+        except (KeyError, StrayPeerError) as exc:  # it has gone meanwhile, or is another
+            raise ConnectionAbortedError(f"{inner.names[rank]} has gone") from exc
+        connection.send_all([group.epoch.to_bytes(8, "big")], time.monotonic() + _TELL_SECS)
+        return connection
+
+    def _accept(self, group: Group, timeout_secs: float) -> tuple[int, Connection]:
+        deadline = time.monotonic() + timeout_secs
+        for epoch in [each for each in self._early if each < group.epoch]:
+            for connection, _ in self._early.pop(epoch):
+                connection.close()
+        while True:
+            if self._leaving or self._gave_up:
+                raise _LeftError("The workers change.")
+            waiting = self._early.get(group.epoch)
+            if waiting:
+                connection, hello = waiting.pop()
+            else:
+                try:
+                    connection, hello = self._callers.get(timeout=_POLL_SECS)
+                except queue.Empty as exc:
+                    if time.monotonic() > deadline:
+                        raise TimeoutError from exc
+                    continue
+                epoch = _epoch_of(connection)
+                if epoch > group.epoch:
+                    self._early.setdefault(epoch, []).append((connection, hello))
+                    continue
+                if epoch < group.epoch:
+                    connection.close()
+                    continue
+            runs = {(str(each.task), each.run): place for place, each in enumerate(group.members)}
+            place = runs.get((hello.name, hello.run))
+            if place is not None:
+                return place, connection
+            connection.close()
+
+
+def _epoch_of(connection: Connection) -> int:
+    """Return for which group a connection is; 0 if it does not say."""
+    buffer = bytearray(8)
+    try:
+        connection.receive_all([memoryview(buffer)], time.monotonic() + _TELL_SECS)
+    except OSError:
+        return 0
+    return int.from_bytes(buffer, "big")
+
+
+def _shares(total: int, workers: int) -> list[ReplicaShare]:
+    """Divide virtual replicas among workers, by rank: consecutive ones; surplus workers have none."""
+    ends = [0]
+    for rank in range(workers):
+        ends.append(ends[-1] + total // workers + (rank < total % workers))
+    return [ReplicaShare(ends[rank], ends[rank + 1] - ends[rank], total) for rank in range(workers)]
+
+
+def _packed(result: Any) -> HostArray:
+    """Return the result of a collective as bytes: JSON values, or arrays."""
+    arrays = [each for each in result if isinstance(each, np.ndarray)]
+    if len(arrays) < len(result) or not arrays:
+        head, parts = [None, result], []
+    else:
+        head = [[[list(each.shape), each.dtype.name] for each in arrays], None]
+        parts = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in arrays]
+    text = np.frombuffer(json.dumps(head).encode(), np.uint8)
+    size = np.frombuffer(len(text).to_bytes(8, "big"), np.uint8)
+    return np.concatenate([size, text, *parts])
+
+
+def _unpacked(packed: HostArray) -> Any:
+    """Return what `_packed` was given."""
+    end = 8 + int.from_bytes(packed[:8].tobytes(), "big")
+    kinds, value = json.loads(packed[8:end].tobytes())
+    if kinds is None:
+        return value
+    arrays = []
+    for shape, name in kinds:
+        dtype = np.dtype(name)
+        size = int(np.prod(shape)) * dtype.itemsize
+        arrays.append(packed[end : end + size].copy().view(dtype).reshape(shape))
+        end += size
+    return arrays

@@ -1,0 +1,101 @@
+"""Virtual replicas: who computes which, and what is asked of those who say how many there are."""
+
+import json
+
+import numpy as np
+import pytest
+
+from muster._errors import ClusterError
+from muster.distribute import MultiWorkerMirroredStrategy
+from muster.distribute.engine._split import Split, UnevenBatch
+from muster.distribute.workers._elastic_workers import _packed, _shares, _unpacked
+from muster.distribute.workers._workers import ReplicaShare, SingleWorker, add_terms
+from muster.launch._plan import JobShape
+
+
+@pytest.mark.parametrize(("total", "workers"), [(1, 1), (4, 1), (4, 3), (5, 5), (7, 2)])
+def test_workers_divide_virtual_replicas_in_order(total, workers):
+    shares = _shares(total, workers)
+    numbers = [number for share in shares for number in range(share.first, share.first + share.count)]
+    assert numbers == [*range(total)]
+    assert max(share.count for share in shares) - min(share.count for share in shares) <= 1
+
+
+def test_a_split_follows_the_share_of_its_worker():
+    share = ReplicaShare(0, 2, 4)
+    split = Split(share)
+    batch = np.arange(8)
+    assert split.worker_batch(batch).tolist() == [0, 1, 2, 3]
+    share.first, share.count = 1, 3
+    assert split.worker_batch(batch).tolist() == [2, 3, 4, 5, 6, 7]
+    assert isinstance(split.worker_batch(np.arange(9)), UnevenBatch)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        [[1, None], [2, "x"]],
+        [{"a": 1.5}],
+        [np.arange(6, dtype=np.float32).reshape(2, 3), np.array(3, np.int32), np.zeros((0, 4), bool)],
+    ],
+)
+def test_the_result_of_a_collective_reaches_who_lacks_it(result):
+    unpacked = _unpacked(_packed(result))
+    assert len(unpacked) == len(result)
+    for same, value in zip(unpacked, result, strict=True):
+        np.testing.assert_array_equal(same, value)
+        assert not isinstance(value, np.ndarray) or (same.dtype, same.shape) == (value.dtype, value.shape)
+
+
+def test_terms_are_added_one_after_the_other():
+    terms = [[np.float32([1e8])], [np.float32([1])], [np.float32([-1e8])]]
+    assert add_terms(terms)[0].tolist() == [0.0]
+    assert add_terms([terms[0], terms[2], terms[1]])[0].tolist() == [1.0]
+
+
+def test_one_process_has_all_virtual_replicas():
+    strategy = MultiWorkerMirroredStrategy(virtual_replicas=3)
+    assert (strategy.num_replicas_in_sync, strategy.local_replicas) == (3, 3)
+    assert strategy.input_context.num_input_pipelines == 3
+    assert isinstance(strategy.workers, SingleWorker)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "many", True])
+def test_a_number_of_virtual_replicas_that_is_none(value):
+    with pytest.raises(ValueError, match="virtual_replicas must be a whole number from 1"):
+        MultiWorkerMirroredStrategy(virtual_replicas=value)
+
+
+def test_the_environment_is_named_if_it_is_wrong(monkeypatch):
+    monkeypatch.setenv("MUSTER_VIRTUAL_REPLICAS", "few")
+    with pytest.raises(
+        ValueError, match="MUSTER_VIRTUAL_REPLICAS must be a whole number from 1, given: 'few'"
+    ):
+        MultiWorkerMirroredStrategy()
+
+
+def test_more_workers_than_there_can_be_are_never_there(monkeypatch):
+    cluster = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}}))
+    with pytest.raises(ValueError, match="min_workers=3 are never there: the cluster has 2"):
+        MultiWorkerMirroredStrategy(virtual_replicas=4, min_workers=3)
+
+
+def test_the_shape_of_an_elastic_job():
+    shape = JobShape(workers=6, least=2)
+    assert shape.elastic_environment == {"MUSTER_VIRTUAL_REPLICAS": "6", "MUSTER_MIN_WORKERS": "2"}
+    assert JobShape(workers=2, virtual_replicas=8).elastic_environment["MUSTER_VIRTUAL_REPLICAS"] == "8"
+    assert not JobShape(workers=2).elastic_environment
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 2, "least": 3}, "At least 3 of 2 training tasks"),
+        ({"workers": 4, "least": 3, "virtual_replicas": 2}, "2 virtual replicas are too few"),
+        ({"workers": 2, "chief": True, "ps": 1, "least": 1}, "Beside parameter servers"),
+    ],
+)
+def test_shapes_that_are_none(options, message):
+    with pytest.raises(ClusterError, match=message):
+        JobShape(**options)
