@@ -421,7 +421,7 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
     Raises:
         ClusterError: The strategy has more or fewer workers than the cluster.
     """
-    if strategy.steps.shared:
+    if strategy.steps.shared or strategy.workers.share is not None:
         return
     workers, task = strategy.input_context.num_input_pipelines, Task(config.task_type, config.task_id)
     servers = config.num_ps_replicas

@@ -8,16 +8,27 @@ import pytest
 from muster.checkpoint import Checkpoint
 from muster.distribute import InputContext
 from muster.distribute.input import Position
+from muster.distribute.workers._workers import ReplicaShare
 from muster.estimator.loop._training_input import saved_position
 
 THREE = Position(pipelines=[{"elements": n} for n in (1, 2, 3)])
 
 
-def at(position, *, workers, shared=False, ended=False):
+def at(position, *, workers, shared=False, ended=False, share=None):
     """Where so many workers go on after a checkpoint that says this of its input."""
-    strategy = SimpleNamespace(input_context=InputContext(workers), steps=SimpleNamespace(shared=shared))
+    strategy = SimpleNamespace(
+        input_context=InputContext(workers),
+        steps=SimpleNamespace(shared=shared),
+        workers=SimpleNamespace(share=share),
+    )
     checkpoint = Checkpoint("model/ckpt-7", 7, {}, {"input": position, "ended": ended})
     return saved_position(checkpoint, strategy)
+
+
+def test_another_number_of_virtual_replicas_is_refused():
+    assert at(THREE.to_json(), workers=3, share=ReplicaShare(0, 1, 3)) == THREE
+    with pytest.raises(ValueError, match="virtual_replicas=2, and .* Give the strategy virtual_replicas=3"):
+        at(THREE.to_json(), workers=2, share=ReplicaShare(0, 1, 2))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

@@ -46,6 +46,8 @@ def own_input(
     past_end: bool = False,
     prepare: Prepare | None = None,
     host: HostPart | None = None,
+    returned_for: Callable[[int], Any] | None = None,
+    first_number: int = 0,
 ) -> OwnInput:
     """Open what an input_fn returned for each pipeline that this worker reads.
 
@@ -61,26 +63,40 @@ def own_input(
         prepare: The host's part of the model, for each batch; None for none. It is called where the input
             pipeline makes batches: ahead of the step, on a thread, if the pipeline has a `prefetch`.
         host: The host's part of a model whose columns are found as it is traced, without a ``prepare``.
+        returned_for: Returns what the input_fn returns for another pipeline, by its number, which this worker
+            may take over; None if it takes over none.
+        first_number: The number of the first pipeline.
 
     Raises:
         DatasetError: A step cannot compute with the first batch: it has text, objects, or unequal lengths.
         PositionError: A position is another pipeline's.
         ValueError: An element is a tuple that is not a pair.
     """
+
+    def opened(each: Any, position: Mapping[str, Any] | None) -> Pipeline:
+        return Pipeline(
+            _as_dataset(each, mode),
+            position,
+            # A worker's own: Python's random numbers may be the chief's, and its data another worker's.
+            seed=secrets.randbits(63) if seed is None else seed,
+            convert=converting(mode, prepare, host),
+            past_end=past_end,
+        )
+
     with ExitStack() as undo:
         pipelines = []
         for place, each in enumerate(returned):
-            pipeline = Pipeline(
-                _as_dataset(each, mode),
-                None if positions is None else positions[place],
-                # A worker's own: Python's random numbers may be the chief's, and its data another worker's.
-                seed=secrets.randbits(63) if seed is None else seed,
-                convert=converting(mode, prepare, host),
-                past_end=past_end,
-            )
-            undo.callback(pipeline.close)
-            pipelines.append(pipeline)
-        own = OwnInput(pipelines, per_step, check=check_batch)
+            pipelines.append(opened(each, None if positions is None else positions[place]))
+            undo.callback(pipelines[-1].close)
+        own = OwnInput(
+            pipelines,
+            per_step,
+            check=check_batch,
+            open_pipeline=None
+            if returned_for is None
+            else lambda number, position: opened(returned_for(number), position),
+            first_number=first_number,
+        )
         undo.pop_all()
     return own
 

@@ -68,6 +68,8 @@ def training_hooks(
     user_hooks: Sequence[SessionRunHook],
     listeners: Sequence[CheckpointSaverListener],
     writer: EventFileWriter | None,
+    *,
+    is_chief: bool,
 ) -> list[SessionRunHook]:
     """Return all hooks of a training, in the order of TensorFlow's Estimator; first those that have a state.
 
@@ -77,13 +79,14 @@ def training_hooks(
         user_hooks: The argument of ``train``.
         listeners: Called around each checkpoint of the model directory.
         writer: Takes summaries; None where none are written.
+        is_chief: Whether this worker saves.
 
     Source: ``Estimator._train_with_estimator_spec`` (tensorflow_estimator/python/estimator/estimator.py).
     """
     spec = program.static
     hooks: list[SessionRunHook] = []
     saver = _users_saver(program, config, user_hooks)
-    if not config.is_chief:
+    if not is_chief:
         user_hooks = [hook for hook in user_hooks if not isinstance(hook, CheckpointSaverHook)]
     elif saver is not None:
         saver.add_listeners(listeners)
@@ -96,7 +99,7 @@ def training_hooks(
                 listeners=listeners,
             )
         )
-    if config.is_chief:
+    if is_chief:
         hooks += spec.training_chief_hooks
     if config.log_step_count_steps:
         hooks.append(StepCounterHook(config.log_step_count_steps, summary_writer=writer))

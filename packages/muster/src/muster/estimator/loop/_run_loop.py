@@ -1,16 +1,19 @@
 """The loop that takes a step with each batch, and calls the hooks around it."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import jax
 
 from muster._errors import JobEndedError
 from muster.distribute.engine import BatchGroup, Step
+from muster.distribute.workers import WorkersChangedError
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session import clock
 from muster.estimator.session._fetches import Fetches
@@ -24,6 +27,16 @@ _SESSIONS: ContextVar[Session | None] = ContextVar("muster_session_of_loop", def
 def session_of_loop() -> Session | None:
     """Return the session of the loop of steps that runs, whose hooks may be calling, if there is one."""
     return _SESSIONS.get()
+
+
+class Elastic(Protocol):
+    """Lets a loop go on when the workers have changed."""
+
+    def changed(self) -> None:
+        """Prepare to make the step under way again."""
+
+    def before_run(self, training: TrainingSession) -> None:
+        """Do what is due before a run; it may replace the hooks."""
 
 
 class TrainingSession:
@@ -50,6 +63,7 @@ class TrainingSession:
         signals: SignalWatch | None = None,
         hold_signals: bool = True,
         steps_per_execution: int = 1,
+        elastic: Elastic | None = None,
     ) -> None:
         """Prepare a session; nothing runs yet.
 
@@ -61,28 +75,38 @@ class TrainingSession:
             signals: The watch for Ctrl-C and SIGTERM; None for a new one.
             hold_signals: Whether Ctrl-C and SIGTERM let the current run finish.
             steps_per_execution: How many steps a run makes at most; then ``step`` takes ``BatchGroup``.
+            elastic: Goes on when the workers have changed; None if they do not.
         """
         self.session = session
+        self._elastic = elastic
         self._step = step
         self._batches = batches
-        self._hooks = tuple(hooks)
-        self._before_runs = [
-            (index, hook.before_run)
-            for index, hook in enumerate(self._hooks)
-            if _overrides(hook, "before_run")
-        ]
-        self._after_runs = [
-            (index, hook.after_run) for index, hook in enumerate(self._hooks) if _overrides(hook, "after_run")
-        ]
+        self._take_hooks(hooks)
         self._context = SessionRunContext(SessionRunArgs(None), session)
         self._steps_per_execution = steps_per_execution
-        self._called_in_runs = [
-            hook for hook in self._hooks if _overrides(hook, "before_run") or _overrides(hook, "after_run")
-        ]
         self._hold_signals = hold_signals
         self._signals = watch = SignalWatch() if signals is None else signals
         session.interrupted = lambda: watch.received is not None
         self._undo = ExitStack()
+
+    def _take_hooks(self, hooks: Sequence[SessionRunHook]) -> None:
+        self._hooks = tuple(hooks)
+        self._before_runs = [hook for hook in self._hooks if _overrides(hook, "before_run")]
+        self._after_runs = [
+            (id(hook), hook.after_run) for hook in self._hooks if _overrides(hook, "after_run")
+        ]
+        self._called_in_runs = [
+            hook for hook in self._hooks if _overrides(hook, "before_run") or _overrides(hook, "after_run")
+        ]
+
+    def replace_hooks(self, hooks: Sequence[SessionRunHook]) -> None:
+        """Call other hooks from now on; those that are new begin here."""
+        new = [hook for hook in hooks if not any(hook is old for old in self._hooks)]
+        for hook in new:
+            hook.begin()
+        for hook in new:
+            hook.after_create_session(self.session, self.session.coord)
+        self._take_hooks(hooks)
 
     def should_stop(self) -> bool:
         """Return whether the last run was the last one."""
@@ -112,8 +136,41 @@ class TrainingSession:
         session = self.session
         if not self._signals.shared:
             self._signals.raise_received()
-        requests = self._call_before_run() if self._before_runs else None
+        if self._elastic is not None:
+            self._elastic.before_run(self)
+        requests = self._call_before_run(self._before_runs) if self._before_runs else {}
 
+        while True:
+            try:
+                self._take_steps()
+                break
+            except WorkersChangedError:
+                if self._elastic is None:
+                    raise
+                self._elastic.changed()
+            except Terminated:
+                if self._elastic is not None and not self._signals.received:  # too few are left
+                    self._elastic.before_run(self)
+                raise
+
+        values = {}
+        if requests:
+            values = {hook: SessionRunValues(session.run(fetches)) for hook, fetches in requests.items()}
+        interrupt: BaseException | None = None
+        for hook, after_run in self._after_runs:
+            try:
+                after_run(self._context, values.get(hook, _NO_VALUES))
+            except (KeyboardInterrupt, Terminated) as exc:
+                # Such as in an evaluation after a checkpoint. The other hooks are to know of this step, too.
+                if self._signals.aborted:
+                    raise
+                interrupt = interrupt or exc
+        if interrupt is not None:
+            raise interrupt
+
+    def _take_steps(self) -> None:
+        """Take the steps of a run."""
+        session = self.session
         wait_began = clock.now()
         self._signals.waiting = not self._signals.shared
         try:
@@ -133,45 +190,29 @@ class TrainingSession:
                 session.advance(*self._step(*session.store.take(), batch), earlier=earlier)
                 earlier = (*earlier, session.outputs)
 
-        values = {}
-        if requests:
-            values = {index: SessionRunValues(session.run(fetches)) for index, fetches in requests.items()}
-        interrupt: BaseException | None = None
-        for index, after_run in self._after_runs:
-            try:
-                after_run(self._context, values.get(index, _NO_VALUES))
-            except (KeyboardInterrupt, Terminated) as exc:
-                # Such as in an evaluation after a checkpoint. The other hooks are to know of this step, too.
-                if self._signals.aborted:
-                    raise
-                interrupt = interrupt or exc
-        if interrupt is not None:
-            raise interrupt
-
     def _steps_until_due(self) -> int:
         """Return how many steps the next run may make."""
         wanted = (hook.steps_until_due(self.session) for hook in self._called_in_runs)
         return max(1, min([self._steps_per_execution, *(steps for steps in wanted if steps is not None)]))
 
-    def _call_before_run(self) -> dict[int, Fetches]:
-        """Return what hooks want to read after this run, by their position among the hooks."""
+    def _call_before_run(self, hooks: Sequence[SessionRunHook]) -> dict[int, Fetches]:
+        """Return what hooks want to read after this run, by their identity."""
         requests = {}
-        for index, before_run in self._before_runs:
-            args = before_run(self._context)
+        for hook in hooks:
+            args = hook.before_run(self._context)
             if args is None:
                 continue
             if not isinstance(args, SessionRunArgs):
                 raise TypeError(
-                    f"before_run of {self._hooks[index]!r} must return SessionRunArgs(...) or None, it "
-                    f"returned {args!r}."
+                    f"before_run of {hook!r} must return SessionRunArgs(...) or None, it returned {args!r}."
                 )
             if args.feed_dict:
                 raise ValueError(
-                    f"{self._hooks[index]!r} feeds {args.feed_dict!r}, but a compiled step reads its batch "
+                    f"{hook!r} feeds {args.feed_dict!r}, but a compiled step reads its batch "
                     "and nothing else. Put the value into the input pipeline, or into a variable."
                 )
             self.session.require(args.fetches)
-            requests[index] = args.fetches
+            requests[id(hook)] = args.fetches
         return requests
 
     def __exit__(
@@ -204,6 +245,7 @@ def run_loop(
     *,
     signals: SignalWatch | None = None,
     steps_per_execution: int = 1,
+    elastic: Elastic | None = None,
 ) -> None:
     """Take steps until a hook asks to stop or the batches end.
 
@@ -214,6 +256,7 @@ def run_loop(
         hooks: Called in this order.
         signals: The watch for Ctrl-C and SIGTERM; None for a new one.
         steps_per_execution: How many steps to dispatch together at most.
+        elastic: As for `TrainingSession`.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the current run is finished, and the last step is saved.
@@ -222,7 +265,13 @@ def run_loop(
     token = _SESSIONS.set(session)
     try:
         with TrainingSession(
-            session, step, batches, hooks, signals=signals, steps_per_execution=steps_per_execution
+            session,
+            step,
+            batches,
+            hooks,
+            signals=signals,
+            steps_per_execution=steps_per_execution,
+            elastic=elastic,
         ) as training:
             while not training.should_stop():
                 training.run()

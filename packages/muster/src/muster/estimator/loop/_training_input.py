@@ -38,7 +38,13 @@ def open_training_input(
     """
     context, numbers = strategy.input_context, strategy.steps.numbers
     contexts, per_step = [context], strategy.local_replicas
-    if position is not None and len(position.pipelines) > context.num_input_pipelines:
+    if (share := strategy.workers.share) is not None:
+        per_step = 1
+        contexts = [
+            InputContext(share.total, number, share.total)
+            for number in range(share.first, share.first + share.count)
+        ]
+    elif position is not None and len(position.pipelines) > context.num_input_pipelines:
         per_step = position.per_step
         contexts = context.of_job(len(position.pipelines), per_step)
         _log.info(
@@ -58,7 +64,13 @@ def open_training_input(
         )
     if numbers is not None:
         numbers.share_nothing()
-    return _own(setup, returned, per_step, contexts, position)
+    returned_for = None
+    if share is not None:
+
+        def returned_for(number: int) -> Any:
+            return call_input_fn(InputContext(share.total, number, share.total))
+
+    return _own(setup, returned, per_step, contexts, position, returned_for)
 
 
 def _own(
@@ -67,6 +79,7 @@ def _own(
     per_step: int,
     contexts: Sequence[InputContext],
     position: Position | None,
+    returned_for: Callable[[int], Any] | None,
 ) -> OwnInput:
     def opened(positions: Sequence[Any] | None) -> OwnInput:
         return own_input(
@@ -78,6 +91,8 @@ def _own(
             past_end=contexts[0].num_input_pipelines > 1,
             prepare=setup.prepare,
             host=setup.host,
+            returned_for=returned_for,
+            first_number=contexts[0].input_pipeline_id,
         )
 
     if position is None:
@@ -117,6 +132,12 @@ def saved_position(checkpoint: Checkpoint | None, strategy: Strategy) -> Positio
         _log.warning("The input starts again at its first example: %s has %s", checkpoint.path, exc)
         return None
     count, workers = len(position.pipelines), strategy.input_context.num_input_pipelines
+    if strategy.workers.share is not None and count != workers:
+        raise ValueError(
+            f"virtual_replicas={workers}, and the checkpoint {checkpoint.path} is of a job with {count} "
+            "input pipelines, one for each of its replicas. Give the strategy "
+            f"virtual_replicas={count}, however many workers there are; or begin anew with another model_dir."
+        )
     if count < workers or (count > 1 and strategy.steps.shared):
         _log.warning(
             "The input starts again at its first example: %s has the places of %d input pipelines, and %s.",

@@ -191,6 +191,10 @@ class Session:
             outputs = {name: value for name, value in self.outputs.items() if name != _GLOBAL_STEP}
             self.advance(self.state, outputs, steps=0)
 
+    def save_by(self, save: SaveState) -> None:
+        """Let checkpoints be written by something else from now on."""
+        self._save = save
+
     def add_check(self, check: Callable[[Session], None]) -> None:
         """Add a check of the last step, made before values are read, before a save and at the end.
 
