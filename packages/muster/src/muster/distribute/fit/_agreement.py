@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import MismatchError
+from muster.distribute.workers._elastic_workers import ElasticWorkers
 from muster.distribute.workers._randomness import take_chiefs_randomness
 from muster.distribute.workers._workers import Workers
 
@@ -22,20 +23,32 @@ class Agreement:
     Args:
         workers: The processes.
         model: A Keras model; the workers agree on its ``stop_training``.
-
-    Attributes:
-        single: Whether there is only one worker.
-        is_chief: Whether this is the worker that writes, and whose random numbers the others take.
-        name: The name of this worker, such as ``worker 1``.
     """
 
     def __init__(self, workers: Workers, model: Any) -> None:
         self._workers = workers
         self._model = model
-        self.single = workers.size == 1
-        self.is_chief = workers.is_chief
-        self.name = workers.names[workers.rank]
         self._stopped = False  # whether the workers have agreed to stop
+
+    @property
+    def elastic(self) -> bool:
+        """True if workers come and go."""
+        return isinstance(self._workers, ElasticWorkers)
+
+    @property
+    def single(self) -> bool:
+        """True if there is only one worker, and will be no other."""
+        return self._workers.size == 1 and not self.elastic
+
+    @property
+    def is_chief(self) -> bool:
+        """True if this is the worker that writes, and whose random numbers the others take."""
+        return self._workers.is_chief
+
+    @property
+    def name(self) -> str:
+        """The name of this worker, such as ``worker 1``."""
+        return self._workers.names[self._workers.rank]
 
     def on(self, activity: str, *values: Any) -> list[list[Any]]:
         """All-gather values, and check that all workers are at the same point of the program.

@@ -34,7 +34,7 @@ from muster.distribute.fit._fit_input import (
     KerasBatches,
     check_data,
 )
-from muster.distribute.fit._fit_step import KerasFunction, is_gone
+from muster.distribute.fit._fit_step import CountedSteps, KerasFunction, is_gone
 from muster.distribute.fit._keras_loop import KerasLoop
 from muster.distribute.fit._own_steps import OwnSteps
 from muster.distribute.fit._stateful_step import FUNCTIONS, compiled_by_lengths
@@ -42,6 +42,7 @@ from muster.distribute.fit._trainer_callbacks import TrainerCallbacks
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy
+from muster.distribute.workers import ElasticWorkers
 from muster.lifecycle import INTERRUPTS
 from muster.program import only_data_errors
 from muster.program.passes import with_table_updates
@@ -91,11 +92,12 @@ class DistributedTrainer:
     def __init__(self, model: Any, strategy: Strategy) -> None:
         workers = strategy.workers
         self.agreement = Agreement(workers, model)
-        self._split = Split(workers.rank, workers.size, strategy.local_replicas)
+        self._split = Split(workers.share_of(strategy.local_replicas))
         self.wait = InputWait()
         self.strategy = strategy
         self._model = model
         self._report = None if workers.reporter is None else Report(workers.reporter, self.wait)
+        self._counted = CountedSteps(workers if isinstance(workers, ElasticWorkers) else None)
         self._batches: dict[str, FitInput] = {}
         self._executables: Executables = {}
         self.own = OwnSteps(model, strategy, self._keras_state)
@@ -181,6 +183,8 @@ class DistributedTrainer:
             concatenates=name == PREDICTS,
             others=functools.partial(self.own.others, name),
             loop=functools.partial(self._loops.get, name),
+            again=functools.partial(self._take_again, name) if self.agreement.elastic else None,
+            counted=self._counted,
         )
         setattr(model, FUNCTIONS[name], function)
 
@@ -259,6 +263,10 @@ class DistributedTrainer:
             batches.catch_up(iterator)
             return next(batches)
 
+    def _take_again(self, name: str) -> None:
+        """Let a step that other workers have interrupted be made again."""
+        self._batches[name].take_again()
+
     def _placed(self, name: str, state: Any) -> Any:
         """Move state that Keras has read from its variables, and that of others, to where a step takes it."""
         placement = self.strategy.placement
@@ -286,6 +294,8 @@ class DistributedTrainer:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.strategy.scope())
             if not self._running:
+                if isinstance(self.strategy.workers, ElasticWorkers):
+                    self.strategy.workers.require_member(name)
                 stack.enter_context(self.strategy.workers.supervised(doing=ON_BATCH.get(name, name)))
                 stack.callback(self._leave)
                 stack.enter_context(INTERRUPTS.watched())
@@ -430,7 +440,13 @@ class DistributedTrainer:
             count = None if cardinality == UNKNOWN_CARDINALITY else cardinality
             dataset = self.strategy.experimental_distribute_dataset(dataset)
         return DatasetBatches(
-            self.agreement, dataset, per_epoch, class_weight, count=count, continues=continues
+            self.agreement,
+            dataset,
+            per_epoch,
+            class_weight,
+            count=count,
+            continues=continues,
+            split=self._split,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from muster._arrays import dtype_named
-from muster._errors import CheckpointError, CheckpointMismatchError
+from muster._errors import CheckpointError, CheckpointMismatchError, DirectoryInUseError
 from muster._keras import keras
 from muster._remote import publish
 from muster.checkpoint import Checkpointer, restore_latest
@@ -214,6 +214,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _save(self, epoch: int, step: int, position: Position, logs: Any) -> None:
         self._saves += 1
+        if self._writer is None and self._agreement.elastic and self._agreement.is_chief:
+            with contextlib.suppress(DirectoryInUseError):  # the one before has not ended yet
+                self._writer = Checkpointer(self._directory, max_to_keep=self._keep)
         if self._writer is None:
             return
         logs = {name: float(value) for name, value in (logs or {}).items() if not np.ndim(value)}

@@ -201,9 +201,47 @@ def callbacks_of(
     callbacks: Sequence[keras.callbacks.Callback], agreement: Agreement
 ) -> list[keras.callbacks.Callback]:
     """Return the user's callbacks as this worker calls them: only the chief's write files, and track."""
+    if agreement.elastic:
+        return [_when_chief(each, agreement) if _is_chiefs(each) else each for each in callbacks]
     if not agreement.is_chief:
-        return [each for each in callbacks if not isinstance(each, _WRITERS) and not _tracks(each)]
+        return [each for each in callbacks if not _is_chiefs(each)]
     return [at_epochs(each) if isinstance(each, keras.callbacks.TensorBoard) else each for each in callbacks]
+
+
+def _is_chiefs(callback: keras.callbacks.Callback) -> bool:
+    """Return whether only the chief needs a callback, which changes nothing but files and other systems."""
+    return isinstance(callback, _WRITERS) or _tracks(callback)
+
+
+def _when_chief(callback: keras.callbacks.Callback, agreement: Agreement) -> keras.callbacks.Callback:
+    """Return a callback that calls another while this worker is the chief, from its beginning on."""
+    if isinstance(callback, keras.callbacks.TensorBoard):
+        callback = at_epochs(callback)
+    begun = False
+
+    def forward(hook: str) -> Callable[..., None]:
+        def call(self: Any, *args: Any, **kwargs: Any) -> None:
+            nonlocal begun
+            if not agreement.is_chief:
+                return
+            if not begun:
+                begun = True
+                callback.set_params(self.params)
+                callback.set_model(self.model)
+                if hook != "on_train_begin":
+                    callback.on_train_begin()
+            getattr(callback, hook)(*args, **kwargs)
+
+        return call
+
+    base = keras.callbacks.Callback
+    hooks = [
+        hook
+        for hook in dir(base)
+        if hook.startswith("on_") and getattr(type(callback), hook) is not getattr(base, hook)
+    ]
+    kind = type("WhenChief", (base,), {hook: forward(hook) for hook in {"on_train_begin", *hooks}})
+    return kind()
 
 
 def _tracks(callback: keras.callbacks.Callback) -> bool:

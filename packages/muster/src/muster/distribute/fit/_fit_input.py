@@ -64,6 +64,14 @@ class FitInput(StepInput, keras.utils.PyDataset):  # type: ignore[misc]
     def go_on(self, position: Position) -> None:
         """Let the next pass continue from a position."""
 
+    def take_again(self) -> None:
+        """Let the last batch be the next one, for the workers that there are now.
+
+        Raises:
+            NotImplementedError: It is not known any more.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is not for workers that come and go.")
+
     @abc.abstractmethod
     def catch_up(self, iterator: Iterator[Any]) -> None:
         """Begin the pass of one of Keras' iterators, unless it has begun."""
@@ -91,6 +99,8 @@ class KerasBatches(FitInput):
         self._position = Position()
         self._pass: Iterator[Any] = iter(())
         self._saved: Position | None = None
+        self._last: Any = None
+        self._again = self._counted = False
 
     def position(self, steps: int | None = None) -> Position:
         return self._position
@@ -114,15 +124,24 @@ class KerasBatches(FitInput):
             MismatchError: Workers have different batches.
             StopIteration: There is none.
         """
-        batch = self._read()
+        if self._again:
+            batch, self._again = self._last, False
+        else:
+            batch, self._counted = self._read(), False
+        if self._agreement.elastic:
+            self._last = batch
         if not self._agreement.single:
             self._require_same(batch)
         if batch is None:
             raise StopIteration
-        self._position = self._position.moved()
+        if not self._counted:
+            self._position, self._counted = self._position.moved(), True
         if self._split.replicas > 1:
             self._uneven.see(batch)
         return self._split.worker_batch(batch)
+
+    def take_again(self) -> None:
+        self._again = True
 
     def _read(self) -> Any:
         """Return the next batch of the pass; None at its end."""
@@ -162,6 +181,9 @@ class KerasBatches(FitInput):
                 "strategy.distribute_datasets_from_function(...)."
             )
 
+
+# In place of the last batch, where none has been read since a step has ended.
+_NOT_READ = object()
 
 ENDLESS = (
     "This dataset repeats without end: say how many batches make an epoch, with steps_per_epoch "
@@ -211,6 +233,7 @@ class DatasetBatches(FitInput):
         class_weight: The weights of examples by class; None for no weights.
         count: The number of batches in a pass; None if it is not known.
         continues: Whether an epoch continues in the pass of the epoch before.
+        split: Divides batches of all workers among the replicas.
 
     Raises:
         DatasetError: The dataset is empty.
@@ -226,8 +249,10 @@ class DatasetBatches(FitInput):
         *,
         count: int | None = None,
         continues: bool = False,
+        split: Split,
     ) -> None:
         super().__init__()
+        self._split = split
         self._continues = continues
         self._agreement = agreement
         self._class_weight = class_weight
@@ -239,7 +264,9 @@ class DatasetBatches(FitInput):
         random_before = random_state()
         self._seed = _new_seed()
         set_random_state(random_before)  # the first pass draws the same seed
-        self._opened: Iterator[Any] | None = dataset.worker_batches(self._seed)
+        self._last: Any = _NOT_READ
+        self._again = self._counted = False
+        self._opened: Iterator[Any] | None = self._open(self._seed)
         first = next(self._opened, None)
         if first is None:
             raise DatasetError("The dataset is empty: there is nothing to train or evaluate on.")
@@ -287,16 +314,31 @@ class DatasetBatches(FitInput):
         Raises:
             StopIteration: The pass is over, or was not begun.
         """
+        if not self._again:
+            self._last, self._counted = _NOT_READ, False
         self._agreement.on(self.method)
-        batch = next(self._steps or iter(()), None)
+        if self._last is _NOT_READ:
+            self._last = next(self._steps or iter(()), None)
+        batch, self._again = self._last, False
+        if not self._agreement.elastic:
+            self._last = None
         if batch is None:
             if self._continues:
                 self._steps = None
             raise StopIteration  # again and again, until the next epoch begins
         if self._position.orders is None:
             self._position = dataclasses.replace(self._position, orders=self._begun())
-        self._position = self._position.moved()
-        return self._weighted(batch)
+        if not self._counted:
+            self._position, self._counted = self._position.moved(), True
+        return self._weighted(self._split.worker_batch(batch) if self._agreement.elastic else batch)
+
+    def take_again(self) -> None:
+        self._again = self._last is not _NOT_READ
+
+    def _open(self, seed: int) -> Iterator[Any]:
+        """Open a pass: over this worker's batches, or over those of all, where workers come and go."""
+        dataset = self._dataset
+        return dataset.global_batches(seed) if self._agreement.elastic else dataset.worker_batches(seed)
 
     def _start(self) -> Iterator[Any]:
         """Begin a pass, or continue the saved one."""
@@ -311,7 +353,7 @@ class DatasetBatches(FitInput):
         else:
             if position.orders is not None:
                 self._dataset.return_to(position.orders)
-            opened = self._dataset.worker_batches(seed)
+            opened = self._open(seed)
         self._position = position
         for _ in range(self._position.drawn):
             next(opened, None)

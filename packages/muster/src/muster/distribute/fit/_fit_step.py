@@ -13,11 +13,35 @@ from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import State, Step
 from muster.distribute.fit._keras_loop import KerasLoop
+from muster.distribute.workers import ElasticWorkers, WorkersChangedError
 from muster.program import keepable
 from muster.program.variables.keras_internals import set_values
 
 # How many steps run before the losses of the first half of them are checked.
 _UNCHECKED = 16
+
+
+class CountedSteps:
+    """Counts the steps of a trainer, as a `muster.distribute.workers.ReplicatedLoop`, which nobody joins.
+
+    Args:
+        workers: The workers, if they come and go.
+    """
+
+    def __init__(self, workers: ElasticWorkers | None = None) -> None:
+        self._workers = workers
+        self.count = 0
+
+    def steps_taken(self) -> int:
+        """Return how many steps the state has."""
+        return self.count
+
+    def give(self) -> None:
+        """Return nothing: a new worker would begin at the first epoch."""
+
+    def under_way(self) -> contextlib.AbstractContextManager[None]:
+        """Return the context of a step, which the workers that are left make again if one is lost."""
+        return contextlib.nullcontext() if self._workers is None else self._workers.stepping(self)
 
 
 class StepFunction:
@@ -83,6 +107,9 @@ class KerasFunction(StepFunction):
         concatenates: Whether a call returns the concatenated results of its steps, rather than the last.
         others: Returns the variables that Keras does not pass.
         loop: Returns what goes on with Keras' loop after a step; None if Keras itself does.
+        again: Called when other workers have interrupted a step, before it is made again; None if they
+            cannot.
+        counted: Counts the steps, where workers come and go.
     """
 
     def __init__(
@@ -100,7 +127,11 @@ class KerasFunction(StepFunction):
         concatenates: bool,
         others: Callable[[], list[Any]],
         loop: Callable[[], KerasLoop | None],
+        again: Callable[[], None] | None = None,
+        counted: "CountedSteps | None" = None,
     ) -> None:
+        self._again = again
+        self._counted = counted or CountedSteps()
         self._variables = variables
         self._draw = draw
         self._step = step
@@ -201,15 +232,11 @@ class KerasFunction(StepFunction):
         try:
             for _ in range(self.steps_per_call):
                 try:
-                    batch = self._draw(iterator)
+                    batch, state, result = self._next(iterator, state)
                 except StopIteration:
                     if not results:
                         raise
                     break
-                if state is not self._last:  # Keras has read it from the variables
-                    state = self._take(self._place(state))
-                with self._uninterrupted:
-                    state, result = self._take_step(batch)
                 results.append(result)
                 if not self._unchecked:
                     self._most = keepable(batch, _UNCHECKED)
@@ -229,6 +256,27 @@ class KerasFunction(StepFunction):
                 self._take(state)
             self._failed = True
             raise
+
+    def _next(self, iterator: Iterator[Any], state: State) -> tuple[Any, State, Any]:
+        """Take the next step: return its batch, the new state and the results."""
+        while True:
+            try:
+                with self._counted.under_way():
+                    return self._drawn(iterator, state)
+            except WorkersChangedError:
+                if self._again is None:
+                    raise
+                self._again()
+
+    def _drawn(self, iterator: Iterator[Any], state: State) -> tuple[Any, State, Any]:
+        """Draw a batch, and take a step with it."""
+        batch = self._draw(iterator)
+        if state is not self._last:  # Keras has read it from the variables
+            state = self._take(self._place(state))
+        with self._uninterrupted:
+            state, result = self._take_step(batch)
+        self._counted.count += 1
+        return batch, state, result
 
     def _take(self, state: State) -> State:
         """Keep a state that Keras has read from its variables."""

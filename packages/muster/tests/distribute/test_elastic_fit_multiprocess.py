@@ -1,0 +1,48 @@
+"""Jobs of fit whose workers are lost: the losses are those of an undisturbed run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs import DEADLINE, QUICKLY_BY_FLAGS, SOON, Job
+
+pytestmark = pytest.mark.processes
+
+CHILD = Path(__file__).with_name("elastic_fit_child.py")
+EPOCHS, STEPS = 4, 6
+
+
+def wait_for(job, index, lines):
+    report = job.folder / f"worker-{index}"
+    deadline = time.monotonic() + DEADLINE
+    while not report.exists() or len(report.read_text().splitlines()) < lines:
+        assert time.monotonic() < deadline, "\n".join(task.log[-3000:] for task in job.tasks)
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("kind", ["arrays", pytest.param("dataset", marks=pytest.mark.slow)])
+def test_fit_goes_on_without_a_worker_and_without_the_chief(kind, tmp_path):
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    environ = {name: text for name, text in os.environ.items() if name != "TF_CONFIG"}
+    command = [sys.executable, CHILD, alone, str(EPOCHS), "0", kind]
+    subprocess.run(command, env=environ | {"XLA_FLAGS": QUICKLY_BY_FLAGS}, check=True, timeout=DEADLINE)
+    folder = tmp_path / "job"
+    with Job(folder, [CHILD, folder, EPOCHS, 0.05, kind], worker=3) as job:
+        first, second, third = (job.start("worker", index) for index in range(3))
+        wait_for(job, 0, 4)
+        second.process.send_signal(signal.SIGKILL)
+        wait_for(job, 0, STEPS + 4)
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait(SOON)
+        late = job.start("worker", 0)
+        assert third.code() == 0, third.log[-3000:]
+        assert late.code() == 0
+        assert "it stands by until they end" in late.log
+        assert (folder / "worker-2").read_text() == (alone / "alone-0").read_text()
+        assert (folder / f"epoch-{EPOCHS}.weights.h5").exists()  # of the last chief
