@@ -41,6 +41,24 @@ def folder(text: str) -> Path:
         raise argparse.ArgumentTypeError(str(exc)) from None
 
 
+def worker_range(text: str) -> tuple[int | None, int]:
+    """Parse a number of workers, or a range of them: return the least one, or None, and the largest.
+
+    Raises:
+        argparse.ArgumentTypeError: It is neither.
+    """
+    least, colon, most = text.rpartition(":")
+    try:
+        found = int(least) if colon else None, int(most)
+    except ValueError:
+        found = None, -1
+    if found[1] < 0 or (found[0] is not None and not 1 <= found[0] <= found[1]):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number from 0 nor a range, such as 2:6 for two to six"
+        )
+    return found
+
+
 def place(text: str) -> Path:
     """Return a folder that an argument names, or that of a URL in this process' working copy."""
     try:
@@ -92,7 +110,9 @@ def add_options(
                 least, most = option.pop("least"), option.pop("most", math.inf)
                 option["type"] = number(int if kind == "int" else float, least, most)
             case kind:
-                option["type"] = {"folder": folder, "place": place, **(types or {})}[kind]
+                option["type"] = {"folder": folder, "place": place, "workers": worker_range, **(types or {})}[
+                    kind
+                ]
         option["help"] = Template(option["help"]).substitute(values)
         parser.add_argument(Template(option.pop("name")).substitute(values), **option)
 

@@ -19,8 +19,8 @@ GRACE = 4.0
 class Course:
     """A job, and what it asked for, without what it said."""
 
-    def __init__(self, *tasks, restarts=0):
-        self.job = Job(tasks, policy=LimitedRestarts(restarts), grace_secs=GRACE)
+    def __init__(self, *tasks, restarts=0, elastic=False):
+        self.job = Job(tasks, policy=LimitedRestarts(restarts), grace_secs=GRACE, elastic=elastic)
         assert self.job.start() == [Start(tasks, 1)]
         self.said = []
 

@@ -23,8 +23,11 @@ def shape_of(args: argparse.Namespace) -> JobShape:
     Raises:
         ClusterError: The options contradict each other.
     """
+    least, workers = args.workers
     return JobShape(
-        workers=args.workers,
+        workers=workers,
+        least=least,
+        virtual_replicas=args.virtual_replicas,
         chief=args.chief or args.ps > 0,
         ps=args.ps,
         evaluator=args.evaluator,

@@ -14,6 +14,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - So it is for every task of a job with parameter servers, whose tasks do without each other for a while: with
   restarts left, only what has failed is started again. Without, the others do without a worker, and the loss
   of the chief or a server ends the attempt, as above, and that of the last worker if the chief coordinates.
+- So it is, too, for every task that trains in an elastic job, whose others go on without it. The job succeeds
+  when one of them has ended with 0, whatever the others did; and it ends when none is left.
 - A task whose host is lost has lost its address, too, which the others know it by: with restarts left, all
   are started again, elsewhere. Without, it is a failure like any other. For an evaluator alone the others
   are not disturbed.
@@ -37,6 +39,7 @@ import enum
 import math
 import signal
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from muster._event_log import EventLog
 from muster.cluster import Task, TaskType
@@ -66,6 +69,7 @@ from muster.launch._events import (
 from muster.launch._restarts import Decision, Failure, RestartPolicy
 from muster.lifecycle import SAME_SECS
 
+_TRAINING = (TaskType.CHIEF, TaskType.WORKER)
 SETTLE_SECS = 3.0
 # How long workers may take to hear from the servers that the chief has ended the job, in seconds.
 HEAR_SECS = 60.0
@@ -104,14 +108,20 @@ class Job:
         tasks: All tasks.
         policy: Decides about restarts after failures, of the job or of one task.
         grace_secs: How long tasks may take to end after a signal, in seconds.
+        elastic: Whether those that train go on without one that has ended, and take in one that comes.
 
     Attributes:
         log: What happened.
     """
 
-    def __init__(self, tasks: Sequence[Task], *, policy: RestartPolicy, grace_secs: float) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], *, policy: RestartPolicy, grace_secs: float, elastic: bool = False
+    ) -> None:
         self._tasks = tuple(tasks)
-        made_with = {"policy": policy, "grace_secs": grace_secs}
+        self._elastic = elastic
+        made_with: dict[str, Any] = {"policy": policy, "grace_secs": grace_secs}
+        if elastic:
+            made_with["elastic"] = elastic
         self.log: EventLog[Event, Action] = EventLog("Job", (self._tasks,), made_with, recurring=recurring)
         self._policy = policy
         self._grace_secs = grace_secs
@@ -217,12 +227,18 @@ class Job:
         if any(ended.code in (-number, 128 + number) for number in self._sent):
             return []
         if self._phase is _JobPhase.RUNNING:
-            alone = self._serves or ended.task.type == TaskType.EVALUATOR
+            if self._is_done_elsewhere(ended.task):
+                return []
+            alone = self._serves or self._elastic or ended.task.type == TaskType.EVALUATOR
             if alone and self._ending_cause() is None:
                 return self._note_failure(ended, now)
             self._again.clear()
         self._failed.append(ended)
         return []
+
+    def _is_done_elsewhere(self, task: Task) -> bool:
+        """Return whether a task of an elastic job is not needed any more: another has come to the end."""
+        return self._elastic and self._some_ended_well and task.type in _TRAINING
 
     def _give_servers_time(self, now: float) -> None:
         """Let servers begin to end only now, when the last task has ended that they have waited for."""
@@ -234,6 +250,9 @@ class Job:
             self._chief_is_done = True
             self._again = {task: at for task, at in self._again.items() if task.type == TaskType.EVALUATOR}
             self._term_at, self._rest_at = None, now + HEAR_SECS
+        if self._elastic and task.type in _TRAINING:
+            self._failed = [ended for ended in self._failed if ended.task.type not in _TRAINING]
+            self._again = {task: at for task, at in self._again.items() if task.type not in _TRAINING}
         # The others train on without a worker whose input has ended.
         if self._chief_is_done or not self._serves:
             self._some_ended_well = True
@@ -265,6 +284,8 @@ class Job:
             return []
         if comes_late:
             return [_blame(ended), Say("The job will count as failed.")]
+        if self._elastic and ended.task.type in _TRAINING:
+            return [_blame(ended), Say("Training goes on without it.")]
         return [_blame(ended), Say("Training goes on without it; the job will count as failed.")]
 
     def _note_coordinator(self, now: float) -> list[Action]:
@@ -368,6 +389,15 @@ class Job:
         return [Say(f"Waiting for {', '.join(texts)}.")]
 
     def _advance_attempt(self, now: float) -> list[Action]:
+        left = {*self._running, *self._again}
+        if (
+            self._elastic
+            and self._running
+            and self._failed
+            and not self._some_ended_well
+            and not any(task.type in _TRAINING for task in left)
+        ):
+            return [Say("No worker is left."), *self._end(signal.SIGTERM, now)]
         cause = self._ending_cause()
         if cause is not None and self._running:
             if cause.is_consequence and self._term_at is None:
@@ -479,7 +509,9 @@ class Job:
         """Return how easily the others do without a task; 0 if they do not."""
         if task.type == TaskType.EVALUATOR:
             return 2
-        return int(self._serves and task.type == TaskType.WORKER)
+        return int(
+            (self._serves and task.type == TaskType.WORKER) or (self._elastic and task.type in _TRAINING)
+        )
 
     def _in_order(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         chosen = set(tasks)

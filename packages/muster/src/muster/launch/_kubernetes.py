@@ -200,6 +200,7 @@ def _job(
     pod["containers"][0]["env"] += [
         {"name": "MUSTER_TASK_INDEX", "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}},
         {"name": "TF_CONFIG", "value": _tf_config(manifest, role, host_of)},
+        *({"name": name, "value": text} for name, text in manifest.shape.elastic_environment.items()),
     ]
     return {
         "apiVersion": "batch/v1",

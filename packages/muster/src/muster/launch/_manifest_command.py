@@ -116,6 +116,14 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
         )
     except ClusterError as exc:
         parser.error(str(exc))
+    if manifest.shape.is_elastic and kind in ("slurm", "tfjob"):
+        whole = (
+            "srun ends all tasks when one fails" if kind == "slurm" else "its controller knows nothing of it"
+        )
+        parser.error(
+            f"a job whose workers come and go is not for {kind}: {whole}. Ask for a number of --workers, "
+            "without --virtual-replicas; or for kubernetes or trainjob"
+        )
     if kind == "slurm":
         sys.stdout.write(sbatch_script(manifest))
         return 0

@@ -11,6 +11,10 @@ from muster.cluster import ClusterSpec, Task, TaskType, TFConfig
 from muster.engines import MachineResources, Place, TaskRequest
 from muster.net import SECRET, SECRET_FILE, Credentials, make_secret
 
+# How `MultiWorkerMirroredStrategy` learns of an elastic job.
+VIRTUAL_REPLICAS, MIN_WORKERS = "MUSTER_VIRTUAL_REPLICAS", "MUSTER_MIN_WORKERS"
+# And a task of it that is started again while the others go on.
+STARTED_ALONE = "MUSTER_STARTED_ALONE"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # For a task that must not take a GPU.
 CPU_ONLY = {"JAX_PLATFORMS": "cpu"}
@@ -29,9 +33,14 @@ class JobShape:
         evaluator: Whether there is an ``evaluator``, outside the cluster.
         devices_per_worker: The number of devices of each training task: GPUs, or virtual devices of the CPU.
             None: all GPUs in equal parts, or one device of the CPU.
+        least: The number of training tasks without which an *elastic* job waits for more; None for a job
+            that needs all of them.
+        virtual_replicas: The number of replicas that the training tasks of an elastic job divide among them;
+            None for as many as there are tasks.
 
     Raises:
-        ClusterError: A number is too small, or no task trains, or there are parameter servers but no chief.
+        ClusterError: A number is too small, or no task trains, or there are parameter servers but no chief,
+            or beside an elastic job.
     """
 
     workers: int = 1
@@ -39,6 +48,8 @@ class JobShape:
     ps: int = 0
     evaluator: bool = False
     devices_per_worker: int | None = None
+    least: int | None = None
+    virtual_replicas: int | None = None
 
     def __post_init__(self) -> None:
         if self.workers < 0 or (self.workers == 0 and not self.chief):
@@ -57,6 +68,41 @@ class JobShape:
             raise ClusterError(
                 f"Each worker needs at least 1 device, given: {self.devices_per_worker} devices per worker."
             )
+        if self.is_elastic:
+            self._check_elastic()
+
+    def _check_elastic(self) -> None:
+        count = len(self.training)
+        if self.ps:
+            raise ClusterError(
+                "Beside parameter servers workers come and go by themselves: ask for a number of workers, "
+                "not for a range, and for no virtual replicas."
+            )
+        if self.least is not None and not 1 <= self.least <= count:
+            raise ClusterError(
+                f"At least {self.least} of {count} training tasks make no job. Ask for 1 or more, and not "
+                "for more than there are."
+            )
+        if self.virtual_replicas is not None and self.virtual_replicas < (self.least or 1):
+            raise ClusterError(
+                f"{self.virtual_replicas} virtual replicas are too few for {self.least or 1} workers, each "
+                "of which takes one or more. Ask for as many as there may be workers, or a multiple."
+            )
+
+    @property
+    def is_elastic(self) -> bool:
+        """True if training goes on while training tasks come and go."""
+        return self.least is not None or self.virtual_replicas is not None
+
+    @property
+    def elastic_environment(self) -> dict[str, str]:
+        """The variables that tell the training tasks of an elastic job how many they are."""
+        if not self.is_elastic:
+            return {}
+        return {
+            VIRTUAL_REPLICAS: str(self.virtual_replicas or len(self.training)),
+            MIN_WORKERS: str(self.least or 1),
+        }
 
     @property
     def training(self) -> tuple[Task, ...]:
@@ -152,6 +198,8 @@ def plan_job(
         if mine is not None:
             environment |= {name: str(len(mine)) for name in _THREAD_VARIABLES if name not in environ}
         environment |= devices.get(task, {})
+        if task in shape.training:
+            environment |= shape.elastic_environment
         plans.append(TaskPlan(task=task, environment=environment, cores=mine))
     return tuple(plans)
 

@@ -22,7 +22,14 @@ from muster.launch import _events as job
 from muster.launch._job import Job
 from muster.launch._job_record import Recorder, TaskRecord, read_record
 from muster.launch._lines import TaskLog
-from muster.launch._plan import JobShape, check_request, check_room, plan_job, tasks_of_hosts
+from muster.launch._plan import (
+    STARTED_ALONE,
+    JobShape,
+    check_request,
+    check_room,
+    plan_job,
+    tasks_of_hosts,
+)
 from muster.launch._replay_command import LAUNCHERS_LOG
 from muster.launch._restarts import LimitedRestarts
 from muster.launch._signals import SignalInbox
@@ -166,7 +173,10 @@ class _Run:
         self._log_dir = log_dir
         self._name = uuid.uuid4().hex[:8]
         self._job = Job(
-            options.shape.tasks, policy=LimitedRestarts(options.restarts), grace_secs=options.grace_secs
+            options.shape.tasks,
+            policy=LimitedRestarts(options.restarts),
+            grace_secs=options.grace_secs,
+            elastic=options.shape.is_elastic,
         )
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
@@ -260,6 +270,7 @@ class _Run:
             self._failed.append(job.TaskEnded(first, EXIT_LOST, Termination(first, str(exc)), lost=True))
             self._not_started += others
             return
+        again = {STARTED_ALONE: "1"} if shape.is_elastic and {*tasks} != {*shape.tasks} else {}
         for plan in plans:
             task = plan.task
             if task not in tasks:
@@ -276,7 +287,7 @@ class _Run:
                 TaskStart(
                     task=task,
                     program=self._options.program,
-                    environment={**self._environ, **plan.environment},
+                    environment={**self._environ, **plan.environment, **again},
                     cores=plan.cores,
                     log=path,
                     snapshots=self._options.restarts > 0 and shape.ps > 0,

@@ -1,0 +1,67 @@
+"""The course of a job whose workers come and go, without processes."""
+
+import signal
+
+from course import EV, W0, W1, W2, Course
+
+from muster.cluster.roster import EXIT_PEER_LOST
+from muster.launch._events import Blame, CleanUp, Finish, Received, Send, Start, TaskEnded
+from muster.launch._restarts import PAUSE_SECS
+
+
+def test_a_worker_that_is_killed_is_started_again_alone():
+    job = Course(W0, W1, restarts=1, elastic=True)
+    assert job.at(1, TaskEnded(W0, -signal.SIGKILL)) == [Blame(W0, -signal.SIGKILL)]
+    assert job.at(1 + PAUSE_SECS) == [Start((W0,), 1)]
+    assert job.at(9, TaskEnded(W1, 0)) == []
+    assert job.at(10, TaskEnded(W0, 0)) == [CleanUp(), Finish(0)]
+
+
+def test_without_restarts_the_others_go_on_and_the_job_succeeds():
+    job = Course(W0, W1, W2, elastic=True)
+    assert job.at(1, TaskEnded(W1, -signal.SIGKILL)) == [Blame(W1, -signal.SIGKILL)]
+    assert job.said[-1] == "Training goes on without it."
+    assert job.at(2, TaskEnded(W0, 143)) == [Blame(W0, 143)]
+    assert job.at(9, TaskEnded(W2, 0)) == [CleanUp(), Finish(0)]
+
+
+def test_a_worker_that_others_have_left_out_comes_again():
+    job = Course(W0, W1, restarts=3, elastic=True)
+    assert job.at(1, TaskEnded(W1, EXIT_PEER_LOST)) == [Blame(W1, EXIT_PEER_LOST)]
+    assert job.at(1 + PAUSE_SECS) == [Start((W1,), 1)]
+
+
+def test_when_one_has_ended_well_no_other_is_started_again():
+    job = Course(W0, W1, restarts=3, elastic=True)
+    assert job.at(1, TaskEnded(W0, 0)) == []
+    assert job.at(2, TaskEnded(W1, 1)) == [CleanUp(), Finish(0)]
+
+
+def test_a_worker_that_was_to_start_again_does_not_when_another_has_ended_well():
+    job = Course(W0, W1, restarts=3, elastic=True)
+    job.at(1, TaskEnded(W1, 1))
+    assert job.at(1.5, TaskEnded(W0, 0)) == [CleanUp(), Finish(0)]
+
+
+def test_without_any_worker_left_the_job_fails_and_starts_anew_with_restarts_left():
+    job = Course(W0, W1, EV, elastic=True)
+    job.at(1, TaskEnded(W0, 3))
+    actions = job.at(2, TaskEnded(W1, -signal.SIGKILL))
+    assert actions == [Blame(W1, -signal.SIGKILL), Send((EV,), signal.SIGTERM)]
+    assert "No worker is left." in job.said
+    actions = job.at(3, TaskEnded(EV, 143))
+    assert actions == [CleanUp(), Blame(W0, 3), Finish(3)]
+
+
+def test_the_last_worker_is_started_again_alone_while_restarts_are_left():
+    job = Course(W0, W1, restarts=2, elastic=True)
+    job.at(1, TaskEnded(W0, -signal.SIGKILL))
+    job.at(1.1, TaskEnded(W1, -signal.SIGKILL))
+    assert job.at(1.1 + PAUSE_SECS) == [Start((W0, W1), 1)]
+
+
+def test_ctrl_c_ends_all():
+    job = Course(W0, W1, restarts=2, elastic=True)
+    assert job.at(1, Received(signal.SIGINT)) == [Send((W0, W1), signal.SIGINT)]
+    job.at(2, TaskEnded(W0, 130))
+    assert job.at(2, TaskEnded(W1, 130)) == [CleanUp(), Finish(130)]
