@@ -1,5 +1,10 @@
-"""Measure how long a job stalls when a worker is killed: until the next step that it had not made before."""
+"""Kill a worker of a job and measure how long that stalls: an elastic job, one started again, torchrun's.
 
+All train the guide's model in step. Then: what it costs to be elastic while nothing happens.
+"""
+
+import argparse
+import contextlib
 import json
 import os
 import signal
@@ -8,72 +13,255 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.jobs import notes
+from bench.peers import python_of, say, widest_gap
+
 from bench import _results
 
-ROUNDS = 3
-KILL_AT = 30  # between the checkpoints of steps 20 and 40
-DEADLINE_SECS = 300
-JOB = Path(__file__).parent / "_small_job.py"
+JOB, PEERS = Path(__file__).parent / "_elastic_job.py", Path(__file__).parent / "_peers"
+ROUNDS, WORKERS = 3, (2, 3, 4)
+KILL_AT, SAVE_STEPS, PAUSE_SECS = 30, 20, 0.1
+TURNS, TURN_STEPS = 20, 100
+# How long anything may take, in seconds.
+DEADLINE_SECS = 120
+LOSSES_AGREE_WITHIN = 1e-3
+KILLED = {
+    "elastic": "elastic job",
+    "restarted": "`--restarts`: all start again from the last checkpoint",
+    "torchrun": "torchrun `--max-restarts`",
+}
+# The strategies whose steps are timed: their names, options of `muster run`, and arguments of the job.
+QUIET = {
+    "plain": ("MultiWorkerMirroredStrategy", ["--workers", "2"], []),
+    "elastic": ("elastic, two virtual replicas", ["--workers", "1:2"], []),
+    "deterministic": ("elastic, deterministic", ["--workers", "1:2"], ["deterministic"]),
+}
 
 
-def notes(folder: Path, worker: int) -> list[dict[str, Any]]:
-    """Return a worker's log so far, without a line that is still being written."""
-    path = folder / f"{worker}.json"
-    text = path.read_text() if path.exists() else ""
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+def command(contestant: str, workers: int, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the command of a job that notes its steps, and what it has in its environment."""
+    run = [sys.executable, "-m", "muster", "run", "--oversubscribe", "--restarts", "9"]
+    settings = [str(SAVE_STEPS), str(PAUSE_SECS)]
+    match contestant:
+        case "elastic":
+            return [*run, "--workers", f"1:{workers}", str(JOB), str(folder), *settings, "0"], {}
+        case "restarted":
+            return [*run, "--workers", str(workers), str(JOB), str(folder), *settings, "0"], {}
+        case _:
+            launcher = ["--standalone", "--nproc-per-node", str(workers), "--max-restarts", "9"]
+            program = [str(PEERS / "job_torch.py"), str(folder), "100000", *settings]
+            return [str(python_of("torch")), "-m", "torch.distributed.run", *launcher, *program], {
+                "PYTHONPATH": str(PEERS)
+            }
 
 
-def next_step(folder: Path, above: int, job: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Wait until worker 0 has done a step above this one, and return its log entry."""
-    deadline = time.monotonic() + DEADLINE_SECS
-    while time.monotonic() < deadline:
-        for each in notes(folder, 0):
-            if each["what"] != "imported" and each["what"] > above:
-                return each
-        if job.poll() is not None:
-            raise RuntimeError(
-                f"The job ended with {job.returncode}:\n{(folder / 'output').read_text()[-4000:]}"
-            )
-        time.sleep(0.01)
-    raise TimeoutError(f"There was no step above {above} within {DEADLINE_SECS} seconds.")
-
-
-def seconds_to_recover(folder: Path) -> float:
-    """Run a job of two workers, kill the second, and return the seconds until the first new step."""
-    command = [sys.executable, "-m", "muster", "run", "--workers", "2", "--restarts", "1"]
+@contextlib.contextmanager
+def started(line: Sequence[str], environment: dict[str, str], folder: Path) -> Iterator[Callable[[], None]]:
+    """Start a job, and end it at the end of the block; gives what raises an error if the job has ended."""
     with (folder / "output").open("wb") as output:
         job = subprocess.Popen(
-            [*command, str(JOB), str(folder), "10000"],
+            line,
+            env=os.environ | environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+
+    def check() -> None:
+        if job.poll() is not None:
+            tail = (folder / "output").read_text(errors="replace")[-4000:]
+            raise RuntimeError(f"The job ended with {job.returncode}:\n{tail}")
+
+    try:
+        yield check
+    finally:
+        job.send_signal(signal.SIGINT)
         try:
-            next_step(folder, KILL_AT, job)
+            job.wait(30)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            job.wait()
+
+
+def wait_for(found: Callable[[], Any], check: Callable[[], None], what: str) -> Any:
+    """Wait until a function returns something, and return that.
+
+    Raises:
+        RuntimeError: The job has ended, as `check` says.
+        TimeoutError: It has not within DEADLINE_SECS.
+    """
+    deadline = time.monotonic() + DEADLINE_SECS
+    while time.monotonic() < deadline:
+        if (value := found()) is not None:
+            return value
+        check()
+        time.sleep(0.005)
+    raise TimeoutError(f"There was no {what} within {DEADLINE_SECS} s.")
+
+
+def kill(contestant: str, workers: int) -> dict[str, float]:
+    """Kill the last worker of a job.
+
+    Returns:
+        ``seconds`` from the kill to the next new step, ``again`` how many steps were made twice. An elastic
+        job has ``noticed``, the seconds until the first worker knew, and ``joined``, the longest time between
+        two steps while the worker that was started again joined the others.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder, last = Path(name), workers - 1
+
+        def step_above(worker: int, step: int, after: float = 0.0) -> dict[str, Any] | None:
+            lines = (each for each in notes(folder, worker) if each["when"] > after)
+            return next((each for each in lines if each["step"] > step), None)
+
+        with started(*command(contestant, workers, folder), folder) as check:
+            victim = wait_for(lambda: step_above(last, KILL_AT - 1), check, f"step {KILL_AT}")
             killed = time.time()
-            os.kill(notes(folder, 1)[-1]["pid"], signal.SIGKILL)
-            reached = max(each["what"] for each in notes(folder, 0) if each["what"] != "imported")
-            again: float = next_step(folder, reached + 1, job)["when"]
-            return again - killed
-        finally:
-            job.send_signal(signal.SIGINT)
-            job.wait(DEADLINE_SECS)
+            os.kill(victim["pid"], signal.SIGKILL)
+            known = max(each["step"] for worker in range(workers) for each in notes(folder, worker))
+            new = wait_for(lambda: step_above(0, known, killed), check, f"step above {known}")
+            figures = {"seconds": new["when"] - killed}
+            figures["again"] = len(notes(folder, 0)) - len({each["step"] for each in notes(folder, 0)})
+            if contestant == "elastic":
+                wait_for(lambda: step_above(last, 0, killed), check, f"step of worker {last} again")
+                back = notes(folder, 0)[-1]["step"] + 5
+                wait_for(lambda: step_above(0, back), check, f"step {back}")
+                times = [each["when"] for each in notes(folder, 0) if each["when"] >= new["when"]]
+                figures["joined"] = max(b - a for a, b in zip(times, times[1:], strict=False))
+                figures["noticed"] = noticed(folder, range(last), killed) - killed
+        return figures
 
 
-def main() -> dict[str, float]:
-    """Print and return the seconds, as the median of rounds."""
-    found = []
-    for _ in range(ROUNDS):
-        with tempfile.TemporaryDirectory() as folder:
-            found.append(seconds_to_recover(Path(folder)))
-    median = statistics.median(found)
-    print("### A worker of two is killed, and the job restarted from its last checkpoint\n")
-    print(f"{median:.1f} s until the next new step (from {min(found):.1f} to {max(found):.1f})")
-    return {"seconds": median}
+def noticed(folder: Path, workers: Sequence[int], killed: float) -> float:
+    """Return when the first of these workers has left the step after the kill, as their logs say."""
+    lines = (line for worker in workers for line in (folder / f"{worker}.log").read_text().splitlines())
+    times = (float(line.split()[0]) for line in lines if " leaves the step: " in line)
+    return min(when for when in times if when >= killed)
+
+
+def turns(count: int) -> tuple[dict[str, list[float]], float]:
+    """Time the steps of jobs of two workers in turn.
+
+    Returns:
+        Milliseconds a step of each turn, by the names in QUIET, and how far their first losses are apart.
+    """
+    times: dict[str, list[float]] = {name: [] for name in QUIET}
+    with contextlib.ExitStack() as stack:
+        jobs, losses = {}, {}
+        for name, (_, options, arguments) in QUIET.items():
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            run = [sys.executable, "-m", "muster", "run", *options, str(JOB), str(folder)]
+            check = stack.enter_context(
+                started([*run, str(10**9), "0", str(TURN_STEPS), *arguments], {}, folder)
+            )
+            jobs[name] = folder, check
+            wait_for(partial(noted, folder, "losses", None), check, "losses")
+            losses[name] = notes(folder, 0)[0]["losses"]
+        gap, where = widest_gap(losses)
+        if gap > LOSSES_AGREE_WITHIN:
+            raise RuntimeError(f"The losses differ by {gap:.2g} at {where}: not the same work.")
+        for turn in range(1, count + 2):
+            for name in QUIET if turn % 2 else reversed(QUIET):
+                folder, check = jobs[name]
+                begin(folder, turn)
+                seconds = wait_for(partial(noted, folder, "turn", turn), check, "turn")
+                if turn > 1:
+                    times[name].append(1e3 * seconds / TURN_STEPS)
+            say(f"turn {turn - 1} of {count}" if turn > 1 else "warm-up")
+        for folder, _ in jobs.values():
+            begin(folder, 0)
+        time.sleep(1)
+    return times, gap
+
+
+def begin(folder: Path, turn: int) -> None:
+    """Let a job begin a turn; 0 lets it end."""
+    (folder / "turn.new").write_text(str(turn))
+    (folder / "turn.new").replace(folder / "turn")
+
+
+def noted(folder: Path, what: str, value: int | None) -> float | None:
+    """Return worker 0's seconds once both workers have a note with this value; any value for None."""
+    found = [
+        [each for each in notes(folder, worker) if what in each and value in (None, each[what])]
+        for worker in (0, 1)
+    ]
+    return found[0][0].get("seconds", 0.0) if all(found) else None
+
+
+def spread(values: Sequence[float], form: str = ".2f") -> str:
+    """Return the median, and the lowest and the highest in brackets."""
+    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
+def kill_table(found: dict[str, list[dict[str, float]]]) -> str:
+    """Return figures of `kill` as Markdown."""
+    lines = [
+        "| | next new step, s | times as long | steps again | noticed after, s | stall at its return, s |",
+        "|---|---|---|---|---|---|",
+    ]
+    own = [one["seconds"] for one in found["elastic"]]
+    for name, each in found.items():
+        seconds = [one["seconds"] for one in each]
+        ratio = ratios(seconds, own, ".1f") if name != "elastic" else "1"
+        again = statistics.median(one["again"] for one in each)
+        cells = [KILLED[name], spread(seconds), ratio, f"{again:.0f}"]
+        for what in ("noticed", "joined"):
+            cells.append(spread([one[what] for one in each]) if what in each[0] else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def turn_table(times: dict[str, list[float]]) -> str:
+    """Return milliseconds a step as Markdown."""
+    count = len(times["plain"])
+    lines = [f"| | ms a step, the median of {count} turns | so many times as long |", "|---|---|---|"]
+    for name, each in times.items():
+        ratio = "1" if name == "plain" else ratios(each, times["plain"], ".3f")
+        lines.append(f"| {QUIET[name][0]} | {spread(each)} | {ratio} |")
+    return "\n".join(lines)
+
+
+def ratios(values: Sequence[float], others: Sequence[float], form: str) -> str:
+    """Return the spread of the ratios of each round."""
+    return spread([a / b for a, b in zip(values, others, strict=True)], form)
+
+
+def main() -> None:
+    """Measure, and print tables."""
+    parser = argparse.ArgumentParser(prog="python -m bench recovery", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="kills of each (default: %(default)s)")
+    parser.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="default: 2 3 4")
+    parser.add_argument("--turns", type=int, default=TURNS, help="default: %(default)s; 0 leaves them out")
+    parser.add_argument("--results", type=Path, default=_results.RESULTS, help="folder for JSON")
+    args = parser.parse_args()
+    names = [name for name in KILLED if name != "torchrun" or python_of("torch")]
+    if len(names) < len(KILLED):
+        print("torchrun is left out: it is not installed; `make bench-peers` does that.\n")
+    kills: dict[str, dict[str, list[dict[str, float]]]] = {}
+    for workers in args.workers if args.rounds else ():
+        found = kills[str(workers)] = {name: [] for name in names}
+        for turn in range(1, args.rounds + 1):
+            for name in names:
+                found[name].append(kill(name, workers))
+                say(f"{workers} workers, kill {turn}: {name}: {json.dumps(found[name][-1])}")
+        print(
+            f"### One of {workers} workers is killed at step {KILL_AT}\n\n{kill_table(found)}\n", flush=True
+        )
+    figures: dict[str, Any] = {"kills": kills}
+    if args.turns:
+        times, gap = turns(args.turns)
+        figures |= {"ms_per_step": times, "loss_gap": gap}
+        print("### Two workers, none of which is lost\n")
+        print(f"The losses of 50 steps agree within {gap:.1g}.\n")
+        print(turn_table(times))
+    _results.write("recovery", figures, args.results)
 
 
 if __name__ == "__main__":
-    _results.write("recovery", main())
+    main()
