@@ -132,8 +132,9 @@ def main():
         # `get_per_replica_batch_size` does the same, but for numbers of workers that do not divide the batch.
         batch_size = BATCH_SIZE // input_context.num_replicas_in_sync or 1
         examples = Dataset.from_tensor_slices((train_images, train_labels)).shard(workers, worker)
-        # With parameter servers each worker reads all examples, in an order of its own.
-        seed = 1 + config.global_id_in_cluster
+        # With parameter servers each worker reads all examples, in an order of its own. Otherwise the order
+        # is that of the pipeline, whichever worker reads it.
+        seed = 1 + (config.global_id_in_cluster if has_servers else worker)
         return examples.shuffle(len(train_images), seed=seed).repeat().batch(batch_size)
 
     def eval_input_fn():
