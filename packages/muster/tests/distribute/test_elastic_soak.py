@@ -149,7 +149,8 @@ class Disturbed:
                 life.task.process.kill()
                 life.task.process.wait(SOON)
             case "end":
-                life.codes = {128 + signal.SIGTERM, 0}  # 0: it had come to its end
+                # It may have come to the end of its training, or of its program.
+                life.codes = {128 + signal.SIGTERM, -signal.SIGTERM, 0}
                 life.task.process.send_signal(signal.SIGTERM)
             case "pause":
                 life.task.process.stop()
