@@ -82,6 +82,8 @@ class Disturbed:
         for life in self._lives.values():
             life.task.process.send_signal(signal.SIGCONT)
         for index, life in self._lives.items():
+            if len(lines_of(self._job, index)) == life.lines:
+                life.codes.add(EXIT_PEER_LOST)  # it may have come when the others had gone
             self._check(index, life, self._wait(life.task))
         assert self._wait(self._evaluator) == 0, self._evaluator.log[-5000:] + self.told()
 
@@ -90,8 +92,8 @@ class Disturbed:
         logs = (f"\n--- {task.name}\n{task.log[-1500:]}" for task in self._job.tasks[-12:])
         return "\n" + "\n".join(self.happened[-30:]) + "".join(logs)
 
-    def _born(self, index: int) -> Life:
-        return Life(self._job.start("worker", index), len(lines_of(self._job, index)))
+    def _born(self, index: int, environ: dict[str, str] | None = None) -> Life:
+        return Life(self._job.start("worker", index, environ=environ or {}), len(lines_of(self._job, index)))
 
     def _steps(self) -> int:
         return sum(len(lines_of(self._job, index)) for index in range(WORKERS))
@@ -137,7 +139,7 @@ class Disturbed:
         what = self._random.choice(possible)
         if what == "come":
             index = self._random.choice(absent)
-            self._lives[index] = self._born(index)
+            self._lives[index] = self._born(index, {"MUSTER_STARTED_ALONE": "1"})  # as by a launcher
             self._note(f"worker {index} comes")
             return True
         index = self._random.choice(steady)
