@@ -22,6 +22,7 @@ from muster.launch import (
     add_replay_command,
     add_run_command,
     add_where_command,
+    spell_out_page,
 )
 from muster.serve import add_serve_command
 
@@ -39,7 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ended ``serve``.
     """
     parser = _parser()
-    args, unknown = parser.parse_known_args(arguments)
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
+    if words[:1] == ["run"]:
+        words[1:] = spell_out_page(_commands_of(parser)["run"], words[1:])
+    args, unknown = parser.parse_known_args(words)
     if unknown:
         meant = _meant(unknown[0], parser, args.command)
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
@@ -115,11 +119,15 @@ def _add_command(commands: Any, entry: EntryPoint) -> None:
 def _meant(word: str, parser: argparse.ArgumentParser, command: str | None) -> str:
     """Return a question about the option of a command that a wrong word may stand for; empty for none."""
     if command is not None:
-        groups = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-        parser = next(groups).choices[command]
+        parser = _commands_of(parser)[command]
     options = [option for action in parser._actions for option in action.option_strings]
     near = difflib.get_close_matches(word.split("=")[0], options, n=1)
     return f". Did you mean {near[0]}?" if near else ""
+
+
+def _commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    groups = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    return dict(next(groups).choices)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,6 +7,9 @@ import importlib
 import importlib.util
 from types import ModuleType
 
+# What the page of a job needs, of the extra "serve".
+PAGE_PACKAGES = "starlette", "uvicorn", "prometheus_client"
+
 
 def install_command(extra: str, distribution: str = "muster-train") -> str:
     """Return the shell command that installs an extra, the optional packages for one purpose.

@@ -2,23 +2,105 @@
 
 import pytest
 
-from muster.cluster.roster._roster_messages import TaskState
-from muster.distribute.workers import _progress
+from muster.cluster.roster import TaskState, WorkTotals
+from muster.distribute.workers import Exchanged, ProgressReporter, SlidingRate, _progress
 
 
-def test_the_first_step_has_no_speed_and_reports_come_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: now)
-    reports: list[dict[str, object]] = []
-    reporter = _progress.ProgressReporter(lambda **fields: reports.append(fields))
-    reporter.after_steps(TaskState.TRAINING, 1, 0.5, lambda: pytest.fail("the loss was waited for"))
-    now = 100.9
-    reporter.after_steps(TaskState.TRAINING, 2, 0.6, lambda: pytest.fail("the loss was waited for"))
-    now = 102.0
-    reporter.after_steps(TaskState.TRAINING, 5, 1.0, lambda: 0.25)
-    reporter.after_steps(TaskState.EVALUATING, 5, 1.0, lambda: pytest.fail("an evaluation has no loss"))
-    assert reports == [
+class Clock:
+    """The time of the reporter, and what it has reported."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.reports: list[dict[str, object]] = []
+
+    def report(self, **fields: object) -> None:
+        self.reports.append(fields)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: made.now)
+    return made
+
+
+def never() -> dict[str, float]:
+    return pytest.fail("the results were waited for")
+
+
+def test_the_first_step_has_no_speed_and_reports_come_once_a_second(clock: Clock) -> None:
+    exchanged = Exchanged()
+    reporter = ProgressReporter(clock.report, exchanged)
+    reporter.after_steps(TaskState.TRAINING, 1, 0.5, never)
+    clock.now = 100.9
+    reporter.after_steps(TaskState.TRAINING, 2, 0.6, never)
+    clock.now = 102.0
+    exchanged.secs, exchanged.nbytes = 0.25, 800
+    reporter.after_steps(TaskState.TRAINING, 5, 1.0, lambda: {"loss": 0.25, "auc": 0.75})
+    reporter.after_steps(TaskState.EVALUATING, 5, 1.0, never)
+    assert clock.reports == [
         {"state": TaskState.TRAINING},
-        {"step": 5, "loss": 0.25, "steps_per_sec": 2.0, "input_wait": 0.25},
+        {
+            "step": 5,
+            "loss": 0.25,
+            "metrics": {"auc": 0.75},
+            "steps_per_sec": 2.0,
+            "input_wait": 0.25,
+            "totals": WorkTotals(4, 1.25, 0.5, 0.25, nbytes=800),
+        },
         {"state": TaskState.EVALUATING},
     ]
+
+
+def test_short_epochs_have_a_speed_which_is_that_of_training(clock: Clock) -> None:
+    """An epoch is over before a report is due, and an evaluation and a save take long."""
+    reporter = ProgressReporter(clock.report)
+    step = 0
+    for _ in range(4):
+        for _ in range(2):
+            clock.now += 0.1
+            step += 1
+            reporter.after_steps(TaskState.TRAINING, step, 0.0, lambda: {"loss": 0.5})
+        clock.now += 5.0
+        reporter.after_steps(TaskState.EVALUATING, step, 0.0, never)
+        reporter.enter(TaskState.SAVING)
+        clock.now += 7.0
+        reporter.enter(TaskState.TRAINING)
+    speeds = [each["steps_per_sec"] for each in clock.reports if "steps_per_sec" in each]
+    assert speeds == pytest.approx([10.0] * 3)
+    reporter.finish(step, {"loss": 0.25})
+    assert clock.reports[-1]["step"] == 8
+    assert clock.reports[-1]["loss"] == 0.25
+    totals = clock.reports[-1]["totals"]
+    assert isinstance(totals, WorkTotals)
+    assert (totals.steps, totals.compute) == (7, pytest.approx(0.7))
+
+
+def test_a_training_that_ends_early_has_the_speed_of_all_its_steps(clock: Clock) -> None:
+    reporter = ProgressReporter(clock.report)
+    for step in (1, 2, 3):
+        clock.now += 0.25
+        reporter.after_steps(TaskState.TRAINING, step, 0.0, never)
+    reporter.finish(3, {"loss": 0.5})
+    assert clock.reports[-1]["steps_per_sec"] == pytest.approx(4.0)
+
+
+def test_a_training_of_one_step_has_none(clock: Clock) -> None:
+    reporter = ProgressReporter(clock.report)
+    reporter.after_steps(TaskState.TRAINING, 1, 0.0, never)
+    reporter.finish(1, {})
+    assert "steps_per_sec" not in clock.reports[-1]
+
+
+def test_a_sliding_rate_is_that_of_the_last_seconds(clock: Clock) -> None:
+    rate, count = SlidingRate(), 0
+    assert rate(count) is None
+    for each in (2, 2, 2, 2, 2, 2, 2, 2):
+        clock.now += 1.0
+        count += each
+        found = rate(count)
+    assert found == pytest.approx(2.0)
+    for _ in range(8):
+        clock.now += 1.0
+        found = rate(count)
+    assert found == 0.0

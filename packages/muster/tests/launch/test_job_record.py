@@ -7,7 +7,8 @@ import pytest
 from muster.__main__ import main
 from muster.cluster.roster import Progress
 from muster.launch import _job_record
-from muster.launch._job_record import Recorder, TaskRecord, known_jobs, read_record
+from muster.launch._job_record import Recorder, known_jobs, read_curves, read_record
+from muster.launch._job_state import TaskRecord
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def recorder(folder, name="first"):
 def test_it_has_how_the_tasks_are_and_what_happened(tmp_path):
     made = recorder(tmp_path / "logs")
     made.event("worker 0 failed: exit code 3.")
-    made.update([task(progress=Progress(step=7, loss=0.5))])
+    made.look([task(progress=Progress(step=7, loss=0.5))])
     read = read_record(tmp_path / "logs")
     assert (read.name, read.program, read.runs) == ("first", ("train.py", "--steps", "3"), True)
     assert read.tasks == (task(progress=Progress(step=7, loss=0.5)),)
@@ -46,18 +47,32 @@ def test_it_has_how_the_tasks_are_and_what_happened(tmp_path):
     assert (read.code, read.runs, read.tasks[0].state) == (3, False, "ended")
 
 
+def test_curves_are_written_at_the_end_and_events_come_from_what_tasks_report(tmp_path):
+    made = recorder(tmp_path / "logs")
+    progress = Progress(step=7, loss=0.5, metrics={"auc": 0.9}, evaluation="step 7: auc 0.9", checkpoint=7)
+    made.look([task(progress=progress, answers=True)])
+    made.end([task(progress=progress)], 0)
+    (point,) = read_curves(tmp_path / "logs")["worker-0"]
+    assert (point.step, point.loss, point.metrics) == (7, 0.5, {"auc": 0.9})
+    assert [event.text for event in read_record(tmp_path / "logs").events] == [
+        "Evaluated step 7: auc 0.9",
+        "worker 0 has saved checkpoint 7",
+    ]
+    assert read_curves(tmp_path) == {}
+
+
 def test_it_is_not_written_more_than_once_a_second_but_for_news(tmp_path, monkeypatch):
     made = recorder(tmp_path / "logs")
     for step in range(3):
-        made.update([task(progress=Progress(step=step))])
+        made.look([task(progress=Progress(step=step))])
     assert read_record(tmp_path / "logs").tasks[0].progress.step == 0
     made.event("news")
-    made.update([task(progress=Progress(step=9))])
+    made.look([task(progress=Progress(step=9))])
     assert read_record(tmp_path / "logs").tasks[0].progress.step == 9
 
 
 def test_a_job_whose_launcher_was_killed_does_not_run(tmp_path, monkeypatch):
-    recorder(tmp_path / "logs").update([])
+    recorder(tmp_path / "logs").look([])
     assert read_record(tmp_path / "logs").runs
     monkeypatch.setattr(_job_record, "start_ticks", lambda pid: None)
     assert not read_record(tmp_path / "logs").runs
@@ -65,7 +80,7 @@ def test_a_job_whose_launcher_was_killed_does_not_run(tmp_path, monkeypatch):
 
 def test_a_users_jobs_are_listed_while_their_logs_are_there(tmp_path):
     for name in ("first", "second"):
-        recorder(tmp_path / name, name).update([])
+        recorder(tmp_path / name, name).look([])
     assert [record.name for record in known_jobs()] == ["first", "second"]
     (tmp_path / "first" / "job.json").unlink()  # as if the folder had gone
     assert [record.name for record in known_jobs()] == ["second"]
@@ -77,7 +92,7 @@ def test_a_disk_that_is_full_ends_no_job(tmp_path, monkeypatch):
     made = recorder(tmp_path / "logs")
     (tmp_path / "logs").rename(tmp_path / "gone")
     made.event("news")
-    made.update([])
+    made.look([])
     made.end([], 0)
     assert read_record(tmp_path / "logs") is None
 
@@ -87,6 +102,6 @@ def test_logs_of_a_job_that_begins_or_whose_files_are_gone(tmp_path, capsys):
     assert main(["logs"]) == 0
     assert capsys.readouterr().out == ""
     made.event("news")
-    made.update([task(log=str(tmp_path / "gone.log"))])
+    made.look([task(log=str(tmp_path / "gone.log"))])
     assert main(["logs"]) == 1
     assert "gone.log'. The job or its logs may be gone by now." in capsys.readouterr().err

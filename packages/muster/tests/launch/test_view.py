@@ -10,12 +10,19 @@ from rich.console import Console
 from muster.cluster import Task
 from muster.cluster.roster import Progress, TaskState
 from muster.launch import _view
-from muster.launch._view import JobView, LiveView, Row, make_view
+from muster.launch._job_state import TaskRecord
+from muster.launch._view import JobView, LiveView, make_view
 
 W0, EV = Task("worker", 0), Task("evaluator", 0)
 TRAINS = Progress(
     state=TaskState.TRAINING, step=400, max_steps=1000, steps_per_sec=0.5, loss=0.25, input_wait=0.1
 )
+
+
+def Row(task, state, **known):
+    return TaskRecord(
+        type=task.type, index=task.index, state=state, pid=1, address="h:1", log="l", starts=1, **known
+    )
 
 
 HEADERS = ["step ", "steps/s", "left", "loss", "input wait"]
@@ -77,6 +84,25 @@ def test_columns_are_dropped_where_the_terminal_is_narrow_and_words_are_not_brok
     assert {name for name in HEADERS if name not in shown} == missing
     assert re.search(r"worker 0 .*training", shown)
     assert ("400 of 1000" in shown) == ("step " not in missing)
+
+
+def test_epochs_closures_and_waits_have_columns_where_there_are_some():
+    fits = Progress(state=TaskState.TRAINING, step=9, epoch=2, epochs=5)
+    coordinates = Progress(state=TaskState.COORDINATING, closures=40, closures_per_sec=12.34)
+    rows = [
+        Row(
+            task=W0,
+            state="running",
+            progress=fits,
+            answers=True,
+            waits={"compute": 0.7, "communication": 0.3},
+        ),
+        Row(task=EV, state="running", progress=coordinates, answers=True),
+    ]
+    shown = drawn(rows, None, 140)
+    assert re.search(r"task +epoch +step +steps/s +closures/s +loss +input wait +comm wait +state", shown)
+    assert re.search(r"worker 0 +2 of 5 +9 +- +- +- +- +30% +training", shown)
+    assert re.search(r"evaluator 0 +- +- +- +12\.3 +- +- +- +coordinating", shown)
 
 
 @pytest.fixture

@@ -101,6 +101,10 @@ class Checkpointer:
     It deletes what runs with the same ``keep_every_n_hours`` saved, and never what was kept otherwise: by a
     run that keeps all, or by `write_checkpoint`.
 
+    Attributes:
+        on_saved: Called with the step of each checkpoint that is complete, on the thread that writes; None
+            for nothing.
+
     Source: tensorflow/python/training/saver.py, ``Saver``, and what ``recover_last_checkpoints`` gives it.
     """
 
@@ -145,6 +149,7 @@ class Checkpointer:
             ) from exc
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="muster-checkpoint")
         self._pending: Future[None] | None = None
+        self.on_saved: Callable[[int], None] | None = None
         self._swept = False
         self._closed = False
 
@@ -269,6 +274,8 @@ class Checkpointer:
         if self._first is None:  # when the first checkpoint was written, by the timer
             self._first = timer - (now - first_written(self._directory, now))
         write_snapshot(self._directory, snapshot, now, now - (timer - self._first), retention)
+        if self.on_saved is not None:
+            self.on_saved(snapshot.step)
         if self._max_to_keep:
             # What other runs kept stays: those that keep all, or one for other hours.
             infos = list_checkpoints(self._directory)

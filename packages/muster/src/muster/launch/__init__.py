@@ -1,6 +1,7 @@
 """``muster run``, ``status`` and their like, ``manifest``, ``keys``: run a job, look at it, describe it."""
 
 from muster.launch._command import add_run_command as add_run_command
+from muster.launch._command import spell_out_page as spell_out_page
 from muster.launch._from_python import run as run
 from muster.launch._job_commands import add_job_commands as add_job_commands
 from muster.launch._keys_command import add_keys_command as add_keys_command

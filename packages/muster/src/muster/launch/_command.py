@@ -14,6 +14,7 @@ from typing import Any
 
 from muster._commands import add_command
 from muster._errors import ClusterError, RosterError
+from muster._extras import PAGE_PACKAGES, install_command, missing_package
 from muster.launch._plan import TASK_MIB, TASKS_A_CORE, JobShape
 
 
@@ -130,12 +131,33 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         devices_option="--devices-per-worker",
         devices_help="GPUs of each training task, or, where there are none, virtual devices of the CPU "
         "(default: all GPUs in equal parts; 1 device of the CPU)",
+        install_command=install_command("serve"),
         task_mib=TASK_MIB,
         tasks_a_core=TASKS_A_CORE,
     )
     parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)  # for notebooks
     add_program_options(parser, "the program, a Python file")
     parser.set_defaults(handler=functools.partial(_run, parser), restarts=0, words_are_told_apart=False)
+
+
+def spell_out_page(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+    """Return the words after ``run`` with the port of ``--page``, which argparse would take the program for.
+
+    Args:
+        parser: The parser of ``run``.
+        words: The words, of which those after the program's name stay as they are.
+    """
+    takes = {option: action.nargs != 0 for action in parser._actions for option in action.option_strings}
+    spelled = [*words]
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] not in ("-m", "--"):
+        if words[at] == "--page":
+            has_port = at + 1 < len(words) and words[at + 1].isdecimal()
+            spelled[at] = "--page" if has_port else "--page=0"
+            at += 2 if has_port else 1
+        else:
+            at += 2 if takes.get(words[at]) else 1
+    return spelled
 
 
 def _print_profiles(folder: Path) -> None:
@@ -196,6 +218,8 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "command, put it before the name.",
             file=sys.stderr,
         )
+    if args.page is not None and (missing := missing_package(PAGE_PACKAGES, "serve")):
+        parser.error(f"argument --page: {missing}")
     try:
         shape = shape_of(args)
         options = RunOptions(
@@ -208,6 +232,8 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             request=TaskRequest(
                 cpus=args.cpus, gpus=args.gpus, memory=None if args.memory is None else bytes_of(args.memory)
             ),
+            stall_secs=args.stall_secs,
+            page=None if args.page is None else (args.page_host, args.page),
         )
         environ = {**os.environ, **dict(args.env)}
         if args.nodes is None:

@@ -1,4 +1,4 @@
-"""``muster status``, ``logs``, ``stop`` and ``stacks``: look at jobs that run, or have failed."""
+"""``muster status``, ``logs``, ``page``, ``stop`` and ``stacks``: look at jobs that run, or have failed."""
 
 import argparse
 import contextlib
@@ -16,8 +16,10 @@ import msgspec
 
 from muster._commands import add_command
 from muster._errors import CredentialsError, StrayPeerError
+from muster._extras import PAGE_PACKAGES, install_command, missing_package
 from muster.cluster.roster import query_status
-from muster.launch._job_record import JobRecord, TaskRecord, known_jobs, read_record
+from muster.launch._job_record import JobRecord, known_jobs, read_record
+from muster.launch._job_state import TaskRecord
 from muster.launch._lines import LineReader
 from muster.launch._replay_command import LAUNCHERS_LOG
 from muster.net import Credentials
@@ -33,8 +35,10 @@ class _NoSuchJobError(Exception):
 
 def add_job_commands(commands: Any) -> None:
     """Add the commands to those of a parser; see `add_run_command`."""
-    for name, act in (("status", _status), ("logs", _logs), ("stop", _stop), ("stacks", _stacks)):
-        add_command(commands, name).set_defaults(handler=_reporting(name, act))
+    acts = {"status": _status, "logs": _logs, "page": _page, "stop": _stop, "stacks": _stacks}
+    for name, act in acts.items():
+        parser = add_command(commands, name, install_command=install_command("serve"))
+        parser.set_defaults(handler=_reporting(name, act))
 
 
 def _reporting(name: str, act: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -192,6 +196,33 @@ def _logs(args: argparse.Namespace) -> int:
 def _again(record: JobRecord) -> JobRecord:
     """Read the record of a job again; that of one that has ended well is gone."""
     return read_record(record.folder) or msgspec.structs.replace(record, code=0)
+
+
+def _page(args: argparse.Namespace) -> int:
+    if missing := missing_package(PAGE_PACKAGES, "serve"):
+        raise _NoSuchJobError(missing)
+    record = _chosen(args.job)
+    # Imported late: what is installed for the page alone.
+    from muster.launch.page import PageServer
+
+    try:
+        server = PageServer(Path(record.folder), args.host, args.port, _secret_of(record))
+    except OSError as exc:
+        raise _NoSuchJobError(
+            f"cannot listen at {args.host}:{args.port}: {exc}. Choose another --host or --port"
+        ) from exc
+    with server:
+        print(f"Job {record.name} is shown at {server.url}", flush=True)
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+    return 0
+
+
+def _secret_of(record: JobRecord) -> bytes | None:
+    """Return the secret of a job that runs here; None if it cannot be known."""
+    for task in record.tasks if record.runs and record.host == socket.gethostname() else ():
+        with contextlib.suppress(OSError, CredentialsError):
+            return Credentials.from_environ(_environment_of(task.pid)).secret
+    return None
 
 
 def _stop(args: argparse.Namespace) -> int:

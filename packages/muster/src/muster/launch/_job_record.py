@@ -1,7 +1,8 @@
 """The record of a job that the launcher writes: its tasks, how far they are, and what happened.
 
-It is ``job.json`` in the folder of the job's logs, and is replaced as a whole. The folders of a user's jobs
-are listed in a folder of the temporary directory: a link for each job, which has its name.
+It is ``job.json`` in the folder of the job's logs, and is replaced as a whole; ``history.json`` beside it has
+the curves. The folders of a user's jobs are listed in a folder of the temporary directory: a link for each
+job, which has its name.
 """
 
 import contextlib
@@ -10,18 +11,17 @@ import socket
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from muster.cluster import Task
-from muster.cluster.roster import Progress
+from muster.launch._job_state import CurvePoint, JobState, TaskRecord
 from muster.lifecycle import start_ticks
 
-_FILE = "job.json"
-# How often it is written, at most, in seconds, and how many events it has.
-_WRITE_SECS, _MOST_EVENTS = 1.0, 200
+_FILE, _CURVES_FILE = "job.json", "history.json"
+# How often they are written, at most, in seconds, and how many events there are.
+_WRITE_SECS, _CURVES_SECS, _MOST_EVENTS = 1.0, 5.0, 200
 
 
 class RecordedEvent(msgspec.Struct, frozen=True):
@@ -34,39 +34,6 @@ class RecordedEvent(msgspec.Struct, frozen=True):
 
     time: float
     text: str
-
-
-class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A task of a job.
-
-    Attributes:
-        type: Its type, such as ``"worker"``.
-        index: Its index among the tasks of that type.
-        state: The state of its process.
-        pid: Its process, on its host.
-        address: Where it answers who asks how it fares.
-        log: The file of its output.
-        starts: How often it was started.
-        answers: Whether it reports how far it is now.
-        progress: The last that it has reported; None for nothing.
-        host: The machine that it runs on; empty for that of the launcher.
-    """
-
-    type: str
-    index: int
-    state: str
-    pid: int
-    address: str
-    log: str
-    starts: int
-    answers: bool = False
-    progress: Progress | None = None
-    host: str = ""
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return Task(self.type, self.index)
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +51,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         code: The launcher's exit code; None while the job runs.
         tasks: Its tasks.
         events: What happened, the last of it.
+        page: Where its page is, while it runs; empty for none.
     """
 
     name: str
@@ -97,6 +65,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     code: int | None = None
     tasks: tuple[TaskRecord, ...] = ()
     events: tuple[RecordedEvent, ...] = ()
+    page: str = ""
 
     @property
     def runs(self) -> bool:
@@ -115,12 +84,17 @@ class Recorder:
         name: The job's name.
         program: The words after the interpreter.
         folder: The folder of its logs, which exists.
+        stall_secs: As of ``JobState``.
+
+    Attributes:
+        state: What is known of the job.
     """
 
-    def __init__(self, name: str, program: tuple[str, ...], folder: Path) -> None:
+    def __init__(self, name: str, program: tuple[str, ...], folder: Path, stall_secs: float = 0.0) -> None:
         now = time.time()
+        self.state = JobState(stall_secs)
         self._events: deque[RecordedEvent] = deque(maxlen=_MOST_EVENTS)
-        self._path = folder / _FILE
+        self._folder = folder
         self._record = JobRecord(
             name=name,
             program=program,
@@ -133,7 +107,7 @@ class Recorder:
         )
         known_jobs()  # forgets those that are gone
         self._write((), None)
-        self._written_at = -_WRITE_SECS
+        self._written_at, self._curves_at = -_WRITE_SECS, time.monotonic()
         with contextlib.suppress(OSError):  # now that there is a record: who finds none forgets the job
             (_jobs_folder() / name).symlink_to(self._record.folder)
 
@@ -142,24 +116,65 @@ class Recorder:
         self._events.append(RecordedEvent(time.time(), text))
         self._written_at = -_WRITE_SECS  # soon
 
-    def update(self, tasks: Iterable[TaskRecord]) -> None:
-        """Write how the tasks are, unless that was written just now."""
-        if time.monotonic() - self._written_at >= _WRITE_SECS:
-            self._write(tuple(tasks), None)
+    def look(self, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
+        """Take how the tasks are, write it if it is time to, and return it as it is to be shown."""
+        shown = self.state.look(tasks, time.monotonic(), time.time())
+        for text in self.state.events:
+            self.event(text)
+        self.state.events = []
+        now = time.monotonic()
+        if now - self._written_at >= _WRITE_SECS:
+            self._write(tuple(shown), None)
+        if now - self._curves_at >= _CURVES_SECS:
+            self._write_curves()
+        return shown
 
-    def end(self, tasks: Iterable[TaskRecord], code: int) -> None:
+    def new_stalls(self) -> str:
+        """Return which tasks newly stand still, for people, and note it; empty for none."""
+        text = ", ".join(each.text for each in self.state.stalls)
+        self.state.stalls = []
+        if text:
+            self.event(text)
+        return text
+
+    def show_page(self, url: str) -> None:
+        """Write where the job's page is."""
+        self._record = msgspec.structs.replace(self._record, page=url)
+        self._written_at = -_WRITE_SECS
+
+    def end(self, tasks: Sequence[TaskRecord], code: int) -> None:
         """Write the job's end."""
-        self._write(tuple(tasks), code)
+        shown = self.look(tasks)
+        self._record = msgspec.structs.replace(self._record, page="")
+        self._write_curves()
+        self._write(tuple(shown), code)
 
     def _write(self, tasks: tuple[TaskRecord, ...], code: int | None) -> None:
         self._written_at = time.monotonic()
         self._record = msgspec.structs.replace(
             self._record, tasks=tasks, events=tuple(self._events), code=code, written=time.time()
         )
-        part = self._path.with_suffix(".part")
+        self._replace(_FILE, msgspec.json.encode(self._record))
+
+    def _write_curves(self) -> None:
+        self._curves_at = time.monotonic()
+        self._replace(_CURVES_FILE, msgspec.json.encode(self.state.curves))
+
+    def _replace(self, name: str, content: bytes) -> None:
+        part = self._folder / f"{name}.part"
         with contextlib.suppress(OSError):
-            part.write_bytes(msgspec.json.encode(self._record))
-            part.replace(self._path)
+            part.write_bytes(content)
+            part.replace(self._folder / name)
+
+
+def read_curves(folder: str | os.PathLike[str]) -> dict[str, list[CurvePoint]]:
+    """Return the curves of each task in a folder of logs; nothing if there are none that can be read."""
+    try:
+        return msgspec.json.decode(
+            (Path(folder) / _CURVES_FILE).read_bytes(), type=dict[str, list[CurvePoint]]
+        )
+    except (OSError, msgspec.MsgspecError):
+        return {}
 
 
 def read_record(folder: str | os.PathLike[str]) -> JobRecord | None:

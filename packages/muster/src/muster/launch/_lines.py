@@ -39,7 +39,7 @@ class LineReader:
         if self._rest and (everything or len(self._rest) > _LONGEST_BYTES):
             lines.append(self._rest)
             self._rest = b""
-        return [_clean(line) for line in lines]
+        return [clean_line(line) for line in lines]
 
     def close(self) -> None:
         """Close the file."""
@@ -89,12 +89,13 @@ def last_lines(path: Path, offset: int, count: int) -> list[str]:
         start = max(offset, file.seek(0, os.SEEK_END) - _LONGEST_BYTES)
         file.seek(start)
         lines = file.read().split(b"\n")
-    shown = [_clean(line) for line in lines]
+    shown = [clean_line(line) for line in lines]
     while shown and not shown[-1].strip():
         shown.pop()
     return shown[-count:]
 
 
-def _clean(line: bytes) -> str:
+def clean_line(line: bytes) -> str:
+    """Return a line as a terminal would show it, without what moves the cursor."""
     text = line.decode(errors="replace").rstrip("\r")
     return _CONTROL.sub("", text.rpartition("\r")[2])

@@ -20,7 +20,8 @@ from muster.cluster.roster import Progress, RunningClock, TaskState, Termination
 from muster.engines import EXIT_LOST, Engine, Place, TaskCondition, TaskExit, TaskRequest, TaskStart
 from muster.launch import _events as job
 from muster.launch._job import Job
-from muster.launch._job_record import Recorder, TaskRecord, read_record
+from muster.launch._job_record import Recorder, read_record
+from muster.launch._job_state import TaskRecord
 from muster.launch._lines import TaskLog
 from muster.launch._plan import (
     STARTED_ALONE,
@@ -33,7 +34,7 @@ from muster.launch._plan import (
 from muster.launch._replay_command import LAUNCHERS_LOG
 from muster.launch._restarts import LimitedRestarts
 from muster.launch._signals import SignalInbox
-from muster.launch._view import JobView, Row, StatusPoller
+from muster.launch._view import JobView, StatusPoller
 from muster.net import Credentials
 
 _LOOK_SECS = 0.1  # the period of reading logs
@@ -57,6 +58,9 @@ class RunOptions:
         log_dir: The folder of the tasks' output; None: a temporary folder, removed if the job succeeds.
         oversubscribe: Whether to start more tasks than a machine holds.
         request: What each task asks for.
+        stall_secs: After how many seconds without a step a task stands still, so that the stacks of all are
+            written; 0 for never.
+        page: The host and the port of the job's page; None for no page.
     """
 
     shape: JobShape
@@ -66,6 +70,8 @@ class RunOptions:
     log_dir: Path | None
     oversubscribe: bool = False
     request: TaskRequest = TaskRequest()
+    stall_secs: float = 0.0
+    page: tuple[str, int] | None = None
 
 
 def run_job(options: RunOptions, engine: Engine, environ: Mapping[str, str], view: JobView) -> int:
@@ -190,8 +196,7 @@ class _Run:
         self._failed: list[job.TaskEnded] = []  # of tasks for which there was no place
         self._states: dict[Task, str] = {}
         self._starts: Counter[Task] = Counter()
-        self._recorder = Recorder(self._name, options.program, log_dir)
-        self._evaluated = ""
+        self._recorder = Recorder(self._name, options.program, log_dir, options.stall_secs)
         self._known: dict[Task, Progress] = {}  # the last that each task has reported
         self._keeps_logs = True
         self._poller: StatusPoller | None = None
@@ -215,6 +220,8 @@ class _Run:
             credentials = Credentials.from_environ(self._environ)
             self._poller = stack.enter_context(StatusPoller(credentials, self._view.rows_every_secs))
             self._view.begin(self._log_dir)
+            if self._options.page is not None:
+                self._open_page(stack, *self._options.page)
             self._selector.register(self._signals, selectors.EVENT_READ)
             self._selector.register(self._engine, selectors.EVENT_READ)
             actions = self._job.start()
@@ -231,6 +238,16 @@ class _Run:
                         return action.code
                     self._carry_out(action)
                 actions = self._job.handle(self._wait(), self._clock())
+
+    def _open_page(self, stack: ExitStack, host: str, port: int) -> None:
+        """Serve the page of the job until it ends, and say where."""
+        # Imported late: what is installed for the page alone.
+        from muster.launch.page import PageServer
+
+        secret = Credentials.from_environ(self._environ).secret
+        page = stack.enter_context(PageServer(self._log_dir, host, port, secret))
+        self._recorder.show_page(page.url)
+        self._view.say(f"Page: {page.url}")
 
     def _carry_out(self, action: job.Action) -> None:
         match action:
@@ -368,26 +385,17 @@ class _Run:
             return
         answers = self._poller.answers
         self._known |= {task: progress for task, progress in answers.items() if task in self._running}
-        rows = [
-            Row(
-                task=task,
-                state=state,
-                progress=self._known.get(task),
-                answers=task in self._running and task in answers,
-            )
-            for task, state in self._states.items()
-        ]
+        rows = self._recorder.look(self._records())
         self._view.show(rows, self._log_dir if self._keeps_logs else None)
-        for progress in self._known.values():
-            if progress.evaluation and progress.evaluation != self._evaluated:
-                self._evaluated = progress.evaluation
-                self._recorder.event(f"Evaluated {self._evaluated}")
-        self._recorder.update(self._records())
+        if text := self._recorder.new_stalls():
+            path = self._poller.write_stacks(self._log_dir, text)
+            self._view.say(f"{text}. Where the threads of all tasks are: {path}")
         self._shown_at = time.monotonic()
 
     def _records(self) -> list[TaskRecord]:
         """Return what is known of each task that was started."""
         answers = {} if self._poller is None else self._poller.answers
+        hosts = {} if self._poller is None else self._poller.hosts
         return [
             TaskRecord(
                 type=task.type,
@@ -399,7 +407,7 @@ class _Run:
                 starts=self._starts[task],
                 answers=task in self._running and task in answers,
                 progress=self._known.get(task),
-                host=self._hosts[task],
+                host=self._hosts[task] or hosts.get(task, ""),
             )
             for task, state in self._states.items()
         ]

@@ -1,7 +1,6 @@
 """The output of ``muster run``: a live table on a terminal, lines with prefixes elsewhere."""
 
 import contextlib
-import dataclasses
 import datetime
 import os
 import sys
@@ -21,10 +20,12 @@ from rich.text import Text
 from muster._errors import StrayPeerError
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import Progress, query_status
-from muster.launch._job_record import TaskRecord
+from muster.launch._job_state import TaskRecord
 from muster.net import Credentials
 
 _TIMEOUT_SECS = 0.5
+# How long a task may take to say where its threads are, in seconds; and how many are asked, at most.
+_STACKS_SECS, _MOST_STACKS = 2.0, 50
 
 
 class StatusPoller:
@@ -39,6 +40,7 @@ class StatusPoller:
     Attributes:
         addresses: The address of each task to query.
         answers: The progress of the tasks that answered the last query.
+        hosts: The machines of tasks, as they have named them.
     """
 
     def __init__(self, credentials: Credentials, every_secs: float) -> None:
@@ -46,6 +48,9 @@ class StatusPoller:
         self._every_secs = every_secs
         self.addresses: Mapping[Task, str] = {}
         self.answers: Mapping[Task, Progress] = {}
+        self.hosts: Mapping[Task, str] = {}
+        self._wanted: list[tuple[Path, str]] = []  # files of stacks, and why they are written
+        self._written = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="muster-status")
 
@@ -57,16 +62,42 @@ class StatusPoller:
         self._stop.set()
         self._thread.join()
 
+    def write_stacks(self, folder: Path, why: str) -> Path:
+        """Write the stacks of all tasks into a new file, soon; returns its path.
+
+        Args:
+            folder: Where the file is to be.
+            why: Its first line.
+        """
+        self._written += 1
+        path = folder / f"stacks-{self._written}.txt"
+        self._wanted.append((path, why))
+        return path
+
     def _run(self) -> None:
         while not self._stop.wait(self._every_secs):
-            answers = {}
+            answers, hosts = {}, {**self.hosts}
             for task, address in self.addresses.items():
                 try:
                     status = query_status(address, _TIMEOUT_SECS, self._credentials, task=task)
-                    answers[task] = status.progress
                 except (OSError, StrayPeerError):
                     continue
-            self.answers = answers
+                answers[task], hosts[task] = status.progress, status.host
+            self.answers, self.hosts = answers, hosts
+            while self._wanted:
+                self._write(*self._wanted.pop(0))
+
+    def _write(self, path: Path, why: str) -> None:
+        parts = [why]
+        for task, address in [*self.addresses.items()][:_MOST_STACKS]:
+            try:
+                status = query_status(address, _STACKS_SECS, self._credentials, task=task, stacks=True)
+                text = status.stacks.rstrip()
+            except (OSError, StrayPeerError) as exc:
+                text = f"it does not say where its threads are: {exc}"
+            parts.append(f"=== {task}\n{text}")
+        with contextlib.suppress(OSError):  # the folder is gone, or the disk is full
+            path.write_text("\n".join(parts) + "\n")
 
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_red")
@@ -79,28 +110,14 @@ _SERVED = (
     ("stale", "staleness", ".1f"),
 )
 # In a terminal that is too narrow for all, columns go in this order.
-_LEAST_FIRST = ("stale", "queue", "pulls", "pushes", "input wait", "left", "loss", "steps/s", "step")
+_LEAST_FIRST = (
+    *("stale", "queue", "pulls", "pushes", "epoch", "comm wait", "input wait", "left", "loss", "closures/s"),
+    *("steps/s", "step"),
+)
 # How often the progress is said where there is no table, in seconds.
 _HEARTBEAT_SECS = 30.0
 # How many lines a user is taken to see at once.
 _SEEN_LINES = 30
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
-    """The state of one task.
-
-    Args:
-        task: The task.
-        state: The state of its process.
-        progress: The last progress that it has reported; None for none.
-        answers: Whether it reports its progress now.
-    """
-
-    task: Task
-    state: str
-    progress: Progress | None = None
-    answers: bool = False
 
 
 class _Unfailing:
@@ -173,7 +190,7 @@ class JobView:
         """Say that the job begins, with which tasks, and where their logs are."""
         self.say(f"Starts {', '.join(map(str, self._tasks))}. Logs: {log_dir}")
 
-    def show(self, rows: Sequence[Row], log_dir: Path | None) -> None:
+    def show(self, rows: Sequence[TaskRecord], log_dir: Path | None) -> None:
         """Show the states of the tasks every half a minute, and where their logs are."""
         now = time.monotonic()
         if now - self._said_at < _HEARTBEAT_SECS:
@@ -187,7 +204,7 @@ class JobView:
         took = datetime.timedelta(seconds=round(time.monotonic() - self._began))
         self.say(f"All tasks have ended well, after {took}.")
 
-    def _new_evaluation(self, rows: Sequence[Row]) -> list[str]:
+    def _new_evaluation(self, rows: Sequence[TaskRecord]) -> list[str]:
         """Return a line about the newest evaluation, if it is another one than the last time."""
         before, self._evaluated = self._evaluated, _evaluation(rows) or self._evaluated
         return [] if self._evaluated == before else [f"Evaluated {self._evaluated}"]
@@ -225,7 +242,7 @@ class LiveView(JobView):
     def end(self) -> None:
         """Say nothing: the table does."""
 
-    def show(self, rows: Sequence[Row], log_dir: Path | None) -> None:
+    def show(self, rows: Sequence[TaskRecord], log_dir: Path | None) -> None:
         """Draw the table."""
         below = [f"Evaluated {evaluation}"] if (evaluation := _evaluation(rows)) else []
         below += [] if log_dir is None else [f"Logs: {log_dir}"]
@@ -247,7 +264,7 @@ class LiveView(JobView):
 
 
 def job_table(
-    rows: Sequence[Row | TaskRecord], width: int, styles: Mapping[str, str] = MappingProxyType({})
+    rows: Sequence[TaskRecord], width: int, styles: Mapping[str, str] = MappingProxyType({})
 ) -> Table:
     """Return a table of tasks, and how far they are.
 
@@ -284,19 +301,26 @@ def make_view(tasks: Sequence[Task]) -> JobView:
     return JobView(tasks)
 
 
-def _columns(rows: Sequence[Row | TaskRecord]) -> dict[str, Callable[[Row | TaskRecord], str]]:
+def _columns(rows: Sequence[TaskRecord]) -> dict[str, Callable[[TaskRecord], str]]:
     """Return the columns of numbers that some of the tasks may have, in order."""
 
-    def number(field: str, form: str) -> Callable[[Row | TaskRecord], str]:
+    def number(field: str, form: str) -> Callable[[TaskRecord], str]:
         return lambda row: _number(getattr(row.progress or Progress(), field), form)
 
-    columns: dict[str, Callable[[Row | TaskRecord], str]] = {
-        "step": _step,
-        "steps/s": number("steps_per_sec", ".1f"),
-    }
+    def share(kind: str) -> Callable[[TaskRecord], str]:
+        return lambda row: _number(row.waits.get(kind, 0.0) if row.waits else None, ".0%")
+
+    columns: dict[str, Callable[[TaskRecord], str]] = {}
+    if any(row.progress and row.progress.epoch for row in rows):
+        columns["epoch"] = _epoch
+    columns |= {"step": _step, "steps/s": number("steps_per_sec", ".1f")}
+    if any(row.progress and row.progress.closures is not None for row in rows):
+        columns["closures/s"] = number("closures_per_sec", ".1f")
     if any(row.progress and row.progress.max_steps for row in rows):
         columns["left"] = lambda row: _time_left(row.progress) if row.answers and row.progress else "-"
     columns |= {"loss": number("loss", ".4g"), "input wait": number("input_wait", ".0%")}
+    if any("communication" in row.waits for row in rows):
+        columns["comm wait"] = share("communication")
     if any(row.task.type == TaskType.PS for row in rows):
         columns |= {header: number(field, form) for header, field, form in _SERVED}
     return columns
@@ -309,29 +333,36 @@ def _width(columns: Mapping[str, Sequence[str]], names: Sequence[str], states: S
     return max(map(len, ("task", *names))) + sum(width + 2 for width in widths) + 2 + max(map(len, words))
 
 
-def _step(row: Row | TaskRecord) -> str:
+def _step(row: TaskRecord) -> str:
     known = row.progress or Progress()
     return _number(known.step, "d") + (f" of {known.max_steps}" if known.max_steps else "")
 
 
-def _state(row: Row | TaskRecord) -> str:
+def _epoch(row: TaskRecord) -> str:
+    known = row.progress or Progress()
+    return _number(known.epoch, "d") + (f" of {known.epochs}" if known.epoch and known.epochs else "")
+
+
+def _state(row: TaskRecord) -> str:
     if not row.answers or row.progress is None:
         return row.state
     waits = f": waits for {row.progress.waits_for}" if row.progress.waits_for else ""
     return f"{row.progress.state}{waits}"
 
 
-def _evaluation(rows: Sequence[Row | TaskRecord]) -> str:
+def _evaluation(rows: Sequence[TaskRecord]) -> str:
     """Return the newest evaluation, for people; empty for none."""
     found = [row.progress.evaluation for row in rows if row.progress and row.progress.evaluation]
     return found[-1] if found else ""
 
 
-def _line(row: Row | TaskRecord) -> str:
+def _line(row: TaskRecord) -> str:
     """Return how far a task is, for people."""
     known = row.progress or Progress()
-    said = [] if known.step is None else [f"step {_step(row)}"]
+    said = [] if known.epoch is None else [f"epoch {_epoch(row)}"]
+    said += [] if known.step is None else [f"step {_step(row)}"]
     said += [] if known.steps_per_sec is None else [f"{known.steps_per_sec:.1f} steps/s"]
+    said += [] if known.closures_per_sec is None else [f"{known.closures_per_sec:.1f} closures/s"]
     said += [] if known.loss is None else [f"loss {known.loss:.4g}"]
     left = _time_left(known) if row.answers else "-"
     said += [] if left == "-" else [f"{left} left"]

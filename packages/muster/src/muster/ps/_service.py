@@ -48,6 +48,9 @@ class Service:
         report: Called about once a second, on the service's thread.
         next_secs: How long a server waits for the next coordinator when one is gone, with its workers, in
             seconds.
+
+    Attributes:
+        busy_secs: How long it has worked so far, rather than waited for requests, in seconds.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Service:
         self._keeper = keeper
         self._report = report
         self._next_secs = next_secs
+        self.busy_secs = 0.0
         self._peers: set[Peer] = set()
         self._joined: dict[Caller, Peer] = {}  # on which the first request has come
         self._replies: collections.deque[Reply] = collections.deque()
@@ -171,7 +175,9 @@ class Service:
         look_at = 0.0
         try:
             while not self._closing and not (self._leaving and not self._peers):
-                for key, mask in self._selector.select(_LOOK_SECS):
+                ready = self._selector.select(_LOOK_SECS)
+                began = time.monotonic()
+                for key, mask in ready:
                     key.data(mask)
                 while self._calls:
                     self._calls.popleft()[1]()
@@ -186,6 +192,9 @@ class Service:
                     self._ended.set()
                     if not self._peers:
                         self._alone.set()
+                self.busy_secs += time.monotonic() - began
+            if self._report is not None:
+                self._report()
         except MissingPeerError as exc:
             self._failure = exc
         except Exception as exc:

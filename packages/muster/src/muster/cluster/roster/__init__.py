@@ -26,7 +26,9 @@ from muster.cluster.roster._roster_address import query_status as query_status
 from muster.cluster.roster._roster_identity import derive_job_id as derive_job_id
 from muster.cluster.roster._roster_identity import training_tasks as training_tasks
 from muster.cluster.roster._roster_messages import Progress as Progress
+from muster.cluster.roster._roster_messages import Status as Status
 from muster.cluster.roster._roster_messages import TaskState as TaskState
+from muster.cluster.roster._roster_messages import WorkTotals as WorkTotals
 from muster.cluster.roster._roster_thread import RunningClock as RunningClock
 from muster.cluster.roster._roster_watch import ENDING as ENDING
 from muster.cluster.roster._roster_watch import ROSTER_CLASSES as ROSTER_CLASSES

@@ -3,8 +3,10 @@
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import socket
+import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,6 +55,31 @@ _SAY_SECS = 10.0  # how often a waiting task logs what is missing
 _BEAT_SECS = 1.0  # the period of heartbeats, unless the deadline needs a shorter one
 _MAX_TEXT = 500  # the longest description of what a task waits for, in characters
 _MAX_NAMED = 10  # tasks named in one message
+_MAX_METRICS = 50  # of a task
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _text(value: str) -> str:
+    return value[:_MAX_TEXT]
+
+
+def _finite(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers among metrics: JSON has no others."""
+    numbers = {str(name)[:_MAX_TEXT]: float(value) for name, value in [*metrics.items()][:_MAX_METRICS]}
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+
+# How fields of `Progress` are converted when they are reported; the others stay as they are.
+_FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    "state": TaskState,
+    **dict.fromkeys(("step", "max_steps", "epoch", "epochs", "closures", "checkpoint"), int),
+    **dict.fromkeys(("steps_per_sec", "loss", "input_wait", "closures_per_sec"), float),
+    **dict.fromkeys(("waits_for", "evaluation", "summaries"), _text),
+    "metrics": _finite,
+}
 
 
 def exit_because_lost(task: Task, reason: str) -> None:
@@ -156,6 +183,7 @@ class Roster:
         self._addresses = addresses
         self._credentials = credentials
         self._announced: dict[str, Any] = {}
+        self._reporting = threading.Lock()
         self.membership = None if elastic is None else elastic(Member(task, own.run))
         self._watch = Watch(own, addresses, heartbeat_secs, elastic=elastic is not None)
         self._thread = RosterThread(
@@ -271,48 +299,34 @@ class Roster:
         self._wait(lambda: self._watch.missing_values(key, [task]), timeout_secs)
         return self.statuses()[task].announcements[key]
 
-    def report(
-        self,
-        *,
-        state: TaskState | None = None,
-        step: int | None = None,
-        max_steps: int | None = None,
-        steps_per_sec: float | None = None,
-        loss: float | None = None,
-        input_wait: float | None = None,
-        waits_for: str | None = None,
-        pulls: int | None = None,
-        pushes: int | None = None,
-        queue: int | None = None,
-        staleness: float | None = None,
-        evaluation: str | None = None,
-    ) -> None:
+    def report(self, **fields: Any) -> None:
         """Set fields of this task's `Progress`; None leaves a field as it is.
 
         The next heartbeat sends it, within a second; the call itself touches no socket. Numbers are converted
         to Python's: a loss that is still being computed on a device would be waited for.
 
+        Args:
+            fields: Fields of `Progress` by their names.
+
         Raises:
             ValueError: The state does not exist, or is one that `done` and `fail` set.
+            TypeError: There is no such field.
         """
-        if state in (TaskState.DONE, TaskState.FAILED):
+        if (state := fields.get("state")) in (TaskState.DONE, TaskState.FAILED):
             raise ValueError(f"The state {state} cannot be reported: call done() or fail() instead.")
-        changes = {
-            "state": None if state is None else TaskState(state),
-            "step": None if step is None else int(step),
-            "max_steps": None if max_steps is None else int(max_steps),
-            "steps_per_sec": None if steps_per_sec is None else float(steps_per_sec),
-            "loss": None if loss is None else float(loss),
-            "input_wait": None if input_wait is None else float(input_wait),
-            "waits_for": None if waits_for is None else waits_for[:_MAX_TEXT],
-            "pulls": pulls,
-            "pushes": pushes,
-            "queue": queue,
-            "staleness": staleness,
-            "evaluation": None if evaluation is None else evaluation[:_MAX_TEXT],
+        changed = {
+            name: _FIELDS.get(name, _as_it_is)(value) for name, value in fields.items() if value is not None
         }
-        changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
-        self._thread.progress = dataclasses.replace(self._thread.progress, **changed)
+        with self._reporting:  # threads report, each its own fields
+            self._thread.progress = dataclasses.replace(self._thread.progress, **changed)
+
+    def report_from(self, sample: Callable[[], Mapping[str, Any]]) -> None:
+        """Report what a function returns, before each heartbeat, once a second.
+
+        Args:
+            sample: Returns fields, as of `report`. The thread of the roster calls it, so it must not wait.
+        """
+        self._thread.before_beat.append(lambda: self.report(**sample()))
 
     @contextlib.contextmanager
     def reporting(self, state: TaskState) -> Iterator[None]:
@@ -439,6 +453,8 @@ class Roster:
     def close(self) -> None:
         """Send what is pending, and close all connections. Without `done` before, this task is lost."""
         self._thread.close()
+        for call in self._thread.before_beat:
+            call()
         write_last_progress(self._thread.progress)
 
     def __enter__(self) -> Self:

@@ -36,6 +36,37 @@ class TaskState(enum.StrEnum):
     FAILED = "failed"
 
 
+@dataclasses.dataclass(frozen=True)
+class WorkTotals:
+    """What a task has spent its time on since its first step, which compiles.
+
+    Args:
+        steps: How many steps these are; of a coordinator's worker, closures; of a parameter server, pushes.
+        compute: The seconds in compiled programs, and in what is none of the others.
+        input: The seconds in which steps waited for their batches.
+        communication: The seconds in which values were exchanged with other tasks, and waited for.
+        idle: The seconds in which a parameter server or a coordinator's worker had nothing to do.
+        nbytes: The bytes of the values that were exchanged.
+    """
+
+    steps: int = 0
+    compute: float = 0.0
+    input: float = 0.0
+    communication: float = 0.0
+    idle: float = 0.0
+    nbytes: int = 0
+
+    @property
+    def secs(self) -> float:
+        """All seconds."""
+        return self.compute + self.input + self.communication + self.idle
+
+    def since(self, before: "WorkTotals") -> "WorkTotals":
+        """Return what has come after these earlier totals."""
+        mine, others = dataclasses.astuple(self), dataclasses.astuple(before)
+        return WorkTotals(*[mine - other for mine, other in zip(mine, others, strict=True)])
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Progress:
     """The progress of a task.
@@ -53,6 +84,14 @@ class Progress:
         queue: How many requests wait for a ticket or for first values there.
         staleness: How many changes, on average, came between a worker's values and its push of late.
         evaluation: The step and the metrics of its newest evaluation, for people; empty for none.
+        epoch: The epoch that it is in, from 1.
+        epochs: The epoch that it stops after.
+        metrics: Its last known metrics, beside the loss.
+        closures: How many closures have ended, of a coordinator all workers', of a worker its own.
+        closures_per_sec: How many of them end in a second.
+        checkpoint: The step of the newest checkpoint that it has written.
+        totals: What it has spent its time on.
+        summaries: The folder of its summaries, for TensorBoard; empty for none.
     """
 
     state: TaskState = TaskState.STARTING
@@ -67,6 +106,14 @@ class Progress:
     queue: int | None = None
     staleness: float | None = None
     evaluation: str = ""
+    epoch: int | None = None
+    epochs: int | None = None
+    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    closures: int | None = None
+    closures_per_sec: float | None = None
+    checkpoint: int | None = None
+    totals: WorkTotals | None = None
+    summaries: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

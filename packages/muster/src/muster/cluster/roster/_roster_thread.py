@@ -107,6 +107,7 @@ class RosterThread:
         self._members: dict[Member, GroupRecord] = {}  # as the membership knows them
         self.changed = threading.Condition()
         self.progress = messages.Progress()  # replaced by any thread, never changed in place
+        self.before_beat: list[Callable[[], None]] = []  # called before each heartbeat
         self.clock = RunningClock(asleep_secs=5 * beat_secs)
         self._addresses = addresses
         self._hello = messages.encode_hello(messages.RosterHello(watch=True, caller=watch.own))
@@ -194,6 +195,8 @@ class RosterThread:
                     tick = self.clock() + self._beat_secs
                     self.acceptor.tidy()
                     self._service.tidy()
+                    for call in self.before_beat:
+                        call()
                     self._handle(events.Tick(self.progress))
         finally:
             with self._inbox_lock:

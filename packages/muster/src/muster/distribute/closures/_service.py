@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import functools
 import logging
 import math
@@ -16,15 +17,17 @@ import jax
 
 from muster._arrays import dtype_named
 from muster._errors import MissingPeerError
-from muster.cluster.roster import RunningClock
+from muster.cluster.roster import RunningClock, WorkTotals
 from muster.distribute.closures import _messages as messages
 from muster.distribute.closures._session import (
     ClosureRequestError,
     ClosureSession,
+    ClosureTotals,
     check_sizes,
     may_send_code,
 )
 from muster.distribute.engine._traced import Executables
+from muster.distribute.workers import SlidingRate
 from muster.net import Connection, Hello, ProtocolError
 from muster.ps import Array, Incoming, Servers, allocate, encode
 from muster.ps.contents.updates import versions
@@ -50,6 +53,9 @@ class ClosureService:
         worker: Its index.
         connect: Makes the connections to parameter servers, for a coordinator's random id; None where there
             are none.
+
+    Attributes:
+        totals: What its closures have taken.
     """
 
     def __init__(self, name: str, worker: int, connect: Callable[[str], Servers] | None = None) -> None:
@@ -62,6 +68,9 @@ class ClosureService:
         self._closed = self._leaving = False
         self._clock = RunningClock()
         self._alone_since: float | None = None  # when the last coordinator was lost
+        self.totals = ClosureTotals()
+        self._first: tuple[WorkTotals, float] | None = None  # what samples begin from, and when
+        self._rate = SlidingRate()
         self._ended = threading.Event()
 
     def serve(self, connection: Connection, hello: Hello) -> None:
@@ -114,6 +123,19 @@ class ClosureService:
         for link in links:
             link.thread.join(_CLOSE_SECS)
         self.end()
+
+    def sample(self) -> dict[str, Any]:
+        """Return what this worker has done, as fields of ``muster.cluster.Progress``: once a second."""
+        totals, now = self.totals.work(), time.monotonic()
+        if not totals.steps:
+            return {}
+        before, began = self._first = self._first or (totals, now)  # the first ones compile
+        since = totals.since(before)
+        return {
+            "closures": totals.steps,
+            "closures_per_sec": self._rate(totals.steps),
+            "totals": dataclasses.replace(since, idle=max(0.0, now - began - since.secs)),
+        }
 
     def left(self, link: "_Link") -> None:
         """Note that a connection has ended."""
@@ -212,6 +234,7 @@ class _Link:
             service.executables,
             trusted=may_send_code(self.connection.origin, proved=proved),
             wake=self._wake,
+            totals=service.totals,
         )
         self._send(messages.Ready(jax.default_backend()))
         while True:

@@ -1,13 +1,14 @@
 """A worker's state for one coordinator, and the code that runs its closures; no sockets or threads."""
 
 import contextlib
+import dataclasses
 import ipaddress
 import itertools
 import pickle
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import jax
 import jax.export
@@ -16,6 +17,7 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster._errors import DatasetError, OutOfRangeError
+from muster.cluster.roster import WorkTotals
 from muster.data import Dataset
 from muster.distribute.closures import _messages as messages
 from muster.distribute.closures._drawing import Drawing, DrawnElement
@@ -23,7 +25,10 @@ from muster.distribute.closures._reading import Reading
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import Executables
+from muster.distribute.workers import Exchanged
 from muster.ps import Array, Servers
+
+_T = TypeVar("_T")
 
 # The longest text and the longest trace of an error that are sent, in characters.
 _MAX_TEXT, _MAX_TRACE = 2000, 8000
@@ -50,6 +55,34 @@ class ClosureRequestError(ValueError):
         self.busy = busy
 
 
+@dataclasses.dataclass
+class ClosureTotals:
+    """What the closures of a worker have taken so far.
+
+    Attributes:
+        closures: How many have ended well.
+        secs: The seconds that they took.
+        input_secs: Those in which they waited for elements of datasets.
+        exchanged: What they have exchanged with parameter servers.
+    """
+
+    closures: int = 0
+    secs: float = 0.0
+    input_secs: float = 0.0
+    exchanged: Exchanged = dataclasses.field(default_factory=Exchanged)
+
+    def work(self) -> WorkTotals:
+        """Return this as a task reports it."""
+        others = self.input_secs + self.exchanged.secs
+        return WorkTotals(
+            steps=self.closures,
+            compute=max(0.0, self.secs - others),
+            input=self.input_secs,
+            communication=self.exchanged.secs,
+            nbytes=self.exchanged.nbytes,
+        )
+
+
 class ClosureSession:
     """A worker's memory of one coordinator, while their connection lasts.
 
@@ -59,6 +92,7 @@ class ClosureSession:
         executables: Compiled functions by fingerprint, which outlast the session.
         trusted: Whether the coordinator may send code: what makes datasets.
         wake: Called, on any thread, when a closure that waits may go on.
+        totals: Counts what closures take.
     """
 
     def __init__(
@@ -69,7 +103,9 @@ class ClosureSession:
         *,
         trusted: bool,
         wake: Callable[[], None],
+        totals: ClosureTotals | None = None,
     ) -> None:
+        self._totals = ClosureTotals() if totals is None else totals
         self._worker = np.int32(worker)
         self._connect = connect
         self._store: Servers | None = None
@@ -178,9 +214,11 @@ class ClosureSession:
             self._ask(asked, program)
             for draw in program.draws:
                 drawing = self._drawings[asked.iterators[draw.source]]
+                wait_began = time.perf_counter()
                 if not wait(drawing.ready):
                     _give_back(drawn)
                     return messages.ClosureStopped(asked.closure), ()
+                self._totals.input_secs += time.perf_counter() - wait_began
                 drawn.append((drawing, batch := drawing.take()))
                 if batch.kinds is None and not draw.optional:
                     raise _out_of_range(sum(each is drawing for each, _ in drawn) - 1)
@@ -199,7 +237,10 @@ class ClosureSession:
         if results is None:
             _give_back(drawn)
             return messages.ClosureStopped(asked.closure), ()
-        return messages.Ran(asked.closure, time.perf_counter() - began), results
+        secs = time.perf_counter() - began
+        self._totals.closures += 1
+        self._totals.secs += secs
+        return messages.Ran(asked.closure, secs), results
 
     def _ask(self, asked: messages.RequestedClosure, program: messages.ClosureProgram) -> None:
         """Say which batches of shared passes a closure takes."""
@@ -222,7 +263,8 @@ class ClosureSession:
         if program.tables:
             ids = self._compiled(asked.program, "ids", program.ids, given)(*given)
             rows = AskedRows(program.tables, ids)
-            taken = self._reached().pull(program.function, rows.ids(self._reached().count))
+            asked_ids = rows.ids(self._reached().count)
+            taken = self._exchanged(lambda: self._reached().pull(program.function, asked_ids))
             of_tables = rows.taken(taken)
         else:
             taken = self._pulled(program.function, asked.generation)
@@ -238,7 +280,12 @@ class ClosureSession:
             by_rows = rows.pushed(row_pushes, len(whole)) if rows is not None else ()
             if not wait(_at_once):
                 return None
-            newest = self._reached().apply(program.function, asked.closure, asked.watermark, whole, by_rows)
+            newest = self._exchanged(
+                lambda: self._reached().apply(
+                    program.function, asked.closure, asked.watermark, whole, by_rows
+                ),
+                (whole, by_rows),
+            )
             self._newest = program.function, asked.generation, newest
         self._own.update(zip(program.own, kept, strict=True))
         return results
@@ -248,7 +295,17 @@ class ClosureSession:
         if not function:
             return []
         newest, self._newest = self._newest, ("", -1, [])
-        return newest[2] if newest[:2] == (function, generation) else self._reached().pull(function)
+        if newest[:2] == (function, generation):
+            return newest[2]
+        return self._exchanged(lambda: self._reached().pull(function))
+
+    def _exchanged(self, call: Callable[[], _T], sent: Any = ()) -> _T:
+        """Exchange arrays with parameter servers, and count that."""
+        began, exchanged = time.perf_counter(), self._totals.exchanged
+        got = call()
+        exchanged.secs += time.perf_counter() - began
+        exchanged.nbytes += sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves((sent, got)))
+        return got
 
     def _reached(self) -> Servers:
         if self._store is None:

@@ -21,6 +21,7 @@ from muster.distribute.coordinator._worker_thread import WorkerThread
 from muster.distribute.functions._concrete_function import ConcreteFunction
 from muster.distribute.functions._function import Function, kind_of
 from muster.distribute.replicas._replica_context import current_context
+from muster.distribute.workers import SlidingRate
 from muster.ps import Dialer
 
 # How long the threads that call workers may take to end, in seconds.
@@ -47,6 +48,9 @@ class TaskLinks(Protocol):
 
     def on_close(self, call: Callable[[], None]) -> None:
         """Call a function before the tasks hear that the job has ended."""
+
+    def report_from(self, sample: Callable[[], Mapping[str, Any]]) -> None:
+        """Report fields of ``muster.cluster.Progress`` that a function returns, once a second."""
 
 
 class CoordinatedStrategy(Protocol):
@@ -110,10 +114,11 @@ class ClusterCoordinator:
         )
         indices = strategy.cluster.task_indices(TaskType.WORKER)
         self._schedule = Schedule(max_staleness=strategy.max_staleness, workers=indices)
+        links = strategy.links
+        links.report_from(functools.partial(_sample, weakref.ref(self._schedule), SlidingRate()))
         self._assigned = 0
         self._workers = 1 + max(strategy.cluster.task_indices(TaskType.WORKER))
         tasks = [Task(TaskType.WORKER, n) for n in strategy.cluster.task_indices(TaskType.WORKER)]
-        links = strategy.links
         lanes = [
             WorkerThread(
                 task.index,
@@ -264,6 +269,18 @@ class ClusterCoordinator:
 
 
 _ATTRIBUTE = "_cluster_coordinator"
+
+
+def _sample(of: "weakref.ref[Schedule]", rate: SlidingRate) -> dict[str, Any]:
+    """Return how far a schedule is, as fields of ``muster.cluster.Progress``."""
+    schedule = of()
+    if schedule is None:
+        return {}
+    return {
+        "closures": schedule.finished,
+        "closures_per_sec": rate(schedule.finished),
+        "queue": schedule.waiting,
+    }
 
 
 def _end_lanes(schedule: Schedule, lanes: Sequence[WorkerThread]) -> None:

@@ -101,6 +101,7 @@ class Schedule:
     Attributes:
         ended: Notified when a closure has ended.
         closed: Whether no worker gets closures any more.
+        finished: How many closures have run so far.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Schedule:
         lock = threading.Lock()
         self.ended = threading.Condition(lock)
         self.closed = False
+        self.finished = 0
         self._added = threading.Condition(lock)
         self._settled = threading.Condition(lock)  # whoever joins need not wake at every end
         self._queue: ClosureQueue[Closure] = ClosureQueue(limit, max_staleness)
@@ -121,6 +123,11 @@ class Schedule:
         self._workers = frozenset(workers)
         self._spent: set[tuple[int, int]] = set()  # workers, and iterators of which they have no batch left
         self._deserted_at: float | None = None  # when the last of them was lost
+
+    @property
+    def waiting(self) -> int:
+        """The number of closures that wait for a worker."""
+        return self._queue.waiting
 
     def on_cancel(self, wake: Callable[[], None]) -> None:
         """Call a function when closures that run are to stop, or all ends."""
@@ -244,6 +251,7 @@ class Schedule:
         with self.ended:
             for number, finish, arrays in ended:
                 self._queue.end(worker, number).value.end(finish, arrays)
+            self.finished += len(ended)
             self._notify()
 
     def fail(self, worker: int, number: int, error: BaseException) -> None:

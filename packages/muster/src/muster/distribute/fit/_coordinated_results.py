@@ -22,10 +22,12 @@ class Results:
         logs: Of all steps whose results have arrived, those of the one that was scheduled last. This dict
             is filled as results arrive: who was given it finds the last results there in the end.
         seeds: The seeds of the worker that took that step, after it.
+        arrived: How many calls' results have ever arrived.
     """
 
     def __init__(self, explain: Callable[[Any], None]) -> None:
         self._explain = explain
+        self.arrived = 0
         self._awaited: collections.deque[tuple[int, RemoteValue, Sequence[Any]]] = collections.deque()
         self.begin()
 
@@ -58,6 +60,7 @@ class Results:
         for number, result, batches in arrived:
             if result is None:
                 continue
+            self.arrived += 1
             logs, seeds = result
             if number > self._newest:
                 self._newest, self.seeds = number, seeds

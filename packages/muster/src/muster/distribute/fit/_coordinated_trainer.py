@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from muster._errors import OutOfRangeError
 from muster.cluster import TaskType
+from muster.cluster.roster import TaskState
 from muster.data import Dataset, GetNext
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
 from muster.distribute.coordinator._per_worker import PerWorkerDataset
@@ -132,6 +133,8 @@ class CoordinatedFunction(StepFunction):
         trained: What tells the variables apart that the optimizer changes.
         others: Returns the variables of the state that Keras does not pass.
         ended: Called when a call finds that no worker has a batch left.
+        after: Called after each call with the number of steps that have ended since the last one, and the
+            last results; None for nothing.
 
     Attributes:
         step: What workers run.
@@ -150,8 +153,11 @@ class CoordinatedFunction(StepFunction):
         trained: Sequence[int],
         others: Callable[[], list[Any]],
         ended: Callable[[], None],
+        after: Callable[[int, Any], None] | None,
     ) -> None:
         super().__init__(steps_per_call, others)
+        self._after = after
+        self._told = results.arrived
         self.step = step
         self.trained = trained
         self._function = Function(step)
@@ -202,7 +208,14 @@ class CoordinatedFunction(StepFunction):
         if self._waits() and not self._results.logs:
             self._coordinator.closures.wait_for(value)
             self._results.collect()
+        self.tell()
         return self._results.logs
+
+    def tell(self) -> None:
+        """Tell of the steps that have ended."""
+        new, self._told = self._results.arrived - self._told, self._results.arrived
+        if self._after is not None:
+            self._after(new * self.steps_per_call, self._results.logs)
 
 
 class CoordinatedPrediction(CoordinatedFunction):
@@ -299,6 +312,9 @@ class CoordinatedTrainer(DistributedTrainer):
             trained,
             functools.partial(self.own.others, name),
             self._end_pass,
+            functools.partial(self._report.after_step, TaskState.TRAINING)
+            if self._report is not None and name == TRAINS
+            else None,
         )
         setattr(model, FUNCTIONS[name], function)
 
@@ -322,6 +338,8 @@ class CoordinatedTrainer(DistributedTrainer):
                 self._end_pass()  # no worker has a batch left: steps beyond were not taken
             finally:
                 self._end_results()
+            if (trains := self._model.train_function) is not None:
+                trains.tell()
             seeds = kept_by_workers(self._model.non_trainable_variables)
             for variable, value in zip(seeds, self._results[TRAINS].seeds, strict=False):
                 variable.assign(value)  # to be saved: another coordinator gives it to its workers

@@ -81,7 +81,7 @@ class DistributedTrainer:
     Attributes:
         strategy: The strategy.
         agreement: The agreement of the workers.
-        wait: The time that steps wait for input.
+        wait: The time that steps of training wait for input.
         datasets: The types of what has steps draw batches from datasets.
 
     Source: tensorflow/python/keras/engine/training.py, ``Model.fit`` and its ``distribute_strategy``.
@@ -93,10 +93,11 @@ class DistributedTrainer:
         workers = strategy.workers
         self.agreement = Agreement(workers, model)
         self._split = Split(workers.share_of(strategy.local_replicas))
-        self.wait = InputWait()
+        self.wait = InputWait(workers.exchanged)
         self.strategy = strategy
         self._model = model
-        self._report = None if workers.reporter is None else Report(workers.reporter, self.wait)
+        reporter = workers.reporter
+        self._report = None if reporter is None else Report(reporter, self.wait, workers.exchanged)
         self._counted = CountedSteps(workers if isinstance(workers, ElasticWorkers) else None)
         self._batches: dict[str, FitInput] = {}
         self._executables: Executables = {}
@@ -258,7 +259,7 @@ class DistributedTrainer:
         return compiled() if self.own.step(name) is None else compiled_by_lengths(compiled)
 
     def _next(self, name: str, iterator: Iterator[Any]) -> Any:
-        with self.wait:
+        with self.wait if name == TRAINS else contextlib.nullcontext():
             batches = self._batches[name]
             batches.catch_up(iterator)
             return next(batches)

@@ -108,6 +108,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
     Attributes:
         initial_epoch: The epoch in which training continues; None if nothing was saved.
         is_stopped: Whether a callback had stopped training when this was saved.
+        on_saved: Called with the number of each backup that was written, on any thread; None for nothing.
 
     Raises:
         CheckpointError: The directory cannot be written, or its checkpoints are damaged or others'.
@@ -142,6 +143,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._delete = callback.delete_checkpoint and is_own
         self._epoch = self._saves = self._since = 0
         self._writer: Checkpointer | None = None
+        self.on_saved: Callable[[int], None] | None = None
         self._found = (
             restore_latest(self._directory, set_aside=True, tables=False) if self._is_chief else None
         )
@@ -166,6 +168,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_begin(self, logs: Any = None) -> None:
         if self._is_chief:
             self._writer = Checkpointer(self._directory, max_to_keep=self._keep)
+            self._writer.on_saved = self.on_saved
         self._states.begin(chain(*self._objects().values()))
         if self._saved is not None:
             self._saves = self._saved.saves

@@ -14,6 +14,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from muster import summary
 from muster._keras import keras
 from muster._paths import local_path
@@ -22,6 +24,7 @@ from muster.cluster.roster import TaskState
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_input import InputWait
 from muster.distribute.workers._progress import ProgressReporter
+from muster.distribute.workers._workers import Exchanged
 from muster.summary import EventFileWriter, SummaryWriter, create_file_writer
 
 _log = logging.getLogger(__name__)
@@ -278,7 +281,7 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
     Args:
         agreement: Keeps the workers in step.
         begin: Called at the start of every epoch.
-        report: Reports that this task continues to train; None if there are no other tasks.
+        report: Reports the epochs, and that this task continues to train; None if there are no other tasks.
     """
 
     def __init__(self, agreement: Agreement, begin: Callable[[], None], report: "Report | None") -> None:
@@ -287,12 +290,19 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
         self._report = report
         self._begin = begin
 
+    def on_train_begin(self, logs: Any = None) -> None:
+        if self._report is not None:
+            self._report.begin()
+
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._agreement.randomness()  # a callback may have drawn on one worker only
         self._begin()
+        if self._report is not None:
+            self._report.begin_epoch(epoch, self.params)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if self._report is not None:
+            self._report.end_epoch(epoch, logs or {})
             self._report.enter(TaskState.TRAINING)
         self._agreement.after_steps()
         self._agreement.after_epoch()
@@ -304,12 +314,60 @@ class Report(ProgressReporter):
     Args:
         report: Takes the fields of ``muster.cluster.Progress`` by name.
         wait: Measures how long steps wait for input.
+        exchanged: What this process exchanges with other tasks.
     """
 
-    def __init__(self, report: Callable[..., None], wait: InputWait) -> None:
-        super().__init__(report)
+    def __init__(self, report: Callable[..., None], wait: InputWait, exchanged: Exchanged) -> None:
+        super().__init__(report, exchanged)
+        self._fields = report
         self._wait = wait
         self._trained = 0
+        self._begun = self._done = self._epochs = 0  # steps before this fit; epochs of it so far, and in all
+
+    def begin(self) -> None:
+        """Note that ``fit`` begins."""
+        self._begun, self._done = self._trained, 0
+
+    def begin_epoch(self, epoch: int, params: Mapping[str, Any]) -> None:
+        """Report that an epoch begins.
+
+        Args:
+            epoch: Its number, from 0.
+            params: Those of Keras' callbacks.
+        """
+        self._epochs = params.get("epochs") or 0
+        steps = params.get("steps")
+        self._fields(
+            epoch=epoch + 1,
+            epochs=self._epochs or None,
+            max_steps=self._begun + steps * (self._done + self._epochs - epoch) if steps else None,
+        )
+
+    def end_epoch(self, epoch: int, results: Mapping[str, Any]) -> None:
+        """Report what an epoch has brought.
+
+        Args:
+            epoch: Its number, from 0.
+            results: The loss and the metrics that Keras has computed, by name.
+        """
+        self._done += 1
+        steps = (self._trained - self._begun) / self._done
+        self._fields(max_steps=self._trained + round(steps * (self._epochs - epoch - 1)))
+        numbers = _numbers(results)
+        self.finish(self._trained, numbers)
+        if tested := {name: value for name, value in numbers.items() if name.startswith("val_")}:
+            text = ", ".join(f"{name} {value:.4g}" for name, value in sorted(tested.items()))
+            self._fields(evaluation=f"epoch {epoch + 1}: {text}")
+
+    def note_summaries(self, callbacks: Sequence[Any]) -> None:
+        """Report where callbacks write summaries."""
+        for each in callbacks:
+            if isinstance(each, keras.callbacks.TensorBoard):
+                self._fields(summaries=os.path.abspath(each.log_dir))
+
+    def saved(self, number: int) -> None:
+        """Report a backup that was written; any thread may call this."""
+        self._fields(checkpoint=number)
 
     def after_step(self, state: TaskState, steps: int, logs: Any) -> None:
         """Report if it is due.
@@ -321,6 +379,11 @@ class Report(ProgressReporter):
         """
         if state is TaskState.TRAINING:
             self._trained += steps
-        self.after_steps(
-            state, self._trained, self._wait.secs, lambda: float(logs["loss"]) if "loss" in logs else None
-        )
+        self.after_steps(state, self._trained, self._wait.secs, lambda: _numbers(logs))
+
+
+def _numbers(logs: Any) -> dict[str, float]:
+    """Return Keras' results of a step that are numbers, waiting for them."""
+    if not isinstance(logs, Mapping):
+        return {}
+    return {name: float(value) for name, value in logs.items() if not np.ndim(value)}

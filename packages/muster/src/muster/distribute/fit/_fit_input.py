@@ -28,6 +28,7 @@ from muster.distribute.input import Position, StepInput
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.input._step_input import Orders
 from muster.distribute.workers._randomness import random_state, set_random_state
+from muster.distribute.workers._workers import Exchanged
 
 
 class FitInput(StepInput, keras.utils.PyDataset):  # type: ignore[misc]
@@ -425,18 +426,22 @@ def _digest(batch: Any) -> str:
 
 
 class InputWait:
-    """Measures how long steps wait for their input.
+    """Measures how long steps wait for their input, but for what workers exchange to agree on it.
+
+    Args:
+        exchanged: What this process exchanges with other tasks.
 
     Attributes:
         secs: The seconds so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, exchanged: Exchanged) -> None:
         self.secs = 0.0
+        self._exchanged = exchanged
         self._began = 0.0
 
     def __enter__(self) -> None:
-        self._began = time.monotonic()
+        self._began = time.monotonic() - self._exchanged.secs
 
     def __exit__(self, *error: object) -> None:
-        self.secs += time.monotonic() - self._began
+        self.secs += time.monotonic() - self._exchanged.secs - self._began

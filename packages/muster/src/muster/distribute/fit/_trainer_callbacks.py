@@ -77,6 +77,8 @@ class TrainerCallbacks:
         listed = callbacks_of(listed, self._agreement)
         if trains:
             report = self._report
+            if report is not None:
+                report.note_summaries(listed)
             first = [Saves(report)] if report is not None and self._agreement.is_chief else []
             listed = [*first, *listed, Epochs(self._agreement, batches.begin, report)]
         arguments["callbacks"] = called = called_by(self._model, listed, arguments, trains=trains)
@@ -92,6 +94,8 @@ class TrainerCallbacks:
         self._backups += [
             backup_of(each, self._agreement, batches, self._share_all, states) for each in replaced
         ]
+        for backup in self._backups:
+            backup.on_saved = None if self._report is None else self._report.saved
         for backup in self._backups:
             if backup.initial_epoch is not None:
                 arguments["initial_epoch"] = backup.initial_epoch

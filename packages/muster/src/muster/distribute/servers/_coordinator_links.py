@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from muster._errors import RosterError
 from muster.cluster import ClusterSpec, Task, TaskType
@@ -22,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 # How long tasks may take to hear that the job has ended, in seconds.
 _END_SECS = 5.0
+# What the coordinator does not report of itself: it coordinates while workers train.
+_COMPUTERS = frozenset(("state", "input_wait", "totals"))
 
 
 class CoordinatorLinks:
@@ -45,6 +48,7 @@ class CoordinatorLinks:
         self._lock = threading.Lock()
         self._reached = False  # any task
         self._on_close: list[Callable[[], None]] = []
+        self._samples: list[Callable[[], Mapping[str, Any]]] = []
         self.run = uuid.uuid4().hex
 
     def dial_to(self, task: Task, purpose: str) -> Dialer:
@@ -83,7 +87,21 @@ class CoordinatorLinks:
                     self._environ, self._cluster, chief, peers=(), on_lost=lambda task, reason: None
                 )
                 self._roster.report(state=TaskState.COORDINATING)
+                for sample in self._samples:
+                    self._roster.report_from(sample)
             return self._roster
+
+    def report(self, **fields: Any) -> None:
+        """Report fields of ``muster.cluster.Progress``, but for those that are of tasks that compute."""
+        if (roster := self.roster) is not None:
+            roster.report(**{name: fields[name] for name in fields.keys() - _COMPUTERS})
+
+    def report_from(self, sample: Callable[[], Mapping[str, Any]]) -> None:
+        """Report fields that a function returns, once a second, as of ``Roster.report_from``."""
+        with self._lock:
+            self._samples.append(sample)
+            if self._roster is not None:
+                self._roster.report_from(sample)
 
     def on_close(self, call: Callable[[], None]) -> None:
         """Call a function at `close`, before tasks hear that the job has ended."""

@@ -1,15 +1,19 @@
 """A worker's parameter servers, as its engine and its training loop use them."""
 
+import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import jax
 
 from muster._errors import JobEndedError, MissingPeerError
 from muster.distribute.engine._flat_arrays import Buffers
 from muster.distribute.engine._plans import plans_of
 from muster.distribute.engine._served_steps import NoMoreSteps
 from muster.distribute.engine._shards import Division
+from muster.distribute.workers import Exchanged
 from muster.ps import (
     Array,
     Client,
@@ -59,6 +63,7 @@ class RemoteServers:
         upcoming: That of the next step, if it is known: the answer to a push can bring its rows.
         open: What is left of that pass before the global step, to start from, or as of the last `read`: see
             ``Initialize``.
+        exchanged: What steps have exchanged with the servers, and waited for them.
     """
 
     def __init__(
@@ -86,6 +91,7 @@ class RemoteServers:
         self.upcoming: Any = None
         self.shared: SharedInput | None = None
         self.open: Sequence[int] = ()
+        self.exchanged = Exchanged()
         self._round: Round | None = None  # of the ticket
         self._finished = False
 
@@ -161,7 +167,8 @@ class RemoteServers:
             return
         if not self._finished:
             try:
-                ticket = self._servers.take_ticket(self._max_steps)
+                with self._exchange():
+                    ticket = self._servers.take_ticket(self._max_steps)
                 if (ticket.shared is None) != (self.shared is None):
                     raise ValueError(_other_input(self._task, self.shared is not None))
                 self.ticket, self._round, self.shared = ticket.number, ticket.round, ticket.shared
@@ -187,7 +194,10 @@ class RemoteServers:
             NoMoreSteps: The chief has ended the job, without this step.
         """
         try:
-            return self._met().look_up(ids)
+            with self._exchange():
+                rows = self._met().look_up(ids)
+            self.exchanged.nbytes += _nbytes(rows)
+            return rows
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
 
@@ -198,22 +208,31 @@ class RemoteServers:
             NoMoreSteps: The chief has ended the job, without this step.
         """
         try:
-            answers = self._met().push_and_pull(
-                pushed,
-                ticket=self.ticket,
-                shared=self._round,
-                wants=True,
-                max_steps=self._max_steps,
-                exact=self.shared is not None,
-            )
+            with self._exchange():
+                answers = self._met().push_and_pull(
+                    pushed,
+                    ticket=self.ticket,
+                    shared=self._round,
+                    wants=True,
+                    max_steps=self._max_steps,
+                    exact=self.shared is not None,
+                )
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
+        self.exchanged.nbytes += _nbytes([pushed, [(each.pulled, each.rows) for each in answers]])
         first = answers[0].answer
         self.ticket, self._round, self._finished = first.ticket, first.round, first.finished
         self.global_step = first.step
         if self._round is not None and not all(each.answer.applied for each in answers):
             return self._pull()  # some servers have answered before this round
         return answers
+
+    @contextlib.contextmanager
+    def _exchange(self) -> Iterator[None]:
+        """Count the time of what is exchanged with servers."""
+        began = time.monotonic()
+        yield
+        self.exchanged.secs += time.monotonic() - began
 
     def _no_more_steps(self) -> NoMoreSteps:
         _log.info("%s stops, as the chief has ended the job.", self._task)
@@ -317,6 +336,11 @@ class RemoteServers:
         if self._servers is None:
             raise RuntimeError("This worker has not met its servers yet.")
         return self._servers
+
+
+def _nbytes(values: Any) -> int:
+    """Return the size of the arrays in a nested structure, in bytes."""
+    return sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(values))
 
 
 def _other_input(task: str, shares: bool) -> str:

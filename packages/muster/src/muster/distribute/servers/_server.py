@@ -2,11 +2,13 @@
 
 import atexit
 import contextlib
+import dataclasses
 import functools
 import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -15,7 +17,7 @@ from muster import lifecycle
 from muster._errors import ClusterError
 from muster._paths import local_path
 from muster.cluster import ClusterSpec, Task, TaskType
-from muster.cluster.roster import Roster, TaskState
+from muster.cluster.roster import Roster, TaskState, WorkTotals
 from muster.distribute.closures import PURPOSE as CLOSURES
 from muster.distribute.closures import ClosureService
 from muster.distribute.servers._build_server import SnapshotConfig, build_server
@@ -93,6 +95,7 @@ class Server:
         self._service: Service | None = None
         self._closures: ClosureService | None = None
         self._reported = Statistics()
+        self._first: tuple[WorkTotals, float] | None = None  # what totals begin from, and when
         self._part_writer: PartWriter | None = None
         self._roster: Roster | None = None
         if start:
@@ -152,6 +155,8 @@ class Server:
             self._service = service
             service.start(self._roster.statuses()[self._task].job)
             self._roster.report(state=TaskState.TRAINING)
+        if self._closures is not None:
+            self._roster.report_from(self._closures.sample)
 
     def _with_listener(self, environ: Mapping[str, str]) -> Mapping[str, str]:
         """Listen at a free port if this task's is 0, and return the environment that says where."""
@@ -274,19 +279,35 @@ class Server:
         self.close()
 
     def _report(self, statistics: Statistics) -> None:
+        totals = self._totals(statistics)
         if not statistics.workers:  # that train by a plan: these are a coordinator's variables
             if statistics.version:
-                self.roster.report(pulls=statistics.pulls, pushes=statistics.pushes)
+                self.roster.report(pulls=statistics.pulls, pushes=statistics.pushes, totals=totals)
             return
         before, self._reported = self._reported, statistics
         pushes = statistics.pushes - before.pushes
         self.roster.report(
+            totals=totals,
             step=statistics.step or None,
             pulls=statistics.pulls,
             pushes=statistics.pushes,
             queue=statistics.waiting,
             staleness=(statistics.staleness - before.staleness) / pushes if pushes else None,
         )
+
+    def _totals(self, statistics: Statistics) -> WorkTotals | None:
+        """Return what this parameter server has spent its time on since the first pushes it has reported."""
+        if self._service is None or not statistics.pushes:
+            return None
+        now = time.monotonic()
+        totals = WorkTotals(
+            steps=statistics.pushes,
+            compute=self._service.busy_secs,
+            nbytes=statistics.received_bytes + statistics.sent_bytes,
+        )
+        before, began = self._first = self._first or (totals, now)
+        since = totals.since(before)
+        return dataclasses.replace(since, idle=max(0.0, now - began - since.compute))
 
     def _dial_to(self, index: int, purpose: str) -> Any:
         task, address = Task(TaskType.PS, index), self._cluster.task_address(TaskType.PS, index)

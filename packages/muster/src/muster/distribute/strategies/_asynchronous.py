@@ -12,7 +12,7 @@ from muster.distribute.servers import RemoteServers, ServedStore, TicketedSteps
 from muster.distribute.servers._server import Server
 from muster.distribute.strategies._parameter_server import Partitioner, check_max_staleness
 from muster.distribute.strategies._strategy import Strategy
-from muster.distribute.workers._workers import START_SECS, SingleWorker
+from muster.distribute.workers._workers import START_SECS, Exchanged, SingleWorker
 from muster.program.variables import VariableSpec
 from muster.ps import ServedVariable, place
 
@@ -56,7 +56,7 @@ class AsynchronousStrategy(Strategy):
         super().__init__(
             _ServedPlacement(servers),
             ServedEngine(servers, rows_of),
-            _ReportingWorker(server.roster),
+            _ReportingWorker(server.roster, servers.exchanged),
             steps=TicketedSteps(servers),
         )
         self._servers = servers
@@ -90,10 +90,12 @@ class _ReportingWorker(SingleWorker):
 
     Args:
         roster: Answers who asks.
+        exchanged: What it exchanges with its servers.
     """
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster, exchanged: Exchanged) -> None:
         self._roster = roster
+        self.exchanged = exchanged
 
     @property
     def reporter(self) -> Callable[..., None] | None:

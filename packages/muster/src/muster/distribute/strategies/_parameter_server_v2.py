@@ -1,6 +1,7 @@
 """`ParameterServerStrategy`: a coordinator's workers train variables on parameter servers."""
 
 import atexit
+from collections.abc import Callable
 
 from muster._errors import ClusterError
 from muster.cluster import (
@@ -18,6 +19,7 @@ from muster.distribute.servers._coordinator_links import CoordinatorLinks
 from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
+from muster.distribute.workers._workers import SingleWorker
 from muster.lifecycle import PROGRAM_END
 from muster.ps import PURPOSE, SAVE_PURPOSE, Dialer, PartSavers, Servers
 from muster.ps.contents.updates import versions
@@ -80,7 +82,12 @@ class ParameterServerStrategy(Strategy):
         savers = PartSavers(self._servers(SAVE_PURPOSE))
         count = self.cluster.num_tasks(TaskType.PS)
         storage = StoredVariables(self._connect, count, variable_partitioner, savers, self.links.run)
-        super().__init__(Placement(None, storage=storage), DeviceEngine(), datasets=DatasetOfWorkers)
+        super().__init__(
+            Placement(None, storage=storage),
+            DeviceEngine(),
+            _Coordinator(self.links),
+            datasets=DatasetOfWorkers,
+        )
 
     @property
     def storage(self) -> StoredVariables:
@@ -111,6 +118,21 @@ class ParameterServerStrategy(Strategy):
         """Return the name of each parameter server, and what connects to it."""
         tasks = [Task(TaskType.PS, index) for index in self.cluster.task_indices(TaskType.PS)]
         return [(self.links.name_of(task), self.links.dial_to(task, purpose)) for task in tasks]
+
+
+class _Coordinator(SingleWorker):
+    """Tells others how far the training is that it has its workers do.
+
+    Args:
+        links: Its links to the tasks of the job.
+    """
+
+    def __init__(self, links: CoordinatorLinks) -> None:
+        self._links = links
+
+    @property
+    def reporter(self) -> Callable[..., None] | None:
+        return self._links.report
 
 
 def _end_job(links: CoordinatorLinks) -> None:

@@ -3,3 +3,5 @@
 from muster.distribute.workers._elastic_workers import ElasticWorkers as ElasticWorkers
 from muster.distribute.workers._elastic_workers import WorkersChangedError as WorkersChangedError
 from muster.distribute.workers._progress import ProgressReporter as ProgressReporter
+from muster.distribute.workers._progress import SlidingRate as SlidingRate
+from muster.distribute.workers._workers import Exchanged as Exchanged

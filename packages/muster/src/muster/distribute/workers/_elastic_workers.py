@@ -148,7 +148,6 @@ class ElasticWorkers(Workers):
         self._has_begun = False  # whether it has taken a step since
         self._given: tuple[Any, list[HostArray]] | None = None
         self._tried = 0  # the epoch of the last group that was to meet
-        self._communicated = 0.0
         self.joins = False
         self.rank, self.names = 0, (str(task),)
         self.share = ReplicaShare(0, 1, virtual_replicas)
@@ -238,11 +237,6 @@ class ElasticWorkers(Workers):
             return self._collective(lambda workers: workers.sum_in_order(terms, counts), [])
         sums = add_terms(terms)
         return self._collective(lambda workers: workers.all_reduce(sums), sums)
-
-    @property
-    def communication_secs(self) -> float:  # type: ignore[override]
-        """The seconds that collectives of steps have taken so far, including waits."""
-        return self._communicated + (self._inner.communication_secs if self._inner is not None else 0.0)
 
     @property
     def reporter(self) -> Callable[..., None] | None:
@@ -454,9 +448,9 @@ class ElasticWorkers(Workers):
         inner = RosterWorkers(
             self._roster, self._task, tasks, (self._start_secs, self._step_secs), each_to_each=True
         )
+        inner.exchanged = self.exchanged
         if self._inner is not None:
             self._inner.close()
-            self._communicated += self._inner.communication_secs
         self._inner = inner
         try:
             inner.connect(

@@ -1,65 +1,158 @@
 """Reports the progress of a task to the others of its job and to its launcher."""
 
+import collections
+import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from muster.cluster.roster import TaskState
+from muster.cluster.roster import TaskState, WorkTotals
+from muster.distribute.workers._workers import Exchanged
 
 _PERIOD_SECS = 1.0
+# A speed that is no step's is the mean over the last so many seconds.
+_WINDOW_SECS = 5.0
 
 
 class ProgressReporter:
-    """Reports state, step, speed, loss and the share of time that is spent on input, once a second.
+    """Reports state, step, speed, results, and what the time is spent on, once a second.
+
+    Times and speeds are those of training: they stand still while the task evaluates or saves, and the first
+    step, which compiles, is left out.
 
     Args:
         report: Takes the fields of ``muster.cluster.Progress`` by name.
+        exchanged: What the task exchanges with others.
     """
 
-    def __init__(self, report: Callable[..., None]) -> None:
+    def __init__(self, report: Callable[..., None], exchanged: Exchanged | None = None) -> None:
         self._report = report
+        self._exchanged = Exchanged() if exchanged is None else exchanged
         self._state: TaskState | None = None
-        self._step = 0
-        self._has_speed = False
-        self._reported_at = self._input_wait_secs = 0.0
+        self._totals = self._reported = WorkTotals()
+        self._reported_at = 0.0
+        self._lap: _Reading | None = None  # the last one of this lap of training
+        self._last: _Reading | None = None  # the last one of any
 
     def enter(self, state: TaskState) -> None:
         """Report what this task does from here on."""
+        if state is self._state:
+            return
         self._state = state
         self._report(state=state)
+        # After the first step, training goes on from where it was.
+        last = self._last if state is TaskState.TRAINING else None
+        self._lap = None if last is None else self._reading(last.step, last.input_wait_secs)
 
     def after_steps(
-        self, state: TaskState, step: int, input_wait_secs: float, loss: Callable[[], float | None]
+        self,
+        state: TaskState,
+        step: int,
+        input_wait_secs: float,
+        results: Callable[[], Mapping[str, float]],
     ) -> None:
         """Report if it is due.
 
         Args:
-            state: What this task does: only training has a speed and a loss.
+            state: What this task does: only training has a speed and results.
             step: The last step.
             input_wait_secs: How long steps have waited for their input so far, in seconds.
-            loss: Returns the loss of the last step, waiting for it if need be; called only if it is due.
+            results: Returns the loss of the last step, and metrics, by name, waiting for them if need be;
+                called only if it is due.
         """
-        now = time.monotonic()
-        if state is not self._state:  # the first step compiles
+        if state is not TaskState.TRAINING:
             self.enter(state)
-        elif (secs := now - self._reported_at) < _PERIOD_SECS:
             return
-        elif state is TaskState.TRAINING:
-            self._has_speed = True
-            self._report(
-                step=step,
-                loss=loss(),
-                steps_per_sec=(step - self._step) / secs,
-                input_wait=min(1.0, (input_wait_secs - self._input_wait_secs) / secs),
-            )
-        self._reported_at, self._step, self._input_wait_secs = now, step, input_wait_secs
+        if state is not self._state:  # the first step compiles, and one after an evaluation may
+            self._state = state
+            self._report(state=state)
+            self._lap = self._last = self._reading(step, input_wait_secs)
+            self._reported_at = self._reported_at or self._lap.time
+            return
+        now = self._count(step, input_wait_secs)
+        if now.time - self._reported_at < _PERIOD_SECS:
+            return
+        self._reported_at = now.time
+        self._report(step=step, **_named(results()), **self._since_reported())
 
-    def finish(self, step: int, loss: float | None) -> None:
+    def finish(self, step: int, results: Mapping[str, float]) -> None:
         """Report the end of training, whenever the last report was.
 
         Args:
             step: The last step.
-            loss: Its loss.
+            results: Its loss, and metrics, by name.
         """
-        secs = time.monotonic() - self._reported_at
-        early = (step - self._step) / secs if not self._has_speed and secs > 0 else None
-        self._report(step=step, loss=loss, steps_per_sec=early)
+        early = self._since_reported() if self._reported == WorkTotals() else {"totals": self._totals}
+        self._report(step=step, **_named(results), **early)
+
+    def _count(self, step: int, input_wait_secs: float) -> "_Reading":
+        """Add what has come since the last reading of this lap."""
+        now, before = self._reading(step, input_wait_secs), self._lap
+        if before is not None:
+            input_secs = now.input_wait_secs - before.input_wait_secs
+            communication = now.exchanged_secs - before.exchanged_secs
+            totals = self._totals
+            self._totals = WorkTotals(
+                steps=totals.steps + step - before.step,
+                compute=totals.compute + max(0.0, now.time - before.time - input_secs - communication),
+                input=totals.input + input_secs,
+                communication=totals.communication + communication,
+                nbytes=totals.nbytes + now.nbytes - before.nbytes,
+            )
+        self._lap = self._last = now
+        return now
+
+    def _since_reported(self) -> dict[str, object]:
+        """Return the speed and the waits since the last report that had some, and all totals."""
+        new, self._reported = self._totals.since(self._reported), self._totals
+        if new.secs <= 0:
+            return {"totals": self._totals}
+        return {
+            "steps_per_sec": new.steps / new.secs,
+            "input_wait": min(1.0, new.input / new.secs),
+            "totals": self._totals,
+        }
+
+    def _reading(self, step: int, input_wait_secs: float) -> "_Reading":
+        exchanged = self._exchanged
+        return _Reading(time.monotonic(), step, input_wait_secs, exchanged.secs, exchanged.nbytes)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reading:
+    """What was counted at one time."""
+
+    time: float
+    step: int
+    input_wait_secs: float
+    exchanged_secs: float
+    nbytes: int
+
+
+def _named(results: Mapping[str, float]) -> dict[str, object]:
+    """Return results as fields: the loss, and the metrics, which stay as they are if there are none."""
+    metrics = {name: value for name, value in results.items() if name != "loss"}
+    return {"loss": results.get("loss"), "metrics": metrics or None}
+
+
+class SlidingRate:
+    """How often something happens in a second, over the last few seconds."""
+
+    def __init__(self) -> None:
+        self._counts: collections.deque[tuple[float, int]] = collections.deque()
+
+    def __call__(self, count: int) -> float | None:
+        """Return the rate.
+
+        Args:
+            count: How often it has happened so far.
+
+        Returns:
+            None before it has been asked for twice.
+        """
+        now = time.monotonic()
+        counts = self._counts
+        counts.append((now, count))
+        while len(counts) > 2 and now - counts[1][0] >= _WINDOW_SECS:
+            counts.popleft()
+        began, before = counts[0]
+        return (count - before) / (now - began) if now > began else None

@@ -124,11 +124,10 @@ class SocketWorkers(Workers):
         return results
 
     def all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
-        began = time.monotonic()
         sums = [np.empty_like(array) for array in arrays]
         nbytes = _nbytes(arrays)
         self._exchange(schedules.all_reduce(self.size, self.rank, nbytes), nbytes, arrays, sums, self._shares)
-        self.communication_secs += time.monotonic() - began
+        self.exchanged.nbytes += nbytes
         return sums
 
     def sum_in_order(self, terms: Sequence[Sequence[HostArray]], counts: Sequence[int]) -> list[HostArray]:
@@ -141,8 +140,7 @@ class SocketWorkers(Workers):
             terms: This worker's terms: for each the arrays, of equal lengths and dtypes in all terms.
             counts: The number of terms of each worker, by rank.
         """
-        began = time.monotonic()
-        first = terms[0]
+        began, first = time.monotonic(), terms[0]
         sums = [np.empty_like(array) for array in first]
         nbytes = _nbytes(first)
         direct = nbytes <= schedules.DIRECT_BYTES  # then each adds all of it: one round in place of two
@@ -175,7 +173,8 @@ class SocketWorkers(Workers):
                 peer: [total[part] for total, part in zip(sums, blocks[peer], strict=True)] for peer in out
             }
             self._links.exchange(number, nbytes, dict.fromkeys(out, shared), theirs)
-        self.communication_secs += time.monotonic() - began
+        self.exchanged.secs += time.monotonic() - began
+        self.exchanged.nbytes += nbytes
         return sums
 
     def send_between(self, sender: int, receiver: int, arrays: Sequence[HostArray]) -> None:
@@ -223,9 +222,10 @@ class SocketWorkers(Workers):
         cut: Cut,
     ) -> None:
         """Do what a schedule says; the arguments are those of `follow`, and the bytes of the collective."""
-        number = next(self._numbers)
+        began, number = time.monotonic(), next(self._numbers)
         for out, into in follow(schedule, self.rank, given, results, cut):
             self._links.exchange(number, nbytes, out, into)
+        self.exchanged.secs += time.monotonic() - began
 
     def _awaited_by(self, rank: int) -> frozenset[int]:
         """Return for whom another worker says that it waits."""

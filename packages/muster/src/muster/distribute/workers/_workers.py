@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,20 @@ from muster._errors import MismatchError
 from muster.cluster.roster import TaskState
 
 HostArray = np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass
+class Exchanged:
+    """What a process has exchanged with other tasks so far, outside of compiled programs.
+
+    Attributes:
+        secs: The seconds that it took, including waits for the others.
+        nbytes: The bytes of the values, each counted once, of gradients say; not of what workers agree on.
+    """
+
+    secs: float = 0.0
+    nbytes: int = 0
+
 
 # The seconds that tasks may take to come up: two hours, as in TensorFlow.
 START_SECS = 7200.0
@@ -39,14 +54,13 @@ class Workers(ABC):
     Attributes:
         rank: The number of this worker, from 0. Worker 0 is the chief: it writes, and its values count.
         names: The names of all workers, in the order of their ranks.
-        communication_secs: The seconds that ``all_reduce`` has taken so far, including waits.
+        exchanged: What this process has exchanged with other tasks.
         share: The virtual replicas that this process computes now, of a job that divides a fixed number of
             them among the workers that are there; None if each worker has replicas of its own.
     """
 
     rank: int
     names: tuple[str, ...]
-    communication_secs: float = 0.0
     share: ReplicaShare | None = None
 
     def share_of(self, local_replicas: int) -> ReplicaShare:
@@ -54,6 +68,10 @@ class Workers(ABC):
         if self.share is not None:
             return self.share
         return ReplicaShare(self.rank * local_replicas, local_replicas, self.size * local_replicas)
+
+    @functools.cached_property
+    def exchanged(self) -> Exchanged:
+        return Exchanged()
 
     @property
     def size(self) -> int:

@@ -24,14 +24,20 @@ class ProgressReport(SessionRunHook):
 
     Args:
         report: Takes the fields of ``muster.cluster.Progress`` by name.
+        progress: Reports what comes with steps.
         steps: How many steps to add; None for no limit.
         max_steps: The global step to stop at; None for no limit.
     """
 
-    def __init__(self, report: Callable[..., None], steps: int | None, max_steps: int | None) -> None:
-        self._report = report
+    def __init__(
+        self,
+        report: Callable[..., None],
+        progress: ProgressReporter,
+        steps: int | None,
+        max_steps: int | None,
+    ) -> None:
+        self._report, self._progress = report, progress
         self._steps, self._max_steps = steps, max_steps
-        self._progress = ProgressReporter(report)
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Report the step that training begins at."""
@@ -45,13 +51,13 @@ class ProgressReport(SessionRunHook):
             TaskState.TRAINING,
             session.global_step,
             session.input_wait_secs,
-            lambda: float(session.run(LOSS)),
+            lambda: {"loss": float(session.run(LOSS))},
         )
 
     def end(self, session: Session) -> None:
         """Report the last step."""
         if session.steps_taken:
-            self._progress.finish(session.global_step, float(session.run(LOSS)))
+            self._progress.finish(session.global_step, {"loss": float(session.run(LOSS))})
 
     def interrupted(self, session: Session) -> None:
         """Report the last step."""

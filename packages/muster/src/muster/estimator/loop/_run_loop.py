@@ -171,7 +171,7 @@ class TrainingSession:
     def _take_steps(self) -> None:
         """Take the steps of a run."""
         session = self.session
-        wait_began = clock.now()
+        wait_began, exchanged = clock.now(), session.exchanged.secs
         self._signals.waiting = not self._signals.shared
         try:
             batches = [next(self._batches)]
@@ -179,7 +179,8 @@ class TrainingSession:
                 batches += itertools.islice(self._batches, self._steps_until_due() - 1)
         finally:
             self._signals.waiting = False
-        session.input_wait_secs += clock.now() - wait_began
+        # Others are asked which batch is next, or whether they have one: that is no wait for input.
+        session.input_wait_secs += clock.now() - wait_began - (session.exchanged.secs - exchanged)
         session.batches = batches
         if len(batches) > 1 and len(batches) == self._steps_per_execution and _have_same_shapes(batches):
             stacked = BatchGroup(batches)

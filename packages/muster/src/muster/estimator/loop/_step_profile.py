@@ -2,11 +2,11 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import jax
 
+from muster.distribute.workers import Exchanged
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
@@ -26,8 +26,9 @@ class StepTimes:
     Attributes:
         steps: How many steps were measured.
         compute: Compiled programs and their dispatch; XLA's own collectives are part of it.
-        input_wait: Waiting for batches, and agreeing on them with other workers.
-        communication: All-reducing values over workers and waiting for them, outside of compiled programs.
+        input_wait: Waiting for batches.
+        communication: Exchanging values with other tasks, agreeing with them and waiting for them, outside of
+            compiled programs.
         host: Everything else: hooks, and the loop.
     """
 
@@ -57,12 +58,12 @@ class StepProfile(SessionRunHook):
 
     Args:
         folder: The folder for the table and the trace, which TensorBoard's profiler and Perfetto read.
-        communication_secs: Returns how long this process has communicated so far, in seconds.
+        exchanged: What this process exchanges with others.
     """
 
-    def __init__(self, folder: Path, communication_secs: Callable[[], float]) -> None:
+    def __init__(self, folder: Path, exchanged: Exchanged) -> None:
         self._folder = folder
-        self._communication_secs = communication_secs
+        self._exchanged = exchanged
         self._runs = 0
         self._tracing = False
         self._times = StepTimes()
@@ -81,7 +82,7 @@ class StepProfile(SessionRunHook):
         if self._tracing:
             self._began = clock.now()
             self._times.host += self._began - self._ended
-            self._before = (session.input_wait_secs, self._communication_secs(), session.steps_taken)
+            self._before = (session.input_wait_secs, self._exchanged.secs, session.steps_taken)
         return None
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
@@ -92,7 +93,7 @@ class StepProfile(SessionRunHook):
             self._ended = clock.now()
             input_wait, communication, steps = self._before
             input_wait = session.input_wait_secs - input_wait
-            communication = self._communication_secs() - communication
+            communication = self._exchanged.secs - communication
             times.steps += session.steps_taken - steps
             times.input_wait += input_wait
             times.communication += communication

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -18,7 +19,7 @@ from muster.distribute.input import (
     SynchronizedInput,
     synchronized,
 )
-from muster.distribute.workers import ElasticWorkers
+from muster.distribute.workers import ElasticWorkers, ProgressReporter
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator._run_config import RunConfig
@@ -217,6 +218,9 @@ class Training:
 
         def saving(checkpointer: Checkpointer) -> tuple[TrainingSaver, EventFileWriter]:
             writer = resources.enter_context(EventFileWriter(self.setup.model_dir))
+            if (report := strategy.workers.reporter) is not None:
+                checkpointer.on_saved = lambda step: report(checkpoint=step)
+                report(summaries=os.path.abspath(self.setup.model_dir))
             return TrainingSaver(retaining(checkpointer), elsewhere, strategy, writer, left_out), writer
 
         def hooks_with(
@@ -236,6 +240,7 @@ class Training:
         saver, writer = (None, None) if checkpointer is None else saving(checkpointer)
         session, asked = self.setup.start(program, state, checkpoint, strategy, saver)
         session.stands_still = not program.updates(GLOBAL_STEP)
+        session.exchanged = strategy.workers.exchanged
         hooks = hooks_with(saver, writer, checkpoint)
         return _Begun(bar, batches, session, asked, saver, hooks, become_chief)
 
@@ -244,14 +249,16 @@ class Training:
     ) -> list[SessionRunHook]:
         config, strategy = self.setup.config, self.strategy
         hooks = [*self.hooks]
-        if strategy.workers.reporter is not None:
-            hooks.insert(0, ProgressReport(strategy.workers.reporter, self.steps, self.max_steps))
+        workers = strategy.workers
+        if workers.reporter is not None:
+            progress = ProgressReporter(workers.reporter, workers.exchanged)
+            hooks.insert(0, ProgressReport(workers.reporter, progress, self.steps, self.max_steps))
         if self.steps is not None or self.max_steps is not None:
             hooks.append(StopAtStepHook(self.steps, self.max_steps))
         hooks = training_hooks(program, config, hooks, self.listeners, writer, is_chief=self._is_chief)
         if config.profile_dir is not None:
             folder = Path(config.profile_dir) / f"{config.task_type}-{config.task_id}"
-            hooks.insert(0, StepProfile(folder, lambda: strategy.workers.communication_secs))
+            hooks.insert(0, StepProfile(folder, strategy.workers.exchanged))
         return hooks
 
     def _take_steps(self, begun: _Begun, signals: SignalWatch) -> bool:

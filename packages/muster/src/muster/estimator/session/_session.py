@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from muster.distribute.engine import StateStore
+from muster.distribute.workers import Exchanged
 from muster.estimator.session._fetches import Fetches, map_fetches
 from muster.program import Output, only_data_errors
 from muster.program.variables import VariableSpec
@@ -89,6 +90,7 @@ class Session:
         batches: The batches of the last run.
         coord: Takes requests to stop.
         input_wait_secs: How long all runs together waited for their batches, in seconds.
+        exchanged: What this process exchanges with other tasks.
         resources: Closed when the session ends, with an error or without; for files that hooks open.
         interrupted: Returns whether Ctrl-C or SIGTERM came, which ends training after the run: a hook is to
             wait no longer then.
@@ -138,6 +140,7 @@ class Session:
         self.batches: Sequence[Any] = ()
         self.coord = Coordinator()
         self.input_wait_secs = 0.0
+        self.exchanged = Exchanged()
         self.resources = ExitStack()
         self.interrupted: Callable[[], bool] = lambda: False
         self.look_up_step = look_up_step
