@@ -71,7 +71,7 @@ def test_every_extra_that_a_message_names_exists() -> None:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in place
     }
-    assert {"gcs", "grain", "keys", "kubernetes", "parquet", "ray", "s3", "serve"} == named
+    assert {"gcs", "grain", "keys", "kubernetes", "parquet", "profile", "ray", "s3", "serve"} == named
     assert named <= EXTRAS.keys()
 
 
@@ -89,6 +89,7 @@ def test_the_extras() -> None:
         "serve",
         "keys",
         "tensorboard",
+        "profile",
         "examples",
     }
     page = (ROOT / "docs/installation.md").read_text()

@@ -41,6 +41,27 @@ def context() -> Any:
     return RequestContext()
 
 
+@pytest.mark.parametrize("kind", ["sequential", "functional"])
+def test_tensorboards_graphs_page_shows_keras_models(tmp_path: Path, kind: str) -> None:
+    from tensorboard.plugins.base_plugin import TBContext
+    from tensorboard.plugins.graph.graphs_plugin import GraphsPlugin
+
+    first, last = keras.layers.Dense(3, name="first"), keras.layers.Dense(1, name="last")
+    if kind == "sequential":
+        model = keras.Sequential([keras.Input((2,)), first, last], name="model")
+    else:
+        one, two = keras.Input((1,), name="one"), keras.Input((1,), name="two")
+        model = keras.Model([one, two], last(first(keras.layers.Concatenate()([one, two]))), name="model")
+    with summary.EventFileWriter(tmp_path / "train") as writer:
+        writer.add_keras_model("keras", model.to_json(), 0)
+    graphs = GraphsPlugin(TBContext(data_provider=provider(tmp_path), logdir=str(tmp_path)))
+    found = graphs.info_impl(context(), "")
+    assert found["train"]["tags"]["keras"]["conceptual_graph"] is True
+    drawn, _ = graphs.graph_impl(context(), "train", "keras", True, "")
+    assert "model/first" in drawn
+    assert 'input: "model/first"' in drawn[drawn.index('name: "model/last"') :]
+
+
 def steps_of(logdir: Path) -> dict[str, list[tuple[int, float]]]:
     found: dict[str, list[tuple[int, float]]] = {}
     for event in summary.read_events(logdir):

@@ -166,7 +166,10 @@ def _print_profiles(folder: Path) -> None:
     for path in found:
         print(f"{path.parent.name}: {path.read_text()}", end="")
     if found:
-        print(f"Traces: tensorboard --logdir {folder}, or {folder}/*/plugins/profile/* in ui.perfetto.dev")
+        print(
+            f"Traces: {folder}/*/plugins/profile/* in ui.perfetto.dev, or tensorboard --logdir {folder} with "
+            f"its plugin profile: {install_command('profile')}"
+        )
     else:
         print("There is no profile: no task trained for 30 steps with muster.estimator.", file=sys.stderr)
 

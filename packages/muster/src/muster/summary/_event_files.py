@@ -251,7 +251,7 @@ class EventFileWriter:
             step: The global step, >= 0.
         """
         event = messages.texts(
-            time.time(), int(step), tag, [config.encode()], (), "graph_keras_model", content=b"1"
+            time.time(), int(step), tag, [config.encode()], (1,), "graph_keras_model", content=b"1"
         )
         self._add(event)
 

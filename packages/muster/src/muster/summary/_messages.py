@@ -17,6 +17,7 @@ from muster.summary._images import encode_images
 
 _DT_FLOAT, _DT_DOUBLE, _DT_STRING = 1, 2, 7
 _DATA_TENSOR, _DATA_BLOBS = 2, 3  # how TensorBoard treats the values of a tag
+_BLOB_PLUGINS = ("images", "graph_keras_model")
 _MESSAGES = """
 message Event {
   double wall_time = 1; int64 step = 2;
@@ -251,7 +252,7 @@ def _of_plugin(
     metadata = {
         "plugin_data": {"plugin_name": plugin, "content": content},
         "summary_description": description,
-        "data_class": _DATA_BLOBS if plugin == "images" else _DATA_TENSOR,
+        "data_class": _DATA_BLOBS if plugin in _BLOB_PLUGINS else _DATA_TENSOR,
     }
     event.summary.value.add(tag=tag, tensor=tensor, metadata=metadata)
     return _encoded(event)

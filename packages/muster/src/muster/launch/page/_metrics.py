@@ -106,9 +106,7 @@ def _of_tasks(record: JobRecord) -> Iterator[Metric]:
     )
     for kind, fields in ((gauge, _GAUGES), (counter, _COUNTERS)):
         for name, text, field in fields:
-            yield family(
-                kind, name, text, lambda task, field=field: {"": getattr(task.progress, field, None)}
-            )
+            yield family(kind, name, text, _field(field))
     yield family(
         gauge,
         "metric",
@@ -132,6 +130,10 @@ def _of_tasks(record: JobRecord) -> Iterator[Metric]:
     yield family(
         counter, "exchanged_bytes", "The bytes that these steps have exchanged.", _total_of("nbytes")
     )
+
+
+def _field(name: str) -> Callable[[TaskRecord], Mapping[str, float | None]]:
+    return lambda task: {"": getattr(task.progress, name, None)}
 
 
 def _seconds(task: TaskRecord) -> Mapping[str, float]:
