@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from muster._extras import extra_module, install_command, missing_package
+from muster._extras import extra_module, install_command, missing_package, working_command
 from repository import CORE, ROOT
 
 PROJECT = tomllib.loads((CORE / "pyproject.toml").read_text())["project"]
@@ -129,14 +129,35 @@ def test_no_text_names_the_other_project_of_the_index_as_this_one() -> None:
     assert found == []
 
 
-def test_what_is_missing_is_said_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=["from the index", "from a folder"])
+def installed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether muster was installed from an index."""
+    found = importlib.metadata.distribution("muster-train")
+
+    class Distribution:
+        requires = found.requires
+
+        def read_text(self, name: str) -> str | None:
+            return None if request.param == "from the index" else '{"url": "file:///clone"}'
+
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Distribution())
+    return request.param == "from the index"
+
+
+def test_what_is_missing_is_said_with_a_command_that_installs_it(installed: bool) -> None:
     assert install_command("parquet") == 'pip install "muster-train[parquet]"'
     assert missing_package(("pytest", "json"), "serve") is None
+    served = "httptools prometheus-client starlette uvicorn"
+    command = 'pip install "muster-train[serve]"' if installed else f"pip install {served}"
     assert missing_package(("json", "no_such_package"), "serve") == (
-        "this needs the package no_such_package, which is not installed here. Run: "
-        'pip install "muster-train[serve]"'
+        f"this needs the package no_such_package, which is not installed here. Run: {command}"
     )
     assert extra_module("json.decoder", "parquet", "SomeDataset").__name__ == "json.decoder"
-    message = r'SomeDataset needs the package no_such_package: pip install "muster-train\[parquet\]"\.'
-    with pytest.raises(ImportError, match=message):
+    command = 'pip install "muster-train[parquet]"' if installed else "pip install pyarrow"
+    message = f"SomeDataset needs the package no_such_package: {command}."
+    with pytest.raises(ImportError, match=re.escape(message)):
         extra_module("no_such_package.part", "parquet", "SomeDataset")
+
+
+def test_an_extra_of_another_package_names_that() -> None:
+    assert working_command("images", "no-such-distribution") == 'pip install "no-such-distribution[images]"'

@@ -4,7 +4,9 @@ The distribution is called ``muster-train``: ``muster`` in the package index is 
 """
 
 import importlib
+import importlib.metadata
 import importlib.util
+import re
 from types import ModuleType
 
 # What the page of a job needs, of the extra "serve".
@@ -21,6 +23,27 @@ def install_command(extra: str, distribution: str = "muster-train") -> str:
     return f'pip install "{distribution}[{extra}]"'
 
 
+def working_command(extra: str, distribution: str = "muster-train") -> str:
+    """Return a shell command that installs an extra's packages here.
+
+    Where muster itself was installed from a folder, no index may have it: the command names the packages.
+
+    Args:
+        extra: The extra's name.
+        distribution: The distribution that has the extra.
+    """
+    try:
+        found = importlib.metadata.distribution(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return install_command(extra, distribution)
+    mark = re.compile(rf"extra == ['\"]{re.escape(extra)}['\"]")
+    requirements = [each for each in found.requires or () if mark.search(each)]
+    if found.read_text("direct_url.json") is None or not requirements:
+        return install_command(extra, distribution)
+    names = sorted(re.split(r"[^\w.-]", each.partition("[")[0])[0] for each in requirements)
+    return f"pip install {' '.join(names)}"
+
+
 def missing_package(packages: tuple[str, ...], extra: str) -> str | None:
     """Say which of the packages that a command needs is not installed, and how to install it.
 
@@ -35,7 +58,7 @@ def missing_package(packages: tuple[str, ...], extra: str) -> str | None:
         if importlib.util.find_spec(package) is None:
             return (
                 f"this needs the package {package}, which is not installed here. Run: "
-                f"{install_command(extra)}"
+                f"{working_command(extra)}"
             )
     return None
 
@@ -56,5 +79,5 @@ def extra_module(module: str, extra: str, who: str, distribution: str = "muster-
         return importlib.import_module(module)
     except ModuleNotFoundError as exc:
         raise ImportError(
-            f"{who} needs the package {module.partition('.')[0]}: {install_command(extra, distribution)}."
+            f"{who} needs the package {module.partition('.')[0]}: {working_command(extra, distribution)}."
         ) from exc

@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from muster.__main__ import main
 from muster._errors import CredentialsError
-from muster._extras import install_command
+from muster._extras import working_command
 from muster.launch._keys import make_keys
 from muster.net import Tls, explain_tls_error
 
@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, capsys):
 def test_the_library_is_missing(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     assert main(["keys", str(folder), "--hosts", "a"]) == 1
-    assert install_command("keys") in capsys.readouterr().err
+    assert working_command("keys") in capsys.readouterr().err
     assert not folder.exists()
 
 

@@ -101,5 +101,6 @@ def test_servers_serve_until_the_chief_has_saved(train, tmp_path, number):
     assert last_step(tmp_path) >= steps_of(job, "chief 0")[-1]
     assert last_step(tmp_path) <= max(steps) + 1 < STEPS
     assert "Killing" not in job.text, job.text
+    assert "Traceback" not in job.text
     for server in ("ps 0", "ps 1"):
         assert f"{server} serves until the workers have gone" in job.text

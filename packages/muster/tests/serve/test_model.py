@@ -11,7 +11,7 @@ from artefacts import save_model
 from muster import RequestError
 from muster._commands import place
 from muster.data import TensorSpec
-from muster.serve._model import Model, _rows_are_free
+from muster.serve._model import Model, Version, _rows_are_free
 from remote_stores import faulty_store
 
 faulty = faulty_store
@@ -176,3 +176,11 @@ def test_versions_on_an_object_store(tmp_path, faulty, reports):
         model.look()
         assert (model.serving, answer(model)) == (10, [30.0])
     assert reports == []
+
+
+def test_a_request_that_names_no_signature_gets_the_only_one_or_the_default():
+    one, two = object(), object()
+    assert Version(number=1, signatures={"predict": one}).signature("") is one
+    assert Version(number=1, signatures={"predict": one, "serving_default": two}).signature("") is two
+    with pytest.raises(RequestError, match="has no signature 'serving_default'. It has: predict, classify"):
+        Version(number=1, signatures={"predict": one, "classify": two}).signature("")

@@ -121,8 +121,8 @@ def test_what_is_no_json_object_is_refused(body):
 
 
 def test_the_name_of_the_signature():
-    assert signature_name({}) == "serving_default"
-    assert signature_name({"signature_name": ""}) == "serving_default"
+    assert signature_name({}) == ""
+    assert signature_name({"signature_name": ""}) == ""
     assert signature_name({"signature_name": "a"}) == "a"
     with pytest.raises(RequestError, match="must be a string"):
         signature_name({"signature_name": 1})

@@ -8,7 +8,7 @@ import pytest
 from artefacts import save_model
 
 from muster.__main__ import main
-from muster._extras import install_command
+from muster._extras import working_command
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_missing_packages_are_named_with_the_remedy(tmp_path, monkeypatch, capsy
     assert main(["serve", str(tmp_path)]) == 1
     error = capsys.readouterr().err
     assert "package uvicorn, which is not installed" in error
-    assert install_command("serve") in error
+    assert working_command("serve") in error
 
 
 def test_a_folder_that_cannot_be_served_is_named(tmp_path, capsys):

@@ -56,9 +56,14 @@ class Version:
     def signature(self, name: str) -> Served:
         """Return a signature.
 
+        Args:
+            name: Its name; empty for the only one, or ``serving_default`` of several.
+
         Raises:
             RequestError: There is none by that name.
         """
+        if not name:
+            name = next(iter(self.signatures)) if len(self.signatures) == 1 else DEFAULT_SIGNATURE
         try:
             return self.signatures[name]
         except KeyError:

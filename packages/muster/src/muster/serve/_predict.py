@@ -22,7 +22,7 @@ class Format(Enum):
 
 
 def signature_name(request: Mapping[str, Any]) -> str:
-    """Return which signature a request asks for.
+    """Return which signature a request asks for; empty for none by name.
 
     Raises:
         RequestError: It is no string.
@@ -30,7 +30,7 @@ def signature_name(request: Mapping[str, Any]) -> str:
     name = request.get("signature_name", "")
     if not isinstance(name, str):
         raise RequestError(f'"signature_name" must be a string, got {shown(name)}.')
-    return name or DEFAULT_SIGNATURE
+    return name
 
 
 def predict_inputs(

@@ -1,5 +1,6 @@
 """Datasets of files of any format."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from dataset_model import check_resuming, read
 
 from muster._errors import DatasetError
+from muster._extras import working_command
 from muster.data import (
     ArrayRecordDataset,
     Dataset,
@@ -50,7 +52,7 @@ def test_a_package_that_is_not_installed(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
         ImportError,
-        match=rf'{kind.__name__} needs the package {package}: pip install "muster-train\[{extra}\]"',
+        match=re.escape(f"{kind.__name__} needs the package {package}: {working_command(extra)}."),
     ):
         kind("file")
 

@@ -206,7 +206,11 @@ class Server:
         with SignalWatch(leave).watched() as signals:
             service.join()
         self.close()
-        signals.raise_received()
+        try:
+            signals.raise_received()
+        except KeyboardInterrupt as exc:
+            lifecycle.mark_told(exc)
+            raise
 
     def connect(self, *, starts: bool) -> RemoteServers:
         """Return the connections of this task to all parameter servers, which are made when they are needed.
