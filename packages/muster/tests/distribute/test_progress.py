@@ -31,13 +31,13 @@ def never() -> dict[str, float]:
 def test_the_first_step_has_no_speed_and_reports_come_once_a_second(clock: Clock) -> None:
     exchanged = Exchanged()
     reporter = ProgressReporter(clock.report, exchanged)
-    reporter.after_steps(TaskState.TRAINING, 1, 0.5, never)
+    reporter.after_steps(TaskState.TRAINING, 1, 1, 0.5, never)
     clock.now = 100.9
-    reporter.after_steps(TaskState.TRAINING, 2, 0.6, never)
+    reporter.after_steps(TaskState.TRAINING, 2, 2, 0.6, never)
     clock.now = 102.0
     exchanged.secs, exchanged.nbytes = 0.25, 800
-    reporter.after_steps(TaskState.TRAINING, 5, 1.0, lambda: {"loss": 0.25, "auc": 0.75})
-    reporter.after_steps(TaskState.EVALUATING, 5, 1.0, never)
+    reporter.after_steps(TaskState.TRAINING, 5, 5, 1.0, lambda: {"loss": 0.25, "auc": 0.75})
+    reporter.after_steps(TaskState.EVALUATING, 5, 5, 1.0, never)
     assert clock.reports == [
         {"state": TaskState.TRAINING},
         {
@@ -46,7 +46,7 @@ def test_the_first_step_has_no_speed_and_reports_come_once_a_second(clock: Clock
             "metrics": {"auc": 0.75},
             "steps_per_sec": 2.0,
             "input_wait": 0.25,
-            "totals": WorkTotals(4, 1.25, 0.5, 0.25, nbytes=800),
+            "totals": WorkTotals(4, 1.25, 0.5, 0.25, nbytes=800, squares=pytest.approx(0.9**2 + 0.85**2 / 3)),
         },
         {"state": TaskState.EVALUATING},
     ]
@@ -60,9 +60,9 @@ def test_short_epochs_have_a_speed_which_is_that_of_training(clock: Clock) -> No
         for _ in range(2):
             clock.now += 0.1
             step += 1
-            reporter.after_steps(TaskState.TRAINING, step, 0.0, lambda: {"loss": 0.5})
+            reporter.after_steps(TaskState.TRAINING, step, step, 0.0, lambda: {"loss": 0.5})
         clock.now += 5.0
-        reporter.after_steps(TaskState.EVALUATING, step, 0.0, never)
+        reporter.after_steps(TaskState.EVALUATING, step, step, 0.0, never)
         reporter.enter(TaskState.SAVING)
         clock.now += 7.0
         reporter.enter(TaskState.TRAINING)
@@ -80,14 +80,25 @@ def test_a_training_that_ends_early_has_the_speed_of_all_its_steps(clock: Clock)
     reporter = ProgressReporter(clock.report)
     for step in (1, 2, 3):
         clock.now += 0.25
-        reporter.after_steps(TaskState.TRAINING, step, 0.0, never)
+        reporter.after_steps(TaskState.TRAINING, step, step, 0.0, never)
     reporter.finish(3, {"loss": 0.5})
     assert clock.reports[-1]["steps_per_sec"] == pytest.approx(4.0)
 
 
+def test_beside_servers_the_speed_is_that_of_all_workers_and_the_times_are_of_own_steps(clock: Clock) -> None:
+    reporter = ProgressReporter(clock.report)
+    for taken in range(1, 5):
+        reporter.after_steps(TaskState.TRAINING, 10 * taken, taken, 0.0, lambda: {"loss": 0.5})
+        clock.now += 0.5
+    assert clock.reports[-1]["steps_per_sec"] == pytest.approx(20.0)
+    totals = clock.reports[-1]["totals"]
+    assert isinstance(totals, WorkTotals)
+    assert (totals.steps, totals.squares) == (2, pytest.approx(0.5))
+
+
 def test_a_training_of_one_step_has_none(clock: Clock) -> None:
     reporter = ProgressReporter(clock.report)
-    reporter.after_steps(TaskState.TRAINING, 1, 0.0, never)
+    reporter.after_steps(TaskState.TRAINING, 1, 1, 0.0, never)
     reporter.finish(1, {})
     assert "steps_per_sec" not in clock.reports[-1]
 

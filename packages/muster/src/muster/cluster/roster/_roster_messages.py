@@ -47,6 +47,8 @@ class WorkTotals:
         communication: The seconds in which values were exchanged with other tasks, and waited for.
         idle: The seconds in which a parameter server or a coordinator's worker had nothing to do.
         nbytes: The bytes of the values that were exchanged.
+        squares: The sum of the squares of the seconds in which each step computed and waited for its batch,
+            by which one sees how much they differ.
     """
 
     steps: int = 0
@@ -55,6 +57,7 @@ class WorkTotals:
     communication: float = 0.0
     idle: float = 0.0
     nbytes: int = 0
+    squares: float = 0.0
 
     @property
     def secs(self) -> float:

@@ -64,12 +64,14 @@ class ClosureTotals:
         secs: The seconds that they took.
         input_secs: Those in which they waited for elements of datasets.
         exchanged: What they have exchanged with parameter servers.
+        squares: The sum of the squares of the seconds of each without what it exchanged.
     """
 
     closures: int = 0
     secs: float = 0.0
     input_secs: float = 0.0
     exchanged: Exchanged = dataclasses.field(default_factory=Exchanged)
+    squares: float = 0.0
 
     def work(self) -> WorkTotals:
         """Return this as a task reports it."""
@@ -80,6 +82,7 @@ class ClosureTotals:
             input=self.input_secs,
             communication=self.exchanged.secs,
             nbytes=self.exchanged.nbytes,
+            squares=self.squares,
         )
 
 
@@ -207,7 +210,7 @@ class ClosureSession:
         Returns:
             The answer, and the flat arrays that follow it.
         """
-        began = time.perf_counter()
+        began, exchanged = time.perf_counter(), self._totals.exchanged.secs
         program = self._programs[asked.program]
         drawn: list[tuple[Drawing | Reading, DrawnElement]] = []
         try:
@@ -240,6 +243,7 @@ class ClosureSession:
         secs = time.perf_counter() - began
         self._totals.closures += 1
         self._totals.secs += secs
+        self._totals.squares += (secs - (self._totals.exchanged.secs - exchanged)) ** 2
         return messages.Ran(asked.closure, secs), results
 
     def _ask(self, asked: messages.RequestedClosure, program: messages.ClosureProgram) -> None:

@@ -379,7 +379,7 @@ class Report(ProgressReporter):
         """
         if state is TaskState.TRAINING:
             self._trained += steps
-        self.after_steps(state, self._trained, self._wait.secs, lambda: _numbers(logs))
+        self.after_steps(state, self._trained, self._trained, self._wait.secs, lambda: _numbers(logs))
 
 
 def _numbers(logs: Any) -> dict[str, float]:

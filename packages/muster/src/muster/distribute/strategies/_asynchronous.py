@@ -1,9 +1,7 @@
 """`AsynchronousStrategy`: one of several workers that train shared variables on parameter servers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
-from muster.cluster.roster import Roster, TaskState
 from muster.distribute.engine._flat_arrays import RowRange
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
@@ -12,7 +10,7 @@ from muster.distribute.servers import RemoteServers, ServedStore, TicketedSteps
 from muster.distribute.servers._server import Server
 from muster.distribute.strategies._parameter_server import Partitioner, check_max_staleness
 from muster.distribute.strategies._strategy import Strategy
-from muster.distribute.workers._workers import START_SECS, Exchanged, SingleWorker
+from muster.distribute.workers._workers import SingleWorker
 from muster.program.variables import VariableSpec
 from muster.ps import ServedVariable, place
 
@@ -56,7 +54,7 @@ class AsynchronousStrategy(Strategy):
         super().__init__(
             _ServedPlacement(servers),
             ServedEngine(servers, rows_of),
-            _ReportingWorker(server.roster, servers.exchanged),
+            SingleWorker(server.roster, servers.exchanged),
             steps=TicketedSteps(servers),
         )
         self._servers = servers
@@ -83,33 +81,6 @@ class _ServedPlacement(Placement):
 
     def store(self, store: StateStore) -> StateStore:
         return ServedStore(super().store(store), self._servers)
-
-
-class _ReportingWorker(SingleWorker):
-    """Trains on its own, and tells others how it fares.
-
-    Args:
-        roster: Answers who asks.
-        exchanged: What it exchanges with its servers.
-    """
-
-    def __init__(self, roster: Roster, exchanged: Exchanged) -> None:
-        self._roster = roster
-        self.exchanged = exchanged
-
-    @property
-    def reporter(self) -> Callable[..., None] | None:
-        return self._roster.report
-
-    @contextmanager
-    def supervised(self, start_secs: float = START_SECS, *, doing: str = "a step") -> Iterator[None]:
-        with self.reporting(TaskState.STARTING):
-            yield
-
-    @contextmanager
-    def reporting(self, state: TaskState) -> Iterator[None]:
-        with self._roster.reporting(state):
-            yield
 
 
 def _placed(

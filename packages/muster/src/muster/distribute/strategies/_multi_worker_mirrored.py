@@ -87,7 +87,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         virtual = _count("virtual_replicas", virtual_replicas, "MUSTER_VIRTUAL_REPLICAS")
         least = _count("min_workers", min_workers, "MUSTER_MIN_WORKERS") or 1
         if virtual is not None and not cluster:
-            workers = SingleWorker(virtual)
+            workers = SingleWorker(virtual_replicas=virtual)
         elif virtual is not None and task.type != TaskType.EVALUATOR:
             if least > min(virtual, len(tasks)):
                 raise ValueError(

@@ -128,6 +128,7 @@ class _Coordinator(SingleWorker):
     """
 
     def __init__(self, links: CoordinatorLinks) -> None:
+        super().__init__()
         self._links = links
 
     @property

@@ -29,6 +29,7 @@ class ProgressReporter:
         self._exchanged = Exchanged() if exchanged is None else exchanged
         self._state: TaskState | None = None
         self._totals = self._reported = WorkTotals()
+        self._steps = 0  # global ones, since the last report that had a speed
         self._reported_at = 0.0
         self._lap: _Reading | None = None  # the last one of this lap of training
         self._last: _Reading | None = None  # the last one of any
@@ -41,12 +42,13 @@ class ProgressReporter:
         self._report(state=state)
         # After the first step, training goes on from where it was.
         last = self._last if state is TaskState.TRAINING else None
-        self._lap = None if last is None else self._reading(last.step, last.input_wait_secs)
+        self._lap = None if last is None else self._reading(last.step, last.taken, last.input_wait_secs)
 
     def after_steps(
         self,
         state: TaskState,
         step: int,
+        taken: int,
         input_wait_secs: float,
         results: Callable[[], Mapping[str, float]],
     ) -> None:
@@ -55,6 +57,7 @@ class ProgressReporter:
         Args:
             state: What this task does: only training has a speed and results.
             step: The last step.
+            taken: How many steps this task has taken itself: beside parameter servers others make some, too.
             input_wait_secs: How long steps have waited for their input so far, in seconds.
             results: Returns the loss of the last step, and metrics, by name, waiting for them if need be;
                 called only if it is due.
@@ -65,10 +68,10 @@ class ProgressReporter:
         if state is not self._state:  # the first step compiles, and one after an evaluation may
             self._state = state
             self._report(state=state)
-            self._lap = self._last = self._reading(step, input_wait_secs)
+            self._lap = self._last = self._reading(step, taken, input_wait_secs)
             self._reported_at = self._reported_at or self._lap.time
             return
-        now = self._count(step, input_wait_secs)
+        now = self._count(step, taken, input_wait_secs)
         if now.time - self._reported_at < _PERIOD_SECS:
             return
         self._reported_at = now.time
@@ -84,19 +87,22 @@ class ProgressReporter:
         early = self._since_reported() if self._reported == WorkTotals() else {"totals": self._totals}
         self._report(step=step, **_named(results), **early)
 
-    def _count(self, step: int, input_wait_secs: float) -> "_Reading":
+    def _count(self, step: int, taken: int, input_wait_secs: float) -> "_Reading":
         """Add what has come since the last reading of this lap."""
-        now, before = self._reading(step, input_wait_secs), self._lap
+        now, before = self._reading(step, taken, input_wait_secs), self._lap
         if before is not None:
             input_secs = now.input_wait_secs - before.input_wait_secs
             communication = now.exchanged_secs - before.exchanged_secs
-            totals = self._totals
+            totals, steps = self._totals, taken - before.taken
+            self._steps += step - before.step
+            own_secs = max(0.0, now.time - before.time - communication)
             self._totals = WorkTotals(
-                steps=totals.steps + step - before.step,
-                compute=totals.compute + max(0.0, now.time - before.time - input_secs - communication),
+                steps=totals.steps + steps,
+                compute=totals.compute + max(0.0, own_secs - input_secs),
                 input=totals.input + input_secs,
                 communication=totals.communication + communication,
                 nbytes=totals.nbytes + now.nbytes - before.nbytes,
+                squares=totals.squares + own_secs**2 / max(1, steps),
             )
         self._lap = self._last = now
         return now
@@ -104,17 +110,18 @@ class ProgressReporter:
     def _since_reported(self) -> dict[str, object]:
         """Return the speed and the waits since the last report that had some, and all totals."""
         new, self._reported = self._totals.since(self._reported), self._totals
+        steps, self._steps = self._steps, 0
         if new.secs <= 0:
             return {"totals": self._totals}
         return {
-            "steps_per_sec": new.steps / new.secs,
+            "steps_per_sec": steps / new.secs,
             "input_wait": min(1.0, new.input / new.secs),
             "totals": self._totals,
         }
 
-    def _reading(self, step: int, input_wait_secs: float) -> "_Reading":
+    def _reading(self, step: int, taken: int, input_wait_secs: float) -> "_Reading":
         exchanged = self._exchanged
-        return _Reading(time.monotonic(), step, input_wait_secs, exchanged.secs, exchanged.nbytes)
+        return _Reading(time.monotonic(), step, taken, input_wait_secs, exchanged.secs, exchanged.nbytes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -123,6 +130,7 @@ class _Reading:
 
     time: float
     step: int
+    taken: int
     input_wait_secs: float
     exchanged_secs: float
     nbytes: int

@@ -1,9 +1,11 @@
 """Workers: the processes that train together, and their collectives on the host."""
 
+import atexit
 import contextlib
 import dataclasses
 import functools
 import itertools
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -11,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from muster._errors import MismatchError
-from muster.cluster.roster import TaskState
+from muster.cluster import TFConfig
+from muster.cluster.roster import Roster, TaskState, training_tasks
+from muster.net import copied_listener
 
 HostArray = np.ndarray[Any, Any]
 
@@ -175,18 +179,46 @@ class Workers(ABC):
 
 
 class SingleWorker(Workers):
-    """The only worker of a job.
+    """The only worker that it knows of.
 
     Args:
+        roster: Answers who asks how it fares; None for that of `lone_roster`, if there is one.
+        exchanged: What it exchanges with tasks that are no workers; None for nothing.
         virtual_replicas: The number of virtual replicas, all of which it computes; None without any.
     """
 
     rank = 0
     names = ("worker 0",)
 
-    def __init__(self, virtual_replicas: int | None = None) -> None:
+    def __init__(
+        self,
+        roster: Roster | None = None,
+        exchanged: Exchanged | None = None,
+        virtual_replicas: int | None = None,
+    ) -> None:
         if virtual_replicas is not None:
             self.share = ReplicaShare(0, virtual_replicas, virtual_replicas)
+        self._known_roster = roster
+        if exchanged is not None:
+            self.exchanged = exchanged
+
+    @property
+    def _roster(self) -> Roster | None:
+        return self._known_roster or lone_roster()
+
+    @property
+    def reporter(self) -> Callable[..., None] | None:
+        return None if self._roster is None else self._roster.report
+
+    @contextlib.contextmanager
+    def supervised(self, start_secs: float = START_SECS, *, doing: str = "a step") -> Iterator[None]:
+        with self.reporting(TaskState.STARTING):
+            yield
+
+    @contextlib.contextmanager
+    def reporting(self, state: TaskState) -> Iterator[None]:
+        with contextlib.nullcontext() if self._roster is None else self._roster.reporting(state):
+            yield
 
     def sum_terms(self, terms: Sequence[Sequence[HostArray]]) -> list[HostArray]:
         return add_terms(terms)
@@ -214,3 +246,20 @@ def add_terms(terms: Sequence[Sequence[HostArray]]) -> list[HostArray]:
         for place, array in zip(sums, term, strict=True):
             np.add(place, array, out=place)
     return sums
+
+
+@functools.cache
+def lone_roster() -> Roster | None:
+    """Return what answers the launcher of a job of one worker, in this process; None if that is none.
+
+    The tasks of other jobs have a roster of the strategy by which they join each other.
+    """
+    if (descriptor := os.environ.get("MUSTER_LISTEN_FD")) is None or "MUSTER_VIRTUAL_REPLICAS" in os.environ:
+        return None
+    config = TFConfig.from_environ(os.environ)
+    if not config.cluster or training_tasks(config.cluster) != (config.task,):
+        return None
+    environ = {**os.environ, "MUSTER_LISTEN_FD": copied_listener(descriptor)}
+    roster = Roster.from_environ(environ, config.cluster, config.task, peers=())
+    atexit.register(roster.close)
+    return roster

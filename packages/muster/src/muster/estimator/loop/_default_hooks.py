@@ -50,6 +50,7 @@ class ProgressReport(SessionRunHook):
         self._progress.after_steps(
             TaskState.TRAINING,
             session.global_step,
+            session.steps_taken,
             session.input_wait_secs,
             lambda: {"loss": float(session.run(LOSS))},
         )
