@@ -19,6 +19,7 @@ from muster.launch import (
     add_job_commands,
     add_keys_command,
     add_manifest_command,
+    add_plan_command,
     add_replay_command,
     add_run_command,
     add_where_command,
@@ -141,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     add_job_commands(commands)
     add_replay_command(commands)
     add_where_command(commands)
+    add_plan_command(commands)
     add_manifest_command(commands)
     add_keys_command(commands)
     add_serve_command(commands)

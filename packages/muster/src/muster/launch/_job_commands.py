@@ -29,7 +29,7 @@ _WATCH_SECS, _FOLLOW_SECS, _STOP_SECS, _ANSWER_SECS = 1.0, 0.2, 630.0, 5.0
 _EVENTS = 5  # how many of the last events are shown
 
 
-class _NoSuchJobError(Exception):
+class NoSuchJobError(Exception):
     """No job, or no task, is the one that was named."""
 
 
@@ -45,7 +45,7 @@ def _reporting(name: str, act: Callable[[argparse.Namespace], int]) -> Callable[
     def handler(args: argparse.Namespace) -> int:
         try:
             return act(args)
-        except _NoSuchJobError as exc:
+        except NoSuchJobError as exc:
             print(f"muster {name}: {exc}", file=sys.stderr)
             return 1
         except (FileNotFoundError, PermissionError, ProcessLookupError) as exc:
@@ -57,11 +57,11 @@ def _reporting(name: str, act: Callable[[argparse.Namespace], int]) -> Callable[
     return handler
 
 
-def _chosen(job: str | None) -> JobRecord:
+def chosen_job(job: str | None) -> JobRecord:
     """Return the job of a name, or in a folder of logs; None for the only one that runs, else the last one.
 
     Raises:
-        _NoSuchJobError: There is none, or several run.
+        NoSuchJobError: There is none, or several run.
     """
     if job is not None and (record := read_record(job)) is not None:
         return record
@@ -72,14 +72,14 @@ def _chosen(job: str | None) -> JobRecord:
             return found[0]
         names = ", ".join(record.name for record in found or known) or "none"
         why = "several jobs have names that begin so" if found else "no job has that name or folder of logs"
-        raise _NoSuchJobError(f"{job!r}: {why}. There are: {names}")
+        raise NoSuchJobError(f"{job!r}: {why}. There are: {names}")
     running = [record for record in known if record.runs]
     if len(running) > 1:
-        raise _NoSuchJobError(
+        raise NoSuchJobError(
             f"{len(running)} jobs run: name one. There are: {', '.join(record.name for record in running)}"
         )
     if not known:
-        raise _NoSuchJobError("no job runs here, and no logs of one are kept. Start one: muster run")
+        raise NoSuchJobError("no job runs here, and no logs of one are kept. Start one: muster run")
     return running[0] if running else known[-1]
 
 
@@ -87,20 +87,20 @@ def _tasks(record: JobRecord, names: Sequence[str]) -> list[TaskRecord]:
     """Return tasks by their names, such as ``worker-0`` or ``worker:0``; all for no names.
 
     Raises:
-        _NoSuchJobError: The job has no such task.
+        NoSuchJobError: The job has no such task.
     """
     known = {f"{each.type}-{each.index}": each for each in record.tasks}
     wanted = [name.replace(":", "-").replace(" ", "-") for name in names]
     wanted = [f"{name}-0" if f"{name}-0" in known and name not in known else name for name in wanted]
     for name in wanted:
         if name not in known:
-            raise _NoSuchJobError(f"job {record.name} has no task {name}. It has: {', '.join(known)}")
+            raise NoSuchJobError(f"job {record.name} has no task {name}. It has: {', '.join(known)}")
     return [known[name] for name in wanted] or [*record.tasks]
 
 
 def _status(args: argparse.Namespace) -> int:
     if args.json:
-        records = [_chosen(args.job)] if args.job else known_jobs()
+        records = [chosen_job(args.job)] if args.job else known_jobs()
         print(msgspec.json.encode([_as_data(record) for record in records]).decode())
         return 0
     running = [record for record in known_jobs() if record.runs]
@@ -108,9 +108,9 @@ def _status(args: argparse.Namespace) -> int:
         for record in known_jobs():
             print(_headline(record))
         if not known_jobs():
-            _chosen(None)
+            chosen_job(None)
         return 0
-    record = _chosen(args.job)
+    record = chosen_job(args.job)
     if not args.watch:
         _print_status(record)
         return 0
@@ -165,7 +165,8 @@ def _headline(record: JobRecord) -> str:
         how = f"was killed with its launcher, after {took}"
     else:
         how = f"ended with exit code {record.code} after {took}"
-    return f"job {record.name}: {' '.join(record.program)}: {len(record.tasks)} tasks, {how}"
+    plural = "" if len(record.tasks) == 1 else "s"
+    return f"job {record.name}: {' '.join(record.program)}: {len(record.tasks)} task{plural}, {how}"
 
 
 def _clock(at: float) -> str:
@@ -173,7 +174,7 @@ def _clock(at: float) -> str:
 
 
 def _logs(args: argparse.Namespace) -> int:
-    record = _chosen(args.job)
+    record = chosen_job(args.job)
     readers: dict[str, LineReader] = {}
     with contextlib.ExitStack() as files:
         while True:
@@ -200,21 +201,26 @@ def _again(record: JobRecord) -> JobRecord:
 
 def _page(args: argparse.Namespace) -> int:
     if missing := missing_package(PAGE_PACKAGES, "serve"):
-        raise _NoSuchJobError(missing)
-    record = _chosen(args.job)
+        raise NoSuchJobError(missing)
+    record = chosen_job(args.job)
     # Imported late: what is installed for the page alone.
     from muster.launch.page import PageServer
 
     try:
         server = PageServer(Path(record.folder), args.host, args.port, _secret_of(record))
     except OSError as exc:
-        raise _NoSuchJobError(
+        raise NoSuchJobError(
             f"cannot listen at {args.host}:{args.port}: {exc}. Choose another --host or --port"
         ) from exc
-    with server:
-        print(f"Job {record.name} is shown at {server.url}", flush=True)
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
-    return 0
+    ends = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # the server's thread inherits this
+    try:
+        with server:
+            print(f"Job {record.name} is shown at {server.url}", flush=True)
+            number = signal.sigwait(ends)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return 128 + number if number == signal.SIGINT else 0
 
 
 def _secret_of(record: JobRecord) -> bytes | None:
@@ -226,11 +232,11 @@ def _secret_of(record: JobRecord) -> bytes | None:
 
 
 def _stop(args: argparse.Namespace) -> int:
-    record = _chosen(args.job)
+    record = chosen_job(args.job)
     if not record.runs:
-        raise _NoSuchJobError(f"{_headline(record)}: there is nothing to stop")
+        raise NoSuchJobError(f"{_headline(record)}: there is nothing to stop")
     if record.host != socket.gethostname():
-        raise _NoSuchJobError(f"job {record.name} runs on {record.host}: stop it there")
+        raise NoSuchJobError(f"job {record.name} runs on {record.host}: stop it there")
     os.kill(record.pid, signal.SIGTERM)
     print(f"job {record.name}: its tasks finish their steps, save and end", file=sys.stderr)
     deadline = time.monotonic() + _STOP_SECS
@@ -243,7 +249,7 @@ def _stop(args: argparse.Namespace) -> int:
 
 
 def _stacks(args: argparse.Namespace) -> int:
-    record = _chosen(args.job)
+    record = chosen_job(args.job)
     code = 0
     for each in _tasks(record, args.tasks):
         try:
