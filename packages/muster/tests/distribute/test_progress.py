@@ -4,6 +4,7 @@ import pytest
 
 from muster.cluster.roster import TaskState, WorkTotals
 from muster.distribute.workers import Exchanged, ProgressReporter, SlidingRate, _progress
+from muster.distribute.workers._progress import LoopProgress
 
 
 class Clock:
@@ -115,3 +116,26 @@ def test_a_sliding_rate_is_that_of_the_last_seconds(clock: Clock) -> None:
         clock.now += 1.0
         found = rate(count)
     assert found == 0.0
+
+
+def test_a_loop_reports_the_steps_between_its_draws(clock: Clock) -> None:
+    exchanged = Exchanged()
+    loop = LoopProgress(clock.report, exchanged)
+    for _ in range(2):
+        for _ in range(6):
+            with loop.drawing():
+                clock.now += 0.1
+                exchanged.secs += 0.025
+            loop.drew()
+            clock.now += 0.4
+        loop.end_pass()
+        clock.now += 60.0  # an evaluation
+    last = clock.reports[-1]
+    assert last["step"] == 12
+    totals = last["totals"]
+    assert isinstance(totals, WorkTotals)
+    assert (totals.steps, totals.compute) == (9, pytest.approx(9 * 0.4))
+    assert (totals.input, totals.communication) == (pytest.approx(9 * 0.075), pytest.approx(9 * 0.025))
+    assert [each["steps_per_sec"] for each in clock.reports if "steps_per_sec" in each][-1] == pytest.approx(
+        2.0
+    )

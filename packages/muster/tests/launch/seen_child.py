@@ -1,6 +1,6 @@
 """A job whose record is looked at afterwards: a short training. Run by test_seen_jobs.py.
 
-Argument: how: "fit", "estimator" or "coordinator".
+Argument: how: "fit", "estimator", "loop" or "coordinator".
 """
 
 import logging
@@ -71,6 +71,30 @@ def estimator():
     Estimator(model_fn, config=config).train(lambda: slowly(batches), max_steps=60)
 
 
+def loop():
+    strategy = MultiWorkerMirroredStrategy()
+    with strategy.scope():
+        weights = keras.Variable(np.zeros((4, 1), np.float32))
+        optimizer = keras.optimizers.SGD(0.01)
+        optimizer.build([weights])
+
+    def replica(x, y):
+        with muster.GradientTape() as tape:
+            loss = keras.ops.mean((keras.ops.matmul(x, weights) - y) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, [weights]), [weights], strict=True))
+        return loss
+
+    @muster.function
+    def step(batch):
+        return strategy.run(replica, batch)
+
+    batches = strategy.experimental_distribute_dataset(Dataset.from_tensor_slices(data()).batch(BATCH))
+    for _ in range(3):
+        for batch in batches:
+            step(batch)
+            time.sleep(0.15)
+
+
 def coordinator():
     resolver = TFConfigClusterResolver()
     if resolver.task_type in ("worker", "ps"):
@@ -95,4 +119,4 @@ def coordinator():
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    {"fit": fit, "estimator": estimator, "coordinator": coordinator}[sys.argv[1]]()
+    {"fit": fit, "estimator": estimator, "loop": loop, "coordinator": coordinator}[sys.argv[1]]()

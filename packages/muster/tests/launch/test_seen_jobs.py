@@ -56,6 +56,16 @@ def test_workers_of_an_estimator(seen):
     assert first.input_wait > 0.1
 
 
+@pytest.mark.slow
+def test_a_loop_of_the_users(seen):
+    _, tasks, _ = seen("loop", "--workers", "2")
+    first, second = (tasks[name].progress for name in ("worker-0", "worker-1"))
+    assert (first.step, second.step) == (12, 12)
+    assert 2 < first.steps_per_sec < 1 / 0.15
+    assert first.totals.communication > 0
+    assert first.totals.nbytes > 0
+
+
 def test_a_coordinators_closures(seen):
     _, tasks, job = seen("coordinator", "--workers", "2", "--ps", "1")
     (added,) = re.findall(r"added (\d+)", job.text)

@@ -1,6 +1,7 @@
 """Sources of a distributed dataset's batches: a dataset of global batches, or a dataset per worker."""
 
 import contextlib
+import functools
 import logging
 import secrets
 from abc import ABC, abstractmethod
@@ -21,6 +22,7 @@ from muster.distribute.input._input_options import InputOptions
 from muster.distribute.input._own_input import OwnInput, Pipeline
 from muster.distribute.input._synchronized_input import synchronized
 from muster.distribute.replicas._values import stacked
+from muster.distribute.workers._progress import LoopProgress
 from muster.distribute.workers._workers import Workers
 
 
@@ -98,6 +100,15 @@ class BatchSource(ABC):
         self.dataset = dataset
         self.datasets: Sequence[Dataset] = [dataset]
         self._logged = False
+
+    @functools.cached_property
+    def loop(self) -> LoopProgress | None:
+        """What reports the steps of a loop; only of the first dataset that is read so: others evaluate."""
+        workers = self._workers
+        if workers.reporter is None or workers.has_loop:
+            return None
+        workers.has_loop = True
+        return LoopProgress(workers.reporter, workers.exchanged)
 
     @property
     def element_spec(self) -> Any:

@@ -1,5 +1,6 @@
 """Distributed datasets: the batch of each step, divided among replicas."""
 
+import contextlib
 import itertools
 import logging
 import time
@@ -12,6 +13,7 @@ from muster.data import Dataset, GetNext, Optional, next_orders, return_to_order
 from muster.distribute.input._batch_sources import BatchSource
 from muster.distribute.input._step_input import Orders
 from muster.distribute.replicas._replica_context import refuse_in_program
+from muster.distribute.workers._progress import LoopProgress
 from muster.program.variables import shared_with_step
 
 _log = logging.getLogger(__name__)
@@ -79,7 +81,7 @@ class DistributedDataset:
             refuse_in_program("A loop over a dataset", "Give the function the dataset as an argument")
         except TraceError as exc:
             raise CapturedDatasetError(str(exc)) from None
-        return DistributedIterator(self._batches, self._batches.steps(seed))
+        return DistributedIterator(self._batches, self._batches.steps(seed), self._batches.loop)
 
     def worker_batches(self, seed: int) -> "DistributedIterator":
         """Begin a pass over worker batches: what ``fit`` takes, rather than the values of replicas.
@@ -128,6 +130,7 @@ class DistributedIterator(GetNext):
     Args:
         batches: Provides the batches of a pass.
         steps: The pass.
+        progress: Reports the steps of the loop that draws; None for nothing.
 
     Attributes:
         input_wait_secs: The seconds that the loop has waited so far: for reading and computing batches, and
@@ -139,7 +142,10 @@ class DistributedIterator(GetNext):
 
     _END = object()
 
-    def __init__(self, batches: BatchSource, steps: Iterator[Any]) -> None:
+    def __init__(
+        self, batches: BatchSource, steps: Iterator[Any], progress: LoopProgress | None = None
+    ) -> None:
+        self._progress = progress
         self._batches = batches
         self._steps = steps
         self._began: float | None = None
@@ -158,14 +164,19 @@ class DistributedIterator(GetNext):
         if self._began is None:
             self._began = began
         try:
-            batch = next(self._steps, self._END)
+            with contextlib.nullcontext() if self._progress is None else self._progress.drawing():
+                batch = next(self._steps, self._END)
         finally:
             ended = time.perf_counter()
             self.input_wait_secs += ended - began
         if batch is self._END:
             self._report(ended - self._began)
+            if self._progress is not None:
+                self._progress.end_pass()
             raise StopIteration
         self.steps_taken += 1
+        if self._progress is not None:
+            self._progress.drew()
         shown = frontend().batch
         return batch if shown is None else shown(batch)
 

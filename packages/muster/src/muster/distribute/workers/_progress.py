@@ -1,9 +1,10 @@
 """Reports the progress of a task to the others of its job and to its launcher."""
 
 import collections
+import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from muster.cluster.roster import TaskState, WorkTotals
 from muster.distribute.workers._workers import Exchanged
@@ -87,6 +88,10 @@ class ProgressReporter:
         early = self._since_reported() if self._reported == WorkTotals() else {"totals": self._totals}
         self._report(step=step, **_named(results), **early)
 
+    def pause(self) -> None:
+        """Leave out the time until the next step."""
+        self._lap = None
+
     def _count(self, step: int, taken: int, input_wait_secs: float) -> "_Reading":
         """Add what has come since the last reading of this lap."""
         now, before = self._reading(step, taken, input_wait_secs), self._lap
@@ -122,6 +127,42 @@ class ProgressReporter:
     def _reading(self, step: int, taken: int, input_wait_secs: float) -> "_Reading":
         exchanged = self._exchanged
         return _Reading(time.monotonic(), step, taken, input_wait_secs, exchanged.secs, exchanged.nbytes)
+
+
+class LoopProgress:
+    """Reports the steps of a loop of the user's: each batch that it draws ends the step before.
+
+    Args:
+        report: Takes the fields of ``muster.cluster.Progress`` by name.
+        exchanged: What the task exchanges with others.
+    """
+
+    def __init__(self, report: Callable[..., None], exchanged: Exchanged) -> None:
+        self._progress = ProgressReporter(report, exchanged)
+        self._exchanged = exchanged
+        self._drawn = 0
+        self._input_wait_secs = 0.0
+
+    @contextlib.contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Measure how long a batch is waited for, without what workers exchange to agree on it."""
+        if self._drawn:
+            self._progress.after_steps(
+                TaskState.TRAINING, self._drawn, self._drawn, self._input_wait_secs, dict[str, float]
+            )
+        began, exchanged = time.monotonic(), self._exchanged.secs
+        yield
+        self._input_wait_secs += time.monotonic() - began - (self._exchanged.secs - exchanged)
+
+    def drew(self) -> None:
+        """Note that a batch was drawn."""
+        self._drawn += 1
+
+    def end_pass(self) -> None:
+        """Report the last step of a pass over the data; what comes before the next one is not training."""
+        if self._drawn:
+            self._progress.finish(self._drawn, {})
+            self._progress.pause()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -61,10 +61,12 @@ class Workers(ABC):
         exchanged: What this process has exchanged with other tasks.
         share: The virtual replicas that this process computes now, of a job that divides a fixed number of
             them among the workers that are there; None if each worker has replicas of its own.
+        has_loop: Whether a loop of the user's reports its steps.
     """
 
     rank: int
     names: tuple[str, ...]
+    has_loop = False
     share: ReplicaShare | None = None
 
     def share_of(self, local_replicas: int) -> ReplicaShare:
