@@ -1,5 +1,6 @@
 """``muster inspect`` shows what is in a checkpoint, and a terminal obeys none of it."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,3 +45,30 @@ def test_metrics_of_evaluations_stand_beside_their_checkpoints(
     assert first.split()[-4:] == ["-", "-", "-", "intact"]
     assert second.split()[-4:] == ["0.9167", "0.25", "0.5", "intact"]
     assert "Of the inputs of 2 workers 4 and 5 batches were taken: range(9)" in rest
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (100, ["step", "written", "size", "accuracy", "auc", "loss", "state"]),
+        (52, ["step", "written", "size", "accuracy", "state"]),
+        (36, ["step", "written", "state"]),
+        (10, ["step", "state"]),
+    ],
+)
+def test_a_narrow_terminal_gets_fewer_columns_and_no_broken_words(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    shown: list[str],
+) -> None:
+    write_checkpoint(tmp_path, 2, {"w": np.zeros(1)}, {})
+    with EventFileWriter(tmp_path / "eval") as writer:
+        writer.add_scalars({"accuracy": 0.91667, "auc": 0.5, "loss": 0.25}, 2)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert inspect_checkpoints(str(tmp_path), step=None, variables=False, restore=False) == 0
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    assert head.split() == shown
+    assert max(len(head), len(row)) <= max(columns, len("step  intact"))

@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import sys
 import time
 from collections import Counter
@@ -170,7 +171,9 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
         for info in infos
     ]
     header = ("step", "written", "size", *metrics, "state")
-    _print_table(header, rows, right={0, *range(2, 3 + len(metrics))})
+    # In a narrow terminal the last metrics go first, and the step and the state stay.
+    spare = [*range(2 + len(metrics), 0, -1)]
+    _print_table(header, rows, right={0, *range(2, 3 + len(metrics))}, spare=spare)
     for problem in damage.values():
         print(f"Damaged: {printable(problem)}")
     chosen = infos[-1]
@@ -308,13 +311,29 @@ def _metadata_lines(metadata: Mapping[str, Any]) -> Iterable[str]:
                 yield f"{key}: {text if len(text) <= _WIDEST_VALUE else f'{text[:_WIDEST_VALUE]}…'}"
 
 
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> None:
+def _print_table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Iterable[int] = (),
+    spare: Iterable[int] = (),
+) -> None:
+    """Print a table.
+
+    Args:
+        head: The names of columns.
+        rows: The cells.
+        right: The columns whose cells end at the same place.
+        spare: The columns that a terminal may leave out that is too narrow for all, in this order.
+    """
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    shown = dict(enumerate(widths))
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
+    for column in spare:
+        if sum(shown.values()) + 2 * (len(shown) - 1) <= room:
+            break
+        del shown[column]
     for row in (head, *rows):
-        cells = [
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        cells = [row[i].rjust(width) if i in right else row[i].ljust(width) for i, width in shown.items()]
         print("  ".join(cells).rstrip())
 
 
