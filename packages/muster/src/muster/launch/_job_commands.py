@@ -153,6 +153,8 @@ def _print_status(record: JobRecord) -> None:
     for event in record.events[-_EVENTS:]:
         print(f"{_clock(event.time)}  {event.text}")
     print(f"Logs: {record.folder}")
+    if record.page and record.runs:
+        print(f"Page: {record.page}")
     if (Path(record.folder) / LAUNCHERS_LOG).exists():
         print(f"What the launcher has seen and done: muster replay {record.name}")
 
@@ -209,9 +211,7 @@ def _page(args: argparse.Namespace) -> int:
     try:
         server = PageServer(Path(record.folder), args.host, args.port, _secret_of(record))
     except OSError as exc:
-        raise NoSuchJobError(
-            f"cannot listen at {args.host}:{args.port}: {exc}. Choose another --host or --port"
-        ) from exc
+        raise NoSuchJobError(str(exc)) from exc
     ends = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # the server's thread inherits this
     try:

@@ -51,7 +51,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         code: The launcher's exit code; None while the job runs.
         tasks: Its tasks.
         events: What happened, the last of it.
-        page: Where its page is, while it runs; empty for none.
+        page: Where its page is, without a key, while it runs; empty for none.
     """
 
     name: str

@@ -246,7 +246,7 @@ class _Run:
 
         secret = Credentials.from_environ(self._environ).secret
         page = stack.enter_context(PageServer(self._log_dir, host, port, secret))
-        self._recorder.show_page(page.url)
+        self._recorder.show_page(page.address)  # others may read the record
         self._view.say(f"Page: {page.url}")
 
     def _carry_out(self, action: job.Action) -> None:

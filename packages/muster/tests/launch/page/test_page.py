@@ -191,7 +191,7 @@ def test_the_key_follows_from_the_secret():
 def test_a_port_that_is_taken_is_named(page, job, tmp_path, capsys):
     port = str(urlsplit(page.url).port)
     assert main(["page", str(tmp_path / "logs"), "--port", port]) == 1
-    assert f"cannot listen at 127.0.0.1:{port}" in capsys.readouterr().err
+    assert f"the page cannot listen at 127.0.0.1:{port}: Address already in use" in capsys.readouterr().err
 
 
 def test_of_a_job_that_there_is_not_there_is_no_page(capsys):

@@ -28,6 +28,7 @@ class PageServer:
 
     Attributes:
         url: The page's address. For a host that other machines reach, it ends in the key.
+        address: The same without a key.
 
     Raises:
         OSError: The address cannot be listened at.
@@ -39,14 +40,17 @@ class PageServer:
         try:
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._listener.bind(address)
-        except OSError:
+        except OSError as exc:
             self._listener.close()
-            raise
+            raise OSError(
+                f"the page cannot listen at {host}:{port}: {exc.strerror}. Choose another host or port"
+            ) from exc
         key = "" if is_loopback(host) else page_key(secret)
         name = f"[{host}]" if ":" in host else host
         if host in ("", "0.0.0.0", "::"):
             name = socket.gethostname()
-        self.url = f"http://{name}:{self._listener.getsockname()[1]}/" + (f"?key={key}" if key else "")
+        self.address = f"http://{name}:{self._listener.getsockname()[1]}/"
+        self.url = f"{self.address}?key={key}" if key else self.address
         self._server = _QuietServer(
             uvicorn.Config(
                 Access(page_application(folder, lambda: self._server.should_exit), key),
@@ -62,11 +66,6 @@ class PageServer:
 
     def _run(self) -> None:
         self._server.run(sockets=[self._listener])
-
-    def serve(self) -> None:
-        """Serve on this thread until an interrupt."""
-        with contextlib.closing(self._listener):
-            self._run()
 
     def __enter__(self) -> Self:
         self._listener.listen()  # from now on connections wait for the thread
