@@ -78,6 +78,8 @@ class StatusPoller:
         while not self._stop.wait(self._every_secs):
             answers, hosts = {}, {**self.hosts}
             for task, address in self.addresses.items():
+                if self._stop.is_set():
+                    return
                 try:
                     status = query_status(address, _TIMEOUT_SECS, self._credentials, task=task)
                 except (OSError, StrayPeerError):
@@ -90,6 +92,8 @@ class StatusPoller:
     def _write(self, path: Path, why: str) -> None:
         parts = [why]
         for task, address in [*self.addresses.items()][:_MOST_STACKS]:
+            if self._stop.is_set():  # the job ends, and does not wait for this
+                break
             try:
                 status = query_status(address, _STACKS_SECS, self._credentials, task=task, stacks=True)
                 text = status.stacks.rstrip()
