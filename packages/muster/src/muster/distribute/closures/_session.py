@@ -25,7 +25,7 @@ from muster.distribute.closures._reading import Reading
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import Executables
-from muster.distribute.workers import Exchanged
+from muster.distribute.workers import Exchanged, nbytes_of
 from muster.ps import Array, Servers
 
 _T = TypeVar("_T")
@@ -308,7 +308,7 @@ class ClosureSession:
         began, exchanged = time.perf_counter(), self._totals.exchanged
         got = call()
         exchanged.secs += time.perf_counter() - began
-        exchanged.nbytes += sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves((sent, got)))
+        exchanged.nbytes += nbytes_of(sent) + nbytes_of(got)
         return got
 
     def _reached(self) -> Servers:

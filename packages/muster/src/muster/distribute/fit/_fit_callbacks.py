@@ -320,7 +320,7 @@ class Report(ProgressReporter):
     def __init__(self, report: Callable[..., None], wait: InputWait, exchanged: Exchanged) -> None:
         super().__init__(report, exchanged)
         self._fields = report
-        self._wait = wait
+        self._input_wait = wait
         self._trained = 0
         self._begun = self._done = self._epochs = 0  # steps before this fit; epochs of it so far, and in all
 
@@ -379,7 +379,7 @@ class Report(ProgressReporter):
         """
         if state is TaskState.TRAINING:
             self._trained += steps
-        self.after_steps(state, self._trained, self._trained, self._wait.secs, lambda: _numbers(logs))
+        self.after_steps(state, self._trained, self._trained, self._input_wait.secs, lambda: _numbers(logs))
 
 
 def _numbers(logs: Any) -> dict[str, float]:

@@ -6,14 +6,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import jax
-
 from muster._errors import JobEndedError, MissingPeerError
 from muster.distribute.engine._flat_arrays import Buffers
 from muster.distribute.engine._plans import plans_of
 from muster.distribute.engine._served_steps import NoMoreSteps
 from muster.distribute.engine._shards import Division
-from muster.distribute.workers import Exchanged
+from muster.distribute.workers import Exchanged, nbytes_of
 from muster.ps import (
     Array,
     Client,
@@ -196,7 +194,7 @@ class RemoteServers:
         try:
             with self._exchange():
                 rows = self._met().look_up(ids)
-            self.exchanged.nbytes += _nbytes(rows)
+            self.exchanged.nbytes += nbytes_of(rows)
             return rows
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
@@ -219,7 +217,7 @@ class RemoteServers:
                 )
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
-        self.exchanged.nbytes += _nbytes([pushed, [(each.pulled, each.rows) for each in answers]])
+        self.exchanged.nbytes += nbytes_of([pushed, [(each.pulled, each.rows) for each in answers]])
         first = answers[0].answer
         self.ticket, self._round, self._finished = first.ticket, first.round, first.finished
         self.global_step = first.step
@@ -336,11 +334,6 @@ class RemoteServers:
         if self._servers is None:
             raise RuntimeError("This worker has not met its servers yet.")
         return self._servers
-
-
-def _nbytes(values: Any) -> int:
-    """Return the size of the arrays in a nested structure, in bytes."""
-    return sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(values))
 
 
 def _other_input(task: str, shares: bool) -> str:

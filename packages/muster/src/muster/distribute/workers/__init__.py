@@ -5,3 +5,4 @@ from muster.distribute.workers._elastic_workers import WorkersChangedError as Wo
 from muster.distribute.workers._progress import ProgressReporter as ProgressReporter
 from muster.distribute.workers._progress import SlidingRate as SlidingRate
 from muster.distribute.workers._workers import Exchanged as Exchanged
+from muster.distribute.workers._workers import nbytes_of as nbytes_of
