@@ -258,15 +258,15 @@ def _shares(totals: WorkTotals) -> dict[str, float]:
 
 def _in_step(tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
     """Show workers that train in step at the step of their chief, which reports at another time than they."""
-    trainers = [each for each in tasks if each.type in _TRAINERS and each.progress is not None]
     served = any(each.type == TaskType.PS for each in tasks)
-    lead = next((each.progress for each in trainers if each.progress is not None), None)
+    trainers = (each.progress for each in tasks if each.type in _TRAINERS)
+    lead = next((progress for progress in trainers if progress is not None), None)
     if served or lead is None or lead.step is None:
         return [*tasks]
     shown = []
     for each in tasks:
         progress = each.progress
-        if each in trainers and progress is not None and _are_together(lead, progress):
+        if each.type in _TRAINERS and progress is not None and _are_together(lead, progress):
             progress = dataclasses.replace(
                 progress,
                 step=lead.step,
