@@ -1,7 +1,6 @@
 """The state of a job over time: what tasks report, made into figures, curves and events. It is pure."""
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -18,6 +17,8 @@ _WAITS_SECS = 2.0
 # How many points a curve has at most, and those of all tasks together; how far apart they are at least.
 _MOST_POINTS, _MOST_OF_ALL, _FEWEST_POINTS = 400, 20_000, 40
 _APART_SECS = 2.0
+# The reports of workers in step may be so far apart, in seconds.
+_APART_REPORTS_SECS = 4.0
 _TRAINERS = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)
 
 
@@ -287,5 +288,5 @@ def _are_together(lead: Progress, other: Progress) -> bool:
     """Return whether two tasks may be at the same step, though they report that at different times."""
     if other.step is None or lead.step is None or lead.state != other.state:
         return False
-    rates = [rate for rate in itertools.chain((lead.steps_per_sec, other.steps_per_sec)) if rate]
-    return abs(lead.step - other.step) <= 2 + 4 * max(rates, default=0.0)
+    rate = max(lead.steps_per_sec or 0.0, other.steps_per_sec or 0.0)
+    return abs(lead.step - other.step) <= 2 + _APART_REPORTS_SECS * rate
