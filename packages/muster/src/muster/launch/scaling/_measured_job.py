@@ -87,7 +87,7 @@ class MeasuredJob:
 
 
 def _a_step(workers: Sequence[WorkTotals], field: str) -> float:
-    return sum(getattr(each, field) for each in workers) / sum(each.steps for each in workers)
+    return float(sum(getattr(each, field) for each in workers)) / sum(each.steps for each in workers)
 
 
 def _spread(workers: Sequence[WorkTotals]) -> float:
