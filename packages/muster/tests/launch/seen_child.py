@@ -1,6 +1,6 @@
 """A job whose record is looked at afterwards: a short training. Run by test_seen_jobs.py.
 
-Argument: how: "fit", "estimator", "loop" or "coordinator".
+Argument: how: "fit", "estimator", "loop", "coordinator" or "coordinated fit".
 """
 
 import logging
@@ -117,6 +117,25 @@ def coordinator():
     print("added", int(np.asarray(count)[0]), flush=True)
 
 
+def coordinated_fit():
+    resolver = TFConfigClusterResolver()
+    if resolver.task_type in ("worker", "ps"):
+        Server(resolver.cluster_spec(), resolver.task_type, resolver.task_id).join()
+        return
+    strategy = ParameterServerStrategy(resolver)
+    with strategy.scope():
+        made = model()
+        made.compile("sgd", "mse")
+    batches = Dataset.from_tensor_slices(data()).repeat().batch(BATCH)
+    made.fit(batches, steps_per_epoch=20, epochs=EPOCHS, verbose=0)
+
+
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    {"fit": fit, "estimator": estimator, "loop": loop, "coordinator": coordinator}[sys.argv[1]]()
+    {
+        "fit": fit,
+        "estimator": estimator,
+        "loop": loop,
+        "coordinator": coordinator,
+        "coordinated fit": coordinated_fit,
+    }[sys.argv[1]]()

@@ -77,3 +77,12 @@ def test_a_coordinators_closures(seen):
     server = tasks["ps-0"].progress
     assert server.pushes == int(added)
     assert 0 < server.totals.compute < server.totals.secs
+
+
+@pytest.mark.slow
+def test_a_fit_by_a_coordinator(seen):
+    _, tasks, _ = seen("coordinated fit", "--workers", "1", "--ps", "1")
+    chief = tasks["chief-0"].progress
+    assert (chief.epoch, chief.epochs, chief.step, chief.max_steps) == (3, 3, 60, 60)
+    assert (chief.state, chief.closures) == ("coordinating", 60)
+    assert chief.loss > 0
