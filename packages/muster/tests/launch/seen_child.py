@@ -1,6 +1,6 @@
 """A job whose record is looked at afterwards: a short training. Run by test_seen_jobs.py.
 
-Argument: how: "fit", "estimator", "loop", "coordinator" or "coordinated fit".
+Argument: how: "fit", "estimator", "loop", "coordinator" or "coordinated_fit".
 """
 
 import logging
@@ -132,10 +132,5 @@ def coordinated_fit():
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    {
-        "fit": fit,
-        "estimator": estimator,
-        "loop": loop,
-        "coordinator": coordinator,
-        "coordinated fit": coordinated_fit,
-    }[sys.argv[1]]()
+    trainings = fit, estimator, loop, coordinator, coordinated_fit
+    {each.__name__: each for each in trainings}[sys.argv[1]]()

@@ -81,7 +81,7 @@ def test_a_coordinators_closures(seen):
 
 @pytest.mark.slow
 def test_a_fit_by_a_coordinator(seen):
-    _, tasks, _ = seen("coordinated fit", "--workers", "1", "--ps", "1")
+    _, tasks, _ = seen("coordinated_fit", "--workers", "1", "--ps", "1")
     chief = tasks["chief-0"].progress
     assert (chief.epoch, chief.epochs, chief.step, chief.max_steps) == (3, 3, 60, 60)
     assert (chief.state, chief.closures) == ("coordinating", 60)
