@@ -183,6 +183,12 @@ def test_elsewhere_nothing_is_shown_without_the_key(job, tmp_path, path):
         assert ask(server.url, path, Cookie=cookie.partition(";")[0])[0] == 200
 
 
+def test_a_key_leads_nowhere_else(job, tmp_path):
+    with PageServer(tmp_path / "logs", "0.0.0.0", 0, None) as server:
+        key = server.url.partition("?key=")[2]
+        assert ask(server.url, f"//evil.example/?key={key}")[1]["location"] == "/evil.example/"
+
+
 def test_the_key_follows_from_the_secret():
     assert page_key(b"one" * 8) == page_key(b"one" * 8) != page_key(b"two" * 8)
     assert page_key(None) != page_key(None)

@@ -65,7 +65,8 @@ class Access:
         asked = parse_qsl(scope["query_string"].decode("latin-1"))
         if self._is_key(dict(asked).get(_PARAMETER, "")):
             left = urlencode([each for each in asked if each[0] != _PARAMETER])
-            answer = RedirectResponse(scope["path"] + (f"?{left}" if left else ""), 303)
+            here = "/" + scope["path"].lstrip("/")  # and nowhere else, as //host would be
+            answer = RedirectResponse(here + (f"?{left}" if left else ""), 303)
             answer.set_cookie(_COOKIE, self._key, httponly=True, samesite="strict")
             await answer(scope, receive, send)
         elif self._is_key(_cookie(headers)) or self._is_key(_bearer(headers)):
