@@ -130,7 +130,9 @@ def test_a_loop_reports_the_steps_between_its_draws(clock: Clock) -> None:
             clock.now += 0.4
         loop.end_pass()
         clock.now += 60.0  # an evaluation
-    last = clock.reports[-1]
+    states = [each["state"] for each in clock.reports if "state" in each]
+    assert states == 2 * [TaskState.TRAINING, TaskState.STARTING]
+    last = clock.reports[-2]
     assert last["step"] == 12
     totals = last["totals"]
     assert isinstance(totals, WorkTotals)

@@ -44,7 +44,7 @@ class ProgressReporter:
             return
         self._state = state
         self._report(state=state)
-        self.pause()
+        self._runs = False
         if state is TaskState.TRAINING and self._began:  # it goes on from where it was
             self._begin_lap(self._step, self._taken, self._wait)
 
@@ -102,10 +102,6 @@ class ProgressReporter:
         """
         early = self._since_reported() if self._reported == WorkTotals() else {"totals": self._totals}
         self._report(step=step, **_named(results), **early)
-
-    def pause(self) -> None:
-        """Leave out the time until the next step."""
-        self._runs = False
 
     def _begin_lap(self, step: int, taken: int, input_wait_secs: float) -> None:
         """Count from here on."""
@@ -169,10 +165,14 @@ class LoopProgress:
         self._drawn += 1
 
     def end_pass(self) -> None:
-        """Report the last step of a pass over the data; what comes before the next one is not training."""
+        """Report the last step of a pass over the data.
+
+        What comes before the next one is not training: the loop may evaluate, or the program may be over.
+        Others have the patience with this task that they have before its first step.
+        """
         if self._drawn:
             self._progress.finish(self._drawn, {})
-            self._progress.pause()
+            self._progress.enter(TaskState.STARTING)
 
 
 def _named(results: Mapping[str, float]) -> dict[str, object]:
