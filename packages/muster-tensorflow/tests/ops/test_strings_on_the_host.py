@@ -19,6 +19,10 @@ def test_numbers() -> None:
     assert tf1.string_to_number(string_tensor=b"7") == 7.0
     with pytest.raises(ValueError, match="could not convert string to float"):
         tf.strings.to_number("x")
+    assert tf.strings.to_number(["3000000000", "-1"], tf.int64).tolist() == [3_000_000_000, -1]
+    for texts in ("3000000000", ["1", "-3000000000"], tf.constant(["1", "3000000000"])):
+        with pytest.raises(ValueError, match="3000000000 is out of the range of int32: give another"):
+            tf.strings.to_number(texts, tf.int32)
     assert tf.strings.as_string([1, 2]).tolist() == ["1", "2"]
     assert tf.strings.as_string(1.5) == "1.500000"
     assert tf.strings.as_string([1.5, 22], precision=1, width=6, fill="0").tolist() == ["0001.5", "0022.0"]

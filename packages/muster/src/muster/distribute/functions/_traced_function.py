@@ -6,10 +6,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import PyTreeDef
 
 from muster._arrays import AnyArray
 from muster._errors import TraceError
+from muster._integers import first_out_of_range
 from muster._keras import keras
 from muster.data import GetNext, Optional
 from muster.distribute.functions._draws import Kind, RecordedDraws, out_of_range, read
@@ -239,10 +241,30 @@ def flattened(returned: Any) -> tuple[list[jax.Array], ValueLayout]:
         if isinstance(leaf, keras.Variable) and scope is not None:
             leaf = scope.read(leaf)
         is_number = isinstance(leaf, bool | int | float | complex)
+        if isinstance(leaf, np.ndarray | np.generic):
+            _require_range(leaf)
         leaves[i] = jnp.asarray(leaf) if is_number or is_array(leaf) else leaf
     dynamic = filter(is_dynamic, leaves)
     arrays: list[Any] = [leaf.data if isinstance(leaf, PerReplica) else leaf for leaf in dynamic]
     return arrays, separated(leaves, structure)[1]
+
+
+def _require_range(value: "np.ndarray[Any, Any] | np.generic") -> None:
+    """Refuse a result of 64 bits that JAX would truncate to 32.
+
+    Raises:
+        TraceError: There is an integer that does not fit.
+    """
+    narrow = jax.dtypes.canonicalize_dtype(value.dtype) if value.dtype.kind in "iu" else value.dtype
+    if narrow == value.dtype:
+        return
+    wrong = first_out_of_range(value, np.iinfo(narrow))
+    if wrong is not None:
+        raise TraceError(
+            f"The function returns {wrong}, a number of type {wrong.dtype} that does not fit into {narrow}, "
+            "which JAX uses in its place. Compute it outside of the function, return it as text or as a "
+            "float, or set jax_enable_x64."
+        )
 
 
 def replaced(leaves: Sequence[Any], iterators: Mapping[Any, Any]) -> list[Any]:

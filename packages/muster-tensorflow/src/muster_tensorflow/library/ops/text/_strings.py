@@ -96,7 +96,9 @@ def to_number(input: Text, out_type: DTypeLike = np.float32, name: str | None = 
     """Convert text to numbers.
 
     Raises:
-        ValueError: A text is not a number.
+        ValueError: A text is not a number, or is out of the range of a type of integers.
+
+    Source: tensorflow/core/kernels/string_to_number_op.cc.
     """
     kind = np.dtype(out_type)
     read: Callable[[str], Any] = int if kind.kind in "iu" else float
@@ -104,11 +106,29 @@ def to_number(input: Text, out_type: DTypeLike = np.float32, name: str | None = 
     if isinstance(input, np.ndarray) and input.ndim:
         plain = input.ravel().tolist()
         texts = plain if _are_all(str, plain) else map(_decoded, plain)
-        return np.fromiter(map(read, texts), wide, len(plain)).astype(kind).reshape(input.shape)
+        try:
+            numbers = np.fromiter(map(read, texts), wide, len(plain))
+        except OverflowError as exc:
+            raise ValueError(f"{exc}: a number is out of the range of {kind}.") from exc
+        return _narrowed(numbers, kind).reshape(input.shape)
     found = _each(read, input)
     if isinstance(found, RaggedTensor):
-        return found.with_flat_values(found.plain_values.astype(kind))
-    return np.asarray(found).astype(kind)[()]
+        return found.with_flat_values(_narrowed(found.plain_values, kind))
+    return _narrowed(np.asarray(found), kind)[()]
+
+
+def _narrowed(numbers: np.ndarray[Any, Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Convert numbers to a type.
+
+    Raises:
+        ValueError: An integer is out of its range.
+    """
+    if kind.kind in "iu" and (numbers.dtype.itemsize > kind.itemsize or numbers.dtype.kind != kind.kind):
+        limits = np.iinfo(kind)
+        wrong = (numbers < limits.min) | (numbers > limits.max)
+        if wrong.any():
+            raise ValueError(f"{numbers[wrong][0]} is out of the range of {kind}: give another out_type.")
+    return numbers.astype(kind)
 
 
 @operation
