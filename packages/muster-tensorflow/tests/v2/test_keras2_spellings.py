@@ -751,6 +751,18 @@ def test_the_rate_of_the_next_step_has_its_older_name():
     assert float(tf.keras.optimizers.SGD(0.1)._decayed_lr(tf.float32)) == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("owner", ["keras.optimizers.legacy", "compat.v1.keras.optimizers"])
+def test_the_rate_of_an_older_optimizer_is_its_schedule(owner):
+    schedule = tf.keras.optimizers.schedules.ExponentialDecay(0.5, 1, 0.5)
+    optimizer = operator.attrgetter(owner)(tf).Adam(schedule)
+    assert optimizer.learning_rate is schedule
+    variable = tf.Variable(1.0)
+    optimizer.apply_gradients([(tf.ones([]), variable)])
+    assert float(optimizer.learning_rate(optimizer.iterations)) == 0.25
+    assert float(optimizer._decayed_lr(tf.float32)) == 0.25
+    assert variable.numpy() == pytest.approx(0.5, abs=1e-5)
+
+
 def test_a_model_with_a_call_of_its_own_has_no_inputs():
     class Own(tf.keras.Model):
         def __init__(self):

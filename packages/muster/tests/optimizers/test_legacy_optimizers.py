@@ -57,6 +57,19 @@ def test_lr_is_the_learning_rate() -> None:
     assert float(optimizer.lr) == float(optimizer.learning_rate) == 0.5
 
 
+def test_the_rate_may_be_a_schedule_that_programs_call() -> None:
+    halved = keras.optimizers.schedules.ExponentialDecay(0.5, 1, 0.5)
+    optimizer = legacy.Adam(halved)
+    assert optimizer.learning_rate is optimizer.lr is halved
+    assert float(optimizer.learning_rate(2)) == 0.125
+    seen = trained(lambda: legacy.SGD(halved), [[1.0], [1.0], [1.0]], [0.0])
+    np.testing.assert_allclose(np.ravel(seen), [-0.5, -0.75, -0.875])
+    optimizer.lr = keras.optimizers.schedules.PiecewiseConstantDecay([1], [1.0, 2.0])
+    assert float(optimizer.learning_rate(0)) == 1.0
+    with pytest.raises(TypeError, match="LearningRateSchedule"):
+        optimizer.learning_rate = 0.5
+
+
 @pytest.mark.parametrize(
     ("kind", "kwargs", "error", "message"),
     [

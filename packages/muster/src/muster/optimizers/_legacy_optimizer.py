@@ -9,6 +9,8 @@ from muster._keras import keras
 from muster.optimizers._row_optimizer import RowOptimizer
 from muster.program import TrainOp, minimize
 
+_Schedule = keras.optimizers.schedules.LearningRateSchedule
+
 # Lets Keras find the class of an optimizer that was saved with a model.
 serializable = keras.saving.register_keras_serializable("muster")
 
@@ -53,13 +55,33 @@ class Optimizer(RowOptimizer):
         self._clipping = kwargs
 
     @property
+    def learning_rate(self) -> Any:
+        """The learning rate, without ``decay``: a schedule itself, where Keras 3 returns its value now.
+
+        Source: keras/optimizers/legacy/optimizer_v2.py, ``OptimizerV2._get_hyper``.
+        """
+        rate = self._learning_rate
+        return rate if isinstance(rate, _Schedule) else super().learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        keras.optimizers.Optimizer.learning_rate.fset(self, value)
+
+    @property
     def lr(self) -> Any:
-        """The learning rate, without ``decay``."""
+        """The same as `learning_rate`."""
         return self.learning_rate
 
     @lr.setter
     def lr(self, value: Any) -> None:
         self.learning_rate = value
+
+    def _backend_update_step(
+        self, grads: list[jax.Array], trainable_variables: list[keras.Variable], learning_rate: Any
+    ) -> None:
+        if isinstance(learning_rate, _Schedule):  # Keras passes on what `learning_rate` is
+            learning_rate = super().learning_rate
+        super()._backend_update_step(grads, trainable_variables, learning_rate)
 
     def numbers(self, learning_rate: Any) -> list[Any]:
         return [self.decayed(learning_rate)]
@@ -96,7 +118,7 @@ class Optimizer(RowOptimizer):
 
     def get_config(self) -> dict[str, Any]:
         rate = self._learning_rate
-        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        if isinstance(rate, _Schedule):
             rate = keras.optimizers.schedules.serialize(rate)
         elif isinstance(rate, keras.Variable):
             rate = float(rate.value)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from muster import optimizers
 from muster._keras import keras
 from muster.distribute import MirroredStrategy
 
@@ -47,6 +48,13 @@ def test_without_tensorflow(scope: Any, tmp_path: Path) -> None:
     assert [event.step for event in validation.Scalars("epoch_loss")] == [0, 1, 2]
     assert [event.step for event in validation.Scalars("evaluation_loss_vs_iterations")] == [3, 6, 9]
     assert "tensorflow" not in sys.modules
+
+
+def test_the_rate_of_a_schedule_that_an_optimizer_shows(tmp_path: Path) -> None:
+    model = build(contextlib.nullcontext)
+    model.compile(optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.5, 4, 0.5)), "mse")
+    model.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[keras.callbacks.TensorBoard(tmp_path)])
+    assert [event.value for event in read(tmp_path / "train").Scalars("epoch_learning_rate")] == [0.25, 0.125]
 
 
 def test_histograms_and_images_of_weights(scope: Any, tmp_path: Path) -> None:

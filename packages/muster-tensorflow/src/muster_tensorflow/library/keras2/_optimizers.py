@@ -33,7 +33,10 @@ def _learning_rate(self: Any) -> Any:
 
 def _decayed_lr(self: Any, var_dtype: Any) -> Any:
     """Return the rate of the next step."""
-    return keras.ops.cast(self.learning_rate, keras.backend.standardize_dtype(var_dtype))
+    rate = self.learning_rate
+    if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        rate = rate(self.iterations)
+    return keras.ops.cast(rate, keras.backend.standardize_dtype(var_dtype))
 
 
 def _set_learning_rate(self: Any, value: Any) -> None:

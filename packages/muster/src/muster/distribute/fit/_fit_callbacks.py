@@ -1,8 +1,8 @@
 """Callbacks of ``fit`` under a strategy, which keep workers in step, report progress, and write summaries.
 
 Keras' TensorBoard callback writes muster's summaries instead of TensorFlow's: `summaries_of` and
-`setting_model` take the place of a public property and of a public method of Keras' class. So classes that
-are derived from it write, too, and every tag, step and folder is Keras'.
+`setting_model` take the place of a public property and of a public method of Keras' class, `collecting_rate`
+of a private one. So classes that are derived from it write, too, and every tag, step and folder is Keras'.
 
 Source: keras/src/callbacks/tensorboard.py, ``TensorBoard``, of Keras 3.15.
 """
@@ -79,6 +79,21 @@ def setting_model(original: Callable[..., Any]) -> Callable[..., Any]:
             _write_layers(os.path.join(self.log_dir, "train"), model)
 
     return set_model
+
+
+def collecting_rate(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``_collect_learning_rate``: the ``learning_rate`` of a legacy optimizer may be its schedule."""
+
+    @functools.wraps(original)
+    def collect(self: Any, logs: dict[str, Any]) -> Any:
+        optimizer = self.model.optimizer
+        rate = getattr(optimizer, "learning_rate", None)
+        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+            logs["learning_rate"] = float(keras.ops.convert_to_numpy(rate(optimizer.iterations)))
+            return logs
+        return original(self, logs)
+
+    return collect
 
 
 def _write_layers(folder: str, model: Any) -> None:

@@ -24,11 +24,11 @@ from muster.data import Dataset
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
 from muster.distribute.fit._file_names import loading_weights, naming, placing, saving, saving_weights
 from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
-from muster.distribute.fit._fit_callbacks import note_saves, setting_model, summaries_of
+from muster.distribute.fit._fit_callbacks import collecting_rate, note_saves, setting_model, summaries_of
 from muster.distribute.fit._fit_data import adapt, batches_of
 from muster.distribute.fit._stateful_step import FUNCTIONS, may_have_own_steps, takes_data
 from muster.distribute.fit._step_texts import is_text
-from muster.distribute.strategies._default import get_strategy, has_strategy
+from muster.distribute.strategies._default import DefaultStrategy, get_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.keras_hooks import replace, wrap
 from muster.lifecycle import is_told, mark_told
@@ -189,9 +189,10 @@ def _trainer_of(model: Any) -> DistributedTrainer | None:
         ValueError: Code runs in a strategy's scope, and the model was built outside of one.
     """
     trainer = _TRAINERS.get(model, lambda: None)()
-    if trainer is None and has_strategy():
+    strategy = current_strategy()
+    if trainer is None and strategy is not None and not isinstance(strategy, DefaultStrategy):
         raise ValueError(
-            f"The model {model.name!r} was not created in the scope of {current_strategy()}, which is to "
+            f"The model {model.name!r} was not created in the scope of {strategy}, which is to "
             "train it. Build the model, as well as compile it, inside of `with strategy.scope():`."
         )
     return trainer
@@ -237,7 +238,7 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
         if original.__name__ == "fit":
             note_saves(jax.tree.leaves(kwargs.get("callbacks")))
         call = signature.bind(self, *args, **kwargs)
-        adapt(call.arguments, self, DATASETS, trains_or_tests=original.__name__ != "predict")
+        adapt(call.arguments, self, DATASETS, method=original.__name__)
         if original.__name__ != "fit" and any(each is self for each in _RUN_BY_KERAS.get()):
             # A callback calls it, of a `fit` that goes on with the functions that Keras made.
             if isinstance(dataset := call.arguments.get("x"), Dataset):
@@ -299,6 +300,7 @@ for _name, _step in KERAS_STEPS.items():
 # Every callback, too: without a strategy, or in classes that are derived from it, it would import TensorFlow.
 replace(keras.callbacks.TensorBoard, "summary", property(summaries_of))
 wrap(keras.callbacks.TensorBoard, "set_model", setting_model)
+wrap(keras.callbacks.TensorBoard, "_collect_learning_rate", collecting_rate)
 # Names of files that Keras refuses, as programs for TensorFlow's Keras have them.
 _FILES = {"save": saving, "save_weights": saving_weights, "load_weights": loading_weights}
 for _name, _wrapper in _FILES.items():

@@ -8,6 +8,7 @@ from muster_tensorflow.compat.v1.keras import layers as layers
 from muster_tensorflow.compat.v1.keras import losses as losses
 from muster_tensorflow.compat.v1.keras import metrics as metrics
 from muster_tensorflow.compat.v1.keras import models as models
+from muster_tensorflow.compat.v1.keras import optimizers as optimizers
 from muster_tensorflow.compat.v1.keras import utils as utils
 from muster_tensorflow.names._names import passed_on as _passed_on
 
