@@ -153,3 +153,12 @@ def test_rows_of_a_model_fn_are_those_of_all_replicas() -> None:
     state, step = started(MirroredStrategy(["/cpu:0", "/cpu:1"]), Program(model_fn, batch))
     state, _ = step(state, batch)
     np.testing.assert_array_equal(state["variable"], [(1 + 2 + 5) * 2 * 5, 1 + 3 + 7])
+
+
+def test_the_operation_that_reduces_as_a_variable_is_aggregated() -> None:
+    for name in ("SUM", "MEAN"):
+        found = tf.distribute.ReduceOp.from_variable_aggregation(tf.VariableAggregation[name])
+        assert found is tf.distribute.ReduceOp[name]
+    for other in (tf.VariableAggregation.NONE, tf.VariableAggregation.ONLY_FIRST_REPLICA):
+        with pytest.raises(ValueError, match="Could not convert from `tf.VariableAggregation`"):
+            tf.distribute.ReduceOp.from_variable_aggregation(other)

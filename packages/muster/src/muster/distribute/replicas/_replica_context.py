@@ -56,6 +56,26 @@ class ReduceOp(enum.Enum):
             return cls[op.upper()]
         raise ValueError(f"A reduce op must be one of SUM and MEAN, got {op!r}.")
 
+    @classmethod
+    def from_variable_aggregation(cls, aggregation: "enum.Enum | str") -> "ReduceOp":
+        """Convert the aggregation of a variable, ``"sum"`` or ``"mean"``, to the operation that does so.
+
+        Args:
+            aggregation: The string, as Keras has it, or a member of TensorFlow's ``VariableAggregation``.
+
+        Raises:
+            ValueError: It is another aggregation.
+
+        Source: tensorflow/python/distribute/reduce_util.py, ``ReduceOp.from_variable_aggregation``.
+        """
+        name = aggregation.name if isinstance(aggregation, enum.Enum) else aggregation
+        if isinstance(name, str) and name.upper() in cls.__members__:
+            return cls[name.upper()]
+        raise ValueError(
+            f"Could not convert from `tf.VariableAggregation` {aggregation} to `tf.distribute.ReduceOp` "
+            "type: the aggregations SUM and MEAN have one."
+        )
+
 
 class ReplicaContext:
     """One replica's view of the others, in ``strategy.run``.

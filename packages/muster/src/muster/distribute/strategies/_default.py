@@ -36,7 +36,7 @@ class DefaultStrategy(Strategy):
         if has_strategy():
             raise RuntimeError(
                 "Mixing different tf.distribute.Strategy objects: the scope of the default one was entered "
-                f"inside of the scope of {current_strategy()}. Leave that scope first."
+                f"inside of the scope of {get_strategy()}. Leave that scope first."
             )
         yield self
 
@@ -47,8 +47,16 @@ def _default() -> DefaultStrategy:
 
 
 def get_strategy() -> Strategy:
-    """Return the strategy of the innermost scope, else the default strategy, which is one object."""
-    return current_strategy() or _default()
+    """Return the strategy of the innermost scope or replica, else the default one, which is one object.
+
+    In a ``model_fn`` it is the strategy of the Estimator's config that runs the step.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``get_strategy``.
+    """
+    if (strategy := current_strategy()) is not None:
+        return strategy
+    context: Any = current_context()
+    return context.strategy if isinstance(context, ReplicaContext) else _default()
 
 
 def experimental_set_strategy(strategy: Strategy | None) -> None:
@@ -75,9 +83,8 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
 
 def has_strategy() -> bool:
-    """Return whether code runs in the scope of a strategy other than the default one."""
-    current: Any = current_strategy()
-    return current is not None and not isinstance(current, DefaultStrategy)
+    """Return whether code runs in the scope, or as a replica, of a strategy other than the default one."""
+    return not isinstance(get_strategy(), DefaultStrategy)
 
 
 def in_cross_replica_context() -> bool:

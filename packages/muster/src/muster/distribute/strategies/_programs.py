@@ -1,5 +1,6 @@
 """Compiles and starts the programs of Estimators on a strategy's replicas."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -13,6 +14,11 @@ from muster.distribute.replicas._replica_context import ReplicaContext, entered
 from muster.distribute.strategies._strategy import Strategy
 from muster.program import Replicas
 from muster.program.trace import Program, functions_run_eagerly
+
+
+def as_replica(strategy: Strategy, replicas: Replicas | None = None) -> AbstractContextManager[None]:
+    """Run code as one of a strategy's replicas: of those that run a step in parallel, or alone."""
+    return entered(ReplicaContext(strategy, replicas))
 
 
 def compile_program(
@@ -44,7 +50,12 @@ def compile_program(
                 "run_functions_eagerly(True) debugs one process, and this one trains variables on parameter "
                 "servers. Unset TF_CONFIG, or leave the strategy out, to debug."
             )
-        return lambda state, reads, batch: program.step_eagerly(state, batch)
+
+        def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+            with as_replica(strategy):
+                return program.step_eagerly(state, batch)
+
+        return step
     return strategy.engine.compile(traced_program(program, strategy, loss), executables)
 
 
@@ -55,7 +66,7 @@ def traced_program(program: Program[Any], strategy: Strategy, loss: str | None =
     """
 
     def run(state: State, reads: Reads, batch: Any, replicas: Replicas | None) -> tuple[State, Any]:
-        with entered(ReplicaContext(strategy, replicas)):
+        with as_replica(strategy, replicas):
             return program.step(state, batch, replicas=replicas)
 
     def by_row() -> Any:  # asked late: outputs may be exposed until the step is compiled

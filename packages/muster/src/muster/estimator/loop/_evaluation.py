@@ -74,7 +74,7 @@ def evaluate(
     ):
         setup.log_share(batches, strategy)
         checkpoint = chiefs_checkpoint(strategy, setup.model_dir, checkpoint, resources)
-        program, state = setup.trace(ModeKeys.EVAL, batches, checkpoint)
+        program, state = setup.trace(ModeKeys.EVAL, batches, checkpoint, strategy)
         session, asked = setup.start(program, state, checkpoint, strategy)
         bar.follow(session, steps)
         began = time.monotonic()
@@ -156,7 +156,7 @@ def predict(
         progress_bar(setup.config, "Predicting", "batches") as bar,
         own_input([returned], ModeKeys.PREDICT, prepare=setup.prepare, host=setup.host) as batches,
     ):
-        program, state = setup.trace(ModeKeys.PREDICT, batches, checkpoint)
+        program, state = setup.trace(ModeKeys.PREDICT, batches, checkpoint, strategy)
         spec = program.static
         checked_keys = _checked_keys(spec.predictions, keys)
         session, asked = setup.start(program, state, checkpoint, strategy)

@@ -26,7 +26,7 @@ from muster.distribute import (
 )
 from muster.distribute.engine import Executables, StepOnRows, is_hashed, unwrapped
 from muster.distribute.input import OwnInput, StepInput, StepSource
-from muster.distribute.strategies import compile_program, start_program
+from muster.distribute.strategies import as_replica, compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
@@ -138,7 +138,11 @@ class EstimatorSetup:
             _log.info("%s of %d reads %s.", task, count, batches.share)
 
     def trace(
-        self, mode: ModeKeys, batches: StepInput, checkpoint: Checkpoint | None
+        self,
+        mode: ModeKeys,
+        batches: StepInput,
+        checkpoint: Checkpoint | None,
+        strategy: Strategy | None = None,
     ) -> tuple[Program[EstimatorSpec], dict[str, AnyArray]]:
         """Trace the model_fn on the shapes of a batch, and find the values that its variables start from.
 
@@ -149,6 +153,7 @@ class EstimatorSetup:
             mode: Whether to train, evaluate or predict.
             batches: The input, whose first batch is the example.
             checkpoint: The checkpoint to restore; None for initial values, or another model's.
+            strategy: The strategy whose replicas will run the program; None for none.
 
         Returns:
             The program, and its state before the first step: variable path -> array of global shape.
@@ -161,7 +166,8 @@ class EstimatorSetup:
         """
         known = checkpoint.variables if checkpoint is not None else {}
         ended = checkpoint is None or checkpoint.metadata.get("ended", True)
-        program = self._traced(mode, batches, known, resumes=mode == ModeKeys.TRAIN and not ended)
+        with contextlib.nullcontext() if strategy is None else as_replica(strategy):
+            program = self._traced(mode, batches, known, resumes=mode == ModeKeys.TRAIN and not ended)
         state: dict[str, AnyArray] = dict(program.initial)
         if checkpoint is not None:
             restored = renamed(checkpoint, program.variables, program.initial)
@@ -296,7 +302,7 @@ class EstimatorSetup:
             offers=asked,
             pairs=program.pairs,
             summaries=program.summaries,
-            run_eagerly=lambda batch: _look_for_errors(program, asked, session, batch),
+            run_eagerly=lambda batch: _look_for_errors(program, asked, session, batch, strategy),
             look_up_step=strategy.steps.look_up if strategy.steps.shared else None,
         )
         if trains and not strategy.engine.starts_lazily:  # all values are in memory now
@@ -344,7 +350,11 @@ def log_restored(checkpoint: Checkpoint | None) -> None:
 
 
 def _look_for_errors(
-    program: Program[EstimatorSpec], asked: RequestedOutputs, session: Session, batch: Any
+    program: Program[EstimatorSpec],
+    asked: RequestedOutputs,
+    session: Session,
+    batch: Any,
+    strategy: Strategy,
 ) -> None:
     """Raise the error for which a step returned NaN, if its batch is wrong.
 
@@ -361,7 +371,8 @@ def _look_for_errors(
             return
     elif any(is_hashed(each.shape) for each in program.variables):
         return  # there are no arrays of their rows and slots
-    program.step_eagerly(program.zeros(), for_step(unwrapped(batch)))
+    with as_replica(strategy):
+        program.step_eagerly(program.zeros(), for_step(unwrapped(batch)))
 
 
 def _step_counter(

@@ -203,7 +203,7 @@ class Training:
     ) -> _Begun:
         """Trace and compile the model_fn, and make the session, what saves it, and the hooks."""
         config, strategy = self.setup.config, self.strategy
-        program, state = self.setup.trace(ModeKeys.TRAIN, batches, checkpoint)
+        program, state = self.setup.trace(ModeKeys.TRAIN, batches, checkpoint, self.strategy)
         require_saver(program, config, self.hooks, self.listeners)
         retention = program.static.scaffold.retention
         left_out = {each.path for each in program.variables if not each.saved}
