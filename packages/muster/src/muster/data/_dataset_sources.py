@@ -5,7 +5,7 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,6 +15,7 @@ from muster._frontend import frontend
 from muster._paths import local_path
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
+from muster.data.adapters._streams import StreamedSource, is_streamed
 from muster.data.files._element_files import ELEMENTS, ElementFile
 from muster.data.files._files import FileNames, Paths
 from muster.data.files._npz import RandomAccess, RandomAccessSource
@@ -169,25 +170,28 @@ class DatasetSources(ABC, Generic[DatasetType]):
         return cls._of(Shuffle(names, names.cardinality, seed, reshuffle=True))
 
     @classmethod
-    def from_source(cls, source: RandomAccess, name: str | None = None) -> DatasetType:
+    def from_source(cls, source: RandomAccess | Iterable[Any], name: str | None = None) -> DatasetType:
         """Make a dataset of a random-access object, such as a Grain data source or a PyTorch dataset.
 
         Elements are read on demand: `shuffle` and resuming at a position read none.
 
         Args:
             source: An object with ``len(source)`` and ``source[i]``; ``source.__getitems__([i, ...])`` is
-                used if it exists.
+                used if it exists. Or an ``IterableDataset`` of Hugging Face, which is read in its order: to
+                resume at a position, the elements before it are read again.
             name: Ignored.
 
         Raises:
             TypeError: `source` has no length or no elements by number.
         """
+        if is_streamed(source):
+            return cls._of(StreamedSource(cast(Iterable[Any], source)))
         if not (hasattr(source, "__len__") and hasattr(source, "__getitem__")):
             raise TypeError(
                 f"from_source needs an object with len() and numbers in [], got {source!r}. For an "
                 "iterable use from_generator."
             )
-        return cls._of(RandomAccessSource(source))
+        return cls._of(RandomAccessSource(cast(RandomAccess, source)))
 
     # Of several datasets
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muster._errors import DatasetError
+from muster._errors import DatasetError, PositionError
 from muster._keras import keras
 from muster.data import Dataset, as_arrays, refuse_whole
 
@@ -170,6 +170,31 @@ def test_a_loader_is_read_again_and_at_a_position(kind):
     assert dataset.element_spec[0].shape == (None, 2)
 
 
+def hugging_face():
+    return table("huggingface").with_format("numpy")
+
+
+def test_rows_of_a_table_on_disk_come_as_they_are_needed():
+    rows = Dataset.from_source(hugging_face())
+    batches = list(rows.batch(4))
+    assert [batch["b"].tolist() for batch in batches] == [[0, 0.5, 1, 1.5], [2, 2.5]]
+    assert batches[0]["name"].tolist() == ["x", "y", "x", "y"]
+    assert sorted(row["a"] for row in rows.shuffle(6, seed=1)) == list(range(6))
+
+
+def test_what_is_streamed_is_read_anew_and_at_a_position():
+    stream = hugging_face().to_iterable_dataset().with_format("numpy")
+    dataset = Dataset.from_source(stream).map(lambda row: row["a"] * 2).batch(2)
+    assert [batch.tolist() for batch in dataset] == [[0, 2], [4, 6], [8, 10]]
+    iterator = dataset.iterator()
+    next(iterator)
+    assert next(dataset.iterator(iterator.position)).tolist() == [4, 6]
+    assert dataset.element_spec.dtype.kind == "i"
+    past = {**iterator.position, "elements": 7}
+    with pytest.raises(PositionError, match="has only 3"):
+        next(dataset.iterator(past))
+
+
 def test_lengths():
     assert Dataset.from_loader(Loader()).cardinality() == 2
     assert len(Dataset.from_loader(Sequence())) == 2
@@ -204,7 +229,7 @@ BY_NUMBER = {"__getitem__": lambda self, number: X[number], "__len__": lambda se
     [
         (stand_in("polars", "LazyFrame", columns=["a"], __getitem__=None), r"data.collect\(\)"),
         (stand_in("pyarrow", "RecordBatchReader", __iter__=None), r"data.read_all\(\)"),
-        (stand_in("datasets", "IterableDataset", __iter__=None), r"from_loader\(data.with_format"),
+        (stand_in("datasets", "IterableDataset", __iter__=None), r"from_source\(data.with_format"),
         (type("DatasetDict", (dict,), {"__module__": "datasets.dict"})(train=1), r"data\[\"train\"\]"),
         (stand_in("torch", "Dataset", **BY_NUMBER), r"from_source\(data\)"),
         (stand_in("mine", "Rows", **BY_NUMBER), r"from_source\(data\)"),

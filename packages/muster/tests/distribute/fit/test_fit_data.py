@@ -269,3 +269,34 @@ def test_a_model_that_needs_no_labels_is_trained_on_a_table_alone(strategy, in_s
     table = whole_table("pandas")[NAMES]
     history = model.fit(table, epochs=3, verbose=0).history["loss"]
     assert history[-1] < history[0]
+
+
+def test_a_lone_table_on_disk_is_read_by_batches(strategy, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({name: X[:, i] for i, name in enumerate(NAMES)})
+    sizes = []
+    read = datasets.Dataset.__getitems__
+    monkeypatch.setattr(
+        datasets.Dataset, "__getitems__", lambda self, keys: sizes.append(len(keys)) or read(self, keys)
+    )
+    for scope in (strategy, None):
+        model = build(strategy) if scope is not None else keras.Sequential([keras.layers.Dense(1)])
+        wanted = model.predict(X, verbose=0)
+        np.testing.assert_allclose(model.predict(rows, batch_size=BATCH, verbose=0), wanted, rtol=1e-5)
+    assert sum(sizes) >= 2 * ROWS
+    assert max(sizes) <= BATCH
+    vectors = datasets.Dataset.from_dict({"x": X}).with_format("numpy")
+
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x):
+            self.add_loss(keras.ops.mean(self.dense(x) ** 2))
+            return x
+
+    model = Own()
+    model.compile("sgd")
+    losses = model.fit(vectors, epochs=3, batch_size=BATCH, verbose=0).history["loss"]
+    assert losses == sorted(losses, reverse=True)

@@ -15,8 +15,8 @@ _LINES = {
     ("datasets", "DatasetDict"): 'data["train"]',
     ("datasets", "IterableDatasetDict"): 'data["train"]',
     ("datasets", "IterableDataset"): (
-        'muster.data.Dataset.from_loader(data.with_format("numpy").batch(32)).map('
-        'lambda rows: (rows["x"], rows["label"]))'
+        'muster.data.Dataset.from_source(data.with_format("numpy")).batch(32)'
+        '.map(lambda rows: (rows, rows.pop("label")))'
     ),
     ("torch", "IterableDataset"): "torch.utils.data.DataLoader(data, batch_size=32)",
     ("torch", "Dataset"): _FROM_SOURCE,

@@ -382,7 +382,7 @@ class DistributedTrainer:
 
     def _prepare_data(self, name: str, arguments: dict[str, Any]) -> None:
         """Choose where steps draw batches, and replace datasets by objects that Keras knows."""
-        adapt(arguments, self._model, self.datasets, trains_or_tests=name != PREDICTS)
+        adapt(arguments, self._model, self.datasets, method=name)
         self._read_text(name, arguments)
         x = arguments.get("x")
         per_epoch = arguments.get("steps_per_epoch" if name == TRAINS else "steps")

@@ -25,22 +25,21 @@ NO_LABELS = "The data has no labels"
 _COMPUTE_LOSS = ("train_step", "test_step", "compute_loss")
 
 
-def adapt(
-    arguments: dict[str, Any], model: Any, datasets: tuple[type, ...], *, trains_or_tests: bool
-) -> None:
+def adapt(arguments: dict[str, Any], model: Any, datasets: tuple[type, ...], *, method: str) -> None:
     """Replace, in the arguments of a call, data that Keras does not know by arrays or datasets.
 
     Args:
         arguments: Those of the call, which are changed.
         model: Its inputs have names, perhaps, which columns of tables go to.
         datasets: The types of datasets that stay as they are.
-        trains_or_tests: Whether the model's loss is computed.
+        method: The name of the method: ``predict`` needs no labels, and ``fit`` shuffles.
 
     Raises:
         DatasetError: Some data has no labels, which the loss needs; the message says what to write.
         TypeError: Some data does not say what a batch is; the message says what to write.
     """
     x, validation = arguments.get("x"), arguments.get("validation_data")
+    trains_or_tests = method != "predict"
     if not isinstance(x, datasets):
         alone = arguments.get("y") is None and arguments.get("sample_weight") is None
         batches = _dataset(x) if alone else None
@@ -49,9 +48,13 @@ def adapt(
         else:
             if alone and trains_or_tests:
                 _require_labels(x, model, "x={}, y={}")
-            for name in ("x", "y", "sample_weight"):
-                if arguments.get(name) is not None:
-                    arguments[name] = _arrays(arguments[name], model if name == "x" else None)
+            if alone and is_kind(x, "datasets", "Dataset"):
+                shuffles = method == "fit" and arguments.get("shuffle", True)
+                arguments["x"] = _streamed(x, model, arguments.pop("batch_size", None) or 32, shuffles)
+            else:
+                for name in ("x", "y", "sample_weight"):
+                    if arguments.get(name) is not None:
+                        arguments[name] = _arrays(arguments[name], model if name == "x" else None)
     if validation is None or isinstance(validation, datasets):
         return
     batches = _dataset(validation)
@@ -159,6 +162,28 @@ def _table(table: Any, names: list[str], model: Any) -> Any:
     if len(columns) > 1 and all(column.ndim == 1 for column in columns.values()):
         return np.column_stack(list(columns.values()))
     return columns if len(columns) > 1 else next(iter(columns.values()))
+
+
+def _streamed(data: Any, model: Any, batch_size: int, shuffles: bool) -> Dataset:
+    """Return batches of a Dataset of Hugging Face as the model's inputs, read as they are needed."""
+    names = [str(name) for name in data.column_names]
+    wanted = _input_names(model)
+    if wanted and set(wanted) <= set(names):
+        data, names = data.select_columns(wanted), wanted
+    data = data.with_format("numpy")
+    rows = Dataset.from_source(data)
+    batches = (rows.shuffle(len(data)) if shuffles else rows).batch(batch_size)
+    if wanted:
+        return batches
+    if len(names) == 1:
+        return batches.map(lambda columns: columns[names[0]])
+    if all(np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biuf" for value in data[0].values()):
+        return batches.map(
+            lambda columns: keras.ops.stack(
+                [keras.ops.cast(columns[name], keras.config.floatx()) for name in names], axis=-1
+            )
+        )
+    return batches
 
 
 def _input_names(model: Any) -> list[str]:
