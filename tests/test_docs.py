@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import importlib.util
 import json
 import os
 import re
@@ -65,19 +64,17 @@ def test_programs_run_as_copied(page: Path, code: str, server: Server, tmp_path:
 
 
 def programs_of_trackers() -> list[pytest.param]:
-    """The programs of the page about trackers that need packages which are not among muster's extras."""
-    text = (ROOT / "docs/guides/tracking.md").read_text()
-    found = re.findall(r"```py\n(.*?)```", text, re.DOTALL)
-    return [pytest.param(re.search("import (wandb|mlflow)", each)[1], each) for each in found]
+    """The programs of the pages about trackers and searches, which need packages of extras."""
+    texts = [(ROOT / "docs/guides" / name).read_text() for name in ("tracking.md", "searches.md")]
+    found = [each for text in texts for each in re.findall(r"```py\n(.*?)```", text, re.DOTALL)]
+    return [pytest.param(re.search("(?i)wandb|mlflow|optuna|keras_tuner", each)[0], each) for each in found]
 
 
 @pytest.mark.processes
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize(("package", "code"), programs_of_trackers())
 def test_programs_of_trackers_run(package: str, code: str, tmp_path: Path) -> None:
-    """In an environment that has them, one process, without a network."""
-    if importlib.util.find_spec(package) is None:  # not imported: it sets variables of the environment
-        pytest.skip(f"{package} is not installed")
+    """One process, without a network."""
     (tmp_path / "program.py").write_text(code)
     done = subprocess.run(
         [sys.executable, "program.py"],
@@ -89,7 +86,10 @@ def test_programs_of_trackers_run(package: str, code: str, tmp_path: Path) -> No
         timeout=180,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    patterns = ("wandb/offline-run-*/*.wandb", "runs/mlflow/*/*/metrics/*")
+    patterns = (
+        *("wandb/offline-run-*/*.wandb", "runs/tracked/*.json", "runs/mlflow/*/*/metrics/*"),
+        *("rates.db", "runs/search/rates/oracle.json"),
+    )
     assert any(list(tmp_path.glob(each)) for each in patterns)
 
 

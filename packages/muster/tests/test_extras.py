@@ -71,7 +71,10 @@ def test_every_extra_that_a_message_names_exists() -> None:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in place
     }
-    assert {"gcs", "grain", "keys", "kubernetes", "parquet", "profile", "ray", "s3", "serve"} == named
+    assert named == {
+        *("gcs", "grain", "keras-tuner", "keys", "kubernetes", "mlflow", "optuna", "parquet", "profile", "ray"),
+        *("s3", "serve", "wandb"),
+    }
     assert named <= EXTRAS.keys()
 
 
@@ -90,6 +93,11 @@ def test_the_extras() -> None:
         "keys",
         "tensorboard",
         "profile",
+        "mlflow",
+        "wandb",
+        "optuna",
+        "keras-tuner",
+        "huggingface",
         "examples",
     }
     page = (ROOT / "docs/installation.md").read_text()

@@ -31,6 +31,7 @@ PACKAGES = [
     "engines",
     "estimator",
     "feature_column",
+    "integrations",
     "launch",
     "layers",
     "net",

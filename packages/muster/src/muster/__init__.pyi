@@ -5,8 +5,11 @@ from . import data as data
 from . import distribute as distribute
 from . import estimator as estimator
 from . import feature_column as feature_column
+from . import integrations as integrations
 from . import keras_hooks as keras_hooks
+from . import launch as launch
 from . import layers as layers
+from . import optimizers as optimizers
 from . import program as program
 from . import saved_model as saved_model
 from . import summary as summary
