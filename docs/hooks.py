@@ -24,7 +24,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def _references(package: str) -> str:
     folder = SOURCE / package.replace(".", "/")
     stub = folder / "__init__.pyi"  # of a package whose names are imported when they are first used
-    tree = ast.parse((stub if stub.exists() else folder / "__init__.py").read_text())
+    files = (stub, folder / "__init__.py", folder.with_suffix(".py"))
+    tree = ast.parse(next(file for file in files if file.exists()).read_text())
     names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
     return "\n\n".join(f"::: {package}.{name}" for name in names if not name.startswith("_"))
 
