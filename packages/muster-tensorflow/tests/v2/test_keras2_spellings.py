@@ -762,6 +762,14 @@ def test_the_rate_of_an_older_optimizer_is_its_schedule(owner):
     assert float(optimizer._decayed_lr(tf.float32)) == 0.25
     assert variable.numpy() == pytest.approx(0.5, abs=1e-5)
 
+    class Own(operator.attrgetter(owner)(tf).Adam):
+        def _resource_apply_dense(self, grad, var, apply_state=None):
+            return super()._resource_apply_dense(2.0 * grad, var)
+
+    own, other = Own(schedule), tf.Variable(1.0)
+    own.apply_gradients([(tf.ones([]), other)])
+    assert other.numpy() == pytest.approx(0.5, abs=1e-5)
+
 
 def test_a_model_with_a_call_of_its_own_has_no_inputs():
     class Own(tf.keras.Model):

@@ -65,7 +65,7 @@ def _resource_apply_dense(self: Any, grad: Any, var: Any, apply_state: Any = Non
     """Update a variable as the class does from which the program's is derived."""
     steps = (vars(cls).get("update_step") for cls in type(self).__mro__)
     step = next(each for each in steps if each is not None and each is not _by_resource)
-    step(self, grad, var, keras.ops.cast(self.learning_rate, var.dtype))
+    step(self, grad, var, _get_hyper(self, _RATE, var.dtype))
 
 
 def _prepare_local(self: Any, var_device: Any, var_dtype: Any, apply_state: Any) -> None:
