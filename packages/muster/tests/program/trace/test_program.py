@@ -1,14 +1,18 @@
 """User code becomes a pure step, which uses the state that is passed in."""
 
+import gc
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import muster
 from muster._errors import GradientError, OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
+from muster.distribute.engine._compiled import compiled
 from muster.program import Output, apply_gradients, get_or_create_global_step, minimize, name_output
 from muster.program.trace._outputs import output_of
 from muster.program.trace._program import Program
@@ -495,3 +499,27 @@ def test_outputs_are_computed_without_what_they_do_not_need():
     found = program.compute_outputs(["loss", "twice"], program.initial, X)
     assert sorted(found) == ["loss", "twice"]
     np.testing.assert_allclose(found["twice"], outputs["twice"])
+
+
+def test_garbage_is_not_collected_while_a_step_is_traced() -> None:
+    enabled = []
+
+    def step(x: Any) -> tuple[dict[str, Any], None]:
+        enabled.append(gc.isenabled())
+        return {"sum": x + keras.Variable(1.0, name="w")}, None
+
+    program = Program(step, jnp.float32(3.0))
+    executables: dict[str, Any] = {}
+    compiled(program.step, (program.initial, jnp.float32(3.0)), executables)
+    muster.function(lambda x: enabled.append(gc.isenabled()) or x + 1)(np.float32(1))
+    assert set(enabled) == {False}
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        Program(lambda x: 1 / 0, jnp.float32(3.0))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        Program(step, jnp.float32(3.0))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

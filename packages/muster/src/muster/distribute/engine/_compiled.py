@@ -13,6 +13,7 @@ from muster.distribute.engine._limits import Limits
 from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step
 from muster.distribute.workers._workers import ReplicaShare
+from muster.program.trace import no_collections
 
 # JAX's calls to Python, on all kinds of devices, such as `@xla_ffi_python_cpu_callback`.
 _CALLBACK = re.compile(r"custom_call @\w*callback")
@@ -130,7 +131,8 @@ def compiled(
     cpu.prepare()
     cpu.keep_memory()
     jitted: Any = jax.jit(step, donate_argnums=donates)  # jax.stages.Wrapped, which lacks clear_cache
-    lowered = jitted.lower(*args)
+    with no_collections():
+        lowered = jitted.lower(*args)
     # JAX keeps traces for later calls, which do not come, and those of each call of einsum.
     jitted.clear_cache()
     text = lowered.as_text()

@@ -12,6 +12,7 @@ from muster.distribute.engine._limits import Limits
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
 from muster.distribute.engine._served_steps import ServedTraining
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced
+from muster.program.trace import no_collections
 
 
 class DeviceEngine(Engine):
@@ -56,7 +57,9 @@ def _jitted(traced: Traced) -> Step:
         if run is None:
             cpu.keep_memory()
             function = traced.step  # one object, so that JAX traces it once
-            options = cpu.compiler_options(jax.jit(function).lower(state, reads, batch).as_text())
+            with no_collections():
+                lowered = jax.jit(function).lower(state, reads, batch)
+            options = cpu.compiler_options(lowered.as_text())
             run = jax.jit(function, donate_argnums=0, compiler_options=options)
         return run(state, reads, batch)
 

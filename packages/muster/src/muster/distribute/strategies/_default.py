@@ -55,8 +55,9 @@ def get_strategy() -> Strategy:
     """
     if (strategy := current_strategy()) is not None:
         return strategy
-    context: Any = current_context()
-    return context.strategy if isinstance(context, ReplicaContext) else _default()
+    context = current_context()
+    strategy_of_replica: Any = context.strategy if isinstance(context, ReplicaContext) else None
+    return strategy_of_replica or _default()
 
 
 def experimental_set_strategy(strategy: Strategy | None) -> None:

@@ -10,4 +10,5 @@ from muster.program.trace._outputs import output_of as output_of
 from muster.program.trace._outputs import reserve_outputs as reserve_outputs
 from muster.program.trace._program import Program as Program
 from muster.program.trace._program import ProgramScope as ProgramScope
+from muster.program.trace._program import no_collections as no_collections
 from muster.program.trace._updates import steps_held_back as steps_held_back

@@ -19,7 +19,7 @@ from muster.program._replicas import Gathers, Replicas
 from muster.program.gradients._resolve import gradient_p
 from muster.program.passes._jaxprs import AtomValues, body_contains, contains, needed_equations, type_of
 from muster.program.trace._function_scope import FunctionScope, computed_inside, unknown_p
-from muster.program.trace._program import State, compute_traced, shape_of
+from muster.program.trace._program import State, compute_traced, no_collections, shape_of
 from muster.program.variables.keras_internals import set_values
 
 
@@ -221,7 +221,8 @@ class FunctionProgram(Generic[Static]):
             return [*initial, *changed.values(), *jax.tree.leaves(returned)]
 
         try:
-            closed = jax.make_jaxpr(record)(*args)
+            with no_collections():
+                closed = jax.make_jaxpr(record)(*args)
         finally:
             for variable, value in scope.created_here:
                 if value is not None and not isinstance(value, jax.core.Tracer):
