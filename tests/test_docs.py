@@ -185,6 +185,15 @@ def test_every_page_is_in_the_navigation() -> None:
         assert str(page.relative_to(ROOT / "docs")) in navigation
 
 
+def test_the_reference_has_all_public_packages() -> None:
+    stub = (CORE / "src/muster/__init__.pyi").read_text()
+    packages = set(re.findall(r"^from \. import (\w+) as \1$", stub, re.M)) - {"keras_hooks"}
+    pages = "".join(page.read_text() for page in sorted((ROOT / "docs/reference").glob("*.md")))
+    assert {"config", "launch", "optimizers"} <= packages
+    listed = set(re.findall(r"<!-- names of muster\.(\w+) -->|^::: muster\.(\w+)\.", pages, re.M))
+    assert packages <= {name for pair in listed for name in pair}
+
+
 def test_pictures_are_light_and_load_nothing() -> None:
     pictures = sorted((ROOT / "docs").glob("*.svg"))
     assert {"run", "curve", "job"} <= {picture.stem for picture in pictures}

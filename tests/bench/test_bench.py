@@ -37,6 +37,25 @@ def test_a_run_prints_a_table_and_keeps_its_figures(tmp_path):
     assert {"date", "machine", "versions", "contestants", "roofline_ms"} <= set(figures)
 
 
+@pytest.mark.processes
+def test_the_growth_with_variables_is_measured_in_each_way(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.growth", "--counts", "4", "--rounds", "1", "--results", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    ways = json.loads((tmp_path / "growth.json").read_text())["ways"]
+    assert list(ways) == ["plain JAX", "Keras' fit", "fit", "loop", "Estimator", "served"]
+    for way, by_count in ways.items():
+        (turn,) = by_count["4"]
+        assert 0 < turn["compiling"] < turn["first"], way
+        assert 0 < turn["step_ms"]
+        assert f"| {way} | 4 |" in done.stdout
+
+
 def test_losses_that_differ_are_told_by_step_and_name():
     from bench.peers import widest_gap
 

@@ -157,6 +157,12 @@ def read_checkpoint(path: str | os.PathLike[str], *, tables: bool = True, mapped
         CheckpointNotFoundError: There is no checkpoint at this path, or it was deleted meanwhile.
         DamagedCheckpointError: A file is missing, or its bytes have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
+
+    Example:
+        ```python
+        path = muster.checkpoint.write_checkpoint("runs/saved", 10, {"w": np.ones(3, np.float32)}, {})
+        assert muster.checkpoint.read_checkpoint(path).variables["w"].tolist() == [1, 1, 1]
+        ```
     """
     return _while_unchanged(
         local_path(path, remote=True),

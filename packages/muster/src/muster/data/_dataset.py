@@ -46,6 +46,14 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
 
     Source: tensorflow/python/data/ops/dataset_ops.py, ``DatasetV2``. The order is always deterministic;
     ``num_parallel_calls`` and ``deterministic`` are accepted and ignored.
+
+    Example:
+        ```python
+        rows = Dataset.from_tensor_slices((np.arange(10.0), np.arange(10) % 2))
+        batches = rows.shuffle(10, seed=1).repeat().map(lambda x, y: (x / 10, y)).batch(4).prefetch(2)
+        values, labels = next(iter(batches))
+        assert values.shape == labels.shape == (4,)
+        ```
     """
 
     def __init__(self, node: Node, options: Options | None = None):
@@ -450,6 +458,15 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         Raises:
             PositionError: `position` belongs to another pipeline or, at the first element, the pipeline has
                 fewer elements than before.
+
+        Example:
+            ```python
+            numbers = Dataset.range(5)
+            with numbers.iterator() as first:
+                next(first), next(first)
+                position = first.position  # for JSON
+            assert next(numbers.iterator(position)) == 2
+            ```
         """
         return DatasetIterator(self._node, position, seed, convert)
 

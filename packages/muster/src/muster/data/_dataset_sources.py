@@ -59,6 +59,12 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             ValueError: There is no array, or one without axes.
             DatasetError: The arrays differ in length.
+
+        Example:
+            ```python
+            rows = Dataset.from_tensor_slices({"x": np.arange(4.0), "y": np.arange(4) % 2})
+            assert [row["y"] for row in rows] == [0, 1, 0, 1]
+            ```
         """
         made = _source_of_front_end(tensors, whole=False)
         return cls._of(ArraySource.slices(tensors) if made is None else made)
@@ -99,6 +105,12 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             TypeError: Neither or both of `output_types` and `output_signature` are set, or they have a leaf
                 of another type.
+
+        Example:
+            ```python
+            numbers = Dataset.from_generator(lambda: iter([1, 2, 3]), output_types=np.int32, output_shapes=[])
+            assert list(numbers) == [1, 2, 3]
+            ```
         """
         if (output_types is None) == (output_signature is None):
             raise TypeError(
@@ -129,6 +141,12 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             TypeError: `loader` is neither.
             DatasetError: While iterating: an iterator is read a second time.
+
+        Example:
+            ```python
+            batches = [(np.ones((4, 2)), np.zeros(4)), (np.ones((4, 2)), np.ones(4))]  # or a DataLoader
+            assert sum(len(labels) for _, labels in Dataset.from_loader(batches)) == 8
+            ```
         """
         return cls._of(batches_node(loader))
 
@@ -183,6 +201,12 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
         Raises:
             TypeError: `source` has no length or no elements by number.
+
+        Example:
+            ```python
+            squares = Dataset.from_source([number**2 for number in range(10)])
+            assert sorted(squares.shuffle(10, seed=1)) == [number**2 for number in range(10)]
+            ```
         """
         if is_streamed(source):
             return cls._of(StreamedSource(cast(Iterable[Any], source)))

@@ -92,6 +92,21 @@ class Estimator:
         CheckpointError: The model directory cannot be made.
 
     Source: ``EstimatorV2`` (tensorflow_estimator/python/estimator/estimator.py).
+
+    Example:
+        ```python
+        def model_fn(features, labels, mode):
+            loss = keras.ops.mean((keras.layers.Dense(1)(features) - labels) ** 2)
+            step = muster.get_or_create_global_step()
+            train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, step)
+            return muster.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+        def input_fn():
+            return Dataset.from_tensors((np.ones((8, 4), np.float32), np.ones((8, 1), np.float32))).repeat()
+
+        estimator = muster.estimator.Estimator(model_fn, "runs/example")
+        estimator.train(input_fn, max_steps=3)
+        ```
     """
 
     def __init__(

@@ -150,6 +150,17 @@ class EstimatorSpec(_Fields):
     Raises:
         TypeError: A part has the wrong type.
         ValueError: A part is missing or has a wrong shape.
+
+    Example:
+        ```python
+        def model_fn(features, labels, mode):
+            logits = keras.layers.Dense(1)(features)
+            if mode == muster.estimator.ModeKeys.PREDICT:
+                return muster.estimator.EstimatorSpec(mode, predictions={"y": logits})
+            loss = keras.ops.mean((logits - labels) ** 2)
+            train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+            return muster.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+        ```
     """
 
     __slots__ = ()

@@ -100,6 +100,12 @@ class RunConfig:
     Raises:
         ValueError: An argument is out of range, or ``TF_CONFIG`` is wrong (a ClusterError).
         TypeError: An argument has the wrong type.
+
+    Example:
+        ```python
+        config = muster.estimator.RunConfig("runs/digits", tf_random_seed=1, save_checkpoints_steps=500)
+        assert config.replace(keep_checkpoint_max=2).keep_checkpoint_max == 2
+        ```
     """
 
     model_dir: str | os.PathLike[str] | None = dataclasses.field(default=None, kw_only=False)

@@ -35,6 +35,12 @@ class TrainSpec(_TrainFields):
     Raises:
         TypeError: A part has the wrong type.
         ValueError: ``max_steps`` is not positive.
+
+    Example:
+        ```python
+        rows = Dataset.from_tensor_slices(({"x": np.arange(8.0)}, np.arange(8) % 2))
+        spec = muster.estimator.TrainSpec(lambda: rows.shuffle(8).repeat().batch(4), max_steps=1000)
+        ```
     """
 
     __slots__ = ()
@@ -92,6 +98,12 @@ class EvalSpec(_EvalFields):
     Raises:
         TypeError: A part has the wrong type.
         ValueError: A number is out of range, or the names of exporters are missing or not unique.
+
+    Example:
+        ```python
+        rows = Dataset.from_tensor_slices(({"x": np.arange(8.0)}, np.arange(8) % 2))
+        spec = muster.estimator.EvalSpec(lambda: rows.batch(4), steps=None, throttle_secs=60)
+        ```
     """
 
     __slots__ = ()

@@ -241,6 +241,11 @@ def crossed_column(
         ValueError: There are fewer keys, one of another kind, or no bucket.
 
     Source: ``crossed_column`` (tensorflow/python/feature_column/feature_column_v2.py).
+
+    Example:
+        ```python
+        column = muster.feature_column.crossed_column(["education", "occupation"], hash_bucket_size=1000)
+        ```
     """
     if not hash_bucket_size or hash_bucket_size < 1:
         raise ValueError(f"hash_bucket_size must be > 1. hash_bucket_size: {hash_bucket_size}")

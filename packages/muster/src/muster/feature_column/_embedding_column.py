@@ -58,6 +58,12 @@ def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
         ValueError: It is another kind of column.
 
     Source: ``indicator_column`` (tensorflow/python/feature_column/feature_column_v2.py).
+
+    Example:
+        ```python
+        colours = muster.feature_column.categorical_column_with_vocabulary_list("colour", ["red", "blue"])
+        column = muster.feature_column.indicator_column(colours)
+        ```
     """
     if require_categorical(categorical_column).hashed_table is not None:
         raise ValueError(
@@ -246,6 +252,12 @@ def embedding_column(
 
     Source: ``embedding_column`` (tensorflow/python/feature_column/feature_column_v2.py). There, without the
     safe lookup, the last examples are lost if they have no ids.
+
+    Example:
+        ```python
+        words = muster.feature_column.categorical_column_with_hash_bucket("word", 10_000)
+        column = muster.feature_column.embedding_column(words, dimension=16)
+        ```
     """
     checkpoint = _checked(
         dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, categorical_column

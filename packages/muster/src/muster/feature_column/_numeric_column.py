@@ -138,6 +138,11 @@ def numeric_column(
 
     Source: ``numeric_column`` (tensorflow/python/feature_column/feature_column_v2.py). A shape may
     contain NumPy's integers, and no booleans.
+
+    Example:
+        ```python
+        age = muster.feature_column.numeric_column("age", normalizer_fn=lambda value: (value - 38) / 13)
+        ```
     """
     if not isinstance(key, str):
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")

@@ -163,6 +163,11 @@ def categorical_column_with_vocabulary_list(
 
     Source: ``categorical_column_with_vocabulary_list``
     (tensorflow/python/feature_column/feature_column_v2.py).
+
+    Example:
+        ```python
+        column = muster.feature_column.categorical_column_with_vocabulary_list("colour", ["red", "blue"])
+        ```
     """
     values = tuple(each.decode() if isinstance(each, bytes) else each for each in vocabulary_list)
     if not values:

@@ -47,6 +47,13 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
         ValueError: There is no step, or more than one element.
 
     Source: tensorboard/plugins/scalar/summary_v2.py, ``scalar``.
+
+    Example:
+        ```python
+        with muster.summary.create_file_writer("runs/scalars").as_default():
+            for step in range(3):
+                muster.summary.scalar("loss", 1 / (step + 1), step=step)
+        ```
     """
 
     def write(events: EventFileWriter, value: Any, at: int) -> None:

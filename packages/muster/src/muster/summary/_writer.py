@@ -141,6 +141,12 @@ def create_file_writer(
         SummaryError: The file cannot be written.
 
     Source: tensorflow/python/ops/summary_ops_v2.py, ``create_file_writer_v2``.
+
+    Example:
+        ```python
+        with muster.summary.create_file_writer("runs/curves").as_default():
+            muster.summary.scalar("loss", 0.5, step=1)
+        ```
     """
     seconds = 10.0 if flush_millis is None else flush_millis / 1000
     suffix = ".v2" if filename_suffix is None else filename_suffix

@@ -86,6 +86,12 @@ class TFRecordWriter:
         DatasetError: The file cannot be written.
 
     Source: tensorflow/python/lib/io/tf_record.py, ``TFRecordWriter``.
+
+    Example:
+        ```python
+        with muster.data.TFRecordWriter("written.tfrecord") as out:
+            out.write(b"any bytes")
+        ```
     """
 
     def __init__(self, path: str | os.PathLike[str], options: TFRecordOptions | str | None = None):

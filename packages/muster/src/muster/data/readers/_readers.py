@@ -42,6 +42,14 @@ class TFRecordDataset(Dataset):
         DatasetError: While iterating: a file is missing or damaged.
 
     Source: tensorflow/python/data/ops/readers.py, ``TFRecordDatasetV2``.
+
+    Example:
+        ```python
+        with muster.data.TFRecordWriter("rows.tfrecord") as out:
+            out.write(b"one")
+            out.write(b"two")
+        assert list(muster.data.TFRecordDataset("rows.tfrecord")) == [b"one", b"two"]
+        ```
     """
 
     def __init__(
@@ -72,6 +80,12 @@ class TextLineDataset(Dataset):
         DatasetError: While iterating: a file is missing, or a line is not UTF-8; names the line.
 
     Source: tensorflow/python/data/ops/readers.py, ``TextLineDatasetV2``. There, lines are bytes.
+
+    Example:
+        ```python
+        pathlib.Path("lines.txt").write_text("a\\nb\\n")
+        assert list(muster.data.TextLineDataset("lines.txt")) == ["a", "b"]
+        ```
     """
 
     def __init__(

@@ -365,6 +365,15 @@ def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
         The function, compiled when it is called; without ``func`` a decorator.
 
     Source: ``tf.function``.
+
+    Example:
+        ```python
+        @muster.function
+        def add(x, y):
+            return x + y
+
+        assert float(add(np.float32(1), np.float32(2))) == 3
+        ```
     """
     make = functools.partial(Function, input_signature=options.get("input_signature"))
     return make if func is None else make(func)

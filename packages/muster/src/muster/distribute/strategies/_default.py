@@ -52,6 +52,12 @@ def get_strategy() -> Strategy:
     In a ``model_fn`` it is the strategy of the Estimator's config that runs the step.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``get_strategy``.
+
+    Example:
+        ```python
+        strategy = muster.distribute.get_strategy()
+        batch_size = 64 * strategy.num_replicas_in_sync
+        ```
     """
     if (strategy := current_strategy()) is not None:
         return strategy

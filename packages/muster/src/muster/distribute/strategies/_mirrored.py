@@ -122,6 +122,15 @@ class MirroredStrategy(Strategy):
         TypeError: ``cross_device_ops`` has another type.
 
     Source: tensorflow/python/distribute/mirrored_strategy.py, ``MirroredStrategy``.
+
+    Example:
+        ```python
+        strategy = muster.distribute.MirroredStrategy()  # all GPUs, or the CPU
+        with strategy.scope():
+            model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+            model.compile("sgd", "mse")
+        model.fit(np.ones((8, 4)), np.ones((8, 1)), verbose=0)
+        ```
     """
 
     def __init__(

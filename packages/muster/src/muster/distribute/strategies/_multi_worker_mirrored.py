@@ -60,6 +60,12 @@ class MultiWorkerMirroredStrategy(Strategy):
             ``jax.distributed.initialize`` with other numbers than the cluster's.
 
     Source: tensorflow/python/distribute/collective_all_reduce_strategy.py, ``CollectiveAllReduceStrategy``.
+
+    Example:
+        ```python
+        strategy = muster.distribute.MultiWorkerMirroredStrategy()  # the workers of TF_CONFIG meet here
+        print(strategy.workers.rank, strategy.workers.size, strategy.num_replicas_in_sync)
+        ```
     """
 
     def __init__(

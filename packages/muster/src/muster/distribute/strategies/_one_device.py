@@ -68,6 +68,12 @@ class OneDeviceStrategy(Strategy):
         ValueError: There is no such device.
 
     Source: tensorflow/python/distribute/one_device_strategy.py, ``OneDeviceStrategy``.
+
+    Example:
+        ```python
+        with muster.distribute.OneDeviceStrategy("/cpu:0").scope():
+            variable = keras.Variable(1.0)
+        ```
     """
 
     def __init__(self, device: str | jax.Device) -> None:

@@ -152,6 +152,12 @@ class Strategy:
             ValueError: ``args`` is not a list or tuple.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.run``.
+
+        Example:
+            ```python
+            strategy = muster.distribute.get_strategy()
+            assert float(strategy.run(lambda x: x + 1, args=(np.float32(2),))) == 3
+            ```
         """
         if not isinstance(args, list | tuple):
             raise ValueError(f"positional args must be a list or tuple, got {type(args)}: {args!r}.")
@@ -187,6 +193,13 @@ class Strategy:
             ValueError: The value is the same on all replicas, and the operation is ``SUM``.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.reduce``.
+
+        Example:
+            ```python
+            strategy = muster.distribute.get_strategy()
+            losses = strategy.run(lambda: np.float32(2))
+            assert float(strategy.reduce("MEAN", losses, axis=None)) == 2
+            ```
         """
         traced_calls.require_cross_replica()
         op = ReduceOp.of(reduce_op)

@@ -157,6 +157,12 @@ class DNNClassifier(DNNEstimator):
         ValueError: The columns cannot make a model, or another argument is out of range.
 
     Source: ``DNNClassifierV2`` (tensorflow_estimator/python/estimator/canned/dnn.py).
+
+    Example:
+        ```python
+        columns = [muster.feature_column.numeric_column("x")]
+        classifier = muster.estimator.DNNClassifier([16, 8], columns, n_classes=3, optimizer="Adam")
+        ```
     """
 
     def __init__(

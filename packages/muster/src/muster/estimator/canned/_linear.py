@@ -140,6 +140,12 @@ class LinearClassifier(LinearEstimator):
         ValueError: The columns cannot make a model, or another argument is none of the above.
 
     Source: ``LinearClassifierV2`` (tensorflow_estimator/python/estimator/canned/linear.py).
+
+    Example:
+        ```python
+        words = muster.feature_column.categorical_column_with_hash_bucket("word", 1000)
+        classifier = muster.estimator.LinearClassifier([words])
+        ```
     """
 
     def __init__(

@@ -190,6 +190,15 @@ class LatestExporter(ModelExporter):
 
     Source: ``tf.estimator.LatestExporter`` (tensorflow_estimator/python/estimator/exporter.py). Departs in
     that what it has just written stays, also beside folders with larger numbers.
+
+    Example:
+        ```python
+        def receiver():
+            return muster.estimator.export.ServingInputReceiver({"x": x}, {"x": x})
+
+        x = muster.data.Placeholder(np.float32, (None, 4))
+        exporter = muster.estimator.LatestExporter("latest", receiver, exports_to_keep=3)
+        ```
     """
 
     def __init__(

@@ -88,6 +88,16 @@ class SessionRunHook:
 
     Source: tensorflow/python/training/session_run_hook.py, ``SessionRunHook``; ``interrupted``,
     ``steps_until_due`` and states are muster's.
+
+    Example:
+        ```python
+        class Losses(muster.estimator.SessionRunHook):
+            def before_run(self, run_context):
+                return muster.estimator.SessionRunArgs("loss")
+
+            def after_run(self, run_context, run_values):
+                print(run_context.session.global_step, float(run_values.results))
+        ```
     """
 
     def begin(self) -> None:

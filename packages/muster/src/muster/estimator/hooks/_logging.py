@@ -21,6 +21,11 @@ class LoggingTensorHook(SessionRunHook):
     Nothing is read, and nothing waits for the device, in runs that do not log.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``LoggingTensorHook``.
+
+    Example:
+        ```python
+        hook = muster.estimator.LoggingTensorHook(["loss"], every_n_iter=100)
+        ```
     """
 
     def __init__(

@@ -74,6 +74,18 @@ def train_and_evaluate(
         ValueError: Tasks of this type neither train nor evaluate.
         MusterError: The tasks of the cluster cannot train together.
         SystemExit: With 130, for Ctrl-C in an evaluator; with 143, for SIGTERM.
+
+    Example:
+        ```python
+        columns = [muster.feature_column.numeric_column("x")]
+        rows = Dataset.from_tensor_slices(({"x": np.arange(8.0)}, np.arange(8) % 2)).batch(4)
+        metrics, _ = muster.estimator.train_and_evaluate(
+            muster.estimator.LinearClassifier(columns, model_dir="runs/evaluated"),
+            muster.estimator.TrainSpec(lambda: rows.repeat(), max_steps=4),
+            muster.estimator.EvalSpec(lambda: rows),
+        )
+        assert "accuracy" in metrics
+        ```
     """
     if not isinstance(eval_spec, EvalSpec):
         raise TypeError(f"`eval_spec` must have type `tf.estimator.EvalSpec`. Got: {type(eval_spec)}")

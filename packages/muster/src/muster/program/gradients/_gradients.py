@@ -145,6 +145,13 @@ def value_and_grad(
     Raises:
         GradientError: Raised by the new function: the loss is no single number, or depends on no variable.
         TraceError: Raised by the new function: it is called outside of a step.
+
+    Example:
+        ```python
+        weight = keras.Variable(3.0)
+        (loss, gradient) = muster.function(lambda: muster.value_and_grad(lambda: weight * weight, weight)())()
+        assert (float(loss), float(gradient)) == (9, 6)
+        ```
     """
 
     def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:

@@ -139,6 +139,15 @@ def minimize(
 
     Source: tensorflow/python/training/optimizer.py, ``Optimizer.minimize``, which takes the reduction from
     the last loss that was computed.
+
+    Example:
+        ```python
+        def model_fn(features, labels, mode):
+            loss = keras.ops.mean((keras.layers.Dense(1)(features) - labels) ** 2)
+            step = muster.get_or_create_global_step()
+            train_op = muster.minimize(keras.optimizers.Adam(0.01), loss, step)
+            return muster.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+        ```
     """
     scope = active_scope("minimize")
     _require_optimizer(optimizer)

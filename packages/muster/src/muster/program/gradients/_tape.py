@@ -48,6 +48,14 @@ class GradientTape:
         watch_accessed_variables: Whether trainable variables are watched when they are read; in eager code.
 
     Source: tensorflow/python/eager/backprop.py, ``GradientTape``.
+
+    Example:
+        ```python
+        weight = keras.Variable(3.0)
+        with muster.GradientTape() as tape:
+            loss = weight * weight
+        assert float(tape.gradient(loss, weight)) == 6
+        ```
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:

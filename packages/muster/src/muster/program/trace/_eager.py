@@ -25,6 +25,12 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
         run_eagerly: True to run steps untraced, False to compile them again.
 
     Source: tensorflow/python/eager/polymorphic_function/eager_function_run.py, ``run_functions_eagerly``.
+
+    Example:
+        ```python
+        muster.config.run_functions_eagerly(True)  # print and breakpoints see numbers
+        muster.config.run_functions_eagerly(False)
+        ```
     """
     global _eager
     _eager = run_eagerly

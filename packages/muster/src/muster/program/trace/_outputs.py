@@ -67,6 +67,16 @@ def name_output(name: str, value: Any) -> Output:
 
     Raises:
         TraceError: No step is being traced.
+
+    Example:
+        ```python
+        def model_fn(features, labels, mode):
+            logits = keras.layers.Dense(1)(features)
+            muster.name_output("mean", keras.ops.mean(logits))  # for LoggingTensorHook(["mean"])
+            loss = keras.ops.mean((logits - labels) ** 2)
+            train_op = muster.minimize(keras.optimizers.SGD(0.1), loss)
+            return muster.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+        ```
     """
     scope = active_scope("name_output")
     return Output(scope.outputs.add(name, scope.read(value)))
