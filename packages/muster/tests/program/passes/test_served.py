@@ -289,3 +289,34 @@ def test_constants_with_rows_are_refused_by_rows():
     mask = np.arange(12, dtype=np.float32).reshape(4, 3)
     with pytest.raises(CoupledRowsError, match="a constant has rows"):
         by_rows(lambda value: [value * mask], [jax.ShapeDtypeStruct((4, 3), "float32")], 2)
+
+
+class CountedList(list):
+    """Counts which of its items are looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, key):
+        self.looked_at += 1
+        return super().__getitem__(key)
+
+    def __reversed__(self):
+        self.looked_at += len(self)
+        return super().__reversed__()
+
+
+def test_updates_are_divided_in_time_in_proportion_to_the_variables():
+    def looked_at(count):
+        def step(x):
+            weights = [keras.Variable(np.ones(3, np.float32), name=f"w{i}") for i in range(count)]
+            loss = sum(jnp.sum(x * weight.value**2) for weight in weights)
+            muster.minimize(keras.optimizers.Adam(0.1), loss, muster.get_or_create_global_step())
+            return {"loss": loss}, None
+
+        split = divided(Program(step, X[0, :3]), X[0, :3])
+        split._updates = CountedList(split._updates)
+        parts = [split.update(group) for group in split.groups()]
+        assert sum(len(part.updates) for part in parts) == len(split.updated)
+        return split._updates.looked_at
+
+    assert looked_at(40) < 5 * looked_at(10)

@@ -181,7 +181,7 @@ def needed_equations(
     values = set(variables_of(known))
     kept = []
     for eqn in reversed(eqns):
-        if (with_effects and eqn.effects) or (wanted - values).intersection(eqn.outvars):
+        if (with_effects and eqn.effects) or any(v in wanted and v not in values for v in eqn.outvars):
             kept.append(eqn)
             wanted.difference_update(eqn.outvars)
             wanted.update(variables_of(eqn.invars))

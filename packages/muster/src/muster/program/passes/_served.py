@@ -142,6 +142,7 @@ class WorkerServerSplit:
         assigned: dict[str, Atom] = {}
         self._added: set[str] = set()
         self._averages: dict[str, Average] = {}
+        self._adds = {eqn.outvars[0]: eqn for eqn in self._eqns if eqn.primitive is lax.add_p}
         averages = Averages(
             self._eqns, self._constants, lambda v: sources.of_worker(v) or sources.of_pushes(v)
         )
@@ -163,10 +164,15 @@ class WorkerServerSplit:
                 assigned[path] = value
         self._new = targets
         self._updates = self._cut(jaxpr.eqns, list(targets.values()), sources)
+        self._makers = {v: i for i, eqn in enumerate(self._updates) for v in eqn.outvars}
         self._pushes.update(assigned)
         for path, average in self._averages.items():
             self._pushes.update(((path, i), operand) for i, operand in enumerate(average.operands))
         self._pushes = {v: unmarked(value) for v, value in self._pushes.items()}
+        # A step has thousands of variables: what is looked up for each of them is found by key.
+        self._number_of_push = {v: i for i, v in enumerate(self._pushes)}
+        self._path_of = {v: path for path, v in self._state.items()}
+        self._number_of_path = {path: i for i, path in enumerate(self._state)}
         settings = {eqn.outvars[0]: eqn.params["every_step"] for eqn in jaxpr.eqns if eqn.primitive is push_p}
         self.every_step = {i: settings[v] for i, v in enumerate(self._pushes) if settings.get(v) is not None}
         self._assigned = frozenset(assigned)
@@ -206,26 +212,27 @@ class WorkerServerSplit:
         """Return how some of the variables of ``updated`` are updated."""
         paths = tuple(paths)
         targets = {path: self._new[path] for path in paths if path in self._new}
-        eqns, start = needed_equations(self._updates, targets.values(), self._pushed_values())
+        eqns, start = self._needed(targets.values())
         # In the order of the paths, so that all workers have the same text of it.
         assigned, averages = ([p for p in paths if p in each] for each in (self._assigned, self._averages))
         added = self._added.intersection(paths)
         own = {*targets, *added, *averages}
         # What the worker has of its own comes with what it pushes.
-        takes = tuple(p for p, v in self._state.items() if (v in start and v not in self._pushes) or p in own)
+        takes = tuple(sorted(self._taken(start) | own, key=self._number_of_path.__getitem__))
         brought = {
             *start,
             *paths,
             *((p, i) for p in averages for i in range(len(self._averages[p].operands))),
         }
-        pushes = tuple(i for i, v in enumerate(self._pushes) if v in brought)
+        numbers = self._number_of_push
+        pushes = tuple(sorted(numbers[v] for v in brought if v in numbers))
         inputs = [self._state[path] for path in takes]
-        read = [v for v in self._pushed_values() if v in start]
+        read = sorted((v for v in start if v in numbers), key=numbers.__getitem__)
         run = function_of(eqns, [*inputs, *read], [*targets.values()], self._constants)
 
         def function(*args: jax.Array) -> list[jax.Array]:
             state = dict(zip(takes, args, strict=False))
-            pushed = dict(zip((keys[i] for i in pushes), args[len(takes) :], strict=True))
+            pushed = dict(zip(keys, args[len(takes) :], strict=True))
             new = dict(zip(targets, run(*state.values(), *(pushed[v] for v in read)), strict=True))
             for path in averages:
                 average = self._averages[path]
@@ -235,7 +242,7 @@ class WorkerServerSplit:
                 new[path] = state[path] + pushed[path] if path in added else pushed[path]
             return [new[path] for path in paths]
 
-        keys = list(self._pushes)
+        keys = sorted((v for v in brought if v in numbers), key=numbers.__getitem__)
         return UpdatePart(paths, takes, pushes, function)
 
     def groups(self) -> list[tuple[str, ...]]:
@@ -246,7 +253,8 @@ class WorkerServerSplit:
         """
         group: dict[str, list[str]] = {path: [path] for path in self.updated}
         for path in self.updated:
-            for other in self.update([path]).takes:
+            _, start = self._needed([self._new[path]] if path in self._new else [])
+            for other in self._taken(start):
                 joined, members = group[path], group.get(other)
                 if members is None or members is joined or not type_of(self._state[other]).shape:
                     continue
@@ -259,13 +267,33 @@ class WorkerServerSplit:
     def _addend(self, path: str, value: Atom) -> Atom | None:
         """Return what is added to a variable, if its new value is the old one and something else."""
         variable = self._state[path]
-        maker = next((eqn for eqn in self._eqns if value in eqn.outvars), None)
-        if maker is None or maker.primitive is not lax.add_p or variable not in variables_of(maker.invars):
+        maker = None if isinstance(value, jex.Literal) else self._adds.get(value)
+        if maker is None or variable not in variables_of(maker.invars):
             return None
         return next((v for v in maker.invars if v is not variable), variable)
 
-    def _pushed_values(self) -> list[jex.Var]:
-        return [v for v in self._pushes if isinstance(v, jex.Var)]
+    def _needed(self, targets: Iterable[Atom]) -> tuple[list[Equation], set[jex.Var]]:
+        """Return the equations of updates that compute the targets, and what these start from.
+
+        It is what `needed_equations` returns, in the time of what is needed, not of all updates.
+        """
+        found: set[int] = set()
+        start = set(variables_of(targets))
+        left = list(start)
+        while left:
+            v = left.pop()
+            number = None if v in self._pushes else self._makers.get(v)
+            if number is not None and number not in found:
+                found.add(number)
+                new = set(variables_of(self._updates[number].invars)) - start
+                start |= new
+                left += new
+        eqns = [self._updates[number] for number in sorted(found)]
+        return eqns, start.difference(*(eqn.outvars for eqn in eqns))
+
+    def _taken(self, start: Iterable[jex.Var]) -> set[str]:
+        """Return the paths of the variables on servers among some that updates start from."""
+        return {self._path_of[v] for v in start if v in self._path_of and v not in self._pushes}
 
     def _cut(self, eqns: Sequence[Equation], targets: Sequence[Atom], sources: "_Sources") -> list[Equation]:
         """Find what updates read of the worker; return the equations of the updates, in order."""
