@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "launch"))
 
-from launched import Launched, left_of, wait_until
+from launched import Launched, clean_environment, left_of, wait_until
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 HOSTS = ("127.0.0.2", "127.0.0.3")
@@ -44,6 +45,8 @@ class Hosts:
     Attributes:
         options: Those of ``muster run`` that name them.
     """
+
+    names = HOSTS
 
     def __init__(self, folder):
         self.folder = folder
@@ -101,6 +104,41 @@ def hosts(tmp_path):
                 os.kill(process, signal.SIGKILL)
         for host in made.daemons:
             made.stop(host)
+
+
+TRAINING = """\
+import numpy as np
+from muster import keras
+from muster.distribute import MultiWorkerMirroredStrategy
+strategy = MultiWorkerMirroredStrategy()
+with strategy.scope():
+    layers = [keras.layers.Input((4,)), keras.layers.Dense(1, kernel_initializer="ones")]
+    model = keras.Sequential(layers)
+    model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
+x = np.arange(32.0).reshape(8, 4).astype("float32") / 32
+history = model.fit(x, x.sum(axis=1), batch_size=4, epochs=2, verbose=0, shuffle=False)
+print("loss", strategy.num_replicas_in_sync, history.history["loss"][-1])
+"""
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Return a function of options of ``muster run``: the loss that two workers come to."""
+    program = tmp_path / "train.py"
+    program.write_text(TRAINING)
+
+    def train(*options):
+        done = subprocess.run(
+            [sys.executable, "-m", "muster", "run", *options, "--workers", "2", program],
+            env={**clean_environment(), "JAX_PLATFORMS": "cpu"},
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        first, second = re.findall(r"loss 2 ([\d.e-]+)", done.stdout)
+        assert first == second
+        return first
+
+    return train
 
 
 @pytest.fixture

@@ -106,32 +106,8 @@ def test_nothing_outlives_a_launcher_that_is_killed(launch, ray):
     wait_until(lambda: not job.left(), DEADLINE)
 
 
-def test_one_model_is_trained(tmp_path, ray):
-    program = tmp_path / "train.py"
-    program.write_text(
-        "import numpy as np\n"
-        "from muster import keras\n"
-        "from muster.distribute import MultiWorkerMirroredStrategy\n"
-        "strategy = MultiWorkerMirroredStrategy()\n"
-        "with strategy.scope():\n"
-        "    layers = [keras.layers.Input((4,)), keras.layers.Dense(1, kernel_initializer='ones')]\n"
-        "    model = keras.Sequential(layers)\n"
-        "    model.compile(optimizer=keras.optimizers.SGD(0.1), loss='mse')\n"
-        "x = np.arange(32.0).reshape(8, 4).astype('float32') / 32\n"
-        "history = model.fit(x, x.sum(axis=1), batch_size=4, epochs=2, verbose=0, shuffle=False)\n"
-        "print('loss', strategy.num_replicas_in_sync, history.history['loss'][-1])\n"
-    )
-    losses = {}
-    for name, options in (("local", []), ("ray", ray.options)):
-        done = subprocess.run(
-            [sys.executable, "-m", "muster", "run", *options, *TWO, program],
-            env={**clean_environment(), "JAX_PLATFORMS": "cpu"},
-            capture_output=True, text=True, timeout=DEADLINE, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        losses[name] = set(re.findall(r"loss 2 ([\d.e-]+)", done.stdout))
-    assert len(losses["ray"]) == 1
-    assert losses["ray"] == losses["local"]
+def test_one_model_is_trained_with_the_numbers_of_one_machine(trained, ray):
+    assert trained(*ray.options) == trained()
 
 
 TOO_LARGE = """\

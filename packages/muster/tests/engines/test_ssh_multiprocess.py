@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from launched import CHILD, DEADLINE, clean_environment, process_of, wait_until
 
-from conftest import HOSTS
 from muster import __version__
 
 pytestmark = [pytest.mark.alone, pytest.mark.processes]
@@ -35,12 +34,17 @@ def test_what_tasks_are_given(launch, hosts):
     assert job.end() == 0, job.text
     told = [json.loads(line.partition(" | ")[2]) for line in sorted(job.of_tasks)]
     cluster = json.loads(told[1]["TF_CONFIG"])["cluster"]
-    assert [address.rpartition(":")[0] for address in cluster["worker"]] == [*HOSTS]
-    assert cluster["evaluator"][0].startswith(f"{HOSTS[1]}:")
+    assert [address.rpartition(":")[0] for address in cluster["worker"]] == [*hosts.names]
+    assert cluster["evaluator"][0].startswith(f"{hosts.names[1]}:")
     assert len({each["PYTHONHASHSEED"] for each in told}) == 1
     assert told[1]["XLA_FLAGS"] == "--xla_force_host_platform_device_count=3"
     title = (job.log_dir / "worker-0.log").read_text().splitlines()[0]
     assert re.fullmatch(rf"=== [\d: -]+ worker 0 of job \w+-1: {sys.executable} {CHILD} .*", title)
+
+
+@pytest.mark.slow
+def test_one_model_is_trained_with_the_numbers_of_one_machine(trained, hosts):
+    assert trained(*hosts.options, "--cpus", "1") == trained("--cpus", "1", "--oversubscribe")
 
 
 @pytest.mark.slow
@@ -125,7 +129,7 @@ def test_a_job_starts_again_on_the_hosts_that_are_left(launch, hosts):
     deeds = ["worker0=train:1", "worker1=train:1"]
     job = launch(*deeds, options=[*hosts.options, *TWO, "--restarts", "1"])
     job.read_until("worker 0 | ready", "worker 1 | ready")
-    hosts.stop(HOSTS[1])
+    hosts.stop(hosts.names[1])
     os.kill(hosts.agent(process_of(job, "worker1")), signal.SIGKILL)
     job.read_until("restart 1 of 1")
     job.read_until("worker 1 runs on 127.0.0.2 now", "worker 0 | ready", "worker 1 | ready")
