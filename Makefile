@@ -57,7 +57,7 @@ test-tensorflow: $(VENV)/dev.stamp  ## run the tests of TensorFlow's names
 test-repository: $(VENV)/dev.stamp  ## run the tests of documentation, examples, wheels and the bench
 	$(call run,$(REPOSITORY),not soak)
 
-test-all: $(VENV)/dev.stamp  ## run all tests of the three, with those that are marked "slow"
+test-all: $(VENV)/dev.stamp $(VENV)/integrations.stamp  ## run all tests of the three, with those that are marked "slow"
 	$(call run,$(CORE),not soak)
 	$(call run,$(NAMES),not soak)
 	$(call run,$(REPOSITORY),not soak)
@@ -76,6 +76,10 @@ test-engines: $(VENV)/engines.stamp  ## run the tests of jobs on hosts by ssh, i
 
 $(VENV)/engines.stamp: pyproject.toml $(VENV)/dev.stamp
 	$(BIN)/pip install --quiet --disable-pip-version-check --group engines
+	@touch $@
+
+$(VENV)/integrations.stamp: pyproject.toml $(VENV)/dev.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check --group integrations
 	@touch $@
 
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills

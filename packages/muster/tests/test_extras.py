@@ -72,8 +72,8 @@ def test_every_extra_that_a_message_names_exists() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in place
     }
     assert named == {
-        *("gcs", "grain", "keras-tuner", "keys", "kubernetes", "mlflow", "optuna", "parquet", "profile", "ray"),
-        *("s3", "serve", "wandb"),
+        *("gcs", "grain", "keras-tuner", "keys", "kubernetes", "mlflow", "optuna", "parquet", "profile"),
+        *("ray", "s3", "serve", "wandb"),
     }
     assert named <= EXTRAS.keys()
 
