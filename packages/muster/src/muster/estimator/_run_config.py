@@ -56,7 +56,7 @@ class RunConfig:
     """Configures how an Estimator runs, and in which folder.
 
     The place of this process in its job is read when the RunConfig is built, and offered as properties: from
-    ``TF_CONFIG``, or from the resolver that the strategy to train with was built with. Follows
+    `find_environment`, or from the resolver that the strategy to train with was built with. Follows
     ``tf.estimator.RunConfig`` (tensorflow_estimator/python/estimator/run_config.py); its arguments that have
     no meaning under JAX are accepted and checked, and have no effect.
 
