@@ -203,6 +203,20 @@ def test_what_a_host_lacks_is_told(on, options, told, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_ctrl_c_ends_a_connection_that_does_not_come_about(tmp_path):
+    (tmp_path / "train.py").touch()
+    remote = shell(tmp_path, "remote", f"touch {tmp_path}/called; exec sleep 600")
+    job = subprocess.Popen(
+        [sys.executable, "-m", "muster", "run", "--on", "ssh:a", "--ssh-command", remote, "train.py"],
+        env=clean_environment(), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    wait_until((tmp_path / "called").exists)
+    job.send_signal(signal.SIGINT)
+    said, _ = job.communicate(timeout=10)
+    assert job.returncode == 130, said
+    assert "Traceback" not in said
+
+
 def test_the_files_of_a_folder_are_sent(tmp_path):
     package = tmp_path / "package"
     package.mkdir()

@@ -415,7 +415,7 @@ class RemoteEngine(ABC):
 
     def close(self, code: int = 1) -> None:
         """Break all connections, at which the agents end what they have started, and wait for that."""
-        gone = [agent for agent, _, _ in self._commands if agent.lost]
+        gone = [agent for agent, _, _ in self._commands if agent.lost or agent.greeting is None]
         for agent in self._agents:
             agent.send(messages.JobEnded(code))
         for agent in self._agents:
