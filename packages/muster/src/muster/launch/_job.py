@@ -318,7 +318,7 @@ class Job:
         apart = self._in_order(set(tasks) & {*self._trainers} & self._running)
         if self._apart_since is None:
             self._apart_since = now
-        if self._advised or len(apart) < 2 or now - self._apart_since < JOIN_SECS:
+        if self._advised or self._elastic or len(apart) < 2 or now - self._apart_since < JOIN_SECS:
             return []
         self._advised = True
         return [Say(f"{_names(apart)} have not joined each other in {JOIN_SECS:.0f} s. {self._advice}")]

@@ -5,10 +5,17 @@ import json
 import numpy as np
 import pytest
 
-from muster._errors import ClusterError
+from muster._errors import ClusterError, MismatchError
 from muster.distribute import MultiWorkerMirroredStrategy
 from muster.distribute.engine._split import Split, UnevenBatch
-from muster.distribute.workers._elastic_workers import _packed, _shares, _unpacked
+from muster.distribute.workers._elastic_workers import (
+    _packed,
+    _Place,
+    _shares,
+    _unpacked,
+    behind_by_a_result,
+    source_of,
+)
 from muster.distribute.workers._workers import ReplicaShare, SingleWorker, add_terms
 from muster.launch._plan import JobShape
 
@@ -45,6 +52,35 @@ def test_the_result_of_a_collective_reaches_who_lacks_it(result):
     for same, value in zip(unpacked, result, strict=True):
         np.testing.assert_array_equal(same, value)
         assert not isinstance(value, np.ndarray) or (same.dtype, same.shape) == (value.dtype, value.shape)
+
+
+IN, OUT = (True, False), (False, False)
+JOINS = _Place(0, 0, False, True)
+
+
+@pytest.mark.parametrize(
+    ("places", "source", "behind"),
+    [
+        ([_Place(5, 20, *IN), _Place(5, 20, *IN)], 0, []),
+        # In one step, one has completed a collective more: both make the step again.
+        ([_Place(5, 20, *IN), _Place(5, 21, *IN)], 1, []),
+        # The second has completed step 5 by its last collective, for which the first still waits.
+        ([_Place(5, 20, *IN), _Place(6, 21, *IN), JOINS], 1, [0]),
+        # Between steps, as at the end of an epoch, nothing is made again.
+        ([_Place(6, 20, *OUT), _Place(6, 21, *IN)], 1, [0]),
+        ([_Place(6, 20, *OUT), _Place(6, 21, *OUT)], 1, [0]),
+        ([_Place(6, 21, *OUT), _Place(6, 21, *OUT)], 0, []),
+        ([JOINS, JOINS], None, []),
+    ],
+)
+def test_who_needs_a_result_of_whom(places, source, behind):
+    assert source_of(places) == source
+    assert behind_by_a_result(places) == behind
+
+
+def test_who_lacks_more_than_one_result_cannot_go_on():
+    with pytest.raises(MismatchError, match="different places"):
+        behind_by_a_result([_Place(5, 20, *IN), _Place(7, 24, *IN)])
 
 
 def test_terms_are_added_one_after_the_other():

@@ -15,8 +15,8 @@ enters a group whose leader did not know of a later one that is established, so 
 common member one takes no step.
 
 A worker whose process has certainly ended is left out by as few as are left. One that is only silent may
-still train, cut off from the others: then those go on who are more than half of the group, or half of it and
-have its first member. So never do two groups train at once.
+still train, cut off from the others. Then those go on who are more than half of the members that have not
+ended, or half of them with the first one. So never do two groups train at once.
 """
 
 import dataclasses
@@ -216,10 +216,12 @@ class GiveUp:
     Attributes:
         reason: Why.
         has_newest: Whether nobody has gone on without it, so that its state may be saved.
+        others_are_done: Whether the others have come to the end of their programs.
     """
 
     reason: str
     has_newest: bool = False
+    others_are_done: bool = False
 
 
 GroupAction: TypeAlias = PublishRecord | LeaveStep | EnterGroup | GiveUp
@@ -272,6 +274,7 @@ class Membership:
         self._admits_at = math.inf
         self._entered_at = -math.inf
         self._broken = self._takes_in = False
+        self._some_left = False  # whether one of them has come to the end of its program
         self._met_others = False  # whether it has seen that a group was established
         self._gave_up = False
 
@@ -320,6 +323,7 @@ class Membership:
                     self._ended.add(other)  # another process has its address
                 self._others[member] = record
                 self._ended.discard(member)
+                self._some_left |= record.phase is MemberPhase.LEFT and record.base is not None
             case MemberGone(member, certain):
                 # While it was out of sight it may have gone on with others, whom this worker does not know.
                 was_there = self._others.pop(member, None) is not None
@@ -376,6 +380,10 @@ class Membership:
         ):
             self._gave_up = True
             return [GiveUp("The workers that it was to join have ended, and the job begins anew.")]
+        if phase is MemberPhase.READY and self._met_others and self._nobody_trains:
+            self._gave_up = True
+            reason = "The workers that it was to join have ended."
+            return [GiveUp(reason, others_are_done=self._some_left)]
         newest = next((each for each in self._open_groups() if not self._missing(each)), None)
         entered = newest or (self._founded(now) if self._base() is None else self._led())
         if entered is not None:
@@ -386,6 +394,13 @@ class Membership:
             reason = f"It has waited {now - self._waits_since:.0f} s for other workers."
             return [GiveUp(reason, has_newest=self.leads)]
         return []
+
+    @property
+    def _nobody_trains(self) -> bool:
+        base = self._base()
+        return base is None or not any(
+            member in self._others and not self._has_ended(member) for member in base.members
+        )
 
     @property
     def _base_epoch(self) -> int:
@@ -520,15 +535,15 @@ class Membership:
 
     def _may_leave_out(self, group: Group, chosen: Sequence[Member]) -> bool:
         """Return whether those of a group that are not chosen cannot go on by themselves."""
-        lost = [member for member in group.members if member not in chosen]
-        if all(
-            member in self._ended
-            or (member in self._others and self._others[member].phase is MemberPhase.LEFT)
-            for member in lost
-        ):
-            return True
-        count, size = len(group.members) - len(lost), len(group.members)
-        return 2 * count > size or (2 * count == size and group.members[0] in chosen)
+        left = [member for member in group.members if member in chosen or not self._has_ended(member)]
+        count = sum(member in chosen for member in left)
+        # Two halves that both may go on would know of the same ones that have ended.
+        return 2 * count > len(left) or (2 * count == len(left) and bool(left) and left[0] in chosen)
+
+    def _has_ended(self, member: Member) -> bool:
+        """Return whether a process has certainly ended, or its program has."""
+        record = self._others.get(member)
+        return member in self._ended or (record is not None and record.phase is MemberPhase.LEFT)
 
     def _next_epoch(self) -> int:
         """Return an epoch above all that are known here, which no other worker would choose."""

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from muster._errors import MismatchError
 from muster.data import moved_position
 from muster.distribute.engine._join import common_sizes, filled_up, row_sizes
 from muster.distribute.engine._split import Split
@@ -91,6 +92,7 @@ class SynchronizedInput(StepInput):
         starts = [Position.of_json(each) for each in gathered]
         self._starts: list[Mapping[str, Any]] = [each for start in starts for each in start.pipelines]
         self._first = sum(len(start.pipelines) for start in starts[: workers.rank])
+        self._count = self._split.local_replicas
         if workers.size == 1 and not self._comes_and_goes:
             return
         workers.require_equal("batches", _kinds_of_rows(source.example))
@@ -122,7 +124,7 @@ class SynchronizedInput(StepInput):
         if starts is not None:
             self._starts = list(starts)
         share = self._split.share
-        self._first, self._taken = share.first, steps
+        self._first, self._count, self._taken = share.first, share.count, steps
         self._told_at = None
         if isinstance(self._source, OwnInput):
             self._source.read(share.first, self._starts[share.first : share.first + share.count], steps)
@@ -147,8 +149,8 @@ class SynchronizedInput(StepInput):
         rows = next((len(leaf) for leaf in jax.tree.leaves(batch) if np.ndim(leaf)), 0)
         signals = self._signals
         own = None if signals is None else signals.received
-        gathered = self._workers.all_gather_object([rows, own, self._split.local_replicas])
-        received = [(rank, number) for rank, (_, number, _) in enumerate(gathered) if number is not None]
+        gathered = self._workers.all_gather_object([rows, own, self._count, self._first])
+        received = [(rank, number) for rank, (_, number, *_) in enumerate(gathered) if number is not None]
         if signals is not None and received and self._ends(len(received), len(gathered), own):
             rank = self._workers.rank if self._comes_and_goes else received[0][0]
             self._ended, self.interrupted = True, (rank, received[0][1])
@@ -158,11 +160,26 @@ class SynchronizedInput(StepInput):
         if not any(counts) or min(counts) < 0:
             self._ended = True
             raise StopIteration
+        if self._comes_and_goes:
+            self._require_each_once([(first, count) for _, _, count, first in gathered])
         total, replicas = sum(counts), self._split.replicas
         even = total // replicas
-        if total % replicas == 0 and all(count == even * here for count, _, here in gathered):
+        if total % replicas == 0 and all(count == even * here for count, _, here, _ in gathered):
             return batch
         return self._split.worker_batch(self._gather(self._empty if batch is None else batch))
+
+    def _require_each_once(self, held: list[tuple[int, int]]) -> None:
+        """Check that the workers read each pipeline of the job once.
+
+        Raises:
+            MismatchError: They do not, by a mistake of muster: examples would be lost or counted twice.
+        """
+        numbers = [number for first, count in held for number in range(first, first + count)]
+        if numbers != [*range(self._split.replicas)]:
+            raise MismatchError(
+                f"The workers read the input pipelines {numbers}, and the job has {self._split.replicas}: "
+                "this is an error in muster. Start the job again; it goes on from its last checkpoint."
+            )
 
     def _ends(self, received: int, workers: int, own: int | None) -> bool:
         """Return whether to end for a signal: all do, or of workers that come and go the one that got it."""
@@ -195,7 +212,7 @@ class SynchronizedInput(StepInput):
         """End the steps on all workers, unless they have ended."""
         if not self._ended:
             self._ended = True
-            self._workers.all_gather_object([-1, None, 0])
+            self._workers.all_gather_object([-1, None, 0, 0])
 
     def _gather(self, batch: Any) -> Any:
         """Concatenate the rows of all workers, by rank, on every worker."""

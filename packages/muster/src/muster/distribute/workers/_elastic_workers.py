@@ -17,7 +17,7 @@ import queue
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -96,6 +96,58 @@ class _LeftError(PeerLostError):
     """A collective was left, since the workers change."""
 
 
+class _DoneError(Exception):
+    """The others have come to the end of their programs, before this worker could join them."""
+
+
+class _Place(NamedTuple):
+    """How far a worker has come when it meets others.
+
+    Attributes:
+        steps: The steps that its state has.
+        collectives: The collectives that it has completed.
+        in_step: Whether it is in a step, which it can make again.
+        joins: Whether it has no state yet.
+    """
+
+    steps: int
+    collectives: int
+    in_step: bool
+    joins: bool
+
+
+def source_of(places: Sequence[_Place]) -> int | None:
+    """Return the rank of the first worker that has come furthest; None if none has a state."""
+    with_state = [rank for rank, place in enumerate(places) if not place.joins]
+    return min(with_state, key=lambda rank: (*(-each for each in places[rank][:2]), rank), default=None)
+
+
+def behind_by_a_result(places: Sequence[_Place]) -> list[int]:
+    """Return the ranks of those who need the result of the last collective of the one that is furthest.
+
+    Who is in the same step as that one makes the step again, like it, however far both have come in it. Who
+    has not completed the step before it needs the result of its last collective, and so does who is in none.
+
+    Raises:
+        MismatchError: Somebody lacks more than one result.
+    """
+    source = source_of(places)
+    if source is None:
+        return []
+    newest = places[source]
+    behind = [
+        rank
+        for rank, place in enumerate(places)
+        if not place.joins
+        and (place.steps < newest.steps or (not place.in_step and place.collectives < newest.collectives))
+    ]
+    if any(newest.collectives - places[rank].collectives != 1 for rank in behind):
+        raise MismatchError(
+            f"The workers have come to different places, and cannot go on together: {places}."
+        )
+    return behind
+
+
 class ElasticWorkers(Workers):
     """The workers that are there now, of those that a cluster names; they divide virtual replicas among them.
 
@@ -111,6 +163,7 @@ class ElasticWorkers(Workers):
 
     Attributes:
         joins: Whether the job was under way when this worker came: it has to `join` before its first step.
+        epoch: That of the group that has met last. When it has changed, so have the replicas of this worker.
 
     Raises:
         MissingPeerError: There is no group in time.
@@ -138,16 +191,18 @@ class ElasticWorkers(Workers):
         self._early: dict[int, list[tuple[Connection, Hello]]] = {}
         self._entered: Group | None = None  # by the roster's thread: the newest group
         self._gave_up = ""
-        self._has_newest = False
+        self._has_newest = self._others_are_done = False
         self._leaving = False
         self._inner: RosterWorkers | None = None
         self._collectives = 0
         self._last: Any = None
-        self._loop: ReplicatedLoop | None = None
+        self._loop: ReplicatedLoop | None = None  # in whose step this worker is
+        self._last_loop: ReplicatedLoop | None = None
         self._doing = ""  # what can go on with others: a call of train or fit
         self._has_begun = False  # whether it has taken a step since
         self._given: tuple[Any, list[HostArray]] | None = None
         self._tried = 0  # the epoch of the last group that was to meet
+        self.epoch = 0
         self.joins = False
         self.rank, self.names = 0, (str(task),)
         self.share = ReplicaShare(0, 1, virtual_replicas)
@@ -303,7 +358,8 @@ class ElasticWorkers(Workers):
         Args:
             loop: The loop.
         """
-        self._loop, self._has_begun = loop, True
+        self._loop = self._last_loop = loop
+        self._has_begun = True
         try:
             yield
         finally:
@@ -312,7 +368,10 @@ class ElasticWorkers(Workers):
     def join(self) -> tuple[Any, list[HostArray]] | None:
         """Wait until the others let this worker in; return what one gives, None if they have ended."""
         self._roster.tell_group(BecameReady())
-        self._regroup()
+        try:
+            self._regroup()
+        except _DoneError:
+            return None
         self.joins = False
         return self._given
 
@@ -337,8 +396,8 @@ class ElasticWorkers(Workers):
             case EnterGroup(group):
                 self._entered = group
                 self._leaving = False
-            case GiveUp(reason, has_newest):
-                self._gave_up, self._has_newest = reason, has_newest
+            case GiveUp(reason, has_newest, others_are_done):
+                self._gave_up, self._has_newest, self._others_are_done = reason, has_newest, others_are_done
                 if (inner := self._inner) is not None:
                     inner.interrupt()
 
@@ -394,6 +453,8 @@ class ElasticWorkers(Workers):
         with self._roster.reporting(TaskState.WAITING):
             said = 0.0
             while (group := self._entered) is None or group.epoch <= self._tried:
+                if self._others_are_done:
+                    raise _DoneError(self._gave_up)
                 if self._gave_up:
                     self._give_up()
                 if self._leaving:
@@ -458,8 +519,9 @@ class ElasticWorkers(Workers):
                 functools.partial(self._accept, group),
                 self._step_secs,
             )
-            step = None if self._loop is None else self._loop.steps_taken()
-            told = inner.all_gather_object([self._collectives, step, self._loop is not None, self.joins])
+            steps = 0 if self._last_loop is None else self._last_loop.steps_taken()
+            own_place = _Place(steps, self._collectives, self._loop is not None, self.joins)
+            told = [_Place(*each) for each in inner.all_gather_object([*own_place])]
         except (MissingPeerError, ConnectionError) as exc:
             raise PeerLostError(f"{self._task} cannot meet the others: {exc}") from exc
         self._roster.tell_group(MembersMet(group))
@@ -467,47 +529,34 @@ class ElasticWorkers(Workers):
         self.rank, self.names = group.members.index(own), inner.names
         new = _shares(self.share.total, inner.size)[self.rank]
         self.share.first, self.share.count = new.first, new.count
+        self.epoch = group.epoch
         if self._has_begun or self.joins:
             names = ", ".join(inner.names)
-            _log.info(
-                "%s goes on with %s, at step %s.", self._task, names, max(each[1] or 0 for each in told)
-            )
+            _log.info("%s goes on with %s, at step %s.", self._task, names, max(each.steps for each in told))
         return gets
 
     def _own_run(self, group: Group) -> str:
         return next(each.run for each in group.members if each.task == self._task)
 
-    def _compare(self, inner: RosterWorkers, told: list[list[Any]]) -> bool:
+    def _compare(self, inner: RosterWorkers, told: Sequence[_Place]) -> bool:
         """Give results and states to those who lack them; return whether this worker got a result."""
-        old = [(step or 0, count) for count, step, _, joins in told if not joins]
-        if not old:
+        behind = behind_by_a_result(told)
+        source = source_of(told)
+        coming = [rank for rank, place in enumerate(told) if place.joins]
+        if source is None:
             return False
-        newest = max(old)
-        source = next(
-            rank
-            for rank, (count, step, _, joins) in enumerate(told)
-            if not joins and (step or 0, count) == newest
-        )
-        behind = [
-            rank
-            for rank, (count, step, _, joins) in enumerate(told)
-            if not joins and (step or 0, count) != newest
-        ]
-        coming = [rank for rank, (_, _, _, joins) in enumerate(told) if joins]
-        if any(newest[1] - told[rank][0] != 1 for rank in behind):
-            raise MismatchError(
-                f"The workers have come to different places, and cannot go on together: {told}."
-            )
         gets = inner.rank in behind
         if behind:
             given = inner.all_gather(_packed(self._last) if inner.rank == source else np.empty(0, np.uint8))
             if gets:
                 self._last = _unpacked(given[source])
         if coming:
-            self._welcome(inner, source, coming, newest[1])
+            self._welcome(inner, source, coming)
+        # All that make the step again begin with the same number; `_collective` counts a result that was got.
+        self._collectives = told[source].collectives - gets
         return gets
 
-    def _welcome(self, inner: RosterWorkers, source: int, coming: Sequence[int], collectives: int) -> None:
+    def _welcome(self, inner: RosterWorkers, source: int, coming: Sequence[int]) -> None:
         """Give those who come the state before the next step."""
         arrays: list[HostArray] = []
         meta: Any = None
@@ -517,7 +566,6 @@ class ElasticWorkers(Workers):
             meta = [value, [[list(each.shape), each.dtype.name] for each in arrays]]
         meta = inner.all_gather_object(meta)[source]
         if inner.rank in coming:
-            self._collectives = collectives
             self._given = None
             if meta is not None:
                 self._given = meta[0], [np.empty(shape, np.dtype(name)) for shape, name in meta[1]]

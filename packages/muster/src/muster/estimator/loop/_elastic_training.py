@@ -45,6 +45,7 @@ class ElasticTraining:
 
     def __post_init__(self) -> None:
         self._is_chief = self.workers.is_chief
+        self._epoch = self.workers.epoch
         self._tries_at = 0.0
 
     def steps_taken(self) -> int:
@@ -86,15 +87,22 @@ class ElasticTraining:
         self.session.global_step, self.session.steps_taken = about["step"], about["taken"]
         self.last_step = about["last_step"]
         self.steps.take_over(about["taken"], about["starts"])
+        self._epoch = self.workers.epoch
         return True
 
     def changed(self) -> None:
         """Go on with other workers than before."""
+        self._epoch = self.workers.epoch
         self.steps.take_over(self.session.steps_taken)
         self._tries_at = 0.0
 
     def before_run(self, training: TrainingSession) -> None:
-        """Save from now on if this worker has become the chief, as soon as the one before lets go."""
+        """Take over what is this worker's since the last step, and save if it is the chief now.
+
+        One that got the last result of its step from others has completed it with the old division.
+        """
+        if self.workers.epoch != self._epoch:
+            self.changed()
         if self._is_chief or not self.workers.is_chief or (now := time.monotonic()) < self._tries_at:
             return
         try:
