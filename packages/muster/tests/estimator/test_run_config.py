@@ -21,6 +21,7 @@ from muster.distribute import (
     OneDeviceStrategy,
     ParameterServerStrategyV1,
 )
+from muster.distribute.workers import Exchanged
 from muster.estimator._model_fn import argument_names, call_input_fn, call_model_fn, check_model_fn_args
 from muster.estimator._run_config import (
     DistributeConfig,
@@ -294,7 +295,7 @@ class FakeServer:
         self.log["joined"] = True
 
     def connect(self, *, starts: bool) -> SimpleNamespace:
-        return SimpleNamespace(count=1, end=lambda: None, close=lambda: None)
+        return SimpleNamespace(count=1, end=lambda: None, close=lambda: None, exchanged=Exchanged())
 
     roster = None
 

@@ -85,7 +85,10 @@ def test_rounds_do_not_go_with_shared_input(tmp_path):
 
 def test_workers_that_train_in_step_divide_their_input_by_hand(tmp_path):
     two = SimpleNamespace(
-        input_context=InputContext(num_input_pipelines=2), local_replicas=1, steps=StepSource()
+        input_context=InputContext(num_input_pipelines=2),
+        local_replicas=1,
+        steps=StepSource(),
+        workers=SimpleNamespace(share=None),
     )
     with pytest.raises(ValueError, match="The 2 workers .* train in step: divide"):
         open_training_input(None, two, lambda context: input_fn(), None, None)

@@ -34,7 +34,7 @@ def test_a_job_is_run_with_the_options_of_the_command(tmp_path):
 
 def test_what_makes_no_sense_is_an_error(tmp_path, monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    with pytest.raises(ClusterError, match="must be 0 or more, given: -1"):
+    with pytest.raises(ClusterError, match="'-1' is neither a number from 0 nor a range"):
         muster.launch.run("train.py", workers=-1)
     with pytest.raises(ClusterError, match="there is no module nowhere"):
         muster.launch.run("-m nowhere", ["--steps", "3"])

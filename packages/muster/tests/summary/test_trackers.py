@@ -62,7 +62,7 @@ def test_only_the_chief_tracks(tmp_path: Path) -> None:
     tracking: list[Any] = [_Callback(), _Derived(), HParamsCallback(tmp_path, {"rate": 0.1})]
     own = _Own()
     for is_chief, expected in ((True, [*tracking, own]), (False, [own])):
-        agreement: Agreement = types.SimpleNamespace(is_chief=is_chief)  # type: ignore[assignment]
+        agreement: Agreement = types.SimpleNamespace(is_chief=is_chief, elastic=False)  # type: ignore[assignment]
         assert callbacks_of([*tracking, own], agreement) == expected
 
 

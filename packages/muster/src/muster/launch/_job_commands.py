@@ -253,7 +253,7 @@ def _stacks(args: argparse.Namespace) -> int:
     code = 0
     for each in _tasks(record, args.tasks):
         try:
-            if each.host:
+            if each.host not in ("", socket.gethostname()):
                 raise StrayPeerError(f"it runs on {each.host}, and only tasks of this machine are asked")
             credentials = Credentials.from_environ(_environment_of(each.pid))
             status = query_status(each.address, _ANSWER_SECS, credentials, task=each.task, stacks=True)

@@ -12,7 +12,7 @@ _PROGRAM = """
 import atexit, signal, threading
 import jax
 from muster.lifecycle import log_interrupt
-from muster.distribute.workers._cluster_workers import _Ending
+from muster.distribute.workers._cluster_workers import JobEnding
 
 interrupted, again, agreed, program_end = {places!r}
 
@@ -26,7 +26,7 @@ class Calls:
         return call
 
 jax.distributed = Calls()
-ending = _Ending(Calls(), ("worker 0", "worker 1"))
+ending = JobEnding(Calls(), ("worker 0", "worker 1"))
 ending.workers = Calls()
 ending.agreed = agreed
 def interrupt():

@@ -150,6 +150,7 @@ class KerasFunction(StepFunction):
         self._unchecked: list[tuple[Any, Any]] = []
         self._taken: list[Any] = []
         self._last: State = None
+        self._given: State = None  # what the step was given from which it has been made
         self._shown: tuple[Any, ...] | None = None
         self._most = _UNCHECKED
         self._failed = self._has_ended = self._others_lag = False
@@ -252,7 +253,7 @@ class KerasFunction(StepFunction):
         except StopIteration:
             raise
         except BaseException:
-            if state is not self._last:
+            if state is not self._last and state is not self._given:
                 self._take(state)
             self._failed = True
             raise
@@ -270,9 +271,10 @@ class KerasFunction(StepFunction):
 
     def _drawn(self, iterator: Iterator[Any], state: State) -> tuple[Any, State, Any]:
         """Draw a batch, and take a step with it."""
-        batch = self._draw(iterator)
+        batch, given = self._draw(iterator), state
         if state is not self._last:  # Keras has read it from the variables
-            state = self._take(self._place(state))
+            given, state = state, self._take(self._place(state))
+        self._given = given
         with self._uninterrupted:
             state, result = self._take_step(batch)
         self._counted.count += 1
