@@ -41,7 +41,7 @@ _POOLS: dict[str, str] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rendezvous:
-    """What processes know before they meet.
+    """Describes the processes of a job before they have met.
 
     Args:
         address: Where rank 0 listens, ``host:port``.

@@ -6,7 +6,8 @@ from collections import deque
 from typing import Any
 
 from muster.cluster import Task
-from muster.cluster.roster._membership import (
+from muster.cluster.roster._membership import Membership
+from muster.cluster.roster._membership_events import (
     BecameReady,
     CameLate,
     EnterGroup,
@@ -18,7 +19,6 @@ from muster.cluster.roster._membership import (
     MemberGone,
     MemberPhase,
     MemberSeen,
-    Membership,
     MembersMet,
     PublishRecord,
     StepLeft,

@@ -7,8 +7,8 @@ import pytest
 from membership_world import World
 
 from muster.cluster import Task
-from muster.cluster.roster._membership import (
-    MEMBERSHIP_CLASSES,
+from muster.cluster.roster._membership import MEMBERSHIP_CLASSES, Membership
+from muster.cluster.roster._membership_events import (
     BecameReady,
     EnterGroup,
     GiveUp,
@@ -20,7 +20,6 @@ from muster.cluster.roster._membership import (
     MemberGone,
     MemberPhase,
     MemberSeen,
-    Membership,
     MembersMet,
     StepLeft,
     TakesIn,

@@ -10,7 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from muster import _errors as errors
 from muster._event_log import replay
 from muster.cluster import Task
-from muster.cluster.roster._membership import GroupRecord, Member
+from muster.cluster.roster._membership_events import (
+    GroupRecord,
+    Member,
+)
 from muster.cluster.roster._roster_events import (
     Announced,
     Answer,

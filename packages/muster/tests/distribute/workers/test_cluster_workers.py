@@ -23,7 +23,7 @@ def dial(monkeypatch, *outcomes):
         return outcome
 
     worker = SimpleNamespace(_roster=SimpleNamespace(connect=connect), _tasks=[Task("worker", 0)])
-    return ClusterWorkers._dial(worker, 0), left
+    return ClusterWorkers.dial(worker, 0), left
 
 
 def test_a_call_that_strangers_have_crowded_out_is_made_again(monkeypatch):

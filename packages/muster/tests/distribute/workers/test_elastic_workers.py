@@ -8,13 +8,13 @@ import pytest
 from muster._errors import ClusterError, MismatchError
 from muster.distribute import MultiWorkerMirroredStrategy
 from muster.distribute.engine._split import Split, UnevenBatch
-from muster.distribute.workers._elastic_workers import (
-    _packed,
-    _Place,
-    _shares,
-    _unpacked,
+from muster.distribute.workers._meeting import (
+    StepReached,
     behind_by_a_result,
+    packed_result,
+    shares_of,
     source_of,
+    unpacked_result,
 )
 from muster.distribute.workers._workers import ReplicaShare, SingleWorker, add_terms
 from muster.launch._plan import JobShape
@@ -22,7 +22,7 @@ from muster.launch._plan import JobShape
 
 @pytest.mark.parametrize(("total", "workers"), [(1, 1), (4, 1), (4, 3), (5, 5), (7, 2)])
 def test_workers_divide_virtual_replicas_in_order(total, workers):
-    shares = _shares(total, workers)
+    shares = shares_of(total, workers)
     numbers = [number for share in shares for number in range(share.first, share.first + share.count)]
     assert numbers == [*range(total)]
     assert max(share.count for share in shares) - min(share.count for share in shares) <= 1
@@ -47,7 +47,7 @@ def test_a_split_follows_the_share_of_its_worker():
     ],
 )
 def test_the_result_of_a_collective_reaches_who_lacks_it(result):
-    unpacked = _unpacked(_packed(result))
+    unpacked = unpacked_result(packed_result(result))
     assert len(unpacked) == len(result)
     for same, value in zip(unpacked, result, strict=True):
         np.testing.assert_array_equal(same, value)
@@ -55,21 +55,21 @@ def test_the_result_of_a_collective_reaches_who_lacks_it(result):
 
 
 IN, OUT = (True, False), (False, False)
-JOINS = _Place(0, 0, False, True)
+JOINS = StepReached(0, 0, False, True)
 
 
 @pytest.mark.parametrize(
     ("places", "source", "behind"),
     [
-        ([_Place(5, 20, *IN), _Place(5, 20, *IN)], 0, []),
+        ([StepReached(5, 20, *IN), StepReached(5, 20, *IN)], 0, []),
         # In one step, one has completed a collective more: both make the step again.
-        ([_Place(5, 20, *IN), _Place(5, 21, *IN)], 1, []),
+        ([StepReached(5, 20, *IN), StepReached(5, 21, *IN)], 1, []),
         # The second has completed step 5 by its last collective, for which the first still waits.
-        ([_Place(5, 20, *IN), _Place(6, 21, *IN), JOINS], 1, [0]),
+        ([StepReached(5, 20, *IN), StepReached(6, 21, *IN), JOINS], 1, [0]),
         # Between steps, as at the end of an epoch, nothing is made again.
-        ([_Place(6, 20, *OUT), _Place(6, 21, *IN)], 1, [0]),
-        ([_Place(6, 20, *OUT), _Place(6, 21, *OUT)], 1, [0]),
-        ([_Place(6, 21, *OUT), _Place(6, 21, *OUT)], 0, []),
+        ([StepReached(6, 20, *OUT), StepReached(6, 21, *IN)], 1, [0]),
+        ([StepReached(6, 20, *OUT), StepReached(6, 21, *OUT)], 1, [0]),
+        ([StepReached(6, 21, *OUT), StepReached(6, 21, *OUT)], 0, []),
         ([JOINS, JOINS], None, []),
     ],
 )
@@ -80,7 +80,7 @@ def test_who_needs_a_result_of_whom(places, source, behind):
 
 def test_who_lacks_more_than_one_result_cannot_go_on():
     with pytest.raises(MismatchError, match="different places"):
-        behind_by_a_result([_Place(5, 20, *IN), _Place(7, 24, *IN)])
+        behind_by_a_result([StepReached(5, 20, *IN), StepReached(7, 24, *IN)])
 
 
 def test_terms_are_added_one_after_the_other():

@@ -20,211 +20,38 @@ ended, or half of them with the first one. So never do two groups train at once.
 """
 
 import dataclasses
-import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
 
 from muster._event_log import EventLog
 from muster.cluster._cluster_spec import Task
+from muster.cluster.roster._membership_events import (
+    BecameReady,
+    CameLate,
+    EnterGroup,
+    GiveUp,
+    Group,
+    GroupAction,
+    GroupEvent,
+    GroupRecord,
+    LeaveStep,
+    LinkBroken,
+    Member,
+    MemberGone,
+    MemberPhase,
+    MemberSeen,
+    MembersMet,
+    ProgramEnded,
+    PublishRecord,
+    StepLeft,
+    TakesIn,
+    TimePassed,
+)
 
 # How long a leader waits for more workers that come, before it lets in those that are there, in seconds.
 ADMIT_SECS = 0.2
 # The least time between two changes for workers that come, in seconds.
 SETTLE_SECS = 2.0
-
-
-class MemberPhase(enum.StrEnum):
-    """What a worker of an elastic job does."""
-
-    STARTING = "starting"  # it has no state yet, and cannot take a step
-    FOUNDING = "founding"  # it waits for the first group
-    READY = "ready"  # it waits to be let into a group that trains
-    IN = "in"
-    HALTING = "halting"  # it is to leave the step under way
-    HALTED = "halted"
-    LEFT = "left"  # its program has come to its end
-
-
-@dataclasses.dataclass(frozen=True, order=True)
-class Member:
-    """A process of a job.
-
-    Args:
-        task: Its task.
-        run: What distinguishes it from other processes of this task.
-    """
-
-    task: Task = dataclasses.field(compare=True)
-    run: str = ""
-
-    def __str__(self) -> str:
-        return str(self.task)
-
-
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """The workers that take steps together.
-
-    Args:
-        epoch: Its number, which no other group has. Later groups have higher ones.
-        members: The workers, those that came first at the beginning.
-        after: The epoch of the last established group that its leader knew of; 0 for none.
-    """
-
-    epoch: int
-    members: tuple[Member, ...]
-    after: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class GroupRecord:
-    """What a worker tells all others.
-
-    Args:
-        phase: What it does.
-        group: The group that it has entered last; None for none yet.
-        base: The last group of which it has met all members; None for none yet.
-        sees: The workers that it is connected to.
-    """
-
-    phase: MemberPhase = MemberPhase.STARTING
-    group: Group | None = None
-    base: Group | None = None
-    sees: tuple[Member, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class MemberSeen:
-    """A worker is there, and has published a record."""
-
-    member: Member
-    record: GroupRecord
-
-
-@dataclasses.dataclass(frozen=True)
-class MemberGone:
-    """A worker is not there any more.
-
-    Attributes:
-        certain: Its process has ended, and is not only silent or cut off.
-    """
-
-    member: Member
-    certain: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class BecameReady:
-    """This worker can take steps from now on.
-
-    Attributes:
-        founds: Only in the first group, with those who begin as well.
-    """
-
-    founds: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class CameLate:
-    """There is a group that trains: this worker is not ready any more to found one."""
-
-
-@dataclasses.dataclass(frozen=True)
-class MembersMet:
-    """This worker has met all members of a group, and has not taken a step in it yet."""
-
-    group: Group
-
-
-@dataclasses.dataclass(frozen=True)
-class StepLeft:
-    """This worker is not in the middle of a step, or has left it."""
-
-
-@dataclasses.dataclass(frozen=True)
-class LinkBroken:
-    """A connection to a member of the group has broken in the middle of a step.
-
-    Attributes:
-        epoch: That of the group.
-    """
-
-    epoch: int
-
-
-@dataclasses.dataclass(frozen=True)
-class TakesIn:
-    """This worker is in a loop that others can join, or has left it.
-
-    Attributes:
-        now: Whether it is.
-    """
-
-    now: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class ProgramEnded:
-    """This worker takes no more steps."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TimePassed:
-    """Nothing but time has passed."""
-
-
-GroupEvent: TypeAlias = (
-    MemberSeen
-    | MemberGone
-    | BecameReady
-    | CameLate
-    | MembersMet
-    | StepLeft
-    | LinkBroken
-    | TakesIn
-    | ProgramEnded
-    | TimePassed
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class PublishRecord:
-    """Tell all others."""
-
-    record: GroupRecord
-
-
-@dataclasses.dataclass(frozen=True)
-class LeaveStep:
-    """Leave the step that is under way, as soon as can be, and report it by `StepLeft`."""
-
-    reason: str
-
-
-@dataclasses.dataclass(frozen=True)
-class EnterGroup:
-    """Take steps with these workers from now on."""
-
-    group: Group
-
-
-@dataclasses.dataclass(frozen=True)
-class GiveUp:
-    """This worker cannot go on.
-
-    Attributes:
-        reason: Why.
-        has_newest: Whether nobody has gone on without it, so that its state may be saved.
-        others_are_done: Whether the others have come to the end of their programs.
-    """
-
-    reason: str
-    has_newest: bool = False
-    others_are_done: bool = False
-
-
-GroupAction: TypeAlias = PublishRecord | LeaveStep | EnterGroup | GiveUp
 
 
 class Membership:

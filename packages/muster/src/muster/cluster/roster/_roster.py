@@ -19,12 +19,12 @@ from muster._errors import ClusterError, MissingPeerError, PeerEndedError
 from muster._text import printable_line
 from muster.cluster._cluster_spec import ClusterSpec, Task, TaskType
 from muster.cluster.roster._last_progress import write_last_progress
-from muster.cluster.roster._membership import (
+from muster.cluster.roster._membership import Membership
+from muster.cluster.roster._membership_events import (
     GroupAction,
     GroupEvent,
     GroupRecord,
     Member,
-    Membership,
 )
 from muster.cluster.roster._roster_address import listen_as, query_status
 from muster.cluster.roster._roster_events import Announced, OwnTaskEnded

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from muster.cluster._cluster_spec import Task
-from muster.cluster.roster._membership import GroupRecord
+from muster.cluster.roster._membership_events import GroupRecord
 from muster.cluster.roster._roster_messages import Progress, RosterHello, Status
 
 

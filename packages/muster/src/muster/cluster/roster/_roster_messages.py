@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from muster.cluster._cluster_spec import Task
-from muster.cluster.roster._membership import GroupRecord
+from muster.cluster.roster._membership_events import GroupRecord
 from muster.net import ProtocolError, decode_message, encode_frame
 
 # What roster connections are for, in their greeting.
@@ -38,7 +38,7 @@ class TaskState(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class WorkTotals:
-    """What a task has spent its time on since its first step, which compiles.
+    """Counts the steps and the time of a task after its first step, which compiles.
 
     Args:
         steps: How many steps these are; of a coordinator's worker, closures; of a parameter server, pushes.

@@ -17,14 +17,14 @@ from muster._errors import StrayPeerError
 from muster.cluster._cluster_spec import Task
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
-from muster.cluster.roster._membership import (
+from muster.cluster.roster._membership import Membership
+from muster.cluster.roster._membership_events import (
     GroupAction,
     GroupEvent,
     GroupRecord,
     Member,
     MemberGone,
     MemberSeen,
-    Membership,
     PublishRecord,
 )
 from muster.cluster.roster._roster_service import RosterService

@@ -17,7 +17,7 @@ from muster._event_log import EventLog
 from muster._text import printable_line
 from muster.cluster._cluster_spec import Task, TaskType
 from muster.cluster.roster import _roster_events as events
-from muster.cluster.roster._membership import (
+from muster.cluster.roster._membership_events import (
     Group,
     GroupRecord,
     Member,

@@ -57,7 +57,7 @@ class ClosureRequestError(ValueError):
 
 @dataclasses.dataclass
 class ClosureTotals:
-    """What the closures of a worker have taken so far.
+    """Counts the time and the bytes of the closures of a worker.
 
     Attributes:
         closures: How many have ended well.

@@ -103,7 +103,7 @@ class BatchSource(ABC):
 
     @functools.cached_property
     def loop(self) -> LoopProgress | None:
-        """What reports the steps of a loop; only of the first dataset that is read so: others evaluate."""
+        """Return the reporter of a loop's steps: for the first dataset alone, since others evaluate."""
         workers = self._workers
         if workers.reporter is None or workers.has_loop:
             return None

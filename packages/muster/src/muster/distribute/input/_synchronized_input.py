@@ -131,7 +131,7 @@ class SynchronizedInput(StepInput):
 
     @property
     def starts(self) -> Sequence[Mapping[str, Any]]:
-        """Where each of the job's pipelines began."""
+        """The start of each of the job's pipelines."""
         return self._starts
 
     def __next__(self) -> Any:

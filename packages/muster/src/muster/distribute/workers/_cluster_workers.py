@@ -70,7 +70,8 @@ class RosterWorkers(SocketWorkers):
         names = [str(each) for each in tasks]
         super().__init__(tasks.index(task), names, self._patience_with, each_to_each=each_to_each)
 
-    def _dial(self, rank: int) -> Connection:
+    def dial(self, rank: int) -> Connection:
+        """Connect to another worker, by its rank."""
         deadline = time.monotonic() + _DIAL_SECS
         while True:
             left = max(_REDIAL_SECS, deadline - time.monotonic())
@@ -153,7 +154,7 @@ class ClusterWorkers(RosterWorkers):
         with lifecycle.log_interrupt("Interrupted while waiting for the other tasks: nothing had begun."):
             roster.wait_for_all(start_secs)
         super().__init__(roster, task, tasks, (start_secs, timeout_secs or STEP_SECS))
-        self.connect(self._dial, self._accept, start_secs)
+        self.connect(self.dial, self._accept, start_secs)
         self._ending.workers = self
         connect_runtimes(self, cluster.task_address(tasks[0].type, tasks[0].index))
 

@@ -10,19 +10,17 @@ of the new division. A worker that has come gets the state before that step.
 
 import contextlib
 import functools
-import json
 import logging
 import os
-import queue
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
 from muster import lifecycle
-from muster._errors import MismatchError, MissingPeerError, PeerLostError, StrayPeerError
+from muster._errors import MissingPeerError, PeerLostError
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import (
     EXIT_PEER_LOST,
@@ -51,6 +49,15 @@ from muster.distribute.workers._cluster_workers import (
     JobEnding,
     RosterWorkers,
 )
+from muster.distribute.workers._group_connections import GroupConnections
+from muster.distribute.workers._meeting import (
+    StepReached,
+    behind_by_a_result,
+    packed_result,
+    shares_of,
+    source_of,
+    unpacked_result,
+)
 from muster.distribute.workers._workers import (
     START_SECS,
     HostArray,
@@ -58,7 +65,6 @@ from muster.distribute.workers._workers import (
     Workers,
     add_terms,
 )
-from muster.net import Connection, Hello
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +74,6 @@ _Result = TypeVar("_Result")
 _GATHER_SECS = 10.0
 # How long the workers that are left wait for others if they are too few, in seconds.
 _PATIENCE_SECS = 600.0
-# How long it may take until a connection says for which group it is, in seconds.
-_TELL_SECS = 10.0
 _POLL_SECS = 0.2
 # How often a worker that waits says so, in seconds.
 _SAY_SECS = 10.0
@@ -98,54 +102,6 @@ class _LeftError(PeerLostError):
 
 class _DoneError(Exception):
     """The others have come to the end of their programs, before this worker could join them."""
-
-
-class _Place(NamedTuple):
-    """How far a worker has come when it meets others.
-
-    Attributes:
-        steps: The steps that its state has.
-        collectives: The collectives that it has completed.
-        in_step: Whether it is in a step, which it can make again.
-        joins: Whether it has no state yet.
-    """
-
-    steps: int
-    collectives: int
-    in_step: bool
-    joins: bool
-
-
-def source_of(places: Sequence[_Place]) -> int | None:
-    """Return the rank of the first worker that has come furthest; None if none has a state."""
-    with_state = [rank for rank, place in enumerate(places) if not place.joins]
-    return min(with_state, key=lambda rank: (*(-each for each in places[rank][:2]), rank), default=None)
-
-
-def behind_by_a_result(places: Sequence[_Place]) -> list[int]:
-    """Return the ranks of those who need the result of the last collective of the one that is furthest.
-
-    Who is in the same step as that one makes the step again, like it, however far both have come in it. Who
-    has not completed the step before it needs the result of its last collective, and so does who is in none.
-
-    Raises:
-        MismatchError: Somebody lacks more than one result.
-    """
-    source = source_of(places)
-    if source is None:
-        return []
-    newest = places[source]
-    behind = [
-        rank
-        for rank, place in enumerate(places)
-        if not place.joins
-        and (place.steps < newest.steps or (not place.in_step and place.collectives < newest.collectives))
-    ]
-    if any(newest.collectives - places[rank].collectives != 1 for rank in behind):
-        raise MismatchError(
-            f"The workers have come to different places, and cannot go on together: {places}."
-        )
-    return behind
 
 
 class ElasticWorkers(Workers):
@@ -187,8 +143,7 @@ class ElasticWorkers(Workers):
         self._task, self._tasks = task, tasks
         self._start_secs, self._step_secs = start_secs, timeout_secs or STEP_SECS
         self._in_order = in_order
-        self._callers: queue.SimpleQueue[tuple[Connection, Hello]] = queue.SimpleQueue()
-        self._early: dict[int, list[tuple[Connection, Hello]]] = {}
+        self._connections = GroupConnections(self._require_no_change)
         self._entered: Group | None = None  # by the roster's thread: the newest group
         self._gave_up = ""
         self._has_newest = self._others_are_done = False
@@ -219,7 +174,7 @@ class ElasticWorkers(Workers):
             os.environ,
             cluster,
             task,
-            handlers={PURPOSE: lambda connection, hello: self._callers.put((connection, hello))},
+            handlers={PURPOSE: self._connections.put},
             heartbeat_secs=timeout_secs or SILENCE_SECS,
             elastic=make,
             on_group=self._on_group,
@@ -287,7 +242,7 @@ class ElasticWorkers(Workers):
 
     def sum_terms(self, terms: Sequence[Sequence[HostArray]]) -> list[HostArray]:
         total = self.share.total
-        counts = [share.count for share in _shares(total, len(self.names))]
+        counts = [share.count for share in shares_of(total, len(self.names))]
         if self._in_order or counts[0] == 1:
             return self._collective(lambda workers: workers.sum_in_order(terms, counts), [])
         sums = add_terms(terms)
@@ -407,8 +362,7 @@ class ElasticWorkers(Workers):
             return alone
         while True:
             try:
-                if self._leaving or self._gave_up:
-                    raise _LeftError("The workers change.")
+                self._require_no_change()
                 result = call(self._inner)
                 break
             except (PeerLostError, MissingPeerError) as exc:  # the latter: one is there, and stands still
@@ -429,6 +383,11 @@ class ElasticWorkers(Workers):
         self._collectives += 1
         self._last = result
         return result
+
+    def _require_no_change(self) -> None:
+        """Raise an error if this worker is to leave what it does, since the workers change."""
+        if self._leaving or self._gave_up:
+            raise _LeftError("The workers change.")
 
     def _leave_step(self, reason: Exception) -> None:
         """Tell the membership that this worker is in no step, since a connection has broken or is to."""
@@ -515,19 +474,19 @@ class ElasticWorkers(Workers):
         self._inner = inner
         try:
             inner.connect(
-                functools.partial(self._dial, inner, group),
-                functools.partial(self._accept, group),
+                functools.partial(self._connections.dial, inner, group),
+                functools.partial(self._connections.accept, group),
                 self._step_secs,
             )
             steps = 0 if self._last_loop is None else self._last_loop.steps_taken()
-            own_place = _Place(steps, self._collectives, self._loop is not None, self.joins)
-            told = [_Place(*each) for each in inner.all_gather_object([*own_place])]
+            own_place = StepReached(steps, self._collectives, self._loop is not None, self.joins)
+            told = [StepReached(*each) for each in inner.all_gather_object([*own_place])]
         except (MissingPeerError, ConnectionError) as exc:
             raise PeerLostError(f"{self._task} cannot meet the others: {exc}") from exc
         self._roster.tell_group(MembersMet(group))
         gets = self._compare(inner, told)
         self.rank, self.names = group.members.index(own), inner.names
-        new = _shares(self.share.total, inner.size)[self.rank]
+        new = shares_of(self.share.total, inner.size)[self.rank]
         self.share.first, self.share.count = new.first, new.count
         self.epoch = group.epoch
         if self._has_begun or self.joins:
@@ -538,7 +497,7 @@ class ElasticWorkers(Workers):
     def _own_run(self, group: Group) -> str:
         return next(each.run for each in group.members if each.task == self._task)
 
-    def _compare(self, inner: RosterWorkers, told: Sequence[_Place]) -> bool:
+    def _compare(self, inner: RosterWorkers, told: Sequence[StepReached]) -> bool:
         """Give results and states to those who lack them; return whether this worker got a result."""
         behind = behind_by_a_result(told)
         source = source_of(told)
@@ -547,9 +506,11 @@ class ElasticWorkers(Workers):
             return False
         gets = inner.rank in behind
         if behind:
-            given = inner.all_gather(_packed(self._last) if inner.rank == source else np.empty(0, np.uint8))
+            given = inner.all_gather(
+                packed_result(self._last) if inner.rank == source else np.empty(0, np.uint8)
+            )
             if gets:
-                self._last = _unpacked(given[source])
+                self._last = unpacked_result(given[source])
         if coming:
             self._welcome(inner, source, coming)
         # All that make the step again begin with the same number; `_collective` counts a result that was got.
@@ -573,88 +534,3 @@ class ElasticWorkers(Workers):
         for rank in coming:
             if meta is not None and inner.rank in (source, rank):
                 inner.send_between(source, rank, arrays)
-
-    def _dial(self, inner: RosterWorkers, group: Group, rank: int) -> Connection:
-        try:
-            connection = inner._dial(rank)
-        except (KeyError, StrayPeerError) as exc:  # it has gone meanwhile, or is another
-            raise ConnectionAbortedError(f"{inner.names[rank]} has gone") from exc
-        connection.send_all([group.epoch.to_bytes(8, "big")], time.monotonic() + _TELL_SECS)
-        return connection
-
-    def _accept(self, group: Group, timeout_secs: float) -> tuple[int, Connection]:
-        deadline = time.monotonic() + timeout_secs
-        for epoch in [each for each in self._early if each < group.epoch]:
-            for connection, _ in self._early.pop(epoch):
-                connection.close()
-        while True:
-            if self._leaving or self._gave_up:
-                raise _LeftError("The workers change.")
-            waiting = self._early.get(group.epoch)
-            if waiting:
-                connection, hello = waiting.pop()
-            else:
-                try:
-                    connection, hello = self._callers.get(timeout=_POLL_SECS)
-                except queue.Empty as exc:
-                    if time.monotonic() > deadline:
-                        raise TimeoutError from exc
-                    continue
-                epoch = _epoch_of(connection)
-                if epoch > group.epoch:
-                    self._early.setdefault(epoch, []).append((connection, hello))
-                    continue
-                if epoch < group.epoch:
-                    connection.close()
-                    continue
-            runs = {(str(each.task), each.run): place for place, each in enumerate(group.members)}
-            place = runs.get((hello.name, hello.run))
-            if place is not None:
-                return place, connection
-            connection.close()
-
-
-def _epoch_of(connection: Connection) -> int:
-    """Return for which group a connection is; 0 if it does not say."""
-    buffer = bytearray(8)
-    try:
-        connection.receive_all([memoryview(buffer)], time.monotonic() + _TELL_SECS)
-    except OSError:
-        return 0
-    return int.from_bytes(buffer, "big")
-
-
-def _shares(total: int, workers: int) -> list[ReplicaShare]:
-    """Divide virtual replicas among workers, by rank: consecutive ones; surplus workers have none."""
-    ends = [0]
-    for rank in range(workers):
-        ends.append(ends[-1] + total // workers + (rank < total % workers))
-    return [ReplicaShare(ends[rank], ends[rank + 1] - ends[rank], total) for rank in range(workers)]
-
-
-def _packed(result: Any) -> HostArray:
-    """Return the result of a collective as bytes: JSON values, or arrays."""
-    arrays = [each for each in result if isinstance(each, np.ndarray)]
-    if len(arrays) < len(result) or not arrays:
-        head, parts = [None, result], []
-    else:
-        head = [[[list(each.shape), each.dtype.name] for each in arrays], None]
-        parts = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in arrays]
-    text = np.frombuffer(json.dumps(head).encode(), np.uint8)
-    size = np.frombuffer(len(text).to_bytes(8, "big"), np.uint8)
-    return np.concatenate([size, text, *parts])
-
-
-def _unpacked(packed: HostArray) -> Any:
-    """Return what `_packed` was given."""
-    end = 8 + int.from_bytes(packed[:8].tobytes(), "big")
-    kinds, value = json.loads(packed[8:end].tobytes())
-    if kinds is None:
-        return value
-    arrays = []
-    for shape, name in kinds:
-        dtype = np.dtype(name)
-        size = int(np.prod(shape)) * dtype.itemsize
-        arrays.append(packed[end : end + size].copy().view(dtype).reshape(shape))
-        end += size
-    return arrays

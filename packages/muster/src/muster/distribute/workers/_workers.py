@@ -22,7 +22,7 @@ HostArray = np.ndarray[Any, Any]
 
 @dataclasses.dataclass
 class Exchanged:
-    """What a process has exchanged with other tasks so far, outside of compiled programs.
+    """Counts what a process exchanges with other tasks, outside of compiled programs.
 
     Attributes:
         secs: The seconds that it took, including waits for the others.

@@ -1,0 +1,94 @@
+"""What workers tell each other when they meet: how far each has come, and the last result; no sockets."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from muster._errors import MismatchError
+from muster.distribute.workers._workers import HostArray, ReplicaShare
+
+
+class StepReached(NamedTuple):
+    """How far a worker has come when it meets others.
+
+    Attributes:
+        steps: The steps that its state has.
+        collectives: The collectives that it has completed.
+        in_step: Whether it is in a step, which it can make again.
+        joins: Whether it has no state yet.
+    """
+
+    steps: int
+    collectives: int
+    in_step: bool
+    joins: bool
+
+
+def source_of(places: Sequence[StepReached]) -> int | None:
+    """Return the rank of the first worker that has come furthest; None if none has a state."""
+    with_state = [rank for rank, place in enumerate(places) if not place.joins]
+    return min(with_state, key=lambda rank: (*(-each for each in places[rank][:2]), rank), default=None)
+
+
+def behind_by_a_result(places: Sequence[StepReached]) -> list[int]:
+    """Return the ranks of those who need the result of the last collective of the one that is furthest.
+
+    Who is in the same step as that one makes the step again, like it, however far both have come in it. Who
+    has not completed the step before it needs the result of its last collective, and so does who is in none.
+
+    Raises:
+        MismatchError: Somebody lacks more than one result.
+    """
+    source = source_of(places)
+    if source is None:
+        return []
+    newest = places[source]
+    behind = [
+        rank
+        for rank, place in enumerate(places)
+        if not place.joins
+        and (place.steps < newest.steps or (not place.in_step and place.collectives < newest.collectives))
+    ]
+    if any(newest.collectives - places[rank].collectives != 1 for rank in behind):
+        raise MismatchError(
+            f"The workers have come to different places, and cannot go on together: {places}."
+        )
+    return behind
+
+
+def shares_of(total: int, workers: int) -> list[ReplicaShare]:
+    """Divide virtual replicas among workers, by rank: consecutive ones; surplus workers have none."""
+    ends = [0]
+    for rank in range(workers):
+        ends.append(ends[-1] + total // workers + (rank < total % workers))
+    return [ReplicaShare(ends[rank], ends[rank + 1] - ends[rank], total) for rank in range(workers)]
+
+
+def packed_result(result: Any) -> HostArray:
+    """Return the result of a collective as bytes: JSON values, or arrays."""
+    arrays = [each for each in result if isinstance(each, np.ndarray)]
+    if len(arrays) < len(result) or not arrays:
+        head, parts = [None, result], []
+    else:
+        head = [[[list(each.shape), each.dtype.name] for each in arrays], None]
+        parts = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in arrays]
+    text = np.frombuffer(json.dumps(head).encode(), np.uint8)
+    size = np.frombuffer(len(text).to_bytes(8, "big"), np.uint8)
+    return np.concatenate([size, text, *parts])
+
+
+def unpacked_result(packed: HostArray) -> Any:
+    """Return what `packed_result` was given."""
+    end = 8 + int.from_bytes(packed[:8].tobytes(), "big")
+    kinds, value = json.loads(packed[8:end].tobytes())
+    if kinds is None:
+        return value
+    arrays = []
+    for shape, name in kinds:
+        dtype = np.dtype(name)
+        size = int(np.prod(shape)) * dtype.itemsize
+        arrays.append(packed[end : end + size].copy().view(dtype).reshape(shape))
+        end += size
+    return arrays
