@@ -10,7 +10,7 @@ from dataset_model import Pipeline, pipelines, plain
 from hypothesis import given, settings
 
 from muster._errors import DatasetError, PositionError
-from muster.data import Dataset, NumberedReader, TensorSpec, TFRecordDataset, TFRecordWriter
+from muster.data import Dataset, NoElementError, NumberedReader, TensorSpec, TFRecordDataset, TFRecordWriter
 from muster.data._numbered_reader import foreseen
 
 
@@ -26,7 +26,7 @@ def test_elements_are_those_of_an_iteration(pipeline: Pipeline) -> None:
     with pipeline.dataset.numbered(position) as elements:
         for number in [*range(0, len(expected), 3), *numbers[:20]]:
             assert plain(elements.read(number)) == expected[number]
-        with pytest.raises(IndexError):
+        with pytest.raises(NoElementError):
             elements.read(len(expected))
     with pipeline.dataset.numbered(position) as elements:
         assert [elements.has(number) for number in range(len(expected) + 2)] == [True] * len(expected) + [
@@ -145,7 +145,7 @@ def test_a_reader_makes_what_is_asked_for_and_probably_next() -> None:
             reader.take(9)
         assert reader.take(2) == 2
         reader.ask([12])
-        with pytest.raises(IndexError):
+        with pytest.raises(NoElementError):
             reader.take(12)
     finally:
         reader.close()
@@ -153,6 +153,40 @@ def test_a_reader_makes_what_is_asked_for_and_probably_next() -> None:
     reader.ask([4])
     with pytest.raises(ValueError, match="closed"):
         reader.take(4)
+
+
+@pytest.mark.parametrize(("count", "error"), [(3, NoElementError), (5, KeyError)])
+def test_a_reader_in_order_ends_with_the_first_element_that_is_not_there(count, error) -> None:
+    def numbers():
+        yield from range(3)
+        if count > 3:
+            raise KeyError("a column")
+
+    data = Dataset.from_generator(numbers, output_types=np.int32)
+    reader = NumberedReader(data.numbered, in_order=True)
+    reader.ask((), range(2))
+    reader.ask([0, 1, 2, 3], [4, 5])
+    assert [reader.take(number) for number in (0, 1, 2)] == [0, 1, 2]
+    reader.join(60)
+    reader.ask([2, 3], [4, 5])  # the last one was given back
+    assert reader.ready(3)
+    assert reader.take(2) == 2
+    for number in (3, 4):
+        with pytest.raises(error):
+            reader.take(number)
+
+
+def test_an_index_error_of_a_dataset_is_not_the_end_of_a_pass() -> None:
+    def numbers():
+        yield 0
+        raise IndexError("list index out of range")
+
+    data = Dataset.from_generator(numbers, output_types=np.int32)
+    with data.numbered() as elements:
+        assert elements.read(0) == 0
+        with pytest.raises(IndexError, match="list index") as raised:
+            elements.read(1)
+    assert not isinstance(raised.value, NoElementError)
 
 
 def test_a_reader_says_why_it_cannot_open_a_pass() -> None:

@@ -24,13 +24,8 @@ from muster.launch._events import (
     describe_end,
     exit_code,
 )
-from muster.launch._job import (
-    FAILED_FINISH_SECS,
-    JOIN_SECS,
-    SETTLE_SECS,
-    STOPPED_SECS,
-    Job,
-)
+from muster.launch._job import FAILED_FINISH_SECS, SETTLE_SECS, Job
+from muster.launch._job_notices import JOIN_SECS, STOPPED_SECS
 from muster.launch._replay_command import MACHINES
 from muster.launch._restarts import PAUSE_SECS, LimitedRestarts
 

@@ -18,7 +18,8 @@ from muster.launch._events import (
     TaskEnded,
     TasksStopped,
 )
-from muster.launch._job import HEAR_SECS, QUIET_SECS, SETTLE_SECS, STOPPED_SECS
+from muster.launch._job import HEAR_SECS, SETTLE_SECS
+from muster.launch._job_notices import QUIET_SECS, STOPPED_SECS
 from muster.launch._restarts import PAUSE_SECS
 
 KILLED = -signal.SIGKILL

@@ -14,6 +14,7 @@ from muster.data._iterator import DatasetIterator as DatasetIterator
 from muster.data._iterator import moved_position as moved_position
 from muster.data._iterator import next_orders as next_orders
 from muster.data._iterator import return_to_orders as return_to_orders
+from muster.data._numbered import NoElementError as NoElementError
 from muster.data._numbered import NumberedElements as NumberedElements
 from muster.data._numbered_reader import NumberedReader as NumberedReader
 from muster.data._optional import GetNext as GetNext

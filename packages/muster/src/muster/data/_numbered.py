@@ -15,6 +15,10 @@ from muster.data.pipeline._node import INFINITE, Node
 _KEPT = 16
 
 
+class NoElementError(IndexError):
+    """A pass has no element of a number. No code of a user's raises it, as it might an IndexError."""
+
+
 class NumberedElements:
     """Reads elements of one pass by their number, from 0.
 
@@ -61,13 +65,13 @@ class NumberedElements:
         """Return an element.
 
         Raises:
-            IndexError: The pass has no element of this number.
+            NoElementError: The pass has no element of this number.
             DatasetError: A user's function has raised StopIteration.
         """
         with no_stop_iteration("A function of the dataset", DatasetError):
             handles = self._handle_of(number)
             if handles is None:
-                raise IndexError(number)
+                raise NoElementError(number)
             elements = unstacked(self._node.load(self._run, handles))
             (element,) = elements if self._convert is None else self._convert(elements)
             return element

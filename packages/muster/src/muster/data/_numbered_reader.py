@@ -19,16 +19,26 @@ class _Failure(NamedTuple):
 class NumberedReader:
     """Reads elements of a pass that it is asked for, on a thread, and those that are probably asked for next.
 
-    These follow at the same distance, as they do for one of several readers who go on equally fast.
+    Unless it is told them, these follow at the same distance, as they do for one of several readers who go on
+    equally fast.
 
     Args:
         open: Opens the pass, on the thread.
         wake: Called, on the thread, when there is something new.
+        in_order: Whether elements are asked for in order. Then the thread ends with the first one that fails
+            or is not there, and so fail all after it.
     """
 
-    def __init__(self, open: Callable[[], NumberedElements], wake: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        open: Callable[[], NumberedElements],
+        wake: Callable[[], None] = lambda: None,
+        *,
+        in_order: bool = False,
+    ) -> None:
         self._open = open
         self._wake = wake
+        self._in_order = in_order
         self._changed = threading.Condition()
         self._wanted: list[int] = []  # in this order
         self._last: int | None = None  # the last number that was asked for
@@ -38,10 +48,15 @@ class NumberedReader:
         self._thread = threading.Thread(target=self._run, name="muster-draws", daemon=True)
         self._thread.start()
 
-    def ask(self, numbers: Sequence[int]) -> None:
-        """Begin to read elements; others that were asked for before are forgotten."""
+    def ask(self, numbers: Sequence[int], following: Sequence[int] | None = None) -> None:
+        """Begin to read elements; others that were asked for before are forgotten.
+
+        Args:
+            numbers: Their numbers.
+            following: Those of what is probably asked for next; None foresees them.
+        """
         with self._changed:
-            self._wanted = [*numbers, *foreseen(self._last, numbers)]
+            self._wanted = [*numbers, *(foreseen(self._last, numbers) if following is None else following)]
             self._last = numbers[-1] if numbers else self._last
             # What failed is tried again.
             self._made = {
@@ -60,7 +75,7 @@ class NumberedReader:
         """Wait for an element that was asked for, and return it; it stays until others are asked for.
 
         Raises:
-            IndexError: The pass has no element of this number.
+            NoElementError: The pass has no element of this number.
             Exception: What the dataset has raised.
             ValueError: This is closed.
         """
@@ -90,6 +105,8 @@ class NumberedReader:
                     try:
                         made = elements.read(number)
                     except Exception as exc:
+                        if self._in_order:
+                            raise
                         made = _Failure(exc)
                     with self._changed:
                         self._made[number] = made

@@ -43,7 +43,7 @@ from typing import Any
 
 from muster._event_log import EventLog
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import EXIT_PEER_LOST, Termination
+from muster.cluster.roster import EXIT_PEER_LOST
 from muster.engines import FINISH_SECS
 from muster.launch._events import (
     Action,
@@ -66,10 +66,11 @@ from muster.launch._events import (
     rank,
     recurring,
 )
+from muster.launch._failures import TRAINING, Failures
+from muster.launch._job_notices import Unjoined, WaitedFor, names
 from muster.launch._restarts import Decision, Failure, RestartPolicy
 from muster.lifecycle import SAME_SECS
 
-_TRAINING = (TaskType.CHIEF, TaskType.WORKER)
 SETTLE_SECS = 3.0
 # How long workers may take to hear from the servers that the chief has ended the job, in seconds.
 HEAR_SECS = 60.0
@@ -77,19 +78,6 @@ HEAR_SECS = 60.0
 FAILED_FINISH_SECS = 60.0
 # How often the launcher says that tasks are finishing, in seconds.
 SAY_SECS = 10.0
-# In seconds: how long a task may be stopped; how long that, or a wait for the last tasks, is not mentioned.
-STOPPED_SECS = 600.0
-QUIET_SECS = 30.0
-# How long tasks may take to join each other before that is mentioned, in seconds.
-JOIN_SECS = 30.0
-_ADVICE = """\
-If they train, each trains a model of its own. To train one together, begin the program with
-  strategy = muster.distribute.MultiWorkerMirroredStrategy()
-and build and compile the model inside of `with strategy.scope():`, or give an Estimator
-RunConfig(train_distribute=strategy)."""
-_ADVICE_WITH_SERVERS = """\
-If they train, each trains a model of its own. To train one with parameter servers, call
-muster.estimator.train_and_evaluate, or begin with ParameterServerStrategy() and a ClusterCoordinator."""
 # The longest pause between two `Finishing`, in seconds.
 _AGAIN_SECS = 0.5
 
@@ -126,6 +114,7 @@ class Job:
         self._policy = policy
         self._grace_secs = grace_secs
         self._serves = any(task.type == TaskType.PS for task in self._tasks)
+        self._trainers = [task for task in self._tasks if task.type in TRAINING]
         self._attempt = 1
         self._signal: int | None = None  # the first signal that the launcher got
         self._pressed_at = -math.inf  # when SIGINT came
@@ -134,18 +123,12 @@ class Job:
     def _begin_attempt(self) -> None:
         self._phase = _JobPhase.RUNNING
         self._running = set(self._tasks)
-        # In the order of their ends; without tasks that the launcher's signals ended.
-        self._failed: list[TaskEnded] = []
+        self._failures = Failures(serves=self._serves, elastic=self._elastic)
+        self._waited_for = WaitedFor(serves=self._serves)
+        self._unjoined = Unjoined(self._trainers, serves=self._serves, elastic=self._elastic)
         self._sent: set[int] = set()  # the signals that tasks got
         self._term_at: float | None = None
         self._kill_at: float | None = None
-        self._killed_stopped: set[Task] = set()  # killed for being stopped for too long
-        self._stopped: dict[Task, float] = {}  # since when
-        self._say_at = math.inf  # when to say for whom everyone waits
-        self._apart_since: float | None = None  # when tasks that train could have joined each other
-        self._never_joined: list[Task] = []  # of those that have ended well
-        self._advised = False
-        self._some_ended_well = False
         self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
         self._again: dict[Task, float] = {}  # when to start a task again
         self._start_at: float | None = None  # when to start all tasks again
@@ -180,11 +163,10 @@ class Job:
     @property
     def lacks_workers(self) -> bool:
         """True if workers of a job with servers have failed, and none runs or will be restarted."""
-        workers = [ended for ended in self._failed if ended.task.type == TaskType.WORKER]
         tasks = {*self._running, *self._again}
         left = any(task.type == TaskType.WORKER for task in tasks)
         runs = self._phase is _JobPhase.RUNNING and not self._chief_is_done
-        return self._serves and runs and bool(workers) and not left
+        return self._serves and runs and self._failures.has_workers and not left
 
     def handle(self, events: Sequence[Event], now: float) -> list[Action]:
         """Take the events that have come at once, in any order; see `muster._event_log.StateMachine`."""
@@ -204,9 +186,9 @@ class Job:
                 case Received(number):
                     actions += self._note_signal(number, now)
                 case TasksStopped(tasks):
-                    self._stopped = {task: self._stopped.get(task, now) for task in tasks}
+                    self._waited_for.note_stopped(tasks, now)
                 case Apart(tasks):
-                    actions += self._note_apart(tasks, now)
+                    actions += self._unjoined.judge(self._running.intersection(tasks), now)
                 case Finishing(tasks):
                     actions += self._note_finishing(tasks, now)
                 case Coordinates():
@@ -214,13 +196,10 @@ class Job:
         return actions + self._advance(now)
 
     def _note_end(self, ended: TaskEnded, now: float) -> list[Action]:
-        if ended.task in self._killed_stopped:
-            reason = f"{ended.task} was stopped, by SIGSTOP, for {STOPPED_SECS:.0f} s."
-            ended = dataclasses.replace(ended, told=Termination(ended.task, reason))
-            self._killed_stopped.discard(ended.task)
+        if (reason := self._waited_for.reason(ended.task)) is not None:
+            ended = dataclasses.replace(ended, told=reason)
         if ended.code == 0:
-            if not ended.joined and ended.task in self._trainers:
-                self._never_joined.append(ended.task)
+            self._unjoined.note_success(ended)
             self._note_success(ended.task, now)
             return []
         # A task that the launcher's signals end has not failed.
@@ -233,12 +212,12 @@ class Job:
             if alone and self._ending_cause() is None:
                 return self._note_failure(ended, now)
             self._again.clear()
-        self._failed.append(ended)
+        self._failures.add(ended)
         return []
 
     def _is_done_elsewhere(self, task: Task) -> bool:
         """Return whether a task of an elastic job is not needed any more: another has come to the end."""
-        return self._elastic and self._some_ended_well and task.type in _TRAINING
+        return self._elastic and self._waited_for.some_ended_well and task.type in TRAINING
 
     def _give_servers_time(self, now: float) -> None:
         """Let servers begin to end only now, when the last task has ended that they have waited for."""
@@ -250,13 +229,12 @@ class Job:
             self._chief_is_done = True
             self._again = {task: at for task, at in self._again.items() if task.type == TaskType.EVALUATOR}
             self._term_at, self._rest_at = None, now + HEAR_SECS
-        if self._elastic and task.type in _TRAINING:
-            self._failed = [ended for ended in self._failed if ended.task.type not in _TRAINING]
-            self._again = {task: at for task, at in self._again.items() if task.type not in _TRAINING}
+        if self._elastic and task.type in TRAINING:
+            self._failures.forget_trainers()
+            self._again = {task: at for task, at in self._again.items() if task.type not in TRAINING}
         # The others train on without a worker whose input has ended.
         if self._chief_is_done or not self._serves:
-            self._some_ended_well = True
-            self._say_at = now + QUIET_SECS
+            self._waited_for.note_success(now)
 
     def _note_failure(self, ended: TaskEnded, now: float) -> list[Action]:
         """Start a task again that has failed, or do without it, if that can be."""
@@ -272,11 +250,11 @@ class Job:
             if ended.lost:
                 self._decided = decision
                 self._again.clear()
-                self._failed.append(ended)
+                self._failures.add(ended)
                 return self._end(signal.SIGTERM, now) if self._running else []
             self._again[ended.task] = now + decision.after_secs
             return [_blame(ended), Say(f"Starting {ended.task} again, {decision.text}.")]
-        self._failed.append(ended)
+        self._failures.add(ended)
         if self._ending_cause() is not None:
             self._again.clear()
             return []
@@ -284,7 +262,7 @@ class Job:
             return []
         if comes_late:
             return [_blame(ended), Say("The job will count as failed.")]
-        if self._elastic and ended.task.type in _TRAINING:
+        if self._elastic and ended.task.type in TRAINING:
             return [_blame(ended), Say("Training goes on without it.")]
         return [_blame(ended), Say("Training goes on without it; the job will count as failed.")]
 
@@ -308,34 +286,14 @@ class Job:
             running = self._in_order(self._running)
             if not running:
                 return []
-            said = f"{name}: {_names(running)} may save and end, after the step under way."
+            said = f"{name}: {names(running)} may save and end, after the step under way."
             return [Say(f"{said} Ctrl-C again kills at once."), *self._end(passed_on, now)]
         if self._phase is _JobPhase.ENDING and again and number == signal.SIGINT:
             self._kill_at = now
         return []
 
-    def _note_apart(self, tasks: tuple[Task, ...], now: float) -> list[Action]:
-        apart = self._in_order(set(tasks) & {*self._trainers} & self._running)
-        if self._apart_since is None:
-            self._apart_since = now
-        if self._advised or self._elastic or len(apart) < 2 or now - self._apart_since < JOIN_SECS:
-            return []
-        self._advised = True
-        return [Say(f"{_names(apart)} have not joined each other in {JOIN_SECS:.0f} s. {self._advice}")]
-
-    @property
-    def _trainers(self) -> tuple[Task, ...]:
-        """The tasks that train, if there are several."""
-        tasks = tuple(task for task in self._tasks if task.type in (TaskType.CHIEF, TaskType.WORKER))
-        return tasks if tasks[1:] else ()
-
-    @property
-    def _advice(self) -> str:
-        return _ADVICE_WITH_SERVERS if self._serves else _ADVICE
-
     def _note_finishing(self, tasks: tuple[Task, ...], now: float) -> list[Action]:
-        blamed = {ended.told.culprit for ended in self._failed if ended.told is not None}
-        finishing = self._in_order(self._running.intersection(tasks) - blamed)
+        finishing = self._in_order(self._running.intersection(tasks) - self._failures.blamed)
         if self._lacks_server:
             finishing = tuple(task for task in finishing if task.type == TaskType.EVALUATOR)
         if all(task.type == TaskType.PS for task in finishing):
@@ -349,7 +307,7 @@ class Job:
             return []
         self._said_at = now
         waited = f"{now - self._told_at:.0f} s so far"
-        return [Say(f"{_names(finishing)} may still finish steps and save, {waited}.")]
+        return [Say(f"{names(finishing)} may still finish steps and save, {waited}.")]
 
     def _advance(self, now: float) -> list[Action]:
         match self._phase:
@@ -363,39 +321,17 @@ class Job:
                 return []
 
     def _advance_running(self, now: float) -> list[Action]:
-        return self._judge_stopped(now) + self._advance_attempt(now)
-
-    def _judge_stopped(self, now: float) -> list[Action]:
-        """Say who keeps everyone waiting, and kill who has been stopped for too long."""
-        stopped = {task: now - since for task, since in self._stopped.items() if task in self._running}
-        late = self._in_order(task for task, secs in stopped.items() if secs >= STOPPED_SECS)
-        self._killed_stopped.update(late)
-        if late:
-            self._stopped = {}
-            return [Say(f"Killing {_names(late)}, stopped for too long."), Send(late, signal.SIGKILL)]
-        if not stopped and not self._some_ended_well:
-            self._say_at = math.inf  # it goes on
-        elif self._say_at == math.inf and any(secs >= QUIET_SECS for secs in stopped.values()):
-            self._say_at = now
-        if now < self._say_at or not self._running:
-            return []
-        self._say_at = now + 2 * QUIET_SECS
-        # With parameter servers, the others do not wait for one that is stopped, while they train.
-        waited = self._running if self._some_ended_well or not self._serves else stopped
-        texts = [
-            f"{task} (stopped, by SIGSTOP)" if task in stopped else str(task)
-            for task in self._in_order(waited)
-        ]
-        return [Say(f"Waiting for {', '.join(texts)}.")]
+        waited_for = self._waited_for.judge(self._in_order(self._running), now)
+        return waited_for + self._advance_attempt(now)
 
     def _advance_attempt(self, now: float) -> list[Action]:
         left = {*self._running, *self._again}
         if (
             self._elastic
             and self._running
-            and self._failed
-            and not self._some_ended_well
-            and not any(task.type in _TRAINING for task in left)
+            and self._failures
+            and not self._waited_for.some_ended_well
+            and not any(task.type in TRAINING for task in left)
         ):
             return [Say("No worker is left."), *self._end(signal.SIGTERM, now)]
         cause = self._ending_cause()
@@ -427,7 +363,7 @@ class Job:
         self._rest_at = now + self._grace_secs if self._rest_signals else None
         self._sent.add(number)
         does = "Ending" if number == signal.SIGTERM else "Killing"
-        return [Say(f"{does} {_names(rest)}, as the chief has ended the job."), Send(rest, number)]
+        return [Say(f"{does} {names(rest)}, as the chief has ended the job."), Send(rest, number)]
 
     def _advance_ending(self, now: float) -> list[Action]:
         if not self._running:
@@ -436,7 +372,7 @@ class Job:
             self._kill_at = None
             self._sent.add(signal.SIGKILL)
             running = self._in_order(self._running)
-            return [Say(f"Killing {_names(running)}."), Send(running, signal.SIGKILL)]
+            return [Say(f"Killing {names(running)}."), Send(running, signal.SIGKILL)]
         return []
 
     def _advance_paused(self, now: float) -> list[Action]:
@@ -465,13 +401,12 @@ class Job:
         self._term_at, self._kill_at, self._rest_at = None, None, None
         self._again.clear()
         actions: list[Action] = [CleanUp()]
-        cause = self._cause()
+        cause = self._failures.cause
         if cause is not None:
             blame = _blame(cause)
             actions.append(blame)
-            others = [ended.task for ended in self._failed if ended.is_consequence]
-            if others := [task for task in others if task != blame.task]:
-                actions.append(Say(f"{_names(self._in_order(others))} ended because of that."))
+            if others := self._failures.consequences(blame):
+                actions.append(Say(f"{names(self._in_order(others))} ended because of that."))
             decision = Decision(again=False)
             if self._signal is None:
                 decision = self._decided or self._policy.decide(Failure(cause, alone=False))
@@ -480,9 +415,8 @@ class Job:
                 self._start_at = now + decision.after_secs
                 return [*actions, Say(f"Starting the job again, {decision.text}.")]
         self._phase = _JobPhase.FINISHED
-        if cause is None and self._never_joined[1:]:
-            names = _names(self._in_order(self._never_joined))
-            actions.append(Say(f"{names} have ended without having joined each other. {self._advice}"))
+        if cause is None:
+            actions += self._unjoined.conclude()
         code = 0
         if cause is not None and not (self._signal and cause.code == EXIT_PEER_LOST):
             code = exit_code(cause.code)
@@ -490,28 +424,9 @@ class Job:
             code = 128 + self._signal
         return [*actions, Finish(code)]
 
-    def _cause(self) -> TaskEnded | None:
-        """Return the failure that made the job fail, if there is one.
-
-        It is the first failure that is no consequence of another, or else the first consequence. Failures
-        that end nothing count last, even earlier ones, and those of an evaluator after those of workers.
-        """
-        return min(
-            self._failed, key=lambda ended: (self._weight(ended.task), ended.is_consequence), default=None
-        )
-
     def _ending_cause(self) -> TaskEnded | None:
         """Return the failure that ends the attempt, if there is one."""
-        cause = self._cause()
-        return None if cause is None or self._chief_is_done or self._weight(cause.task) else cause
-
-    def _weight(self, task: Task) -> int:
-        """Return how easily the others do without a task; 0 if they do not."""
-        if task.type == TaskType.EVALUATOR:
-            return 2
-        return int(
-            (self._serves and task.type == TaskType.WORKER) or (self._elastic and task.type in _TRAINING)
-        )
+        return None if self._chief_is_done else self._failures.ending_cause
 
     def _in_order(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         chosen = set(tasks)
@@ -521,8 +436,3 @@ class Job:
 def _blame(ended: TaskEnded) -> Blame:
     told = ended.told
     return Blame(ended.task, ended.code) if told is None else Blame(told.culprit, ended.code, told.reason)
-
-
-def _names(tasks: Sequence[Task]) -> str:
-    *first, last = map(str, tasks)
-    return f"{', '.join(first)} and {last}" if first else last

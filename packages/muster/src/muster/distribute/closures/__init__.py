@@ -1,6 +1,5 @@
 """The worker's side of a coordinator: runs closures on values fetched from parameter servers."""
 
-from muster.distribute.closures._drawing import kind_of as kind_of
 from muster.distribute.closures._messages import PURPOSE as PURPOSE
 from muster.distribute.closures._messages import Answer as Answer
 from muster.distribute.closures._messages import Answers as Answers
@@ -24,6 +23,7 @@ from muster.distribute.closures._messages import RequestRefused as RequestRefuse
 from muster.distribute.closures._messages import RunClosures as RunClosures
 from muster.distribute.closures._messages import Stop as Stop
 from muster.distribute.closures._messages import name_of as name_of
+from muster.distribute.closures._reading import kind_of as kind_of
 from muster.distribute.closures._service import ClosureService as ClosureService
 from muster.distribute.closures._worker_strategy import WorkerStrategy as WorkerStrategy
 from muster.distribute.closures._worker_strategy import same as same

@@ -20,8 +20,7 @@ from muster._errors import DatasetError, OutOfRangeError
 from muster.cluster.roster import WorkTotals
 from muster.data import Dataset
 from muster.distribute.closures import _messages as messages
-from muster.distribute.closures._drawing import Drawing, DrawnElement
-from muster.distribute.closures._reading import Reading
+from muster.distribute.closures._reading import DrawnElement, Reading
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import Executables
@@ -118,7 +117,7 @@ class ClosureSession:
         self._programs: dict[str, messages.ClosureProgram] = {}
         self._computes: dict[tuple[str, str], Callable[..., list[jax.Array]]] = {}
         self._own: dict[str, Any] = {}
-        self._drawings: dict[int, Drawing | Reading] = {}
+        self._readings: dict[int, Reading] = {}
         # What the last push has brought: the function, the generation, and the values.
         self._newest: tuple[str, int, list[list[Array]]] = ("", -1, [])
 
@@ -153,26 +152,24 @@ class ClosureSession:
             dataset: Dataset = pickle.loads(pickled)()
             return dataset
 
-        self._drawings[message.iterator] = (
-            Drawing(make, self._wake) if message.shared is None else Reading(make, message.shared, self._wake)
-        )
+        self._readings[message.iterator] = Reading(make, message.shared, self._wake)
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Let go of iterators."""
         for number in numbers:
-            if (drawing := self._drawings.pop(number, None)) is not None:
-                drawing.close()
+            if (reading := self._readings.pop(number, None)) is not None:
+                reading.close()
 
     def close(self) -> None:
         """Let go of all iterators, and of the parameter servers.
 
         A dataset's thread that computes by JAX while Python ends would abort the process: it is waited for.
         """
-        drawings = list(self._drawings.values())
-        self.forget(list(self._drawings))
+        readings = list(self._readings.values())
+        self.forget(list(self._readings))
         deadline = time.monotonic() + _JOIN_SECS
-        for drawing in drawings:
-            drawing.join(max(0.0, deadline - time.monotonic()))
+        for reading in readings:
+            reading.join(max(0.0, deadline - time.monotonic()))
         if self._store is not None:
             self._store.close()
 
@@ -212,19 +209,19 @@ class ClosureSession:
         """
         began, exchanged = time.perf_counter(), self._totals.exchanged.secs
         program = self._programs[asked.program]
-        drawn: list[tuple[Drawing | Reading, DrawnElement]] = []
+        drawn: list[tuple[Reading, DrawnElement]] = []
         try:
             self._ask(asked, program)
             for draw in program.draws:
-                drawing = self._drawings[asked.iterators[draw.source]]
+                reading = self._readings[asked.iterators[draw.source]]
                 wait_began = time.perf_counter()
-                if not wait(drawing.ready):
+                if not wait(reading.ready):
                     _give_back(drawn)
                     return messages.ClosureStopped(asked.closure), ()
                 self._totals.input_secs += time.perf_counter() - wait_began
-                drawn.append((drawing, batch := drawing.take()))
+                drawn.append((reading, batch := reading.take()))
                 if batch.kinds is None and not draw.optional:
-                    raise _out_of_range(sum(each is drawing for each, _ in drawn) - 1)
+                    raise _out_of_range(sum(each is reading for each, _ in drawn) - 1)
                 if batch.kinds != draw.arrays:
                     _give_back(drawn)
                     return messages.Drew(asked.closure, tuple(batch.kinds for _, batch in drawn)), ()
@@ -247,11 +244,12 @@ class ClosureSession:
         return messages.Ran(asked.closure, secs), results
 
     def _ask(self, asked: messages.RequestedClosure, program: messages.ClosureProgram) -> None:
-        """Say which batches of shared passes a closure takes."""
-        for source, iterator in enumerate(asked.iterators if asked.numbers else ()):
-            if isinstance(drawing := self._drawings[iterator], Reading):
-                pairs = zip(program.draws, asked.numbers, strict=True)
-                drawing.ask([number for draw, number in pairs if draw.source == source])
+        """Say which batches a closure takes."""
+        numbers = asked.numbers or [None] * len(program.draws)
+        for source in dict.fromkeys(draw.source for draw in program.draws):
+            pairs = zip(program.draws, numbers, strict=True)
+            reading = self._readings[asked.iterators[source]]
+            reading.ask([number for draw, number in pairs if draw.source == source])
 
     def _compute(
         self,
@@ -349,9 +347,9 @@ def describe(closure: int, exc: Exception) -> messages.Failed:
     return messages.Failed(closure, classes, str(exc)[:_MAX_TEXT], trace)
 
 
-def _give_back(drawn: Sequence[tuple[Drawing | Reading, DrawnElement]]) -> None:
-    for drawing in dict.fromkeys(each for each, _ in drawn):
-        drawing.give_back([batch for each, batch in drawn if each is drawing])
+def _give_back(drawn: Sequence[tuple[Reading, DrawnElement]]) -> None:
+    for reading in dict.fromkeys(each for each, _ in drawn):
+        reading.give_back([batch for each, batch in drawn if each is reading])
 
 
 def _out_of_range(left: int) -> OutOfRangeError:

@@ -1,4 +1,4 @@
-"""Per-worker datasets in ``fit``: each worker draws its own batches."""
+"""The input of a trainer beside a coordinator: workers may draw batches of their own."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from muster.cluster import TaskType
 from muster.data import INFINITE_CARDINALITY, Dataset
 from muster.distribute.closures import WorkerStrategy
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
 from muster.distribute.coordinator._per_worker import DispatchedIterator, PerWorkerDataset
 from muster.distribute.fit._fit_input import ENDLESS, FitInput, with_class_weights
+from muster.distribute.fit._trainer_input import DATASETS, TrainerInput
 from muster.distribute.input import Position
 from muster.distribute.input._dataset_creator import DatasetCreator
 
@@ -105,6 +107,39 @@ class WorkerBatches(FitInput):
         self._in_epoch += 1
         self._drawn += not isinstance(self._iterator, DispatchedIterator)
         return self._iterator
+
+
+class CoordinatedInput(TrainerInput):
+    """Has workers draw the batches of what they can make themselves."""
+
+    datasets = (*DATASETS, PerWorkerDataset)
+
+    def _of_dataset(
+        self,
+        dataset: Any,
+        per_epoch: int | None,
+        class_weight: dict[int, float] | None = None,
+        *,
+        continues: bool = False,
+    ) -> FitInput:
+        shares = isinstance(dataset, Dataset) and dataset.options().experimental_distribute.dispatch
+        if shares or (isinstance(dataset, DatasetCreator) and continues):
+            dataset = made_by_workers(ClusterCoordinator(self._strategy), dataset, class_weight)
+        elif isinstance(dataset, PerWorkerDataset) and class_weight is not None:
+            raise ValueError(
+                "class_weight is for data that fit can weigh. Let the dataset yield (inputs, targets, "
+                "sample_weights)."
+            )
+        if isinstance(dataset, PerWorkerDataset):
+            workers = number_of_workers(self._strategy)
+            return WorkerBatches(dataset, per_epoch, continues=continues, workers=workers)
+        return super()._of_dataset(dataset, per_epoch, class_weight, continues=continues)
+
+
+def number_of_workers(strategy: Any) -> int:
+    """Return how many workers a strategy with a coordinator has."""
+    count: int = strategy.cluster.num_tasks(TaskType.WORKER)
+    return count
 
 
 def drawable(batches: Sequence[Any]) -> Sequence[Any]:

@@ -21,13 +21,16 @@ from muster._keras import keras
 from muster.cluster import Task, TaskType, TFConfig, find_environment
 from muster.cluster.roster import training_tasks
 from muster.data import Dataset
-from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
+from muster.distribute.fit._coordinated_input import CoordinatedInput
+from muster.distribute.fit._coordinated_state import CoordinatedState
+from muster.distribute.fit._coordinated_steps import CoordinatedSteps
 from muster.distribute.fit._file_names import loading_weights, naming, placing, saving, saving_weights
-from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import collecting_rate, note_saves, setting_model, summaries_of
 from muster.distribute.fit._fit_data import adapt, batches_of
 from muster.distribute.fit._stateful_step import FUNCTIONS, may_have_own_steps, takes_data
 from muster.distribute.fit._step_texts import is_text
+from muster.distribute.fit._trainer import ON_BATCH, DistributedTrainer, TrainerParts
+from muster.distribute.fit._trainer_input import DATASETS
 from muster.distribute.strategies._default import DefaultStrategy, get_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.keras_hooks import replace, wrap
@@ -153,9 +156,13 @@ _TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
 _RUN_BY_KERAS: ContextVar[tuple[Any, ...]] = ContextVar("muster_run_by_keras", default=())
 
 
+# The parts of a trainer whose coordinator has workers take the steps, and servers hold the variables.
+_COORDINATED = TrainerParts(CoordinatedState, CoordinatedInput, CoordinatedSteps)
+
+
 def _adopt(model: Any, strategy: Strategy) -> DistributedTrainer:
-    kind = DistributedTrainer if strategy.placement.storage is None else CoordinatedTrainer
-    trainer = kind(model, strategy)
+    parts = TrainerParts() if strategy.placement.storage is None else _COORDINATED
+    trainer = DistributedTrainer(model, strategy, parts)
     _TRAINERS[model] = weakref.ref(trainer)
     trainer.attach()
     return trainer

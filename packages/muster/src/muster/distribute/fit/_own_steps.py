@@ -1,7 +1,6 @@
 """Run the steps that a model defines with TensorFlow's signature."""
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,13 +22,11 @@ class OwnSteps:
     Args:
         model: A Keras model.
         strategy: The strategy that runs it.
-        known: Returns the variables that Keras passes for the steps of a method, in its order.
     """
 
-    def __init__(self, model: Any, strategy: ReplicaGroup, known: Callable[[str], list[Any]]) -> None:
+    def __init__(self, model: Any, strategy: ReplicaGroup) -> None:
         self._model = model
         self._strategy = strategy
-        self._known = known
         self._steps: dict[str, StatefulStep] = {}
         self._texts: dict[str, StepTexts] = {}
         self._first: dict[str, Any] = {}
@@ -72,8 +69,7 @@ class OwnSteps:
             self._steps[method] = self._new(method)
 
     def _new(self, method: str) -> StatefulStep:
-        known = functools.partial(self._known, method)
-        return StatefulStep(self._model, method, self._strategy, known, self._texts.get(method))
+        return StatefulStep(self._model, method, self._strategy, self._texts.get(method))
 
     def read_text(self, method: str, data: Any, others: Any = ()) -> Any:
         """Return data with what the step of a method needs of its text, which the host computes: numbers.

@@ -6,6 +6,7 @@ as those of a second optimizer; these are part of the state, too.
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -23,11 +24,33 @@ from muster.program.trace import FunctionProgram, run_eagerly
 from muster.program.variables import active_scope, layers_assign_weights
 from muster.program.variables.keras_internals import has_metrics_in_layers, layers_within, set_values
 
-STEPS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
+TRAINS, TESTS, PREDICTS = "fit", "evaluate", "predict"
+
+STEPS = {TRAINS: "train_step", TESTS: "test_step", PREDICTS: "predict_step"}
 """The step that each method of a model takes."""
 
-FUNCTIONS = {"fit": "train_function", "evaluate": "test_function", "predict": "predict_function"}
+FUNCTIONS = {TRAINS: "train_function", TESTS: "test_function", PREDICTS: "predict_function"}
 """The attribute of a model that holds what Keras calls for the steps of each method."""
+
+
+def groups_passed(model: Any, method: str) -> list[list[Any]]:
+    """Return the variables of the state that Keras passes for a method's steps, in lists as Keras has them.
+
+    Args:
+        model: A Keras model.
+        method: ``fit``, ``evaluate`` or ``predict``.
+    """
+    groups = [model.trainable_variables, model.non_trainable_variables]
+    if method == TRAINS:
+        groups.append(model.optimizer.variables)
+    if method != PREDICTS:
+        groups.append(model.metrics_variables)
+    return [list(group) for group in groups]
+
+
+def variables_passed(model: Any, method: str) -> list[Any]:
+    """Return the variables of `groups_passed`, one after the other."""
+    return list(itertools.chain(*groups_passed(model, method)))
 
 
 def takes_data(model: Any, method: str) -> bool:
@@ -114,23 +137,16 @@ class StatefulStep:
         model: A Keras model.
         method: ``fit``, ``evaluate`` or ``predict``.
         strategy: The strategy that runs the model. The step sees all rows of a batch, as a single replica.
-        known: Returns the variables that Keras passes for this method, in its order.
         texts: What the host computes for the step of the text in a batch; None if there is none.
     """
 
     def __init__(
-        self,
-        model: Any,
-        method: str,
-        strategy: ReplicaGroup,
-        known: Callable[[], list[Any]],
-        texts: StepTexts | None = None,
+        self, model: Any, method: str, strategy: ReplicaGroup, texts: StepTexts | None = None
     ) -> None:
         self._model = model
-        self._name = STEPS[method]
-        self._results = _arrays_of if method == "predict" else self._logs_of
+        self._method, self._name = method, STEPS[method]
+        self._results = _arrays_of if method == PREDICTS else self._logs_of
         self._strategy = strategy
-        self._known = known
         self._texts = texts
         self._program: FunctionProgram[None] | None = None
 
@@ -162,7 +178,7 @@ class StatefulStep:
         """The variables of the step that Keras does not pass, in the order of their first use."""
         if self._program is None:
             return []
-        known = set(map(id, self._known()))
+        known = set(map(id, self._passed))
         return [variable for _, variable in self._program.used if id(variable) not in known]
 
     def updates(self, metrics: Sequence[Any]) -> bool:
@@ -183,7 +199,10 @@ class StatefulStep:
             raise TraceError(f"{self._title} was not traced: call fit, evaluate or predict.")
         values, structure = jax.tree.flatten(state)
         paths = {id(variable): spec.path for spec, variable in program.used}
-        keys = [paths.get(id(variable), "") for variable in (*self._known(), *self.others)]  # "": unused
+        keys = [
+            paths.get(id(variable), "")
+            for variable in (*variables_passed(self._model, self._method), *self.others)
+        ]  # "": unused
         before = {path: value for path, value in zip(keys, values, strict=True) if path}
         after, results = program.step(before, batch)
         new = [after.get(path, value) for path, value in zip(keys, values, strict=True)]
@@ -194,7 +213,7 @@ class StatefulStep:
 
         The model's variables have the new state; the step may create some.
         """
-        set_values(self._known(), jax.tree.leaves(state))
+        set_values(self._passed, jax.tree.leaves(state))
         arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, unwrapped(batch)))
         return run_eagerly(lambda *arrays: self.run(jax.tree.unflatten(structure, arrays)), arrays)
 
@@ -212,6 +231,11 @@ class StatefulStep:
         shown = contextlib.nullcontext(data) if self._texts is None else self._texts.shown(data)
         with entered(ReplicaContext(self._strategy, None)), self._explained(), shown as batch:
             return self._results(getattr(self._model, self._name)(keras.tree.lists_to_tuples(batch)))
+
+    @property
+    def _passed(self) -> list[Any]:
+        """The variables that Keras passes for the step, in its order."""
+        return variables_passed(self._model, self._method)
 
     @property
     def _title(self) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from muster._errors import PositionError
-from muster.data import Dataset, NumberedReader
+from muster.data import Dataset, NoElementError, NumberedReader
 from muster.distribute.input._step_input import Convert, Position, StepInput
 from muster.distribute.input._step_source import BatchNumbers
 
@@ -63,7 +63,7 @@ class DispatchedInput(StepInput):
             place = Position(begin=place.drawn, drawn=place.drawn)
             elements = self._numbered()
         self.first: Any = None
-        with elements, suppress(IndexError):
+        with elements, suppress(NoElementError):
             numbers.share(Position(pipelines=[elements.position], begin=place.begin, open=place.open))
             self.first = elements.read(0)
         self.example = self.first
@@ -88,7 +88,7 @@ class DispatchedInput(StepInput):
             try:
                 self._reader.ask([number - self._begin])
                 return self._reader.take(number - self._begin)
-            except IndexError:
+            except NoElementError:
                 self._numbers.end_at(number)
 
     def position(self, steps: int | None = None) -> Position:

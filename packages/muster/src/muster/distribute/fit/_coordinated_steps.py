@@ -6,7 +6,6 @@ state and metrics. The train function returns before the step is taken, with the
 arrived. Before anybody looks at the model, all steps that were scheduled have ended.
 """
 
-import contextlib
 import functools
 import logging
 import weakref
@@ -17,32 +16,21 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import OutOfRangeError
-from muster.cluster import TaskType
 from muster.cluster.roster import TaskState
-from muster.data import Dataset, GetNext
+from muster.data import GetNext
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
-from muster.distribute.coordinator._per_worker import PerWorkerDataset
 from muster.distribute.coordinator._remote_value import RemoteValue
-from muster.distribute.fit._coordinated_input import WorkerBatches, drawable, made_by_workers
+from muster.distribute.fit._coordinated_input import WorkerBatches, drawable, number_of_workers
 from muster.distribute.fit._coordinated_results import PendingArray, Results
-from muster.distribute.fit._fit import (
-    DATASETS,
-    PREDICTS,
-    TRAINS,
-    DistributedTrainer,
-)
-from muster.distribute.fit._fit_input import FitInput
 from muster.distribute.fit._fit_step import StepFunction
-from muster.distribute.fit._stateful_step import FUNCTIONS
+from muster.distribute.fit._stateful_step import FUNCTIONS, PREDICTS, STEPS, TRAINS
+from muster.distribute.fit._trainer_steps import TrainerSteps
 from muster.distribute.functions._function import Function
-from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.lifecycle import INTERRUPTS
 from muster.program.passes import mark_pushed
-from muster.program.variables import give_to_owner, like_value_of, storage_of, together
-from muster.program.variables.keras_internals import keep_no_state, note_synced
+from muster.program.variables import like_value_of, storage_of
+from muster.program.variables.keras_internals import note_synced
 
-# Keras' names of steps, for messages.
-_NAMES = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 # How many calls of each worker may wait or run: one runs, and the others are there when it ends.
 _AHEAD = 3
 
@@ -77,7 +65,7 @@ class CoordinatedStep:
         self._step = weakref.WeakMethod(step)
         self._state = weakref.WeakMethod(state)
         self._name = name
-        self.__name__ = _NAMES[name]
+        self.__name__ = STEPS[name]
         self._optimized = optimized
         self._concatenates = concatenates
         self.results: Any = None
@@ -229,88 +217,47 @@ class CoordinatedPrediction(CoordinatedFunction):
 
 _log = logging.getLogger(__name__)
 
-# The methods of a model that read or assign all of its variables, and those of its metrics.
-_ALL_VALUES = ("export", "get_weights", "load_weights", "save", "save_weights", "set_weights")
-_METRICS = ("get_metrics_result", "reset_metrics")
 
-
-class CoordinatedTrainer(DistributedTrainer):
+class CoordinatedSteps(TrainerSteps):
     """Has the workers of a ``ParameterServerStrategy`` take the steps of a model.
-
-    Args:
-        model: A Keras model.
-        strategy: The strategy.
 
     Source: tensorflow/python/keras/engine/training.py, ``Model.fit`` and its ``_cluster_coordinator``.
     """
 
-    datasets = (*DATASETS, PerWorkerDataset)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._results = {name: Results(functools.partial(self._explain_batch, name)) for name in FUNCTIONS}
 
-    def __init__(self, model: Any, strategy: Any) -> None:
-        super().__init__(model, strategy)
-        self._cluster = strategy.cluster
-        self._results = {name: Results(functools.partial(self._explain, name)) for name in FUNCTIONS}
-
-    def attach(self) -> None:
-        super().attach()
-        model = self._model
-        keep_no_state(model)
-        for names, variables in ((_ALL_VALUES, self._variables), (_METRICS, self._metrics)):
-            for name in names:
-                method = functools.partial(self._together, variables, name)
-                setattr(model, name, functools.wraps(getattr(type(model), name))(method))
-
-    @contextlib.contextmanager
-    def compiling(self) -> Iterator[None]:
-        """Compile in the strategy's scope; servers get the variables of an optimizer made outside of it, too.
-
-        Source: keras/src/engine/training.py of Keras 2.15, ``Model.compile``.
-        """
-        with self.strategy.scope():
-            yield
-            for variable in self._model.optimizer.variables:
-                give_to_owner(variable)
-
-    def _metrics(self) -> list[Any]:
-        return list(self._model.metrics_variables)
-
-    def _together(self, variables: Callable[[], list[Any]], name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of Keras' that reads or assigns these variables of the model."""
-        model = self._model
-        with together(variables()):
-            return getattr(type(model), name)(model, *args, **kwargs)
-
-    def _make_function(self, name: str, force: bool = False) -> None:
+    def make(self, name: str, force: bool = False) -> None:
         self._callbacks.attach()
         model = self._model
         if model.run_eagerly:
             raise ValueError(
-                f"run_eagerly=True debugs one process; under {self.strategy} workers run steps, and have "
+                f"run_eagerly=True debugs one process; under {self._strategy} workers run steps, and have "
                 "none of this program's code. Leave it out, or the strategy."
             )
         trained = [id(variable) for variable in model.trainable_variables]
         made = getattr(model, FUNCTIONS[name])
         if made is not None and made.trained == trained and not force:
             return
-        coordinator = ClusterCoordinator(self.strategy)
         step = CoordinatedStep(
-            self._step,
-            self._groups,
+            self.take,
+            self._state.groups,
             name,
             (0, 2) if name == TRAINS else (),
             concatenates=name == PREDICTS,
         )
         kind = CoordinatedPrediction if name == PREDICTS else CoordinatedFunction
         function = kind(
-            coordinator,
+            ClusterCoordinator(self._strategy),
             step,
-            functools.partial(self._next, name),
+            functools.partial(self._batches.next, name),
             model.steps_per_execution,
-            self._cluster.num_tasks(TaskType.WORKER),
+            number_of_workers(self._strategy),
             self._results[name],
             lambda: self._callbacks.at_epochs is None,
             trained,
-            functools.partial(self.own.others, name),
+            functools.partial(self._own.others, name),
             self._end_pass,
             functools.partial(self._report.after_step, TaskState.TRAINING)
             if self._report is not None and name == TRAINS
@@ -318,22 +265,22 @@ class CoordinatedTrainer(DistributedTrainer):
         )
         setattr(model, FUNCTIONS[name], function)
 
-    def _step(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
-        own = self.own.step(name)
+    def take(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
+        own = self._own.step(name)
         if own is not None:  # it changes the variables of the function that a worker runs
             return state, own.run(batch)
-        return super()._step(name, state, batch)
+        return super().take(name, state, batch)
 
-    def _explain(self, name: str, batch: Any) -> None:
+    def _explain_batch(self, name: str, batch: Any) -> None:
         """Raise the error for which a step returned NaN, if it has one when it is run here."""
-        like = tuple([like_value_of(variable) for variable in group] for group in self._groups(name))
-        self._explain_step(name, like, batch)
+        groups = self._state.groups(name)
+        self.explain(name, tuple([like_value_of(variable) for variable in group] for group in groups), batch)
 
-    def _sync(self) -> None:
+    def sync(self) -> None:
         """Wait until all steps have ended, as Keras does before anybody reads variables."""
         if any(results.begun for results in self._results.values()):
             try:
-                ClusterCoordinator(self.strategy).join()
+                ClusterCoordinator(self._strategy).join()
             except OutOfRangeError:
                 self._end_pass()  # no worker has a batch left: steps beyond were not taken
             finally:
@@ -345,9 +292,15 @@ class CoordinatedTrainer(DistributedTrainer):
                 variable.assign(value)  # to be saved: another coordinator gives it to its workers
         note_synced(self._model)
 
+    def give_back(self, name: str) -> None:
+        """Cancel what has not begun when a call fails, and wait for the rest."""
+        if any(results.begun for results in self._results.values()):
+            ClusterCoordinator(self._strategy).closures.cancel()
+            self._end_results()
+
     def _end_pass(self) -> None:
         """Warn that the workers' data has ended before an epoch, as Keras does, and begin the next anew."""
-        batches = self._batches.get(TRAINS)
+        batches = self._batches.of(TRAINS)
         if isinstance(batches, WorkerBatches) and not batches.has_ended:
             batches.has_ended = True
             _log.warning(
@@ -358,33 +311,3 @@ class CoordinatedTrainer(DistributedTrainer):
     def _end_results(self) -> None:
         for results in self._results.values():
             results.end()
-
-    def _give_back(self, name: str) -> None:
-        """Cancel what has not begun when a call fails, and wait for the rest."""
-        if any(results.begun for results in self._results.values()):
-            ClusterCoordinator(self.strategy).closures.cancel()
-            self._end_results()
-
-    def _unshare(self) -> None:
-        """Nothing overwrites values: they are on servers."""
-
-    def _dataset_batches(
-        self,
-        dataset: Any,
-        per_epoch: int | None,
-        class_weight: dict[int, float] | None = None,
-        *,
-        continues: bool = False,
-    ) -> FitInput:
-        shares = isinstance(dataset, Dataset) and dataset.options().experimental_distribute.dispatch
-        if shares or (isinstance(dataset, DatasetCreator) and continues):
-            dataset = made_by_workers(ClusterCoordinator(self.strategy), dataset, class_weight)
-        elif isinstance(dataset, PerWorkerDataset) and class_weight is not None:
-            raise ValueError(
-                "class_weight is for data that fit can weigh. Let the dataset yield (inputs, targets, "
-                "sample_weights)."
-            )
-        if isinstance(dataset, PerWorkerDataset):
-            workers = self._cluster.num_tasks(TaskType.WORKER)
-            return WorkerBatches(dataset, per_epoch, continues=continues, workers=workers)
-        return super()._dataset_batches(dataset, per_epoch, class_weight, continues=continues)
