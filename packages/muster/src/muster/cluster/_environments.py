@@ -165,6 +165,8 @@ def _of_mpi(
     environ: Mapping[str, str], name: str, rank: str, size: str, local_size: str
 ) -> FoundEnvironment | None:
     """Find processes of MPI, which know no address unless it is given, or all are on one host."""
+    if rank not in environ:
+        return None
     found = _of_ranks({**environ, "": "?"}, name, "", rank, size)
     if found is None or found.rendezvous is None:
         return None

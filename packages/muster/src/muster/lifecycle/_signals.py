@@ -141,14 +141,15 @@ class Interrupts(SignalWatch):
         self.waiting = True
 
     def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
+        if threading.get_ident() == threading.main_thread().ident:
             self.received, self.waiting, self.aborted = None, False, False
 
     def __exit__(self, *error: object) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed during the step."""
-        if threading.current_thread() is threading.main_thread():
+        if threading.get_ident() == threading.main_thread().ident:
             self.waiting = True
-            self.raise_received()
+            if self.received is not None:
+                self.raise_received()
 
     def _later(self, number: int, handler: Handler) -> Handler:
         """Return the program's handler: another call of ``fit`` replaces no other."""

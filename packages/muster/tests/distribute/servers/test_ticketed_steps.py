@@ -5,7 +5,7 @@ import pytest
 from muster._errors import JobEndedError
 from muster.distribute.engine import NoMoreSteps, ServedState
 from muster.distribute.engine._state_store import ArrayStore
-from muster.distribute.servers import ServedStore, TicketedSteps
+from muster.distribute.servers import TicketedSteps
 
 
 class Ended:
@@ -29,7 +29,7 @@ class Ended:
     pull = leave
 
     def steps(self, batches):
-        store = ServedStore(ArrayStore(ServedState(None, self, [], {})), self)
+        store = ArrayStore(ServedState(None, self, [], {}))
         return TicketedSteps(self).permitted(batches, store.renew)
 
 

@@ -100,6 +100,7 @@ class ServedState(Mapping[str, Any]):
         pulled: The values of the last pull.
         local: The worker's own variables, by path.
         ahead: What was fetched for the next step; None for nothing.
+        alone: Whether no other worker changes what servers have.
     """
 
     division: Division
@@ -107,6 +108,7 @@ class ServedState(Mapping[str, Any]):
     pulled: Sequence[Buffers]
     local: Mapping[str, jax.Array]
     ahead: Ahead | None = None
+    alone: bool = False
 
     def __getitem__(self, path: str) -> Any:
         if path in self.local:
@@ -233,7 +235,7 @@ class ServedTraining:
         if self._first is None:
             pulled = self._servers.start(division, state)
             own = {path: in_memory(state[path]) for path in local}
-            self._first = ServedState(division, self._servers, pulled, own)
+            self._first = ServedState(division, self._servers, pulled, own, alone=self._alone)
         elif division.describe() != self._first.division.describe():
             raise TraceError(
                 "A batch of this shape updates the variables on parameter servers in another way than "

@@ -59,6 +59,8 @@ class StateStore(ABC):
 class ArrayStore(StateStore):
     """Holds arrays in a nested structure: the state of an Estimator, or of ``fit``.
 
+    Beside parameter servers that is a `ServedState`, once the first step has met them.
+
     Args:
         state: The values of the variables.
         keys: The identities of the variables, in the order of the flat state.
@@ -78,6 +80,12 @@ class ArrayStore(StateStore):
 
     def peek(self) -> State:
         return self._state
+
+    def renew(self) -> bool:
+        if not isinstance(self._state, ServedState) or self._state.alone:
+            return False
+        self._state = self._state.renewed()
+        return True
 
     @property
     def lacks_rows(self) -> bool:

@@ -23,22 +23,18 @@ class Agreement:
     Args:
         workers: The processes.
         model: A Keras model; the workers agree on its ``stop_training``.
+
+    Attributes:
+        elastic: Whether workers come and go.
+        single: Whether there is only one worker, and will be no other.
     """
 
     def __init__(self, workers: Workers, model: Any) -> None:
         self._workers = workers
         self._model = model
         self._stopped = False  # whether the workers have agreed to stop
-
-    @property
-    def elastic(self) -> bool:
-        """True if workers come and go."""
-        return isinstance(self._workers, ElasticWorkers)
-
-    @property
-    def single(self) -> bool:
-        """True if there is only one worker, and will be no other."""
-        return self._workers.size == 1 and not self.elastic
+        self.elastic = isinstance(workers, ElasticWorkers)
+        self.single = workers.size == 1 and not self.elastic
 
     @property
     def is_chief(self) -> bool:

@@ -94,21 +94,22 @@ class KerasBatches(FitInput):
         super().__init__()
         self._agreement = agreement
         self._split = split
-        self._uneven = UnevenWarning(split)
+        self._uneven = UnevenWarning(split) if split.replicas > 1 else None
         self._checked = False
         self.ends_epochs = per_epoch is None
-        self._position = Position()
+        self._start, self._drawn = Position(), 0
         self._pass: Iterator[Any] = iter(())
         self._saved: Position | None = None
         self._last: Any = None
         self._again = self._counted = False
 
     def position(self, steps: int | None = None) -> Position:
-        return self._position
+        return dataclasses.replace(self._start, drawn=self._drawn)
 
     def begin(self) -> None:
         self._checked = False
-        self._uneven.begin()
+        if self._uneven is not None:
+            self._uneven.begin()
 
     def go_on(self, position: Position) -> None:
         self._saved = position
@@ -116,7 +117,7 @@ class KerasBatches(FitInput):
     def catch_up(self, iterator: Iterator[Any]) -> None:
         if iterator is not self._pass:
             self._pass = iterator
-            self._start(iterator)
+            self._begin_pass(iterator)
 
     def __next__(self) -> Any:
         """Return the next batch as a worker batch.
@@ -136,9 +137,10 @@ class KerasBatches(FitInput):
         if batch is None:
             raise StopIteration
         if not self._counted:
-            self._position, self._counted = self._position.moved(), True
-        if self._split.replicas > 1:
-            self._uneven.see(batch)
+            self._drawn, self._counted = self._drawn + 1, True
+        if self._uneven is None:
+            return batch
+        self._uneven.see(batch)
         return self._split.worker_batch(batch)
 
     def take_again(self) -> None:
@@ -148,14 +150,15 @@ class KerasBatches(FitInput):
         """Return the next batch of the pass; None at its end."""
         return next(self._pass, None)
 
-    def _start(self, iterator: Iterator[Any]) -> None:
+    def _begin_pass(self, iterator: Iterator[Any]) -> None:
         """Begin a pass, or continue the saved one. Keras draws its order with the first batch."""
         saved, self._saved = self._saved, None
         if saved is not None:
             set_random_state([*saved.random])
             for _ in range(saved.drawn):
                 next(iterator, None)
-        self._position = saved or Position(random=random_state())
+        self._start = saved or Position(random=random_state())
+        self._drawn = self._start.drawn
 
     def _require_same(self, batch: Any) -> None:
         """Check that all workers have this batch: its kind always, its contents once an epoch."""
@@ -275,7 +278,7 @@ class DatasetBatches(FitInput):
         self.example = self._weighted(first)
         self._opened = itertools.chain([first], self._opened)
         self._steps: Iterator[Any] | None = None
-        self._position = Position()
+        self._start, self._drawn = Position(), 0
         self._saved: Position | None = None
 
     @property
@@ -283,12 +286,12 @@ class DatasetBatches(FitInput):
         return describe_share(self._dataset.dataset)
 
     def position(self, steps: int | None = None) -> Position:
-        return self._position
+        return dataclasses.replace(self._start, drawn=self._drawn)
 
     @property
     def next_position(self) -> Position:
         if not self.ends_epochs:
-            return self._position
+            return self.position()
         return Position(random=random_state(), orders=self._dataset.next_orders)
 
     @property
@@ -307,7 +310,7 @@ class DatasetBatches(FitInput):
     def catch_up(self, iterator: Iterator[Any]) -> None:
         """Begin a pass, or continue the saved one, unless it has begun; Keras' iterator has no batches."""
         if self._steps is None:
-            self._steps = self._start()
+            self._steps = self._begin_pass()
 
     def __next__(self) -> Any:
         """Return the next batch as a worker batch.
@@ -327,10 +330,10 @@ class DatasetBatches(FitInput):
             if self._continues:
                 self._steps = None
             raise StopIteration  # again and again, until the next epoch begins
-        if self._position.orders is None:
-            self._position = dataclasses.replace(self._position, orders=self._begun())
+        if self._start.orders is None:
+            self._start = dataclasses.replace(self._start, orders=self._begun())
         if not self._counted:
-            self._position, self._counted = self._position.moved(), True
+            self._drawn, self._counted = self._drawn + 1, True
         return self._weighted(self._split.worker_batch(batch) if self._agreement.elastic else batch)
 
     def take_again(self) -> None:
@@ -341,7 +344,7 @@ class DatasetBatches(FitInput):
         dataset = self._dataset
         return dataset.global_batches(seed) if self._agreement.elastic else dataset.worker_batches(seed)
 
-    def _start(self) -> Iterator[Any]:
+    def _begin_pass(self) -> Iterator[Any]:
         """Begin a pass, or continue the saved one."""
         saved, self._saved = self._saved, None
         if saved is not None:
@@ -355,8 +358,8 @@ class DatasetBatches(FitInput):
             if position.orders is not None:
                 self._dataset.return_to(position.orders)
             opened = self._open(seed)
-        self._position = position
-        for _ in range(self._position.drawn):
+        self._start, self._drawn = position, position.drawn
+        for _ in range(position.drawn):
             next(opened, None)
         return opened
 

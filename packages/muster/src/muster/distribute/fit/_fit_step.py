@@ -17,8 +17,9 @@ from muster.distribute.workers import ElasticWorkers, WorkersChangedError
 from muster.program import keepable
 from muster.program.variables.keras_internals import set_values
 
-# How many steps run before the losses of the first half of them are checked.
-_UNCHECKED = 16
+# How many steps run before the losses of the first half of them are checked: when they are there, and waited
+# for. To wait for one interrupts the steps for as long as a small one takes.
+_SOON, _UNCHECKED = 16, 64
 
 
 class CountedSteps:
@@ -151,7 +152,7 @@ class KerasFunction(StepFunction):
         self._taken: list[Any] = []
         self._last: State = None
         self._given: State = None  # what the step was given from which it has been made
-        self._shown: tuple[Any, ...] | None = None
+        self._shown: tuple[Any, ...] | None = None  # as Keras keeps the last state
         self._most = _UNCHECKED
         self._failed = self._has_ended = self._others_lag = False
         self._store: StateStore = ArrayStore(None)
@@ -191,7 +192,7 @@ class KerasFunction(StepFunction):
         """
         count = len(self._unchecked) - ahead
         checked, self._unchecked = self._unchecked[:count], self._unchecked[count:]
-        losses = [result.get("loss", 0.0) if isinstance(result, dict) else 0.0 for _, result in checked]
+        losses = [_loss_of(result) for _, result in checked]
         if losses and _is_nan(losses[-1]):
             first = next(i for i, loss in enumerate(losses) if _is_nan(loss))
             self._explain(self._last, checked[first][0])
@@ -206,28 +207,28 @@ class KerasFunction(StepFunction):
         if self._has_ended:
             self._has_ended = False
             raise StopIteration
-        results, state = self._call(state, iterator)
+        results = self._call(state, iterator)
         loop = self._loop()
-        if loop is None:
-            return results, state
-        while (following := loop.further(results)) is not None:
-            try:
-                results, state = self._call(state, following)
-            except StopIteration:  # Keras is to know the results first
-                loop.again()
-                self._has_ended = True
-                break
-        loop.is_ahead = False
-        return results, state
+        if loop is not None:
+            while (following := loop.further(results)) is not None:
+                try:
+                    results = self._call(self._last, following)
+                except StopIteration:  # Keras is to know the results first
+                    loop.again()
+                    self._has_ended = True
+                    break
+            loop.is_ahead = False
+        self._shown = tuple(self._last)
+        return results, self._shown
 
-    def _call(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
-        """Take the steps that Keras asks for."""
+    def _call(self, state: State, iterator: Iterator[Any]) -> Any:
+        """Take the steps that Keras asks for, and return their results."""
         if state is self._shown:
             state = self._last
         if self.skips(iterator):
             if state is not self._last:
                 state = self._take(self._place(state))
-            return self.skipped_logs, self._show()
+            return self.skipped_logs
         self._failed = False
         results: list[Any] = []
         try:
@@ -242,14 +243,15 @@ class KerasFunction(StepFunction):
                 if not self._unchecked:
                     self._most = keepable(batch, _UNCHECKED)
                 self._unchecked.append((batch, result))
-            if len(self._unchecked) >= self._most:
+            kept = len(self._unchecked)
+            if kept >= self._most or (kept >= _SOON and _is_there(self._unchecked[kept // 2 - 1][1])):
                 self._most = keepable(batch, _UNCHECKED)
-                self.check(ahead=self._most // 2)
+                self.check(ahead=kept - kept // 2)
             if self._after is not None:
                 self._after(len(results), results[-1])
             if self._concatenates and len(results) > 1:
-                return jax.tree.map(lambda *each: jnp.concatenate(each), *results), self._show()
-            return results[-1], self._show()
+                return jax.tree.map(lambda *each: jnp.concatenate(each), *results)
+            return results[-1]
         except StopIteration:
             raise
         except BaseException:
@@ -260,13 +262,13 @@ class KerasFunction(StepFunction):
 
     def _next(self, iterator: Iterator[Any], state: State) -> tuple[Any, State, Any]:
         """Take the next step: return its batch, the new state and the results."""
+        if self._again is None:  # nobody comes or goes
+            return self._drawn(iterator, state)
         while True:
             try:
                 with self._counted.under_way():
                     return self._drawn(iterator, state)
             except WorkersChangedError:
-                if self._again is None:
-                    raise
                 self._again()
 
     def _drawn(self, iterator: Iterator[Any], state: State) -> tuple[Any, State, Any]:
@@ -275,8 +277,11 @@ class KerasFunction(StepFunction):
         if state is not self._last:  # Keras has read it from the variables
             given, state = state, self._take(self._place(state))
         self._given = given
+        store = self._store
         with self._uninterrupted:
-            state, result = self._take_step(batch)
+            state, result = self._step(*store.take(), batch)
+            store.give(state)
+            self._last = state = store.peek()
         self._counted.count += 1
         return batch, state, result
 
@@ -286,16 +291,15 @@ class KerasFunction(StepFunction):
         self._store = self._placement.store(ArrayStore(state, [*map(id, self._taken)]))
         return state
 
-    def _show(self) -> tuple[Any, ...]:
-        """Return the last state as Keras is to keep it, until it assigns it to variables."""
-        self._shown = tuple(self._last)
-        return self._shown
 
-    def _take_step(self, batch: Any) -> tuple[State, Any]:
-        state, result = self._step(*self._store.take(), batch)
-        self._store.give(state)
-        self._last = state = self._store.peek()
-        return state, result
+def _loss_of(result: Any) -> Any:
+    return result.get("loss", 0.0) if isinstance(result, dict) else 0.0
+
+
+def _is_there(result: Any) -> bool:
+    """Return whether a step's loss has been computed."""
+    is_ready = getattr(_loss_of(result), "is_ready", None)
+    return is_ready is None or is_ready()
 
 
 def _is_nan(loss: Any) -> bool:

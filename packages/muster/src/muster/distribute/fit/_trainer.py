@@ -32,6 +32,9 @@ from muster.program.variables.keras_internals import replace_build
 ON_BATCH = {"train_on_batch": TRAINS, "test_on_batch": TESTS, "predict_on_batch": PREDICTS}
 
 
+_signature = functools.cache(inspect.signature)  # it takes longer than all else before the first step
+
+
 class TrainerParts(NamedTuple):
     """The classes of a trainer's parts.
 
@@ -98,7 +101,7 @@ class DistributedTrainer:
 
     def run(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run Keras' own ``fit``, ``evaluate`` or ``predict``, with data and callbacks for this strategy."""
-        arguments = inspect.signature(method).bind(self._model, *args, **kwargs)
+        arguments = _signature(method).bind(self._model, *args, **kwargs)
         name = method.__name__
         batches = self._batches.prepare(name, arguments.arguments)
         self.own.look_at(name, arguments.arguments)

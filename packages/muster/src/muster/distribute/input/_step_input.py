@@ -42,10 +42,6 @@ class Position:
     random: Sequence[Any] = ()
     orders: Orders | None = None
 
-    def moved(self) -> Position:
-        """Return the position a batch further on."""
-        return dataclasses.replace(self, drawn=self.drawn + 1)
-
     def moved_by_steps(self, steps: int) -> Position:
         """Return the position after so many steps, each of which takes as many batches of each pipeline."""
         moved = [moved_position(each, steps * self.per_step) for each in self.pipelines]

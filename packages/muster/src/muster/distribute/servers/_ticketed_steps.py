@@ -1,6 +1,7 @@
 """The steps of a worker beside parameter servers: one for each ticket, the right to make one global step."""
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -39,19 +40,23 @@ class TicketedSteps(StepSource, BatchNumbers):
         self._servers.begin(last_step)
 
     def permitted(self, batches: Iterator[Any], at_end: Callable[[], None]) -> Iterator[Any]:
-        servers, left = self._servers, _LookAhead(batches)
+        servers, following = self._servers, None
         while True:
             try:
                 servers.require_ticket()
             except NoMoreSteps:
                 break
+            drawn, following = following or _drawn(batches), None
             try:
-                batch = left.take()
+                batch = drawn.result()
             except StopIteration:
                 with suppress(JobEndedError):
                     servers.leave()
                 break
-            servers.current, servers.upcoming = batch, left.look() if servers.fetches_ahead else None
+            servers.current, servers.upcoming = batch, None
+            if servers.fetches_ahead:
+                following = _drawn(batches)  # an error is that of the step that takes it
+                servers.upcoming = None if following.exception() else following.result()
             yield batch
         with suppress(JobEndedError):  # the chief was faster, which saves
             at_end()
@@ -90,31 +95,11 @@ class TicketedSteps(StepSource, BatchNumbers):
         return [] if tickets is None else [*tickets_in(tickets)]
 
 
-class _LookAhead:
-    """Takes batches one by one, and may look at the next one before it is taken.
-
-    Args:
-        batches: The batches.
-    """
-
-    def __init__(self, batches: Iterator[Any]) -> None:
-        self._batches = batches
-        self._next: Any = None
-        self._error: Exception | None = None
-
-    def take(self) -> Any:
-        """Return the next batch; raises what the input does, StopIteration at its end."""
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-        batch, self._next = self._next, None
-        return next(self._batches) if batch is None else batch
-
-    def look(self) -> Any:
-        """Return the batch that will be taken next, once it is here; None if there is none."""
-        if self._next is None and self._error is None:
-            try:
-                self._next = next(self._batches)
-            except Exception as exc:  # of the step that takes it, and not of the one before
-                self._error = exc
-        return self._next
+def _drawn(batches: Iterator[Any]) -> Future[Any]:
+    """Draw the next batch; return it, or what the input has raised, StopIteration at its end."""
+    drawn: Future[Any] = Future()
+    try:
+        drawn.set_result(next(batches))
+    except Exception as exc:
+        drawn.set_exception(exc)
+    return drawn

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from muster.distribute.engine._flat_arrays import RowRange
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
-from muster.distribute.engine._state_store import StateStore
-from muster.distribute.servers import RemoteServers, ServedStore, TicketedSteps
+from muster.distribute.servers import TicketedSteps
 from muster.distribute.servers._server import Server
 from muster.distribute.strategies._parameter_server import Partitioner, check_max_staleness
 from muster.distribute.strategies._strategy import Strategy
@@ -52,7 +51,7 @@ class AsynchronousStrategy(Strategy):
             return _placed(variables, servers.count, partitioner)
 
         super().__init__(
-            _ServedPlacement(servers),
+            Placement(None),  # the engine puts values onto the servers
             ServedEngine(servers, rows_of),
             SingleWorker(server.roster, servers.exchanged),
             steps=TicketedSteps(servers),
@@ -66,21 +65,6 @@ class AsynchronousStrategy(Strategy):
     def close(self) -> None:
         """Close the connections to the servers."""
         self._servers.close()
-
-
-class _ServedPlacement(Placement):
-    """Leaves values where the engine puts them: on the servers.
-
-    Args:
-        servers: The servers.
-    """
-
-    def __init__(self, servers: RemoteServers) -> None:
-        super().__init__(None)
-        self._servers = servers
-
-    def store(self, store: StateStore) -> StateStore:
-        return ServedStore(super().store(store), self._servers)
 
 
 def _placed(

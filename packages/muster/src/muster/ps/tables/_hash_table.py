@@ -1,6 +1,7 @@
 """A table of 64-bit ids without a vocabulary: adds rows at their first use, and may evict them."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,6 @@ import numpy.typing as npt
 
 from muster.ps._flat_layout import Array
 from muster.ps._memory import memory_bytes
-from muster.ps.tables._checks import require_room
 from muster.ps.tables._ids import Ids, owners
 from muster.ps.tables._initial_rows import make_rows
 from muster.ps.tables._keeping import Keeping, least, most_candidates
@@ -198,7 +198,7 @@ class HashTable:
         """
         self.check(ids)
         missing = int(np.count_nonzero(self._rows.find(ids) < 0))
-        require_room(self.spec, len(self) + missing, self._rows.nbytes_with(missing), self._memory)
+        _check_fits(self.spec, len(self) + missing, self._rows.nbytes_with(missing), self._memory)
         self._candidates.discard(ids)
         if notes is None:
             notes = self._noted(np.full(len(ids), self.keeping.admit_after))
@@ -227,7 +227,7 @@ class HashTable:
         columns = spec.columns[len(self.spec.columns) :]
         places = len(self._rows.store)
         needed = self._rows.nbytes + places * sum(column.nbytes for column in columns)
-        require_room(spec, len(self), needed, self._memory)
+        _check_fits(spec, len(self), needed, self._memory)
         for slot, column in zip(new, columns, strict=True):
             self._rows.store.add(column, slot.initial)
         self.spec = spec
@@ -285,7 +285,7 @@ class HashTable:
                 "kept on a server. Raise max_rows, or make batches smaller"
             )
         if most is None or len(self) + more <= most:
-            require_room(self.spec, len(self) + more, self._rows.nbytes_with(more), self._memory)
+            _check_fits(self.spec, len(self) + more, self._rows.nbytes_with(more), self._memory)
 
     def _make_room(self, kept: Places, more: int) -> None:
         """Give up rows, if there would be too many, other than those at some places."""
@@ -322,3 +322,21 @@ class HashTable:
         """Return how many pushes have come since rows changed."""
         ages: npt.NDArray[np.uint32] = np.uint32(self.clock) - rows.store.column(_NOTES)[places, 0]
         return ages
+
+
+def _check_fits(spec: TableSpec, rows: int, needed: int, limit: int) -> None:
+    """Raise MemoryError if this machine cannot hold a table.
+
+    Args:
+        spec: The table.
+        rows: How many rows it is to have here.
+        needed: The bytes that they take.
+        limit: The memory that there is, in bytes.
+    """
+    if needed > limit:
+        raise MemoryError(
+            f"{rows} rows of table {spec.name}, of {spec.row_nbytes} bytes each with their slots, take "
+            f"{needed / 1e9:.3g} GB, and this server has {limit / 1e9:.3g} GB of memory. Give the job "
+            f"{math.ceil(needed / limit)} times as many parameter servers, and divide the table among them; "
+            "or bound the rows of a hashed table"
+        )
