@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from muster._errors import PositionError
-from muster.data import moved_position
 
 Convert: TypeAlias = Callable[[list[Any]], Iterable[Any]]
 """Takes elements that are read together, and returns a batch of each: see `Dataset.iterator`."""
@@ -41,11 +40,6 @@ class Position:
     open: Sequence[int] = ()
     random: Sequence[Any] = ()
     orders: Orders | None = None
-
-    def moved_by_steps(self, steps: int) -> Position:
-        """Return the position after so many steps, each of which takes as many batches of each pipeline."""
-        moved = [moved_position(each, steps * self.per_step) for each in self.pipelines]
-        return dataclasses.replace(self, pipelines=moved)
 
     def to_json(self) -> dict[str, Any]:
         """Return it for JSON, without what is as in every new position."""
