@@ -24,6 +24,7 @@ from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunArgs
 
 VIRTUAL = 4
 COUNT = 61
+DROPOUT = float(os.environ.get("ELASTIC_DROPOUT", "0.5"))
 UNITS = os.environ.get("ELASTIC_UNITS", "64")
 layers = keras.layers
 
@@ -42,7 +43,7 @@ def model_fn(features, labels, mode):
         [
             layers.Dense(int(UNITS), activation="relu"),
             layers.BatchNormalization(),
-            layers.Dropout(0.5),
+            layers.Dropout(DROPOUT),
             layers.Dense(300, activation="relu"),
             layers.Dense(3),
         ]

@@ -136,14 +136,17 @@ def test_one_that_stood_still_is_left_out_and_ends_when_it_goes_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_another_program_cannot_join(tmp_path):
+@pytest.mark.parametrize(
+    ("variable", "value", "what"), [("ELASTIC_UNITS", "7", "model"), ("ELASTIC_DROPOUT", "0.25", "step")]
+)
+def test_another_program_cannot_join(variable, value, what, tmp_path):
     with job_of(tmp_path / "job", ["deterministic"], 2, steps=10_000) as job:
         first, second = (job.start("worker", index) for index in range(2))
         wait_for(job, 0, 10)
         kill(second)
-        other = job.start("worker", 1, environ={"ELASTIC_UNITS": "7"})
+        other = job.start("worker", 1, environ={variable: value})
         assert other.code() == 1
-        assert "The model of this worker is another than that of those that it joins" in other.log
+        assert f"The {what} of this worker is another than that of those that it joins" in other.log
         wait_for(job, 0, len(lines_of(job.folder / "worker-0")) + 10)
         assert first.process.poll() is None
 

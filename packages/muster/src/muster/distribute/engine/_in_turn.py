@@ -56,7 +56,7 @@ class InTurnEngine(EvenEngine):
         sharded = (traced.new_state_sharded, traced.sharded_results(batch))
         of_all = traced.of_all
         given = (own_state, reads, example)
-        runs = _compiled_parts(parts, [*jax.tree.leaves(given), jnp.uint32(0)], executables)
+        runs = self._compiled(parts, [*jax.tree.leaves(given), jnp.uint32(0)], executables)
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             own = range(share.first, share.first + share.count)
@@ -82,18 +82,21 @@ class InTurnEngine(EvenEngine):
 
         return step
 
-
-def _compiled_parts(
-    parts: Sequence[Segment], values: Sequence[Any], executables: Executables
-) -> list[Callable[..., list[jax.Array]]]:
-    """Compile all parts of a step, given its arguments, before any is run."""
-    shapes = [jax.ShapeDtypeStruct(np.shape(value), value.dtype) for value in values]
-    runs = []
-    for part in parts:
-        taken = tuple(shapes[i] for i in part.takes)
-        runs.append(compiled(part.function, taken, executables, ()))
-        shapes += jax.eval_shape(part.function, *taken)  # sums have the shapes of their terms
-    return runs
+    def _compiled(
+        self, parts: Sequence[Segment], values: Sequence[Any], executables: Executables
+    ) -> list[Callable[..., list[jax.Array]]]:
+        """Compile all parts of a step, given its arguments, before any is run."""
+        shapes = [jax.ShapeDtypeStruct(np.shape(value), value.dtype) for value in values]
+        given = ", ".join(f"{each.dtype}{list(each.shape)}" for each in shapes)
+        runs = []
+        for part in parts:
+            taken = tuple(shapes[i] for i in part.takes)
+            runs.append(compiled(part.function, taken, executables, ()))
+            shapes += jax.eval_shape(part.function, *taken)  # sums have the shapes of their terms
+        names = {id(executable): name for name, executable in executables.items()}
+        # Of code that calls Python there is no text that stands for it.
+        self.workers.note_program(given, " ".join(names.get(id(each), "calls") for each in runs))
+        return runs
 
 
 def _part(traced: Traced, batch: Any, place: int, count: int) -> Any:

@@ -27,6 +27,8 @@ class Agreement:
     Attributes:
         elastic: Whether workers come and go.
         single: Whether there is only one worker, and will be no other.
+        catching_up: Whether this worker has joined the others and is not yet where they are. They have agreed
+            on what comes before.
     """
 
     def __init__(self, workers: Workers, model: Any) -> None:
@@ -35,6 +37,7 @@ class Agreement:
         self._stopped = False  # whether the workers have agreed to stop
         self.elastic = isinstance(workers, ElasticWorkers)
         self.single = workers.size == 1 and not self.elastic
+        self.catching_up = False
 
     @property
     def is_chief(self) -> bool:
@@ -60,7 +63,7 @@ class Agreement:
             StopIteration: Another worker has stopped training before a step of this one.
             MismatchError: Another worker does something else.
         """
-        if self.single:
+        if self.single or self.catching_up:
             return [list(values)]
         while True:
             gathered = self._workers.all_gather_object([activity, *values])
@@ -80,6 +83,8 @@ class Agreement:
 
     def after_steps(self) -> None:
         """Stop the training of the others, once, if this worker has stopped."""
+        if self.catching_up:
+            return
         if getattr(self._model, "stop_training", False) and not self._stopped and not self.single:
             self._stopped = True
             self.on(_STOP)
@@ -92,8 +97,10 @@ class Agreement:
 
     def chiefs(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the chief's arrays, which have the same shapes and dtypes on every worker."""
-        return self._workers.broadcast(arrays) if arrays and not self.single else list(arrays)
+        is_alone = self.single or self.catching_up
+        return self._workers.broadcast(arrays) if arrays and not is_alone else list(arrays)
 
     def randomness(self) -> None:
         """Set the process-wide random states, by which Keras shuffles, to the chief's."""
-        take_chiefs_randomness(self._workers)
+        if not self.catching_up:
+            take_chiefs_randomness(self._workers)

@@ -58,6 +58,7 @@ class CallbackStates:
             _check_methods(each, name)
             counts[name] += 1
             self._callbacks[name if counts[name] == 1 else f"{name} {counts[name]}"] = each
+        self._has_begun = False
         self._begun: dict[str, dict[str, Any]] = {}
         self._told: set[tuple[str, str]] = set()
         self._saved: frozenset[int] = frozenset()
@@ -68,11 +69,14 @@ class CallbackStates:
             each.append = True
 
     def begin(self, saved: Iterable[Any]) -> None:
-        """Note what callbacks hold when training has begun, before any state is given to them.
+        """Note what callbacks hold when training has begun, before any state is given to them; once.
 
         Args:
             saved: The variables that are saved elsewhere.
         """
+        if self._has_begun:
+            return
+        self._has_begun = True
         self._saved = frozenset(map(id, saved))
         self._begun = {
             name: {attribute: self._seen(value) for attribute, value in _attributes(each)}

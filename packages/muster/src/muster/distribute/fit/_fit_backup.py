@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Progress:
+class Progress:
     """The metadata of a backup: how far training was.
 
     Attributes:
@@ -52,7 +52,7 @@ class _Progress:
     stops: bool = False
 
     @classmethod
-    def parse(cls, metadata: dict[str, Any], advice: str) -> "_Progress":
+    def parse(cls, metadata: dict[str, Any], advice: str) -> "Progress":
         """Return the metadata of a checkpoint.
 
         Raises:
@@ -79,7 +79,7 @@ def backup_of(
     return kind(callback, agreement, batches, share_all, states)
 
 
-class _Kept:
+class Kept:
     """An array of a callback's state, as a variable of the backup."""
 
     def __init__(self, number: int, value: Array) -> None:
@@ -131,7 +131,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._agreement = agreement
         self._is_chief = agreement.is_chief
         self._states = states
-        self._kept: list[_Kept] = []
+        self._kept: list[Kept] = []
         self._batches = batches
         self._share_all = share_all
         self._directory = callback.backup_dir
@@ -149,14 +149,14 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         )
         metadata = None if self._found is None else self._found.metadata
         metadata = agreement.on("backup", metadata)[0][0]
-        self._saved = None if metadata is None else _Progress.parse(metadata, self._advice)
+        self._saved = None if metadata is None else Progress.parse(metadata, self._advice)
         self.initial_epoch = None if self._saved is None else self._saved.epoch
         self.is_stopped = self._saved is not None and self._saved.stops and not self._saved.step
         self._undo = contextlib.ExitStack()
         if self._saved is not None:
             states.prepare()
             self._kept = [
-                _Kept(n, np.zeros(shape, dtype_named(dtype)))
+                Kept(n, np.zeros(shape, dtype_named(dtype)))
                 for n, (shape, dtype) in enumerate(self._saved.arrays)
             ]
 
@@ -224,7 +224,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             return
         logs = {name: float(value) for name, value in (logs or {}).items() if not np.ndim(value)}
         states, arrays = self._states.save()
-        progress = _Progress(
+        progress = Progress(
             epoch,
             step,
             position.to_json(),
@@ -234,7 +234,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             [(list(each.shape), each.dtype.name) for each in arrays],
             bool(self.model.stop_training),
         )
-        objects = self._objects([_Kept(*each) for each in enumerate(arrays)])
+        objects = self._objects([Kept(*each) for each in enumerate(arrays)])
         save_variables(self._writer, self._saves, objects, dataclasses.asdict(progress))
 
     def _restore(self) -> None:
@@ -244,11 +244,11 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             with together(chain(*objects.values())):
                 restore_variables(self._found, objects, self._advice)
 
-    def _restore_callbacks(self, saved: _Progress) -> None:
+    def _restore_callbacks(self, saved: Progress) -> None:
         if saved.callbacks is not None:
             self._states.restore(saved.callbacks, [each.value for each in self._kept], self._advice)
 
-    def _objects(self, kept: Sequence[_Kept] = ()) -> dict[str, list[Variable]]:
+    def _objects(self, kept: Sequence[Kept] = ()) -> dict[str, list[Variable]]:
         """Return all variables that training changes, and the arrays of callbacks."""
         model = self.model
         objects = {

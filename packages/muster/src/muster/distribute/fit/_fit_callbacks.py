@@ -297,10 +297,18 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
         agreement: Keeps the workers in step.
         begin: Called at the start of every epoch.
         report: Reports the epochs, and that this task continues to train; None if there are no other tasks.
+        begin_steps: Called with the epoch when its steps are to begin; None for nothing.
     """
 
-    def __init__(self, agreement: Agreement, begin: Callable[[], None], report: "Report | None") -> None:
+    def __init__(
+        self,
+        agreement: Agreement,
+        begin: Callable[[], None],
+        report: "Report | None",
+        begin_steps: Callable[[int], None] | None = None,
+    ) -> None:
         super().__init__()
+        self._begin_steps = begin_steps
         self._agreement = agreement
         self._report = report
         self._begin = begin
@@ -312,6 +320,8 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._agreement.randomness()  # a callback may have drawn on one worker only
         self._begin()
+        if self._begin_steps is not None:
+            self._begin_steps(epoch)
         if self._report is not None:
             self._report.begin_epoch(epoch, self.params)
 

@@ -73,6 +73,18 @@ class FitInput(StepInput, keras.utils.PyDataset):  # type: ignore[misc]
         """
         raise NotImplementedError(f"{type(self).__name__} is not for workers that come and go.")
 
+    @property
+    def next_unused(self) -> Position:
+        """The position of the batch of the step that is under way, where workers come and go."""
+        raise NotImplementedError(f"{type(self).__name__} is not for workers that come and go.")
+
+    def digest(self) -> str | None:
+        """Return a checksum of the batch of the step that is under way; None if workers need not compare."""
+        return None
+
+    def expect(self, digest: str | None) -> None:
+        """Check the next batch by what `digest` has returned on another worker."""
+
     @abc.abstractmethod
     def catch_up(self, iterator: Iterator[Any]) -> None:
         """Begin the pass of one of Keras' iterators, unless it has begun."""
@@ -102,9 +114,20 @@ class KerasBatches(FitInput):
         self._saved: Position | None = None
         self._last: Any = None
         self._again = self._counted = False
+        self._expected: str | None = None
 
     def position(self, steps: int | None = None) -> Position:
         return dataclasses.replace(self._start, drawn=self._drawn)
+
+    @property
+    def next_unused(self) -> Position:
+        return dataclasses.replace(self._start, drawn=self._drawn - self._counted)
+
+    def digest(self) -> str | None:
+        return None if self._last is None else _digest(self._last)
+
+    def expect(self, digest: str | None) -> None:
+        self._expected = digest
 
     def begin(self) -> None:
         self._checked = False
@@ -132,6 +155,8 @@ class KerasBatches(FitInput):
             batch, self._counted = self._read(), False
         if self._agreement.elastic:
             self._last = batch
+        if self._expected is not None:
+            self._require_expected()
         if not self._agreement.single:
             self._require_same(batch)
         if batch is None:
@@ -160,6 +185,17 @@ class KerasBatches(FitInput):
         self._start = saved or Position(random=random_state())
         self._drawn = self._start.drawn
 
+    def _require_expected(self) -> None:
+        """Check the first batch after this worker has joined others."""
+        expected, self._expected = self._expected, None
+        self._checked = True
+        if self.digest() != expected:
+            raise MismatchError(
+                "This worker has other data than those that it joins. The program has to make the same data "
+                "in every process, also in one that starts later: give random numbers a seed, such as by "
+                "keras.utils.set_random_seed(...)."
+            )
+
     def _require_same(self, batch: Any) -> None:
         """Check that all workers have this batch: its kind always, its contents once an epoch."""
         kinds = None
@@ -169,7 +205,7 @@ class KerasBatches(FitInput):
         first, *rest = self._agreement.on(self.method, kinds, digest)
         self._checked = True
         for worker, theirs in enumerate(rest, start=1):
-            if theirs == first:
+            if theirs[0] == first[0] and (theirs[1] == first[1] or None in (theirs[1], first[1])):
                 continue
             ours, others = (
                 "no batch" if k is None else f"a batch of {', '.join(k)}" for k in (first[0], theirs[0])
@@ -287,6 +323,11 @@ class DatasetBatches(FitInput):
 
     def position(self, steps: int | None = None) -> Position:
         return dataclasses.replace(self._start, drawn=self._drawn)
+
+    @property
+    def next_unused(self) -> Position:
+        orders = self._start.orders or self._begun()
+        return dataclasses.replace(self._start, drawn=self._drawn - self._counted, orders=orders)
 
     @property
     def next_position(self) -> Position:

@@ -23,25 +23,37 @@ _SOON, _UNCHECKED = 16, 64
 
 
 class CountedSteps:
-    """Counts the steps of a trainer, as a `muster.distribute.workers.ReplicatedLoop`, which nobody joins.
+    """Counts the steps of a trainer, as a `muster.distribute.workers.ReplicatedLoop`.
 
     Args:
         workers: The workers, if they come and go.
+
+    Attributes:
+        count: The steps that were taken.
     """
 
     def __init__(self, workers: ElasticWorkers | None = None) -> None:
         self._workers = workers
+        self._gives: Callable[[], tuple[Any, list[Any]] | None] | None = None
         self.count = 0
 
     def steps_taken(self) -> int:
         """Return how many steps the state has."""
         return self.count
 
-    def give(self) -> None:
-        """Return nothing: a new worker would begin at the first epoch."""
+    def give(self) -> tuple[Any, list[Any]] | None:
+        """Return what a new worker needs to take the step that is under way; None if none can come."""
+        return None if self._gives is None else self._gives()
 
-    def under_way(self) -> contextlib.AbstractContextManager[None]:
-        """Return the context of a step, which the workers that are left make again if one is lost."""
+    def under_way(
+        self, gives: Callable[[], tuple[Any, list[Any]] | None] | None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Return the context of a step, which the workers that are left make again if one is lost.
+
+        Args:
+            gives: Returns what `give` does; None if nobody can join in this step.
+        """
+        self._gives = gives
         return contextlib.nullcontext() if self._workers is None else self._workers.stepping(self)
 
 
@@ -55,6 +67,7 @@ class StepFunction:
 
     Attributes:
         others: Returns the variables of the state that Keras does not pass.
+        in_epoch: The number of steps that were taken in this epoch.
         skipping: Whether the last call did nothing, since its steps were done before an interruption.
         to_skip: The number of steps left to skip.
         steps_per_call: The number of steps in a call.
@@ -63,12 +76,13 @@ class StepFunction:
     def __init__(self, steps_per_call: int, others: Callable[[], list[Any]]) -> None:
         self.others = others
         self.skipping = False
+        self.in_epoch = 0
         self.steps_per_call = steps_per_call
         self.forget()
 
     def forget(self) -> None:
         """Forget what belongs to one call of a model's method."""
-        self.to_skip = 0
+        self.to_skip = self._left_out = 0
         self.skipped_logs: Any = None
         self._catch_up: Callable[[Iterator[Any]], None] | None = None
 
@@ -84,10 +98,12 @@ class StepFunction:
 
     def skips(self, iterator: Iterator[Any]) -> bool:
         """Return whether a call is to do nothing."""
-        self.skipping = self.to_skip > 0
-        if self.skipping:
-            self.to_skip -= self.steps_per_call
-            if self.to_skip <= 0 and self._catch_up is not None:
+        self._left_out = min(self.to_skip, self.steps_per_call)
+        self.skipping = self._left_out == self.steps_per_call
+        if self._left_out:
+            self.to_skip -= self._left_out
+            self.in_epoch += self._left_out
+            if self.to_skip == 0 and self._catch_up is not None:
                 self._catch_up(iterator)
         return self.skipping
 
@@ -111,6 +127,10 @@ class KerasFunction(StepFunction):
         again: Called when other workers have interrupted a step, before it is made again; None if they
             cannot.
         counted: Counts the steps, where workers come and go.
+
+    Attributes:
+        gives: Returns what a worker that comes in a step needs; None if none can.
+        after_first: Called after the next step, once; None for nothing.
     """
 
     def __init__(
@@ -148,6 +168,8 @@ class KerasFunction(StepFunction):
     def forget(self) -> None:
         """Release the last state: from here on only the variables hold it."""
         super().forget()
+        self.gives: Callable[[], tuple[Any, list[Any]] | None] | None = None
+        self.after_first: Callable[[], None] | None = None
         self._unchecked: list[tuple[Any, Any]] = []
         self._taken: list[Any] = []
         self._last: State = None
@@ -232,7 +254,7 @@ class KerasFunction(StepFunction):
         self._failed = False
         results: list[Any] = []
         try:
-            for _ in range(self.steps_per_call):
+            for _ in range(self.steps_per_call - self._left_out):
                 try:
                     batch, state, result = self._next(iterator, state)
                 except StopIteration:
@@ -262,28 +284,35 @@ class KerasFunction(StepFunction):
 
     def _next(self, iterator: Iterator[Any], state: State) -> tuple[Any, State, Any]:
         """Take the next step: return its batch, the new state and the results."""
+        self._given = state
+        if state is not self._last:  # Keras has read it from the variables
+            self._take(self._place(state))
         if self._again is None:  # nobody comes or goes
-            return self._drawn(iterator, state)
+            return self._drawn(iterator)
         while True:
             try:
-                with self._counted.under_way():
-                    return self._drawn(iterator, state)
+                with self._counted.under_way(self.gives):
+                    return self._drawn(iterator)
             except WorkersChangedError:
                 self._again()
 
-    def _drawn(self, iterator: Iterator[Any], state: State) -> tuple[Any, State, Any]:
+    def _drawn(self, iterator: Iterator[Any]) -> tuple[Any, State, Any]:
         """Draw a batch, and take a step with it."""
-        batch, given = self._draw(iterator), state
-        if state is not self._last:  # Keras has read it from the variables
-            given, state = state, self._take(self._place(state))
-        self._given = given
-        store = self._store
+        batch, store = self._draw(iterator), self._store
         with self._uninterrupted:
             state, result = self._step(*store.take(), batch)
             store.give(state)
             self._last = state = store.peek()
         self._counted.count += 1
+        self.in_epoch += 1
+        if self.after_first is not None:
+            first, self.after_first = self.after_first, None
+            first()
         return batch, state, result
+
+    def state(self) -> list[Any]:
+        """Return the values of the state before the step that is under way, in the order of its variables."""
+        return jax.tree.leaves(self._last)
 
     def _take(self, state: State) -> State:
         """Keep a state that Keras has read from its variables."""

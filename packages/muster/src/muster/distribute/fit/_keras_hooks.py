@@ -48,7 +48,10 @@ def warn_if_unjoined(strategy: Strategy | None) -> None:
     Args:
         strategy: What the model is trained by; None for no strategy.
     """
-    if strategy is not None and (strategy.workers.size > 1 or strategy.placement.storage is not None):
+    workers = None if strategy is None else strategy.workers
+    if workers is not None and (workers.size > 1 or workers.share is not None):
+        return
+    if strategy is not None and strategy.placement.storage is not None:
         return
     try:
         found = find_environment()

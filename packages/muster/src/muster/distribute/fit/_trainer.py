@@ -14,10 +14,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from muster._errors import TraceError
+from muster._keras import keras
 from muster._user_code import no_stop_iteration
 from muster.distribute.fit._agreement import Agreement
+from muster.distribute.fit._callback_states import CallbackStates
 from muster.distribute.fit._fit_callbacks import Report
-from muster.distribute.fit._fit_input import KerasBatches
+from muster.distribute.fit._fit_handover import Handover
+from muster.distribute.fit._fit_input import FitInput, KerasBatches
 from muster.distribute.fit._model_state import ModelState
 from muster.distribute.fit._own_steps import OwnSteps
 from muster.distribute.fit._stateful_step import FUNCTIONS, PREDICTS, TESTS, TRAINS
@@ -28,6 +31,9 @@ from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers import ElasticWorkers
 from muster.lifecycle import INTERRUPTS
 from muster.program.variables.keras_internals import replace_build
+
+# What makes a call of ``fit`` one of a single step.
+_ONE_STEP = {"epochs": 1, "initial_epoch": 0, "steps_per_epoch": 1, "verbose": 0}
 
 ON_BATCH = {"train_on_batch": TRAINS, "test_on_batch": TESTS, "predict_on_batch": PREDICTS}
 
@@ -78,11 +84,12 @@ class DistributedTrainer:
         report = None
         if workers.reporter is not None:
             report = Report(workers.reporter, self._batches.wait, workers.exchanged)
-        self._callbacks = TrainerCallbacks(model, agreement, report, self._state.share_all)
+        self._callbacks = TrainerCallbacks(model, agreement, report, self._state.share_all, self._handover)
         self._steps = parts.steps(
             model, strategy, agreement, self.own, self._state, self._batches, self._callbacks, report
         )
-        self._running = False
+        self._running = self._warms_up = False
+        self._fits = 0
 
     def attach(self) -> None:
         """Replace the model's methods by those of this trainer."""
@@ -124,8 +131,11 @@ class DistributedTrainer:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.strategy.scope())
             if not self._running:
-                if isinstance(workers, ElasticWorkers):
-                    workers.require_member(name)
+                if isinstance(workers, ElasticWorkers) and not self._warms_up:
+                    if name != TRAINS:
+                        workers.require_member(name)
+                    elif workers.joins:
+                        self._warm_up(workers, method, *args, **kwargs)
                 stack.enter_context(workers.supervised(doing=of))
                 stack.callback(self._leave)
                 stack.enter_context(INTERRUPTS.watched())
@@ -134,6 +144,8 @@ class DistributedTrainer:
                 self._state.unshare()
             else:
                 self._agreement.after_steps()
+                if self._callbacks.handover is not None:
+                    stack.enter_context(self._callbacks.handover.paused())
             stack.enter_context(self.own.running(of))
             if name in ON_BATCH:
                 stack.enter_context(self._steps.one_batch(of))
@@ -152,6 +164,43 @@ class DistributedTrainer:
         """Call a method of the model as its class has it, in the strategy's scope."""
         method = functools.partial(getattr(type(self._model), name), self._model)
         return self.call(name, method, *args, **kwargs)
+
+    def _warm_up(
+        self, workers: ElasticWorkers, method: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> None:
+        """Take a first step of ``fit`` alone, to have it compiled before the others wait for this worker.
+
+        They give it their state afterwards. Data that can be read only once are left alone.
+        """
+        arguments = dict(_signature(keras.Model.fit).bind(self._model, *args, **kwargs).arguments)
+        del arguments["self"]
+        if hasattr(arguments.get("x"), "__next__"):
+            return
+        for name in ("callbacks", "validation_data", "validation_split"):
+            arguments.pop(name, None)
+        workers.expect_share()
+        self._warms_up = True
+        try:
+            self.call(TRAINS, method, **arguments | _ONE_STEP)
+        finally:
+            self._warms_up = False
+
+    def _handover(self, batches: FitInput, states: CallbackStates) -> Handover | None:
+        """Return what lets workers join a call of ``fit``."""
+        workers = self.strategy.workers
+        if self._warms_up or not isinstance(workers, ElasticWorkers):
+            return None
+        self._fits += 1
+        return Handover(
+            workers,
+            self._agreement,
+            batches,
+            states,
+            self._steps.counted,
+            functools.partial(self._state.of, TRAINS),
+            functools.partial(getattr, self._model, FUNCTIONS[TRAINS]),
+            self._fits,
+        )
 
     def _leave(self) -> None:
         """End the outermost call."""

@@ -11,6 +11,7 @@ from muster.distribute.fit._callback_states import CallbackStates
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
 from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of, note_saves
+from muster.distribute.fit._fit_handover import Handover
 from muster.distribute.fit._fit_input import FitInput
 
 
@@ -23,19 +24,29 @@ class TrainerCallbacks:
         report: Reports the progress of this task; None if there are no other tasks.
         share_all: Lets all workers take the chief's variables before the next step.
 
+        hands_over: Returns what lets workers join a call of ``fit``; None if none can.
+
     Attributes:
         at_epochs: What is not called at steps; None if a callback has hooks for steps.
+        handover: Lets workers join the call of ``fit`` that runs; None if none can.
     """
 
     def __init__(
-        self, model: Any, agreement: Agreement, report: Report | None, share_all: Callable[[], None]
+        self,
+        model: Any,
+        agreement: Agreement,
+        report: Report | None,
+        share_all: Callable[[], None],
+        hands_over: Callable[[FitInput, CallbackStates], Handover | None] = lambda *_: None,
     ) -> None:
         self._model = model
         self._agreement = agreement
         self._report = report
         self._share_all = share_all
+        self._hands_over = hands_over
         self._backups: list[Backup] = []
         self.at_epochs: EpochCallbacks | None = None
+        self.handover: Handover | None = None
 
     def attach(self) -> None:
         """Pass the model to the callbacks, once it is built."""
@@ -48,6 +59,9 @@ class TrainerCallbacks:
         backups, self._backups = self._backups, []
         for backup in backups:
             backup.close()
+        if self.handover is not None:
+            self.handover.close()
+            self.handover = None
 
     def prepare(self, arguments: dict[str, Any], batches: FitInput, *, trains: bool) -> None:
         """Replace the callbacks among the arguments of a call by those that Keras is to call on this worker.
@@ -79,8 +93,11 @@ class TrainerCallbacks:
             report = self._report
             if report is not None:
                 report.note_summaries(listed)
-            first = [Saves(report)] if report is not None and self._agreement.is_chief else []
-            listed = [*first, *listed, Epochs(self._agreement, batches.begin, report)]
+            first: list[Any] = [] if self.handover is None else [self.handover]
+            begin = None if self.handover is None else self.handover.begin_steps
+            if report is not None and self._agreement.is_chief:
+                first.append(Saves(report))
+            listed = [*first, *listed, Epochs(self._agreement, batches.begin, report, begin)]
         arguments["callbacks"] = called = called_by(self._model, listed, arguments, trains=trains)
         self.at_epochs = called if isinstance(called, EpochCallbacks) else None
 
@@ -90,7 +107,8 @@ class TrainerCallbacks:
             note_saves(listed)
         replaced = [each for each in listed if isinstance(each, keras.callbacks.BackupAndRestore)]
         listed = [each for each in listed if each not in replaced]
-        states = CallbackStates(listed if replaced else ())
+        elastic = self._agreement.elastic
+        states = CallbackStates(listed if replaced or elastic else ())
         self._backups += [
             backup_of(each, self._agreement, batches, self._share_all, states) for each in replaced
         ]
@@ -101,4 +119,7 @@ class TrainerCallbacks:
                 arguments["initial_epoch"] = backup.initial_epoch
             if backup.is_stopped:  # so there is no epoch left
                 arguments["initial_epoch"] = arguments.get("epochs", 1)
+        self.handover = self._hands_over(batches, states) if elastic else None
+        if self.handover is not None and self.handover.joins:
+            arguments["initial_epoch"] = self.handover.join()
         return [*listed, *self._backups]

@@ -48,6 +48,9 @@ class TrainerSteps:
         batches: What steps draw from.
         callbacks: Whom Keras tells of steps.
         report: Reports the progress of this task; None if there are no other tasks.
+
+    Attributes:
+        counted: Counts the steps, where workers come and go.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class TrainerSteps:
         self._callbacks = callbacks
         self._report = report
         workers = strategy.workers
-        self._counted = CountedSteps(workers if isinstance(workers, ElasticWorkers) else None)
+        self.counted = CountedSteps(workers if isinstance(workers, ElasticWorkers) else None)
         self._executables: Executables = {}
         self._epochs: Any = None
         self._loops: dict[str, KerasLoop] = {}
@@ -123,7 +126,7 @@ class TrainerSteps:
             others=functools.partial(self._own.others, name),
             loop=functools.partial(self._loops.get, name),
             again=functools.partial(self._batches.take_again, name) if agreement.elastic else None,
-            counted=self._counted,
+            counted=self.counted,
         )
         setattr(model, FUNCTIONS[name], function)
 

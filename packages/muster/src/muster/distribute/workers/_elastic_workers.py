@@ -10,6 +10,7 @@ of the new division. A worker that has come gets the state before that step.
 
 import contextlib
 import functools
+import hashlib
 import logging
 import os
 import signal
@@ -20,7 +21,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import numpy as np
 
 from muster import lifecycle
-from muster._errors import MissingPeerError, PeerLostError
+from muster._errors import MismatchError, MissingPeerError, PeerLostError
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import (
     EXIT_PEER_LOST,
@@ -155,6 +156,7 @@ class ElasticWorkers(Workers):
         self._last_loop: ReplicatedLoop | None = None
         self._doing = ""  # what can go on with others: a call of train or fit
         self._has_begun = False  # whether it has taken a step since
+        self._programs: dict[str, set[str]] = {}  # what was compiled, by the shapes of arguments
         self._given: tuple[Any, list[HostArray]] | None = None
         self._tried = 0  # the epoch of the last group that was to meet
         self.epoch = 0
@@ -241,6 +243,8 @@ class ElasticWorkers(Workers):
         return self._collective(lambda workers: workers.all_reduce(arrays), list(arrays))
 
     def sum_terms(self, terms: Sequence[Sequence[HostArray]]) -> list[HostArray]:
+        if self._inner is None:  # of a worker that has yet to join the others
+            return add_terms(terms)
         total = self.share.total
         counts = [share.count for share in shares_of(total, len(self.names))]
         if self._in_order or counts[0] == 1:
@@ -278,6 +282,11 @@ class ElasticWorkers(Workers):
         if not self._has_begun:
             super().require_equal(subject, values)
 
+    def note_program(self, shapes: str, text: str) -> None:
+        # Texts are long, and so are the shapes of large models.
+        key, program = (hashlib.sha256(each.encode()).hexdigest()[:32] for each in (shapes, text))
+        self._programs.setdefault(key, set()).add(program)
+
     @contextlib.contextmanager
     def taking_in(self) -> Iterator[None]:
         """Let others join while the block runs, which is a loop of steps."""
@@ -288,18 +297,18 @@ class ElasticWorkers(Workers):
             self._roster.tell_group(TakesIn(False))
 
     def require_member(self, doing: str) -> None:
-        """Wait for the end of the job if this worker has come too late to do what others do already, and end.
+        """Stand by until the job ends, and end, if this worker has come too late for what the others do.
 
         Args:
-            doing: What the others do, such as ``fit``.
+            doing: What nobody can join, such as ``evaluate``.
         """
-        if not self.joins:
-            return
-        _log.warning(
-            "%s has come while the others are in %s, which nobody can join: it stands by until they end.",
-            self._task,
-            doing,
-        )
+        if self.joins:
+            self.stand_by(f"nobody can join them in {doing}")
+
+    def stand_by(self, reason: str) -> NoReturn:
+        """Leave the others if this worker is among them, wait until they have ended, and end."""
+        _log.warning("%s stands by until the others end: %s.", self._task, reason)
+        self._leave_group()
         while any(record.base is not None for record in self._roster.group_records().values()):
             self._roster.wait_until(lambda: False, _POLL_SECS)
         raise SystemExit(0)
@@ -320,8 +329,30 @@ class ElasticWorkers(Workers):
         finally:
             self._loop = None
 
+    def come_again(self, reason: str) -> NoReturn:
+        """End with the code that launchers know: started again, this worker can join the others."""
+        self._gave_up, self._has_newest = reason, False
+        self._give_up()
+
+    def expect_share(self) -> None:
+        """Assume the replicas that this worker will have when it has joined the others, if none is lost."""
+        bases = [record.base for record in self._roster.group_records().values() if record.base is not None]
+        if self.joins and bases:
+            count = min(1 + len(max(bases, key=lambda base: base.epoch).members), self.share.total)
+            *_, last = shares_of(self.share.total, count)
+            self.share.first, self.share.count = last.first, last.count
+
+    @property
+    def others_have_ended(self) -> bool:
+        """Whether the others have come to the end of their programs without this worker."""
+        return self._others_are_done
+
     def join(self) -> tuple[Any, list[HostArray]] | None:
-        """Wait until the others let this worker in; return what one gives, None if they have ended."""
+        """Wait until the others let this worker in.
+
+        Returns:
+            What one of them gives; None if they have ended, or are where nobody can join them.
+        """
         self._roster.tell_group(BecameReady())
         try:
             self._regroup()
@@ -524,13 +555,28 @@ class ElasticWorkers(Workers):
         given = self._loop.give() if inner.rank == source and self._loop is not None else None
         if given is not None:
             value, arrays = given
-            meta = [value, [[list(each.shape), each.dtype.name] for each in arrays]]
+            programs = {shapes: sorted(texts) for shapes, texts in self._programs.items()}
+            meta = [value, [[list(each.shape), each.dtype.name] for each in arrays], programs]
         meta = inner.all_gather_object(meta)[source]
         if inner.rank in coming:
             self._given = None
             if meta is not None:
+                self._require_same_programs(meta[2])
                 self._given = meta[0], [np.empty(shape, np.dtype(name)) for shape, name in meta[1]]
                 arrays = self._given[1]
         for rank in coming:
             if meta is not None and inner.rank in (source, rank):
                 inner.send_between(source, rank, arrays)
+
+    def _require_same_programs(self, theirs: dict[str, list[str]]) -> None:
+        """Check that this worker would take the same step as those that it joins.
+
+        Raises:
+            MismatchError: For arguments of the same shapes it has compiled something else.
+        """
+        for shapes, programs in self._programs.items():
+            if shapes in theirs and not programs <= {*theirs[shapes]}:
+                raise MismatchError(
+                    "The step of this worker is another than that of those that it joins, such as one with "
+                    "another loss or rate of dropout. Start it with the same program and arguments."
+                )

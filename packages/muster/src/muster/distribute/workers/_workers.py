@@ -155,6 +155,14 @@ class Workers(ABC):
                         "structure."
                     )
 
+    def note_program(self, shapes: str, text: str) -> None:  # noqa: B027
+        """Note what this worker has compiled: workers that join others have to run the same.
+
+        Args:
+            shapes: The shapes of its arguments.
+            text: The program, or what stands for it.
+        """
+
     @property
     def reporter(self) -> Callable[..., None] | None:
         """A function that reports fields of ``cluster.Progress`` to other tasks and the launcher, or None."""
