@@ -189,7 +189,7 @@ class World:
     def progress(self, worker: Worker) -> None:
         """Agree on the step when all have said hello; complete a step when all parts have come."""
         group = worker.group
-        if group is None or worker.leaving or set(worker.met) != set(group.members):
+        if group is None or worker.leaving or len(worker.met) < len(group.members):
             return
         if not worker.agreed:
             known = [state for state in worker.met.values() if state is not None]
@@ -204,7 +204,7 @@ class World:
             if worker.group is not group or worker.leaving:
                 return
             self.begin(worker)
-        elif worker.got == set(group.members):
+        elif len(worker.got) == len(group.members):
             assert worker.step is not None
             self.note(worker, worker.step, group.epoch)
             worker.taken.append((worker.step, group.epoch))
@@ -245,15 +245,9 @@ class World:
             return
         worker = self.random.choice(awake)
         senders = [sender for sender, queue in worker.inbox.items() if queue]
-        machine = worker.machine
-        if machine.record.phase is MemberPhase.FOUNDING and any(
-            each.base is not None for each in machine.present().values()
-        ):
-            worker.group = None
-            self.tell(worker, CameLate())
-        elif machine.record.phase is MemberPhase.STARTING:
-            self.tell(worker, BecameReady())
-        elif worker.leaving and not worker.left and self.random.random() < 0.3:
+        if self.look(worker):
+            return
+        if worker.leaving and not worker.left and self.random.random() < 0.3:
             worker.left = True
             self.tell(worker, StepLeft())
         elif senders:
@@ -270,6 +264,49 @@ class World:
                 self.progress(worker)
             elif self.breaks and self.random.random() < 0.02:
                 self.tell(worker, LinkBroken(group.epoch if group else 0))
+
+    def happen_to_all(self) -> None:
+        """Let all workers take what has come, as on a quick network: for many workers."""
+        self.now += 0.05
+        for worker in self.awake():
+            machine = worker.machine
+            self.look(worker)
+            if worker.leaving and not worker.left:
+                worker.left = True
+                self.tell(worker, StepLeft())
+            came = [each for queue in worker.inbox.values() for each in queue]
+            worker.inbox.clear()
+            events = [message for _, message in came if not isinstance(message, tuple)]
+            self.act(worker, machine.handle(events or [TimePassed()], self.now))
+            for sender, message in came:
+                if isinstance(message, tuple):
+                    self.receive(worker, sender, message)
+
+    def settle_all(self, rounds: int) -> int:
+        """Let rounds pass until all train together, and return how many records were sent since."""
+        before = self.records
+        for _ in range(rounds):
+            self.happen_to_all()
+            groups = {each.group for each in self.workers.values() if each.agreed and not each.leaving}
+            if len(groups) == 1 and all(each.agreed for each in self.workers.values()):
+                (group,) = groups
+                if group is not None and {*group.members} == {*self.workers}:
+                    return self.records - before
+        raise AssertionError(f"they do not agree in {rounds} rounds")
+
+    def look(self, worker: Worker) -> bool:
+        """Let a worker notice a job that is under way, or become ready; return whether it did."""
+        machine = worker.machine
+        if machine.record.phase is MemberPhase.FOUNDING and any(
+            each.base is not None for each in machine.present().values()
+        ):
+            worker.group = None
+            self.tell(worker, CameLate())
+        elif machine.record.phase is MemberPhase.STARTING:
+            self.tell(worker, BecameReady())
+        else:
+            return False
+        return True
 
     def settle(self, least: int = 3) -> None:
         """Let things happen until all that are up train together and have taken some steps."""

@@ -207,5 +207,24 @@ def test_random_histories_lose_and_double_nothing(seeds: range) -> None:
         world.check()
 
 
+@pytest.mark.parametrize("size", [24, pytest.param(200, marks=pytest.mark.soak)])
+def test_many_workers_agree_with_four_records_from_each_to_each(size: int) -> None:
+    world = World(size, seed=1)
+    for index in range(size):
+        world.start(index)
+    world.settle_all(rounds=10)
+    world.happen_to_all()
+    for count in (1, size // 8):
+        for own in [*world.workers][:count]:
+            world.end(own)
+        left = len(world.workers)
+        assert world.settle_all(rounds=10) <= 4 * left * (left - 1)
+        world.happen_to_all()
+    for index in range(count):
+        world.start(index)
+    world.settle_all(rounds=60)  # newcomers wait two seconds after a change
+    world.check()
+
+
 def test_classes_of_a_log() -> None:
     assert MEMBERSHIP_CLASSES["Membership"] is Membership

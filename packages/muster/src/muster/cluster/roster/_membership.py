@@ -10,9 +10,10 @@ status: its group, what it does, and whom it sees. Nothing else is sent. A chang
 3. Whoever has halted enters the newest group that it is in.
 4. When all its members have met, a group is *established*, and takes steps. Each step needs all of them.
 
-If the leader is lost, the next one leads. Epochs differ between leaders: no two groups have the same. Nobody
-enters a group whose leader did not know of a later one that is established, so that of two groups with a
-common member one takes no step.
+So a change takes four records from each worker to each other one: that it halts, has halted, has entered the
+group, and has met all. If the leader is lost, the next one leads. Epochs differ between leaders: no two
+groups have the same. Nobody enters a group whose leader did not know of a later one that is established, so
+that of two groups with a common member one takes no step.
 
 A worker whose process has certainly ended is left out by as few as are left. One that is only silent may
 still train, cut off from the others. Then those go on who are more than half of the members that have not
@@ -21,7 +22,7 @@ ended, or half of them with the first one. So never do two groups train at once.
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from muster._event_log import EventLog
 from muster.cluster._cluster_spec import Task
@@ -94,6 +95,8 @@ class Membership:
         self._first_epoch = first_epoch
         self._most = len(tasks) if most is None else min(most, len(tasks))
         self._others: dict[Member, GroupRecord] = {}
+        self._seen: dict[Member, frozenset[Member]] = {}  # whom each of them sees
+        self._runs: dict[Task, Member] = {}  # the process of each task that was seen last
         self._ended: set[Member] = set()  # those whose process has certainly ended
         self._came_as = MemberPhase.STARTING
         self._confirmed: Group | None = None  # the last one that all members are known to have met in
@@ -145,9 +148,13 @@ class Membership:
         phase = self.record.phase
         match event:
             case MemberSeen(member, record):
-                for other in [each for each in self._others if each.task == member.task and each != member]:
-                    del self._others[other]
+                other = self._runs.get(member.task, member)
+                if other != member and self._others.pop(other, None) is not None:
                     self._ended.add(other)  # another process has its address
+                self._runs[member.task] = member
+                known = self._others.get(member)
+                if known is None or known.sees != record.sees:
+                    self._seen[member] = frozenset(record.sees)
                 self._others[member] = record
                 self._ended.discard(member)
                 self._some_left |= record.phase is MemberPhase.LEFT and record.base is not None
@@ -288,8 +295,9 @@ class Membership:
             return f"{_names(halted)} has halted."
         if self._open_groups():
             return "There is a newer group."
-        joining = self._joining(group.members) if self._takes_in else []
-        if self._leader(group) != self.own or self.record.base != group or not joining:
+        leads = self._takes_in and self.record.base == group and self._leader(group) == self.own
+        joining = self._joining(group.members) if leads else []
+        if not joining:
             self._admits_at = math.inf
             return ""
         if self._admits_at == math.inf:
@@ -320,10 +328,10 @@ class Membership:
         """Return whether a worker and each of the others are connected, as both of them say."""
         return all(other in self._seen_by(one) and one in self._seen_by(other) for other in others)
 
-    def _seen_by(self, member: Member) -> Sequence[Member]:
+    def _seen_by(self, member: Member) -> Container[Member]:
         if member == self.own:
-            return list(self._others)
-        return self._others[member].sees if member in self._others else ()
+            return self._others
+        return self._seen[member] if member in self._others else ()
 
     def _founded(self, now: float) -> Group | None:
         """Return the first group, if this is the worker that founds it, and it is time."""

@@ -34,6 +34,9 @@ class Member:
     def __str__(self) -> str:
         return str(self.task)
 
+    def __hash__(self) -> int:  # sets of members are made for every event
+        return hash(self.run) ^ self.task.index
+
 
 @dataclasses.dataclass(frozen=True)
 class Group:
@@ -48,6 +51,9 @@ class Group:
     epoch: int
     members: tuple[Member, ...]
     after: int = 0
+
+    def __hash__(self) -> int:
+        return hash(self.epoch)  # no other group has it
 
 
 @dataclasses.dataclass(frozen=True)
