@@ -5,6 +5,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,9 +48,11 @@ def fail(*args: object) -> None:
     pytest.fail("JAX's own function was called")
 
 
-def test_jax_still_has_the_function_that_is_replaced() -> None:
+def test_jax_still_has_the_functions_that_are_replaced() -> None:
     """If this fails, workers other than the first compile at every start: see ``_compilation_cache``."""
     assert tuple(inspect.signature(compiler._cache_write).parameters) == cache._WRITE_ARGUMENTS
+    compiles = compiler._compile_and_write_cache
+    assert tuple(inspect.signature(compiles).parameters) == cache._COMPILE_ARGUMENTS
 
 
 def test_the_entries_used_longest_ago_make_room(tmp_path: Path) -> None:
@@ -138,3 +141,95 @@ def test_a_directory_that_others_may_write_to_is_not_trusted(tmp_path: Path) -> 
     tmp_path.chmod(0o777)
     with pytest.raises(PermissionError, match="chmod it to 700"):
         cache._require_trusted(tmp_path)
+
+
+class Compiler:
+    """Compiles by writing an entry, once it may; counts how often."""
+
+    def __init__(self, directory: Path, writes: bool = True) -> None:
+        self.directory, self.writes = directory, writes
+        self.count = 0
+        self.began, self.may_end = threading.Event(), threading.Event()
+
+    def __call__(self, *arguments: object) -> str:
+        self.count += 1
+        self.began.set()
+        assert self.may_end.wait(60)
+        if self.writes:
+            cache._write(self.directory / "jit_f-0-cache", b"compiled")
+        return "compiled"
+
+
+def compile_twice_at_once(compiles: Compiler, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have two threads, as two processes do, ask for one program; the second while the first compiles."""
+
+    def read(*arguments: object) -> tuple[str, int]:
+        return (compiles.directory / "jit_f-0-cache").read_text() + " before", 1
+
+    waits = threading.Event()
+
+    def is_locked(descriptor: int, original: Callable[[int], bool] = cache._is_locked) -> bool:
+        locked = original(descriptor)
+        if not locked:
+            waits.set()
+        return locked
+
+    monkeypatch.setattr(compiler, "_cache_read", read)
+    monkeypatch.setattr(cache, "_is_locked", is_locked)
+    one_compiles, got = cache._OneCompiles(str(compiles.directory), compiles), []
+
+    def ask() -> None:
+        got.append(one_compiles(None, None, None, None, (), "jit_f", "jit_f-0"))
+
+    first, second = threading.Thread(target=ask), threading.Thread(target=ask)
+    first.start()
+    assert compiles.began.wait(60)
+    second.start()
+    assert waits.wait(60)
+    compiles.may_end.set()
+    for thread in (first, second):
+        thread.join(60)
+    return sorted(got)
+
+
+def test_of_two_that_need_a_program_one_compiles_and_the_other_loads_it(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiles = Compiler(directory)
+    assert compile_twice_at_once(compiles, monkeypatch) == ["compiled", "compiled before"]
+    assert compiles.count == 1
+    assert os.listdir(directory) == ["jit_f-0-cache"]
+
+
+def test_what_the_first_cannot_keep_the_other_compiles_too(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiles = Compiler(directory, writes=False)
+    assert compile_twice_at_once(compiles, monkeypatch) == ["compiled", "compiled"]
+    assert compiles.count == 2
+    assert os.listdir(directory) == []
+
+
+def test_nobody_waits_longer_than_is_patient_nor_for_a_folder_without_locks(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiles = Compiler(directory)
+    compiles.may_end.set()
+    one_compiles = cache._OneCompiles(str(directory), compiles)
+    monkeypatch.setattr(cache, "_PATIENCE_SECS", 0.0)
+    with cache._turn(directory / "jit_f-0-cache.turn") as is_first:
+        assert is_first
+        assert one_compiles(None, None, None, None, (), "jit_f", "jit_f-0") == "compiled"
+    with cache._turn(directory / "missing" / "jit_f-0-cache.turn") as is_first:
+        assert is_first
+
+
+def test_an_error_of_the_compiler_frees_the_turn(directory: Path) -> None:
+    def fails(*arguments: object) -> None:
+        raise RuntimeError("no memory")
+
+    one_compiles = cache._OneCompiles(str(directory), fails)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no memory"):
+            one_compiles(None, None, None, None, (), "jit_f", "jit_f-0")
+    assert os.listdir(directory) == []

@@ -1,13 +1,19 @@
 """JAX's persistent compilation cache, on by default: a run loads what an earlier run compiled.
 
 JAX looks entries up, reads them and makes their keys, from the program, the versions of JAX's parts,
-``XLA_FLAGS`` and the devices. This module only replaces the private function of JAX that writes entries,
-tried with 0.10.2, because of three faults: only process 0 of a job writes, although the programs of the
-others differ from its by their devices, so that the others compile anew at every start; an entry is written
-in place, so that another task may read half of it; and every failure is a warning. If a version of JAX has
-other arguments there, JAX's function stays.
+``XLA_FLAGS`` and the devices. This module replaces two private functions of JAX, tried with 0.10.2:
+
+- the one that writes entries, because of three faults: only process 0 of a job writes, although the programs
+  of the others differ from its by their devices, so that the others compile anew at every start; an entry is
+  written in place, so that another task may read half of it; and every failure is a warning.
+- the one that compiles: each of the processes that start at the same time would compile all programs. Here one
+  process of a machine compiles a program, while the others wait, and load it.
+
+If a version of JAX has other arguments there, JAX's function stays.
 """
 
+import contextlib
+import fcntl
 import functools
 import hashlib
 import inspect
@@ -16,7 +22,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,6 +39,8 @@ _log = logging.getLogger(__name__)
 MAX_BYTES = 2**30
 # After so many seconds, a half-written entry must be from a process that was killed.
 _LITTER_SECS = 3600.0
+# How long a process waits for another that compiles the same program, before it does so itself.
+_PATIENCE_SECS = 120.0
 _WRITE_ARGUMENTS = (
     "cache_key",
     "compile_time_secs",
@@ -40,6 +48,15 @@ _WRITE_ARGUMENTS = (
     "backend",
     "executable",
     "host_callbacks",
+)
+_COMPILE_ARGUMENTS = (
+    "backend",
+    "computation",
+    "executable_devices",
+    "compile_options",
+    "host_callbacks",
+    "module_name",
+    "cache_key",
 )
 # The fields of /proc/cpuinfo that are equal for all processors of a kind: on x86-64, then on Arm.
 _CPU_FIELDS = {"vendor_id", "cpu family", "model", "model name", "stepping", "flags"} | {
@@ -108,6 +125,9 @@ def keep_compiled(job_dir: str | None) -> None:
     original = compiler._cache_write
     if tuple(inspect.signature(original).parameters) == _WRITE_ARGUMENTS:
         replace(compiler, "_cache_write", _CacheWriter(os.fspath(directory), original))
+    compiles = compiler._compile_and_write_cache
+    if tuple(inspect.signature(compiles).parameters) == _COMPILE_ARGUMENTS:
+        replace(compiler, "_compile_and_write_cache", _OneCompiles(os.fspath(directory), compiles))
 
 
 def make_room(root: Path, max_bytes: int) -> None:
@@ -181,6 +201,92 @@ class _CacheWriter:
         except OSError as exc:
             self._gave_up = True
             _log.warning("What is compiled from now on is not kept for the next run: %s", exc)
+
+
+class _OneCompiles:
+    """Replaces JAX's ``_compile_and_write_cache``: of processes that need a program, one compiles it.
+
+    Args:
+        directory: The directory of the entries.
+        original: JAX's function, which compiles and writes.
+    """
+
+    def __init__(self, directory: str, original: Callable[..., Any]) -> None:
+        self._directory = directory
+        self._original = original
+
+    def __call__(
+        self,
+        backend: Any,
+        computation: Any,
+        executable_devices: Any,
+        compile_options: Any,
+        host_callbacks: Sequence[Any],
+        module_name: str,
+        cache_key: str,
+    ) -> Any:
+        compile_it = functools.partial(
+            self._original,
+            backend,
+            computation,
+            executable_devices,
+            compile_options,
+            host_callbacks,
+            module_name,
+            cache_key,
+        )
+        config: Any = jax.config
+        if config.jax_compilation_cache_dir != self._directory or host_callbacks:
+            return compile_it()
+        entry = Path(self._directory, f"{cache_key}-cache")
+        with _turn(entry.with_name(f"{entry.name}.turn")) as is_first:
+            if entry.exists():  # written since JAX has looked
+                executable, _ = compiler._cache_read(
+                    module_name, cache_key, compile_options, backend, executable_devices
+                )
+                if executable is not None:
+                    monitoring.record_event("/jax/compilation_cache/cache_hits")
+                    return executable
+            if is_first:
+                return compile_it()
+        return compile_it()  # what the first compiled could not be written: the others need not wait in turn
+
+
+@contextlib.contextmanager
+def _turn(path: Path) -> Iterator[bool]:
+    """Hold a lock, which the kernel releases if this process is killed; give whether it was free at once.
+
+    After `_PATIENCE_SECS`, or where nothing can be locked, go on without it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        yield True
+        return
+    try:
+        free, deadline = _is_locked(descriptor), time.monotonic() + _PATIENCE_SECS
+        held = free
+        while not held and time.monotonic() < deadline:
+            time.sleep(0.01)
+            held = _is_locked(descriptor)
+        try:
+            yield free
+        finally:
+            if held:
+                path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock a file for this process, unless another has; whether that is done."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks
+    return True
 
 
 def _write(path: Path, content: bytes) -> None:

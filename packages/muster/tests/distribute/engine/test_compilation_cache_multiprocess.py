@@ -79,7 +79,9 @@ def test_strategies_and_functions_keep_what_they_compile(tmp_path: Path, how: st
 def test_the_workers_of_a_job_keep_it_under_their_model_dir(tmp_path: Path, how: list[str]) -> None:
     command = ["-m", "muster", "run", "--workers", "2", str(CHILD), str(tmp_path / "model"), *how]
     first = start(command, tmp_path / "home")
-    assert all(first[task].misses > 0 for task in (0, 1))
+    # Either compiles what the other does not.
+    assert first[0].misses + first[1].misses > 0
+    assert all(first[task].hits + first[task].misses == first[task].requests for task in (0, 1))
     for checkpoint in list_checkpoints(tmp_path / "model"):
         for file in Path(checkpoint.path).iterdir():
             file.unlink()
