@@ -6,7 +6,7 @@ JAX looks entries up, reads them and makes their keys, from the program, the ver
 - the one that writes entries, because of three faults: only process 0 of a job writes, although the programs
   of the others differ from its by their devices, so that the others compile anew at every start; an entry is
   written in place, so that another task may read half of it; and every failure is a warning.
-- the one that compiles: each of the processes that start at the same time would compile all programs. Here one
+- the one that compiles: processes that start at the same time would all compile the same programs. Here one
   process of a machine compiles a program, while the others wait, and load it.
 
 If a version of JAX has other arguments there, JAX's function stays.
