@@ -18,7 +18,8 @@ import pytest
 from jobs import DEADLINE
 from large_data import copy_mnist, large_data
 from muster.checkpoint import latest_checkpoint
-from repository import EXAMPLES
+from pages import blocks
+from repository import EXAMPLES, ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,23 @@ def load_example(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("program", sorted(EXAMPLES.glob("*.py")), ids=lambda program: program.stem)
+def test_each_example_has_a_page_that_names_what_it_has(program: Path) -> None:
+    """The commands of the page run in `test_pages.py`; its options and its advice are looked up here."""
+    page = ROOT / "docs/examples" / f"{program.stem.replace('_', '-')}.md"
+    text, source = page.read_text(), program.read_text()
+    commands = [line for block in blocks(page) for line in block.code.replace("\\\n", " ").splitlines()]
+    assert commands
+    for command in commands:
+        _, found, arguments = command.partition(f"examples/{program.name}")
+        assert found, command
+        assert [each for each in re.findall(r"--[a-z-]+", arguments) if f'"{each}"' not in source] == []
+    advice = text.partition("\n## For your own data\n")[2]
+    named = re.findall(r"^\|.*?\| `([^`]+)`", advice, re.MULTILINE)
+    assert len(named) >= 3
+    assert [each for each in named if each not in source and each != "--ps"] == []
 
 
 @pytest.mark.processes

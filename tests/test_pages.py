@@ -12,6 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from large_data import copy_mnist, large_data
 from pages import PAGES, Block, blocks
 from repository import ROOT
 from tensorflow_checkpoints import recorded
@@ -39,6 +40,8 @@ OTHER_PAGES = {
 }
 # What a page says that its reader has, apart from the examples: the variables of a trained model.
 HAVE_OLD_MODEL = {"docs/guides/moving-from-tensorflow.md"}
+# The folder of MUSTER_TEST_DATA that the reader of a page has as `data/`: without it, the page is skipped.
+HAVE_DATA = {"docs/examples/adult-wide-deep.md": "adult", "docs/examples/mnist-estimator.md": "mnist"}
 SAMPLES = {
     "README.md",
     "docs/guides/checkpoints.md",
@@ -147,6 +150,11 @@ def test_what_a_page_tells_its_reader_to_run_runs(page: Path, reader: Reader) ->
     if name in HAVE_OLD_MODEL:
         prefix, _ = recorded("dnn_classifier")
         shutil.copytree(prefix.parent, reader.folder / "old/model")
+    match HAVE_DATA.get(name):
+        case "adult":
+            shutil.copytree(large_data("adult/adult.data").parent, reader.folder / "data/adult")
+        case "mnist":
+            copy_mnist(reader.folder / "data")
     for block in blocks(page):
         reader.run(block, f"{page.stem}.py")
     for given in reader.given.glob("*.yaml"):
@@ -178,7 +186,7 @@ def test_commands_are_found() -> None:
     found = {str(page.relative_to(ROOT)): [block.kind for block in blocks(page)] for page in PAGES}
     assert found["README.md"].count("commands") >= 3
     assert sum(kinds.count("commands") for kinds in found.values()) >= 20
-    assert OTHER_PAGES.keys() | HAVE_OLD_MODEL | SAMPLES <= found.keys()
+    assert OTHER_PAGES.keys() | HAVE_OLD_MODEL | HAVE_DATA.keys() | SAMPLES <= found.keys()
 
 
 def test_a_block_that_looks_like_commands_is_one() -> None:
