@@ -22,7 +22,12 @@ ALONE = [sys.executable, str(CHILD)]
 KERAS_FIRST = [sys.executable, "-c", f"import keras, runpy; runpy.run_path({str(CHILD)!r})"]
 TWO_WORKERS = [sys.executable, "-m", "muster", "run", "--workers", "2", str(CHILD)]
 IMPORT = [sys.executable, "-c", "import muster.estimator"]
-JOBS = {"alone": ALONE, "alone, Keras imported first": KERAS_FIRST, "two workers": TWO_WORKERS}
+JOBS = {
+    "alone": ALONE,
+    "alone, Keras imported first": KERAS_FIRST,
+    "two workers": TWO_WORKERS,
+    "two workers by fit": [*TWO_WORKERS, "--fit"],
+}
 DEMO = [sys.executable, "-m", "muster", "run", "--workers", "2", "--evaluator", str(EXAMPLE)]
 
 
@@ -46,17 +51,24 @@ def seconds(command: list[str], cache_home: Path) -> float:
 
 
 def until_first_step(command: list[str], folder: Path) -> dict[str, float]:
-    """Return the seconds until a job's slowest worker has imported, and until it has done its first step."""
+    """Return the seconds until a job's slowest worker has imported, and until it has done its first step.
+
+    And the processor seconds that all workers have taken until then.
+    """
     folder.mkdir(exist_ok=True)
     began = time.time()
     seconds([*command, str(folder), "2"], folder)
     notes = []
     for file in folder.glob("*.json"):
         imported, step, *_ = map(json.loads, file.read_text().splitlines())
-        notes.append((imported["when"] - began, step["when"] - began))
+        notes.append((imported["when"] - began, step["when"] - began, step["processor"]))
         file.unlink()
-    imported_at, stepped_at = map(max, zip(*notes, strict=True))
-    return {"imported": imported_at, "first step": stepped_at}
+    imported_at, stepped_at, processor = zip(*notes, strict=True)
+    return {
+        "imported": max(imported_at),
+        "first step": max(stepped_at),
+        "processor seconds until then": sum(processor),
+    }
 
 
 def main() -> dict[str, float]:
