@@ -28,6 +28,13 @@ MOST_USED = """
     feature_column.numeric_column feature_column.categorical_column_with_vocabulary_list
     feature_column.embedding_column feature_column.indicator_column feature_column.crossed_column
     summary.create_file_writer summary.scalar checkpoint.read_checkpoint
+    apply_gradients distribute.InputContext distribute.CommunicationOptions distribute.DatasetCreator
+    distribute.ParameterServerStrategy distribute.coordinator.ClusterCoordinator
+    cluster.ClusterSpec cluster.SimpleClusterResolver estimator.BestExporter
+    estimator.stop_if_no_decrease_hook estimator.numpy_input_fn estimator.WarmStartSettings
+    estimator.MultiClassHead estimator.model_to_estimator
+    checkpoint.latest_checkpoint checkpoint.list_checkpoints checkpoint.write_checkpoint
+    summary.read_events data.make_csv_dataset data.as_arrays data.wide_ids layers.HashEmbedding
 """.split()
 
 

@@ -58,6 +58,11 @@ def wide_ids(ids: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
 
     Raises:
         TypeError: They are no integers.
+
+    Example:
+        ```python
+        assert muster.data.wide_ids([2**40, 7]).tolist() == [[0, 256], [7, 0]]
+        ```
     """
     array = np.asarray(ids)
     if array.dtype.kind not in "iu":

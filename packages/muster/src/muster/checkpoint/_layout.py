@@ -152,6 +152,13 @@ def list_checkpoints(directory: str | os.PathLike[str]) -> list[CheckpointInfo]:
 
     Raises:
         CheckpointError: The directory exists and cannot be listed.
+
+    Example:
+        ```python
+        for step in (10, 20):
+            muster.checkpoint.write_checkpoint("runs/listed", step, {"w": np.ones(3)}, {})
+        assert [each.step for each in muster.checkpoint.list_checkpoints("runs/listed")] == [10, 20]
+        ```
     """
     infos = []
     for path in filter(is_complete, scan(local_path(directory, remote=True))):
@@ -180,6 +187,13 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
 
     Raises:
         CheckpointError: The directory exists and cannot be listed.
+
+    Example:
+        ```python
+        muster.checkpoint.write_checkpoint("runs/newest", 10, {"w": np.ones(3)}, {})
+        assert muster.checkpoint.latest_checkpoint("runs/newest") == "runs/newest/ckpt-10"
+        assert muster.checkpoint.latest_checkpoint("runs/none") is None
+        ```
     """
     directory = local_path(directory, remote=True)
     while True:

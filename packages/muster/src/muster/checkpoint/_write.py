@@ -150,6 +150,12 @@ def write_checkpoint(
         ValueError: The step or a name cannot be stored.
         TypeError: An array is not numeric, or the metadata is not JSON.
         CheckpointError: It cannot be written; nothing of it is left, and other checkpoints are untouched.
+
+    Example:
+        ```python
+        path = muster.checkpoint.write_checkpoint("runs/written", 5, {"dense/kernel": np.ones((4, 2))}, {})
+        assert muster.checkpoint.read_checkpoint(path).variables["dense/kernel"].sum() == 8
+        ```
     """
     snapshot = take_snapshot(step, variables, metadata)
     return write_snapshot(local_path(directory, remote=True), snapshot, time.time() if now is None else now)

@@ -68,6 +68,13 @@ class ClusterSpec:
     Raises:
         ClusterTypeError: The argument is no such mapping, or a name or address is not text.
         ClusterError: An index is negative or duplicate.
+
+    Example:
+        ```python
+        tasks = muster.cluster.ClusterSpec({"worker": ["host-a:4111", "host-b:4111"]})
+        assert tasks.num_tasks("worker") == 2
+        assert tasks.task_address("worker", 1) == "host-b:4111"
+        ```
     """
 
     def __init__(self, cluster: "ClusterSpec | Mapping[str, Addresses]") -> None:

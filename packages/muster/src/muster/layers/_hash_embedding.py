@@ -43,6 +43,14 @@ class HashEmbedding(keras.layers.Layer):  # type: ignore[misc]  # keras is untyp
     Raises:
         TypeError: The initializer is another one.
         ValueError: A number is not positive, or there is no such combiner.
+
+    Example:
+        ```python
+        def make_model():  # in the scope of a ParameterServerStrategy
+            ids = keras.Input((None, 2), dtype="uint32")  # from muster.data.wide_ids
+            rows = muster.layers.HashEmbedding(16, combiner="mean", max_rows=1_000_000)(ids)
+            return keras.Model(ids, keras.layers.Dense(1)(rows))
+        ```
     """
 
     def __init__(

@@ -346,6 +346,15 @@ def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
 
     Raises:
         SummaryError: A file cannot be read.
+
+    Example:
+        ```python
+        with muster.summary.create_file_writer("runs/read").as_default():
+            muster.summary.scalar("loss", 0.5, step=1)
+            muster.summary.flush()
+        (event,) = muster.summary.read_events("runs/read")
+        assert (event.step, event.tag, float(event.value)) == (1, "loss", 0.5)
+        ```
     """
     logdir = local_path(logdir, remote=True)
     refresh(logdir)

@@ -24,6 +24,13 @@ class SimpleClusterResolver(TaskResolver):
 
     Raises:
         ClusterTypeError: ``cluster_spec`` is not a ClusterSpec, or ``master`` is not text.
+
+    Example:
+        ```python
+        tasks = muster.cluster.ClusterSpec({"worker": ["host-a:4111", "host-b:4111"]})
+        resolver = muster.cluster.SimpleClusterResolver(tasks, task_type="worker", task_id=1)
+        assert resolver.master("worker", 0) == "host-a:4111"  # give the resolver to a strategy
+        ```
     """
 
     def __init__(

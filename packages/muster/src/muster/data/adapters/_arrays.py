@@ -24,6 +24,12 @@ def as_arrays(data: Any) -> Any:
     Raises:
         TypeError: There is something else in it; the message says what to write.
         DatasetError: A nested list, or a table, cannot become arrays.
+
+    Example:
+        ```python
+        features, labels = muster.data.as_arrays(({"age": [39, 50]}, [0, 1]))  # or (frame, frame["label"])
+        assert features["age"].tolist() == [39, 50]
+        ```
     """
     if data is None or isinstance(data, np.ndarray | np.generic | SparseTensor | RaggedTensor):
         return data

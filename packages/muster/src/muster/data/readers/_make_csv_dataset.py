@@ -72,6 +72,14 @@ def make_csv_dataset(
 
     Source: tensorflow/python/data/experimental/ops/readers.py, ``make_csv_dataset_v2``. Here files are read
     one after the other, in the order of their names.
+
+    Example:
+        ```python
+        pathlib.Path("people.csv").write_text("age,pay\\n39,0\\n50,1\\n")
+        batches = muster.data.make_csv_dataset("*.csv", 2, label_name="pay", num_epochs=1, shuffle=False)
+        columns, labels = next(iter(batches))
+        assert columns["age"].tolist() == [39, 50]
+        ```
     """
     if num_rows_for_inference is not None and num_rows_for_inference < 1:
         raise ValueError(

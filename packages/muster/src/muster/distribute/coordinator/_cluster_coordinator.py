@@ -89,6 +89,19 @@ class ClusterCoordinator:
         TypeError: It is none.
 
     Source: tensorflow/python/distribute/coordinator/cluster_coordinator.py, ``ClusterCoordinator``.
+
+    Example:
+        ```python
+        def count(strategy):  # a ParameterServerStrategy
+            coordinator = muster.distribute.coordinator.ClusterCoordinator(strategy)
+            with strategy.scope():
+                total = keras.Variable(0.0, trainable=False)
+            step = muster.function(lambda: total.assign_add(1.0))
+            for _ in range(100):
+                coordinator.schedule(step)
+            coordinator.join()
+            return float(total)  # 100
+        ```
     """
 
     strategy: Any

@@ -22,6 +22,15 @@ class DatasetCreator:
         TypeError: An argument has another type.
 
     Source: keras/src/utils/dataset_creator.py, ``DatasetCreator``.
+
+    Example:
+        ```python
+        def dataset_fn(context):
+            data = Dataset.from_tensor_slices((np.ones((64, 4)), np.ones((64, 1)))).repeat()
+            return data.batch(context.get_per_replica_batch_size(16))
+
+        creator = muster.distribute.DatasetCreator(dataset_fn)  # model.fit(creator, steps_per_epoch=4)
+        ```
     """
 
     def __init__(

@@ -15,6 +15,17 @@ class InputContext:
         num_replicas_in_sync: The number of replicas that take part in a step, over all workers.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``InputContext``.
+
+    Example:
+        ```python
+        def input_fn(input_context):  # of an Estimator, or of distribute_datasets_from_function
+            workers, worker = input_context.num_input_pipelines, input_context.input_pipeline_id
+            data = Dataset.range(100).shard(workers, worker)
+            return data.batch(input_context.get_per_replica_batch_size(32))
+
+        second = muster.distribute.InputContext(2, input_pipeline_id=1, num_replicas_in_sync=2)
+        assert next(iter(input_fn(second)))[:2].tolist() == [1, 3]
+        ```
     """
 
     num_input_pipelines: int = 1

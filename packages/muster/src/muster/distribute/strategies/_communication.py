@@ -36,6 +36,12 @@ class CommunicationOptions:
         TypeError: ``bytes_per_pack`` or ``timeout_seconds`` is not a number.
 
     Source: tensorflow/python/distribute/collective_util.py, ``Options``, which takes a timeout below zero.
+
+    Example:
+        ```python
+        patient = muster.distribute.CommunicationOptions(timeout_seconds=120)
+        strategy = muster.distribute.MultiWorkerMirroredStrategy(communication_options=patient)
+        ```
     """
 
     bytes_per_pack: int = 0

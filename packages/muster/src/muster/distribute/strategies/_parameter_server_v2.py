@@ -64,6 +64,17 @@ class ParameterServerStrategy(Strategy):
 
     Source: tensorflow/python/distribute/parameter_server_strategy_v2.py, ``ParameterServerStrategyV2``. There
         variables go to the servers in turn, whatever their size.
+
+    Example:
+        ```python
+        def train(resolver):  # in the chief; workers and servers call Server(…).join()
+            halves = muster.distribute.FixedShardsPartitioner(2)
+            strategy = muster.distribute.ParameterServerStrategy(resolver, halves)
+            with strategy.scope():
+                model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+                model.compile("sgd", "mse")
+            model.fit(np.ones((64, 4)), np.ones((64, 1)), batch_size=8)
+        ```
     """
 
     def __init__(

@@ -49,6 +49,14 @@ class BestExporter(ModelExporter):
     Source: ``tf.estimator.BestExporter`` (tensorflow_estimator/python/estimator/exporter.py). Departs in that
     a restart does not export a model that is worse than the one exported before, and an export that fails
     does not count.
+
+    Example:
+        ```python
+        spec = {"x": muster.data.TensorSpec([None], np.float32)}
+        receiver_fn = muster.estimator.build_raw_serving_input_receiver_fn(spec)
+        exporter = muster.estimator.BestExporter("best", receiver_fn, exports_to_keep=2)
+        evaluation = muster.estimator.EvalSpec(lambda: ({"x": np.ones(8)}, np.ones(8)), exporters=exporter)
+        ```
     """
 
     def __init__(

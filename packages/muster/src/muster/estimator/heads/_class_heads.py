@@ -231,6 +231,13 @@ class MultiClassHead(WeightedHead):
             `WeightedHead`.
 
     Source: ``MultiClassHead`` (tensorflow_estimator/python/estimator/head/multi_class_head.py).
+
+    Example:
+        ```python
+        head = muster.estimator.MultiClassHead(3, label_vocabulary=["red", "green", "blue"])
+        columns = [muster.feature_column.numeric_column("x")]
+        estimator = muster.estimator.DNNEstimator(head, [8], columns, model_dir="runs/headed")
+        ```
     """
 
     def __init__(

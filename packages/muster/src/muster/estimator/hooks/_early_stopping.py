@@ -215,6 +215,14 @@ def stop_if_no_decrease_hook(
     ``max_steps_without_decrease`` for ``max_steps_without_increase``.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_no_decrease_hook``.
+
+    Example:
+        ```python
+        columns = [muster.feature_column.numeric_column("x")]
+        regressor = muster.estimator.LinearRegressor(columns, model_dir="runs/early")
+        hook = muster.estimator.stop_if_no_decrease_hook(regressor, "loss", max_steps_without_decrease=1000)
+        training = muster.estimator.TrainSpec(lambda: ({"x": np.ones(8)}, np.ones(8)), hooks=[hook])
+        ```
     """
     metric = _metric(estimator, metric_name, eval_dir, min_steps, -1)
     should_stop = metric.stalls(max_steps_without_decrease)

@@ -39,6 +39,14 @@ def numpy_input_fn(
             arrays differ in length.
 
     Source: ``numpy_input_fn`` (tensorflow_estimator/python/estimator/inputs/numpy_io.py).
+
+    Example:
+        ```python
+        x, y = {"age": np.array([30.0, 40.0, 50.0])}, np.array([0, 1, 1])
+        input_fn = muster.estimator.numpy_input_fn(x, y, batch_size=2, num_epochs=1, shuffle=False)
+        features, labels = next(iter(input_fn()))
+        assert features["age"].tolist() == [30.0, 40.0]
+        ```
     """
     if not isinstance(shuffle, bool):
         raise ValueError(

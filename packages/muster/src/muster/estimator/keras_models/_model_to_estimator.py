@@ -247,6 +247,15 @@ def model_to_estimator(
 
     Source: ``tf.keras.estimator.model_to_estimator`` (tensorflow_estimator/python/estimator/keras_lib.py).
     Departs in that subclassed models keep their weights and optimizers their state.
+
+    Example:
+        ```python
+        model = keras.Sequential([keras.Input((4,), name="x"), keras.layers.Dense(1, name="y")])
+        model.compile("sgd", "mse")
+        estimator = muster.estimator.model_to_estimator(model, model_dir="runs/converted")
+        data = {"x": np.ones((8, 4), np.float32)}, np.ones((8, 1), np.float32)
+        estimator.train(lambda: data, steps=1)
+        ```
     """
     custom_objects = custom_objects or {}
     if checkpoint_format not in (None, *_FORMATS):

@@ -37,6 +37,13 @@ class WarmStartSettings:
 
     Raises:
         ValueError: There is no checkpoint to start from, or an expression cannot be read.
+
+    Example:
+        ```python
+        settings = muster.estimator.WarmStartSettings("runs/old", vars_to_warm_start="dnn/hiddenlayer_.*")
+        columns = [muster.feature_column.numeric_column("x")]
+        muster.estimator.DNNClassifier([8], columns, model_dir="runs/new", warm_start_from=settings)
+        ```
     """
 
     ckpt_to_initialize_from: str | bytes | os.PathLike[str]

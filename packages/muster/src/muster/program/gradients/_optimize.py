@@ -201,6 +201,22 @@ def apply_gradients(
         TypeError: The optimizer is not one of Keras'.
 
     Source: tensorflow/python/training/optimizer.py, ``Optimizer.apply_gradients``.
+
+    Example:
+        ```python
+        def model_fn(features, labels, mode):
+            layer = keras.layers.Dense(1)
+            loss = keras.ops.mean((layer(features) - labels) ** 2)
+            gradients = muster.gradients(loss, layer.trainable_variables)
+            clipped = [keras.ops.clip(each, -1, 1) for each in gradients]
+            step = muster.get_or_create_global_step()
+            pairs = zip(clipped, layer.trainable_variables)
+            train_op = muster.apply_gradients(keras.optimizers.SGD(0.1), pairs, step)
+            return muster.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+        data = np.ones((8, 4), np.float32), np.ones((8, 1), np.float32)
+        muster.estimator.Estimator(model_fn, "runs/clipped").train(lambda: data, steps=1)
+        ```
     """
     scope = active_scope("apply_gradients")
     _require_optimizer(optimizer)
