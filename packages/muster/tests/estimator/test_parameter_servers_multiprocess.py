@@ -167,7 +167,7 @@ def test_a_worker_whose_input_ends_stops_and_the_others_go_on(job):
     assert len(steps_of(chief)) == 12
     assert len(steps_of(worker)) == STEPS - 12
     assert "The input of chief 0 has ended. 2 workers read an epoch each." in chief.log
-    assert "chief 0 waits until worker 0 have trained." in chief.log
+    assert "chief 0 waits for the training of worker 0 to end." in chief.log
     assert job.checkpoint.step == STEPS
 
 

@@ -297,7 +297,7 @@ class RemoteServers:
         workers, others = len(self._met().statistics()[0].workers), self._others()
         _log.info("The input of %s has ended. %d workers read an epoch each.", self._task, workers)
         if self._starts and others:
-            _log.info("%s waits until %s have trained.", self._task, others)
+            _log.info("%s waits for the training of %s to end.", self._task, others)
             while self._others():  # servers answer and never call, so that one has to ask
                 time.sleep(_LOOK_SECS)
 
