@@ -24,7 +24,7 @@ def test_the_page_is_up_to_date():
     "command",
     [
         "run", "status", "logs", "stop", "stacks", "where",
-        "manifest kubernetes", "manifest trainjob", "manifest tfjob", "manifest slurm",
+        "manifest kubernetes", "manifest jobset", "manifest trainjob", "manifest tfjob", "manifest slurm",
         "manifest dockerfile", "keys", "serve", "inspect", "convert", "saved-model show",
     ],
 )  # fmt: skip

@@ -18,7 +18,8 @@ import yaml
 
 from jobs import QUICKLY_BY_FLAGS, Server
 from muster.launch._kubernetes import kubernetes_objects
-from muster.launch._plan import JobManifest, JobShape
+from muster.launch._manifest import JobManifest
+from muster.launch._plan import JobShape
 from muster.net import make_secret
 from pages import PAGES, blocks
 from repository import CORE, FRONT_END, ROOT, SOURCES

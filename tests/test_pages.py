@@ -28,8 +28,11 @@ ELSEWHERE = {
 }
 # What cannot be installed without the package index, or is not yet there.
 NOT_INSTALLED_HERE = re.compile(r"^pip install (?:\.|'\.|\"\.|\"muster-train\[(?:gpu|tpu)).*$", re.M)
-# What runs in a cluster of Ray: `make test-engines` does so with these commands.
-IN_RAY = re.compile(r"^ *(?:ray |muster run --on ray ).*$", re.M)
+# What runs in a cluster: of Ray, where `make test-engines` runs these commands; of Kubernetes, as
+# test_kubernetes_multiprocess.py does.
+IN_A_CLUSTER = re.compile(
+    r"^ *(?:ray |muster run --on (?:ray|kubernetes)\S* |muster \S+ .*kubernetes:)(?:.*\\\n)*.*$", re.M
+)
 # Pages for those who change muster itself.
 OTHER_PAGES = {
     "docs/contributing/add-a-dataset-operation.md": "test_changes_to_muster_work runs its commands",
@@ -133,7 +136,7 @@ class Reader:
                 code = code.replace(name, str(each.getsockname()[1]))
         # Addresses of hosts: of the loopback, behind the names that the command ssh above knows.
         code = re.sub(r"(10\.0\.0\.(1\d))\b", r"\1=127.0.0.\2", code)
-        return IN_RAY.sub(":", NOT_INSTALLED_HERE.sub(":", code))
+        return IN_A_CLUSTER.sub(":", NOT_INSTALLED_HERE.sub(":", code))
 
 
 @pytest.fixture

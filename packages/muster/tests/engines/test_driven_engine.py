@@ -27,6 +27,7 @@ class ToldEngine:
 
     is_local = False
     allots = False
+    manifest = ""
 
     def __init__(self, *course, hosts=("a", "b")):
         self.course = [*course]
@@ -61,6 +62,9 @@ class ToldEngine:
             else:
                 exits.append(each)
         return exits
+
+    def news(self):
+        return []
 
     def conditions(self):
         return {task: TaskCondition(pid=7, joined=True) for task in self.logs}

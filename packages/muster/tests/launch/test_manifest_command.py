@@ -5,13 +5,17 @@ import re
 import subprocess
 import sys
 
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
 
+from large_data import large_data
 from muster.__main__ import main
 from muster.cluster import TFConfig
+from muster.cluster.roster import EXIT_PEER_LOST
 from muster.net import Credentials
+from strict_schemas import strict
 
 KUBERNETES = "1.30"
 
@@ -48,7 +52,10 @@ def test_kubernetes_jobs_are_valid_and_their_pods_know_their_places(capsys):
         assert (spec["completions"], spec["parallelism"]) == (count, count)
         assert spec["backoffLimit"] == 3 * count
         pod = spec["template"]["spec"]
-        assert pod["restartPolicy"] == "OnFailure"
+        assert pod["restartPolicy"] == "Never"
+        assert pod["terminationGracePeriodSeconds"] == 60
+        # Another Job may have the task that was lost: then the loss counts, and both come to an end.
+        assert ignored(spec) == ["DisruptionTarget"]
         assert pod["subdomain"] == service["metadata"]["name"]
         assert service["spec"]["selector"].items() <= spec["template"]["metadata"]["labels"].items()
         container = pod["containers"][0]
@@ -66,6 +73,116 @@ def test_kubernetes_jobs_are_valid_and_their_pods_know_their_places(capsys):
         if role != "evaluator":
             told["evaluator"] = ["digits-evaluator-0.digits:2222"]
         assert config.cluster.as_dict() == told
+
+
+def ignored(spec):
+    """What a Job's policy does not count as a failure."""
+    found = []
+    for rule in spec["podFailurePolicy"]["rules"]:
+        assert rule["action"] == "Ignore"
+        found += [each["type"] for each in rule.get("onPodConditions", ())]
+        if "onExitCodes" in rule:
+            (container,) = spec["template"]["spec"]["containers"]
+            assert rule["onExitCodes"]["containerName"] == container["name"]
+            found += rule["onExitCodes"]["values"]
+    return found
+
+
+def test_neither_preemption_nor_the_loss_of_a_peer_counts_as_a_failure(capsys):
+    *_, worker = objects(capsys, "kubernetes", "--name", "a", "--workers", "2", "train.py")
+    _, job_set = objects(capsys, "jobset", "--name", "a", "--chief", "--workers", "2", "train.py")
+    _, runtime, _ = objects(capsys, "trainjob", "--name", "a", "--chief", "--workers", "2", "train.py")
+    replicated = [*job_set["spec"]["replicatedJobs"], *runtime["spec"]["template"]["spec"]["replicatedJobs"]]
+    for spec in (worker["spec"], *(each["template"]["spec"] for each in replicated)):
+        assert ignored(spec) == ["DisruptionTarget", EXIT_PEER_LOST]
+        assert spec["backoffLimit"] == 3
+
+
+def test_a_job_set_has_jobs_of_its_own_service_and_is_let_in_as_a_whole(capsys):
+    arguments = ["--name", "a", "--chief", "--workers", "2", "--ps", "1", "--evaluator", "--queue", "team"]
+    _, job_set = objects(capsys, "jobset", *arguments, "train.py")
+    assert job_set["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+    spec = job_set["spec"]
+    assert spec["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["chief", "evaluator"]}
+    assert spec["failurePolicy"] == {"maxRestarts": 0}
+    assert [each["name"] for each in spec["replicatedJobs"]] == ["chief", "worker", "ps", "evaluator"]
+    for each in spec["replicatedJobs"]:
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, **each["template"]}
+        kubernetes_validate.validate(job, KUBERNETES, strict=True)
+        assert "subdomain" not in job["spec"]["template"]["spec"]
+        assert tf_config(job, 0).cluster.as_dict()["worker"] == ["a-worker-0-0.a:2222", "a-worker-0-1.a:2222"]
+
+
+def test_job_sets_have_only_fields_that_the_controller_knows(capsys):
+    definition = yaml.safe_load(large_data("crds/jobsets.yaml").read_text())
+    (version,) = definition["spec"]["versions"]
+    schema = strict(version["schema"]["openAPIV3Schema"])
+    _, job_set = objects(capsys, "jobset", "--name", "a", "--chief", "--ps", "1", "--shm", "1Gi", "train.py")
+    jsonschema.validate(job_set, schema)
+    job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["backOffLimit"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="'backOffLimit' was unexpected"):
+        jsonschema.validate(job_set, schema)
+
+
+POD = """\
+serviceAccountName: trainer
+tolerations:
+  - {key: nvidia.com/gpu, operator: Exists}
+securityContext: {runAsNonRoot: true, runAsUser: 1000}
+volumes:
+  - {name: cache, emptyDir: {}}
+containers:
+  - securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+    volumeMounts:
+      - {name: cache, mountPath: /cache}
+    env:
+      - {name: TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["kubernetes", "jobset", "trainjob", "tfjob"])
+def test_a_file_adds_fields_to_the_pods(capsys, tmp_path, kind):
+    (tmp_path / "pod.yaml").write_text(POD)
+    arguments = ["--name", "a", "--pod", f"{tmp_path}/pod.yaml", "--grace-secs", "90"]
+    volumes = ["--volume", "models:/models", "--volume", "data:/data"]
+    made = objects(capsys, kind, *arguments, *volumes, "--workers", "2", "train.py")
+    found = pods(made)
+    assert found
+    for pod in found:
+        kubernetes_validate.validate(
+            {"apiVersion": "v1", "kind": "PodTemplate", "template": {"spec": pod}}, KUBERNETES, strict=True
+        )
+        assert pod["serviceAccountName"] == "trainer"
+        assert pod["securityContext"]["runAsUser"] == 1000
+        assert pod["tolerations"][0]["key"] == "nvidia.com/gpu"
+        assert pod["terminationGracePeriodSeconds"] == 90
+        claims = [each["persistentVolumeClaim"]["claimName"] for each in pod["volumes"][:2]]
+        assert claims == ["models", "data"]
+        (container,) = pod["containers"]
+        assert [each["mountPath"] for each in container["volumeMounts"]] == ["/models", "/data", "/cache"]
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        names = [each["name"] for each in container["env"]]
+        assert "TOKEN" in names
+        assert ("TF_CONFIG" in names) == (kind != "tfjob")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[1]", "must have fields of a pod's spec"),
+        ("{", "cannot be read"),
+        ("restartPolicy: Always", "cannot say restartPolicy: the manifest does"),
+        ("containers: [{image: a}]", "cannot say image: the manifest does"),
+        ("containers: [{}, {}]", "may have one entry in containers"),
+    ],
+)
+def test_a_file_of_pods_that_makes_no_sense_is_refused(capsys, tmp_path, text, told):
+    (tmp_path / "pod.yaml").write_text(text)
+    with pytest.raises(SystemExit):
+        main(
+            ["manifest", "kubernetes", "--name", "a", "--image", "i", "--pod", f"{tmp_path}/pod.yaml", "a.py"]
+        )
+    assert told in " ".join(capsys.readouterr().err.split())
 
 
 def test_kubernetes_jobs_of_parameter_servers_get_no_gpu(capsys):
@@ -136,11 +253,13 @@ def test_a_tfjob_has_valid_pods_and_the_names_that_the_operator_looks_for(capsys
         assert "TF_CONFIG" not in {each["name"] for each in container["env"]}
 
 
-def pods(kind, jobs):
+def pods(value):
     """The specs of all pods of a manifest."""
-    if kind == "kubernetes":
-        return [job["spec"]["template"]["spec"] for job in jobs]
-    return [role["template"]["spec"] for job in jobs for role in job["spec"]["tfReplicaSpecs"].values()]
+    if isinstance(value, list):
+        return [pod for each in value for pod in pods(each)]
+    if not isinstance(value, dict):
+        return []
+    return [value] if "containers" in value else [pod for each in value.values() for pod in pods(each)]
 
 
 @pytest.mark.parametrize("kind", ["kubernetes", "tfjob"])
@@ -152,7 +271,7 @@ def test_each_manifest_has_a_secret_of_its_own_which_its_pods_are_given(capsys, 
         Credentials.from_environ({"MUSTER_SECRET": value})
         values.add(value)
         assert str(all_objects).count(value) == 1
-        found = pods(kind, [each for each in all_objects if each["kind"].endswith("Job")])
+        found = pods(all_objects)
         assert len(found) == 2
         for pod in found:
             (env,) = (each for each in pod["containers"][0]["env"] if each["name"] == "MUSTER_SECRET")
@@ -167,7 +286,7 @@ def test_certificates_are_mounted_for_the_pods_user_alone(capsys, kind):
     _, *rest = objects(
         capsys, kind, "--name", "a", "--tls-secret", "a-tls", "--volume", "models:/models", "train.py"
     )  # fmt: skip
-    for pod in pods(kind, [each for each in rest if each["kind"].endswith("Job")]):
+    for pod in pods(rest):
         template = {"apiVersion": "v1", "kind": "PodTemplate", "template": {"spec": pod}}
         kubernetes_validate.validate(template, KUBERNETES, strict=True)
         (container,) = pod["containers"]

@@ -94,12 +94,14 @@ class TaskCondition:
         joined: Whether it has joined the other tasks, or recorded why it ends.
         stopped: Whether it is stopped by SIGSTOP.
         finishing: Whether it handles SIGTERM, to finish a step and to save.
+        state: What it does, for people.
     """
 
     pid: int = 0
     joined: bool = False
     stopped: bool = False
     finishing: bool = False
+    state: str = "running"
 
 
 class Engine(Protocol):
@@ -112,10 +114,13 @@ class Engine(Protocol):
     Attributes:
         is_local: Whether tasks run on this machine, with the variables of this process.
         allots: Whether places have what tasks ask for; if not, that is compared with what their hosts have.
+        manifest: What is handed to a cluster manager, which starts tasks again by itself: an end is for good
+            then. Empty for an engine whose tasks the launcher starts again.
     """
 
     is_local: bool
     allots: bool
+    manifest: str
 
     def place(
         self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]
@@ -139,6 +144,9 @@ class Engine(Protocol):
 
     def events(self) -> list[TaskExit]:
         """Return the ends of tasks since the last call, without waiting, and add new output to their logs."""
+
+    def news(self) -> list[str]:
+        """Return what the user is to be told since the last call, such as why a task waits."""
 
     def conditions(self) -> Mapping[Task, TaskCondition]:
         """Return how each running task is."""

@@ -33,6 +33,7 @@ class LocalEngine:
 
     is_local = True
     allots = False
+    manifest = ""
 
     def __init__(
         self,
@@ -99,6 +100,10 @@ class LocalEngine:
         if self._keeper is not None:
             reap_orphans({self._keeper.pid, *(process.pid for process in self._processes.values())})
         return exits
+
+    def news(self) -> list[str]:
+        """Return nothing: all is in the ends of tasks."""
+        return []
 
     def conditions(self) -> Mapping[Task, TaskCondition]:
         """Return how each running task is; see `Engine.conditions`."""

@@ -176,6 +176,7 @@ class RemoteEngine(ABC):
 
     is_local = False
     allots = False
+    manifest = ""
 
     def __init__(
         self, *, grace_secs: float, environ: Mapping[str, str], workdir: str, files: bytes = b""
@@ -387,6 +388,10 @@ class RemoteEngine(ABC):
             )
             for task in lost
         ]
+
+    def news(self) -> list[str]:
+        """Return nothing: all is in the ends of tasks."""
+        return []
 
     def conditions(self) -> Mapping[Task, TaskCondition]:
         """Return how each running task is; see `Engine.conditions`."""

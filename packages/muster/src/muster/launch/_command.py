@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from muster._commands import add_command
+from muster._commands import Types, add_command
 from muster._errors import ClusterError, RosterError
 from muster._extras import PAGE_PACKAGES, install_command, missing_package
 from muster.launch._plan import TASK_MIB, TASKS_A_CORE, JobShape
@@ -116,6 +116,17 @@ def variable(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _volume(text: str) -> tuple[str, str]:
+    claim, _, path = text.partition(":")
+    if not claim or not path.startswith("/"):
+        raise argparse.ArgumentTypeError(f"must be CLAIM:PATH, such as models:/models, given: {text!r}")
+    return claim, path
+
+
+# The types of arguments that options of pods have, beside amounts.
+POD_TYPES: Types = {"volume": _volume}
+
+
 def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``run`` to the commands of a parser.
 
@@ -127,7 +138,7 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     parser = add_command(
         commands,
         "run",
-        {"amount": amount, "seconds": _seconds, "variable": variable},
+        {**POD_TYPES, "amount": amount, "seconds": _seconds, "variable": variable},
         devices_option="--devices-per-worker",
         devices_help="GPUs of each training task, or, where there are none, virtual devices of the CPU "
         "(default: all GPUs in equal parts; 1 device of the CPU)",
@@ -199,7 +210,13 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         )
     # Imported late: the help of the command must not wait for the terminal's library.
     from muster.engines import TaskRequest, join_nodes, what_is_wrong_with
-    from muster.launch._engines import AnotherLauncherError, credentials_of_nodes, make_engine
+    from muster.launch._engines import (
+        GRACE_SECS,
+        AnotherLauncherError,
+        credentials_of_nodes,
+        make_engine,
+        submit_job,
+    )
     from muster.launch._plan import with_hash_seed, with_secret
     from muster.launch._run import RunOptions, describe_job, run_job
     from muster.launch._view import make_view
@@ -229,7 +246,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             shape=shape,
             program=program,
             restarts=args.restarts,
-            grace_secs=args.grace_secs,
+            grace_secs=GRACE_SECS if args.grace_secs is None else args.grace_secs,
             log_dir=args.log_dir,
             oversubscribe=args.oversubscribe,
             request=TaskRequest(
@@ -246,7 +263,10 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             environ["MUSTER_PROFILE"] = str(args.profile.absolute())
         if args.ends_with_input:
             threading.Thread(target=_end_with_input, daemon=True).start()
-        engine, environ = make_engine(args, program, environ)
+        engine, environ = make_engine(args, shape, program, environ)
+        if args.detach:
+            print(submit_job(engine, shape, options.request, program))
+            return 0
         if args.dry_run:
             print(describe_job(options, engine, environ))
             return 0

@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 
 from muster._commands import add_command
-from muster._errors import CredentialsError, StrayPeerError
+from muster._errors import CredentialsError, PlacementError, StrayPeerError
 from muster._extras import PAGE_PACKAGES, install_command, missing_package
 from muster.cluster.roster import query_status
+from muster.launch._cluster_jobs import cluster_job, print_logs, show_status, stop_job
 from muster.launch._job_record import JobRecord, known_jobs, read_record
 from muster.launch._job_state import TaskRecord
 from muster.launch._lines import LineReader
@@ -45,7 +46,7 @@ def _reporting(name: str, act: Callable[[argparse.Namespace], int]) -> Callable[
     def handler(args: argparse.Namespace) -> int:
         try:
             return act(args)
-        except NoSuchJobError as exc:
+        except (NoSuchJobError, PlacementError, ImportError) as exc:
             print(f"muster {name}: {exc}", file=sys.stderr)
             return 1
         except (FileNotFoundError, PermissionError, ProcessLookupError) as exc:
@@ -99,6 +100,8 @@ def _tasks(record: JobRecord, names: Sequence[str]) -> list[TaskRecord]:
 
 
 def _status(args: argparse.Namespace) -> int:
+    if (elsewhere := cluster_job(args.job)) is not None:
+        return show_status(elsewhere, args)
     if args.json:
         records = [chosen_job(args.job)] if args.job else known_jobs()
         print(msgspec.json.encode([_as_data(record) for record in records]).decode())
@@ -176,6 +179,8 @@ def _clock(at: float) -> str:
 
 
 def _logs(args: argparse.Namespace) -> int:
+    if (elsewhere := cluster_job(args.job)) is not None:
+        return print_logs(elsewhere, args)
     record = chosen_job(args.job)
     readers: dict[str, LineReader] = {}
     with contextlib.ExitStack() as files:
@@ -232,6 +237,8 @@ def _secret_of(record: JobRecord) -> bytes | None:
 
 
 def _stop(args: argparse.Namespace) -> int:
+    if (elsewhere := cluster_job(args.job)) is not None:
+        return stop_job(elsewhere)
     record = chosen_job(args.job)
     if not record.runs:
         raise NoSuchJobError(f"{_headline(record)}: there is nothing to stop")

@@ -1,11 +1,14 @@
-"""Kubernetes objects for a job: plain Indexed Jobs with a headless Service, or a job of Kubeflow's."""
+"""Kubernetes objects for a job: Indexed Jobs with a headless Service, a JobSet, or a job of Kubeflow's."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster.cluster import Task, TaskType
-from muster.launch._plan import CPU_ONLY, JobManifest
+from muster.cluster.roster import EXIT_PEER_LOST
+from muster.engines import NAME_LABEL, ROLE_LABEL
+from muster.launch._manifest import JobManifest
+from muster.launch._plan import CPU_ONLY
 from muster.net import SECRET, TLS
 
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -16,6 +19,9 @@ _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _TLS_FOLDER = "/etc/muster/tls"
 _TLS_MODE = 0o400
 
+
+# The label of Kueue that names the queue of a job.
+_QUEUE = "kueue.x-k8s.io/queue-name"
 
 # The API of Kubeflow Trainer, the name of its tasks that train, and the label by which it knows their job.
 _TRAINER = "trainer.kubeflow.org/v1alpha1"
@@ -37,10 +43,10 @@ _REPLICA_TYPES: dict[str, str] = {
 def kubernetes_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
     """Return a Secret, a headless Service, and an Indexed Job for each type of task.
 
-    The pods of an Indexed Job keep their host names when they are restarted, and Kubernetes fills
-    a pod's index into ``TF_CONFIG``. A container that fails is started again in place; the others end when
-    they have lost it, are started again too, and all go on from the last checkpoint. With parameter servers
-    the others go on. Needs Kubernetes 1.24.
+    The pods of an Indexed Job keep their host names when they are started again, and Kubernetes fills
+    a pod's index into ``TF_CONFIG``. A pod that fails is replaced; the others end when they have lost it, are
+    replaced too, and all go on from the last checkpoint. With parameter servers the others go on. A pod that
+    was preempted, or has lost another, does not count as a failure. Needs Kubernetes 1.26.
 
     Args:
         manifest: The job.
@@ -63,6 +69,33 @@ def kubernetes_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any
     return [_secret(manifest, secret), service, *jobs]
 
 
+def jobset_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
+    """Return a Secret, and a JobSet of an Indexed Job for each type of task.
+
+    The Jobs are those of `kubernetes_objects`; JobSet makes the Service, admits them together, and ends all
+    when one has failed for good. With parameter servers the chief and the evaluator end the job.
+
+    Args:
+        manifest: The job.
+        secret: The secret that its tasks share.
+    """
+    ends = [str(role) for role in manifest.replicas if role in (TaskType.CHIEF, TaskType.EVALUATOR)]
+    success = {"operator": "All"} | ({"targetReplicatedJobs": ends} if manifest.shape.ps else {})
+    job_set = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": _workload_metadata(manifest, manifest.name),
+        "spec": {
+            "successPolicy": success,
+            "failurePolicy": {"maxRestarts": 0},
+            "replicatedJobs": [
+                _replicated_job(manifest, role, count) for role, count in manifest.replicas.items()
+            ],
+        },
+    }
+    return [_secret(manifest, secret), job_set]
+
+
 def tfjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
     """Return a Secret and a TFJob of Kubeflow's training operator, which sets ``TF_CONFIG`` itself.
 
@@ -76,7 +109,7 @@ def tfjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
     job = {
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",
-        "metadata": _metadata(manifest, manifest.name),
+        "metadata": _workload_metadata(manifest, manifest.name),
         "spec": {
             "runPolicy": {
                 "backoffLimit": manifest.restarts,
@@ -90,7 +123,10 @@ def tfjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
                     "replicas": count,
                     "restartPolicy": "ExitCode" if manifest.restarts else "Never",
                     # The operator knows the container and the port by these names.
-                    "template": {"spec": _pod(manifest, role, "tensorflow", "tfjob-port")},
+                    "template": {
+                        "metadata": {"labels": _pod_labels(manifest, role)},
+                        "spec": _pod(manifest, role, "tensorflow", "tfjob-port"),
+                    },
                 }
                 for role, count in manifest.replicas.items()
             },
@@ -118,6 +154,13 @@ def _metadata(manifest: JobManifest, name: str) -> dict[str, Any]:
     return metadata | ({"namespace": manifest.namespace} if manifest.namespace else {})
 
 
+def _workload_metadata(manifest: JobManifest, name: str) -> dict[str, Any]:
+    """Return the metadata of what Kueue admits, if there is a queue."""
+    metadata = _metadata(manifest, name)
+    queue = {_QUEUE: manifest.queue} if manifest.queue else {}
+    return {**metadata, "labels": metadata["labels"] | queue}
+
+
 def trainjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]:
     """Return a Secret, a TrainingRuntime and a TrainJob of Kubeflow Trainer.
 
@@ -141,7 +184,8 @@ def trainjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]
             "template": {
                 "spec": {
                     "replicatedJobs": [
-                        _replicated_job(manifest, role, count) for role, count in manifest.replicas.items()
+                        _replicated_job(manifest, role, count, nodes)
+                        for role, count in manifest.replicas.items()
                     ]
                 }
             },
@@ -150,7 +194,7 @@ def trainjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]
     job = {
         "apiVersion": _TRAINER,
         "kind": "TrainJob",
-        "metadata": _metadata(manifest, name),
+        "metadata": _workload_metadata(manifest, name),
         "spec": {
             "runtimeRef": {"apiGroup": _TRAINER.partition("/")[0], "kind": "TrainingRuntime", "name": name},
             "trainer": {"numNodes": manifest.replicas[nodes]},
@@ -164,25 +208,35 @@ def _node_role(manifest: JobManifest) -> str:
     return TaskType.WORKER if manifest.shape.workers else TaskType.CHIEF
 
 
-def _replicated_job(manifest: JobManifest, role: str, count: int) -> dict[str, Any]:
-    node = role == _node_role(manifest)
-    job = _job(manifest, role, count, lambda task: _host_in_jobset(manifest, task))
+def _replicated_job(manifest: JobManifest, role: str, count: int, nodes: str | None = None) -> dict[str, Any]:
+    """Return a Job for the tasks of a type, as a JobSet has it.
+
+    Args:
+        manifest: The job.
+        role: The type.
+        count: How many tasks it has.
+        nodes: The type of the tasks that Kubeflow Trainer calls nodes; None for a JobSet without it.
+    """
+    job = _job(manifest, role, count, lambda task: _host_in_jobset(manifest, task, nodes))
     pods = job["spec"]["template"]["spec"]
     del pods["subdomain"]  # JobSet sets it
-    if node:
+    labels = _labels(manifest)
+    if role == nodes:
         pods["containers"][0]["name"] = _NODE
-    template = {"spec": job["spec"]}
-    labels = {_STEP: "trainer"} if node else {}
+        for rule in job["spec"].get("podFailurePolicy", {}).get("rules", ()):
+            if "onExitCodes" in rule:
+                rule["onExitCodes"]["containerName"] = _NODE
+        labels |= {_STEP: "trainer"}
     return {
-        "name": _NODE if node else str(role),
+        "name": _NODE if role == nodes else str(role),
         "replicas": 1,
-        "template": {"metadata": {"labels": _labels(manifest) | labels}, **template},
+        "template": {"metadata": {"labels": labels}, "spec": job["spec"]},
     }
 
 
-def _host_in_jobset(manifest: JobManifest, task: Task) -> str:
+def _host_in_jobset(manifest: JobManifest, task: Task, nodes: str | None) -> str:
     """Return the host name that JobSet gives a task's pod."""
-    job = _NODE if task.type == _node_role(manifest) else task.type
+    job = _NODE if task.type == nodes else task.type
     return f"{manifest.name}-{job}-0-{task.index}.{manifest.name}"
 
 
@@ -194,7 +248,10 @@ def _host_in_service(manifest: JobManifest, task: Task) -> str:
 def _job(
     manifest: JobManifest, role: str, count: int, host_of: Callable[[Task], str] | None = None
 ) -> dict[str, Any]:
+    """Return an Indexed Job for the tasks of a type; by default one that belongs to no JobSet."""
     pod = _pod(manifest, role, "task", "task")
+    # Where another Job may have the task that was lost, nobody would end this one when that is lost for good.
+    counts = host_of is None and len({TaskType.CHIEF, TaskType.WORKER} & set(manifest.replicas)) > 1
     host_of = host_of or (lambda task: _host_in_service(manifest, task))
     # A variable's value may only use variables before it in the list.
     pod["containers"][0]["env"] += [
@@ -202,23 +259,26 @@ def _job(
         {"name": "TF_CONFIG", "value": _tf_config(manifest, role, host_of)},
         *({"name": name, "value": text} for name, text in manifest.shape.elastic_environment.items()),
     ]
+    ignored: list[dict[str, Any]] = [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    ]
+    if not counts:
+        codes = {"containerName": "task", "operator": "In", "values": [EXIT_PEER_LOST]}
+        ignored.append({"action": "Ignore", "onExitCodes": codes})
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": _metadata(manifest, f"{manifest.name}-{role}"),
+        "metadata": _workload_metadata(manifest, f"{manifest.name}-{role}"),
         "spec": {
             "completionMode": "Indexed",
             "completions": count,
             "parallelism": count,
-            # Each restart of the job restarts every task.
-            "backoffLimit": manifest.restarts * count,
+            # Where the loss of another task counts, each failure costs one of every task.
+            "backoffLimit": manifest.restarts * (count if counts else 1),
+            **({"podFailurePolicy": {"rules": ignored}} if manifest.restarts else {}),
             "template": {
-                "metadata": {"labels": _labels(manifest)},
-                "spec": {
-                    "subdomain": manifest.name,
-                    "restartPolicy": "OnFailure" if manifest.restarts else "Never",
-                    **pod,
-                },
+                "metadata": {"labels": _pod_labels(manifest, role)},
+                "spec": {"subdomain": manifest.name, "restartPolicy": "Never", **pod},
             },
         },
     }
@@ -257,10 +317,10 @@ def _pod(manifest: JobManifest, role: str, container_name: str, port_name: str) 
         container["resources"] = resources
     mounts: list[dict[str, Any]] = []
     volumes: list[dict[str, Any]] = []
-    if manifest.volume is not None:
-        claim, path = manifest.volume
-        mounts.append({"name": "shared", "mountPath": path})
-        volumes.append({"name": "shared", "persistentVolumeClaim": {"claimName": claim}})
+    for number, (claim, path) in enumerate(manifest.volumes):
+        name = f"shared-{number}" if number else "shared"
+        mounts.append({"name": name, "mountPath": path})
+        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
     if manifest.shm:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": manifest.shm}})
@@ -269,15 +329,42 @@ def _pod(manifest: JobManifest, role: str, container_name: str, port_name: str) 
         mounts.append({"name": "tls", "mountPath": _TLS_FOLDER, "readOnly": True})
         source = {"secretName": manifest.tls_secret, "defaultMode": _TLS_MODE}
         volumes.append({"name": "tls", "secret": source})
-    pod: dict[str, Any] = {"containers": [container]}
+    pod: dict[str, Any] = {
+        "terminationGracePeriodSeconds": manifest.grace_secs,
+        "containers": [container],
+    }
     if volumes:
         container["volumeMounts"] = mounts
         pod["volumes"] = volumes
-    return pod
+    merged: dict[str, Any] = _merged(pod, manifest.pod)
+    return merged
+
+
+def _merged(ours: Any, theirs: Any) -> Any:
+    """Add the user's fields to those of a manifest: lists get longer, and of two values theirs counts.
+
+    The lists of containers, which have one entry each, become one entry.
+    """
+    if isinstance(ours, dict) and isinstance(theirs, Mapping):
+        merged = dict(ours)
+        for name, value in theirs.items():
+            if name == "containers":
+                merged[name] = [_merged(ours[name][0], value[0])]
+            else:
+                merged[name] = _merged(ours[name], value) if name in ours else value
+        return merged
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return ours + theirs
+    return theirs
+
+
+def _pod_labels(manifest: JobManifest, role: str) -> dict[str, str]:
+    """Return the labels of the pods of a type of task, by which `muster run` knows them."""
+    return _labels(manifest) | {ROLE_LABEL: str(role)}
 
 
 def _labels(manifest: JobManifest) -> dict[str, str]:
-    return {"app.kubernetes.io/name": manifest.name, "app.kubernetes.io/managed-by": "muster"}
+    return {NAME_LABEL: manifest.name, "app.kubernetes.io/managed-by": "muster"}
 
 
 def _tf_config(manifest: JobManifest, role: str, host_of: Callable[[Task], str]) -> str:
@@ -285,3 +372,25 @@ def _tf_config(manifest: JobManifest, role: str, host_of: Callable[[Task], str])
     cluster = manifest.shape.cluster_for(role, lambda task: f"{host_of(task)}:{manifest.port}")
     place = f'{{"type": {json.dumps(role)}, "index": $(MUSTER_TASK_INDEX)}}'
     return f'{{"cluster": {json.dumps(cluster)}, "task": {place}}}'
+
+
+# What describes a job, by the kind of its manifest.
+OBJECTS: dict[str, Callable[[JobManifest, str], list[dict[str, Any]]]] = {
+    "kubernetes": kubernetes_objects,
+    "jobset": jobset_objects,
+    "tfjob": tfjob_objects,
+    "trainjob": trainjob_objects,
+}
+
+
+def host_names(manifest: JobManifest, kind: str) -> dict[Task, str]:
+    """Return the host name of each task's pod, by which the others call it.
+
+    Args:
+        manifest: The job.
+        kind: That of its manifest: kubernetes, jobset or trainjob.
+    """
+    nodes = _node_role(manifest) if kind == "trainjob" else None
+    if kind == "kubernetes":
+        return {task: _host_in_service(manifest, task) for task in manifest.shape.tasks}
+    return {task: _host_in_jobset(manifest, task, nodes) for task in manifest.shape.tasks}

@@ -7,7 +7,7 @@ import sys
 
 from muster._commands import add_command, add_options
 from muster._errors import ClusterError
-from muster.launch._command import add_program_options, amount, program_of, shape_of, variable
+from muster.launch._command import POD_TYPES, add_program_options, amount, program_of, shape_of, variable
 from muster.net import make_secret
 
 _DOCKERFILE = """\
@@ -37,6 +37,7 @@ def dockerfile(*, base: str, workdir: str, requirements: str) -> str:
 
 _KINDS = {
     "kubernetes": "a Secret, a headless Service and an Indexed Job for each type of task, for kubectl apply",
+    "jobset": "a Secret and a JobSet, for kubectl apply",
     "tfjob": "a Secret and a TFJob for Kubeflow's training operator, for kubectl apply",
     "trainjob": "a Secret, a TrainingRuntime and a TrainJob for Kubeflow Trainer, for kubectl apply",
     "slurm": "a batch script, for sbatch",
@@ -66,19 +67,12 @@ def _print_dockerfile(args: argparse.Namespace) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
-    types = {"amount": amount, "option": _option, "variable": variable, "volume": _volume}
+    types = {**POD_TYPES, "amount": amount, "option": _option, "variable": variable}
     devices_help = "GPUs of each task that trains (default: none)"
     add_options(parser, "kind", types, devices_option="--gpus", devices_help=devices_help)
     add_options(parser, "slurm" if kind == "slurm" else "kubernetes", types)
     add_program_options(parser, "the program, where it is on the hosts")
     parser.set_defaults(handler=functools.partial(_print, parser, kind), restarts=3)
-
-
-def _volume(text: str) -> tuple[str, str]:
-    claim, _, path = text.partition(":")
-    if not claim or not path.startswith("/"):
-        raise argparse.ArgumentTypeError(f"must be CLAIM:PATH, such as models:/models, given: {text!r}")
-    return claim, path
 
 
 def _option(text: str) -> str:
@@ -91,29 +85,12 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
     # Imported late: the help of the command must not wait for the YAML library.
     import yaml
 
-    from muster.launch._kubernetes import kubernetes_objects, tfjob_objects, trainjob_objects
-    from muster.launch._plan import JobManifest
+    from muster.launch._kubernetes import OBJECTS
+    from muster.launch._manifest import manifest_of
     from muster.launch._slurm import sbatch_script
 
     try:
-        manifest = JobManifest(
-            name=args.name,
-            shape=shape_of(args),
-            command=(args.python, *program_of(parser, args)),
-            restarts=args.restarts,
-            cpus=args.cpus,
-            image=getattr(args, "image", ""),
-            volume=getattr(args, "volume", None),
-            tasks_per_node=getattr(args, "tasks_per_node", 1),
-            namespace=getattr(args, "namespace", ""),
-            workdir=args.workdir,
-            memory=args.memory or "",
-            shm=getattr(args, "shm", None) or "",
-            env=tuple(args.env),
-            tls_secret=getattr(args, "tls_secret", ""),
-            sbatch=tuple(getattr(args, "sbatch", ())),
-            setup=tuple(getattr(args, "setup", ())),
-        )
+        manifest = manifest_of(args, shape_of(args), program_of(parser, args))
     except ClusterError as exc:
         parser.error(str(exc))
     if manifest.shape.is_elastic and kind in ("slurm", "tfjob"):
@@ -122,13 +99,12 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
         )
         parser.error(
             f"a job whose workers come and go is not for {kind}: {whole}. Ask for a number of --workers, "
-            "without --virtual-replicas; or for kubernetes or trainjob"
+            "without --virtual-replicas; or for kubernetes, jobset or trainjob"
         )
     if kind == "slurm":
         sys.stdout.write(sbatch_script(manifest))
         return 0
-    makers = {"kubernetes": kubernetes_objects, "tfjob": tfjob_objects, "trainjob": trainjob_objects}
-    describe = makers[kind]
+    describe = OBJECTS[kind]
     # Lines are not folded: TF_CONFIG is JSON, and easier to read in one piece.
     yaml.safe_dump_all(describe(manifest, make_secret()), sys.stdout, sort_keys=False, width=float("inf"))
     return 0

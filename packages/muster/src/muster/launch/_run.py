@@ -114,6 +114,8 @@ def describe_job(options: RunOptions, engine: Engine, environ: Mapping[str, str]
     """Return what each task of a job would be given, and where, without starting any; arguments as above."""
     with contextlib.closing(engine):
         places = _checked_places(options, engine)
+        if engine.manifest:
+            return engine.manifest.rstrip()
         plans = plan_job(options.shape, places, job_id="JOB-1", environ=environ, cpus=options.request.cpus)
         given = sorted(name for name in environ if name not in os.environ or not engine.is_local)
         lines = [f"program: {' '.join(options.program)}", f"handed to all: {', '.join(given)}"]
@@ -180,7 +182,7 @@ class _Run:
         self._name = uuid.uuid4().hex[:8]
         self._job = Job(
             options.shape.tasks,
-            policy=LimitedRestarts(options.restarts),
+            policy=LimitedRestarts(0 if engine.manifest else options.restarts),
             grace_secs=options.grace_secs,
             elastic=options.shape.is_elastic,
         )
@@ -331,6 +333,9 @@ class _Run:
         timeout = _LOOK_SECS if self._job.deadline is None else min(_LOOK_SECS, self._job.deadline - now)
         self._selector.select(max(timeout, 0))
         events: list[job.Event] = [self._note_exit(exit) for exit in self._engine.events()]
+        for text in self._engine.news():
+            self._view.say(text)
+            self._recorder.event(text)
         for task in self._running:
             self._show_lines(task)
         self._conditions |= (conditions := self._engine.conditions())
@@ -400,7 +405,7 @@ class _Run:
             TaskRecord(
                 type=task.type,
                 index=task.index,
-                state=state,
+                state=self._conditions[task].state if task in self._running else state,
                 pid=self._conditions[task].pid if task in self._conditions else 0,
                 address=self._addresses[task],
                 log=str(self._logs[task].path.absolute()),
@@ -419,4 +424,5 @@ class _Run:
             self._logs[task].close()
         self._running.clear()
         if not self._engine.end_attempt():
-            self._view.say("Some processes that tasks have started cannot be killed: look for them with ps.")
+            look = "kubectl get pods" if self._engine.manifest else "ps"
+            self._view.say(f"Some processes that tasks have started cannot be killed: look with {look}.")

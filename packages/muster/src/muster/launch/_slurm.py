@@ -4,7 +4,8 @@ import math
 import shlex
 
 from muster.cluster import TaskType
-from muster.launch._plan import CPU_ONLY, JobManifest
+from muster.launch._manifest import JobManifest
+from muster.launch._plan import CPU_ONLY
 
 _SCRIPT = """\
 #!/bin/bash

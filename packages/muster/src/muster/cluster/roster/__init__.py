@@ -34,6 +34,7 @@ from muster.cluster.roster._roster_watch import ROSTER_CLASSES as ROSTER_CLASSES
 from muster.cluster.roster._termination import EVENTS as EVENTS
 from muster.cluster.roster._termination import TERMINATION_LOG as TERMINATION_LOG
 from muster.cluster.roster._termination import Termination as Termination
+from muster.cluster.roster._termination import parse_termination as parse_termination
 from muster.cluster.roster._termination import read_termination as read_termination
 from muster.cluster.roster._termination import write_events as write_events
 from muster.cluster.roster._termination import write_termination as write_termination

@@ -67,8 +67,16 @@ def write_events(log: EventLog[Any, Any]) -> None:
 def read_termination(path: Path) -> Termination | None:
     """Return what a task has recorded; None if that is nothing, or no record."""
     try:
-        first, reason = path.read_text(errors="replace").split("\n", 1)
+        return parse_termination(path.read_text(errors="replace"))
+    except OSError:
+        return None
+
+
+def parse_termination(text: str) -> Termination | None:
+    """Return what a task has recorded, of the text of its file; None if that is no record."""
+    try:
+        first, reason = text.split("\n", 1)
         kind, index = first.split(" ")
         return Termination(Task(kind, int(index)), reason.strip())
-    except (OSError, ValueError):
+    except ValueError:
         return None
