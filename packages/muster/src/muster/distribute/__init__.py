@@ -51,6 +51,8 @@ from muster.distribute.strategies._parameter_server_v2 import (
 )
 from muster.distribute.strategies._strategy import Strategy as Strategy
 from muster.distribute.strategies._tpu import TPUStrategy as TPUStrategy
+from muster.lifecycle import embedded as embedded
+from muster.lifecycle import preempt as preempt
 from muster.program import GradientTape as GradientTape
 from muster.program import IndexedSlices as IndexedSlices
 from muster.ps import FixedShardsPartitioner as FixedShardsPartitioner

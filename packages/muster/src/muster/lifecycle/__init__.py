@@ -1,9 +1,13 @@
 """The life of a process: its signals, how it begins and ends, and what it says of uncaught errors.
 
 `install` replaces what Python does with Ctrl-C that it would drop, and with uncaught errors. Strategies,
-servers, the command line and the import of Keras call it; ``import muster`` does not.
+servers, the command line and the import of Keras call it; ``import muster`` does not. In a block of
+`embedded`, the process is somebody else's, and nothing of it is changed.
 """
 
+from muster.lifecycle._embedding import at_block_end as at_block_end
+from muster.lifecycle._embedding import embedded as embedded
+from muster.lifecycle._embedding import is_embedded as is_embedded
 from muster.lifecycle._exit_code import PROGRAM_END as PROGRAM_END
 from muster.lifecycle._interrupts import SAME_SECS as SAME_SECS
 from muster.lifecycle._interrupts import keep_interrupts
@@ -16,8 +20,10 @@ from muster.lifecycle._processes import start_ticks as start_ticks
 from muster.lifecycle._program_end import thread_stacks as thread_stacks
 from muster.lifecycle._program_end import watch_program_end as watch_program_end
 from muster.lifecycle._signals import INTERRUPTS as INTERRUPTS
+from muster.lifecycle._signals import PREEMPTION as PREEMPTION
 from muster.lifecycle._signals import SignalWatch as SignalWatch
 from muster.lifecycle._signals import Terminated as Terminated
+from muster.lifecycle._signals import preempt as preempt
 from muster.lifecycle._uncaught import at_uncaught as at_uncaught
 from muster.lifecycle._uncaught import exit_at_once as exit_at_once
 from muster.lifecycle._uncaught import hook_uncaught

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from muster.lifecycle._embedding import is_embedded, undone_when_embedded
+
 # Long enough to be out of the code that drops exceptions, in seconds.
 _AGAIN_SECS = 0.05
 
@@ -92,7 +94,7 @@ def keep_interrupts() -> None:
     would be 0. Handlers of a program's own are left alone; others name what is to be forgotten first, by
     `raised_again`.
     """
-    if _DROPPED.is_watched:
+    if _DROPPED.is_watched or is_embedded():
         return
     _DROPPED.is_watched = True
     report = sys.unraisablehook
@@ -109,8 +111,15 @@ def keep_interrupts() -> None:
         else:
             report(dropped)
 
+    def undo() -> None:
+        if sys.unraisablehook is hook:  # and nobody has put another one over it
+            sys.unraisablehook = report
+            atexit.unregister(_DROPPED.end)
+            _DROPPED.is_watched = False
+
     sys.unraisablehook = hook
     atexit.register(_DROPPED.end)  # muster's others are registered later, and so come before it
+    undone_when_embedded(undo)
 
 
 def raised_again(

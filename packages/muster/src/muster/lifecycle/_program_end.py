@@ -9,6 +9,8 @@ import threading
 import time
 import traceback
 
+from muster.lifecycle._embedding import is_embedded
+
 _log = logging.getLogger(__name__)
 
 # How often to say which threads keep the process, and how long they may, in seconds.
@@ -24,9 +26,10 @@ _ended = threading.Event()
 def watch_program_end() -> None:
     """Say which threads keep this process when its program has ended, and end it after ten minutes.
 
-    The exit code is then 1, and the log shows where the threads are. Calls after the first have no effect.
+    The exit code is then 1, and the log shows where the threads are. Calls after the first have no effect,
+    and none has one in a process that is somebody else's.
     """
-    if not any(thread.name == _NAME for thread in threading.enumerate()):
+    if not is_embedded() and not any(thread.name == _NAME for thread in threading.enumerate()):
         # Private to threading, as concurrent.futures uses it: what is registered later is called earlier, so
         # this comes before Python waits for pools of threads. atexit comes after all waits.
         threading._register_atexit(_ended.set)  # type: ignore[attr-defined]

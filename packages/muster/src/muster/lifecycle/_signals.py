@@ -11,10 +11,14 @@ from types import FrameType
 from typing import Any, Self, TypeAlias
 
 from muster.lifecycle import _interrupts
+from muster.lifecycle._embedding import at_block_end, is_embedded
 
 _log = logging.getLogger(__name__)
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
+
+# Whether this process was told, without a signal, that it will be ended.
+_preempted = threading.Event()
 
 
 class Terminated(SystemExit):
@@ -53,9 +57,13 @@ class SignalWatch:
             for number in (signal.SIGINT, signal.SIGTERM):
                 if self._replaces(number, signal.getsignal(number)):
                     replaced[number] = signal.signal(number, self._receive)
+        _watches.append(self)
+        if _preempted.is_set():
+            self.note_preemption()
         try:
             yield self
         finally:
+            _watches.remove(self)
             for number, handler in replaced.items():
                 if signal.getsignal(number) == self._receive:  # the program may have put another one there
                     signal.signal(number, self._later(number, handler))
@@ -66,6 +74,12 @@ class SignalWatch:
         """
         if self.received is None:
             self.received, self._is_others = number, True
+
+    def note_preemption(self) -> None:
+        """Note that this process will be ended, as SIGTERM says it; any thread may call this."""
+        if self.received is None:
+            self.received = signal.SIGTERM
+            _log.warning("This process will be ended: finishing this step first.")
 
     def note_interrupt(self) -> None:
         """Note a KeyboardInterrupt that another watch, of a training within this one, has raised."""
@@ -145,11 +159,15 @@ class Interrupts(SignalWatch):
             self.received, self.waiting, self.aborted = None, False, False
 
     def __exit__(self, *error: object) -> None:
-        """Raise KeyboardInterrupt if Ctrl-C was pressed during the step."""
+        """Raise KeyboardInterrupt if Ctrl-C was pressed during the step, or what `preempt` asks for."""
+        PREEMPTION.__exit__(*error)
         if threading.get_ident() == threading.main_thread().ident:
             self.waiting = True
             if self.received is not None:
                 self.raise_received()
+
+    def note_preemption(self) -> None:
+        """Do nothing: the end of a step looks for itself."""
 
     def _later(self, number: int, handler: Handler) -> Handler:
         """Return the program's handler: another call of ``fit`` replaces no other."""
@@ -180,5 +198,42 @@ def _exception_of(number: int) -> BaseException:
     return Terminated(128 + number) if number == signal.SIGTERM else KeyboardInterrupt()
 
 
+class Preemption:
+    """Raises what `preempt` asks for at the end of its block, which is a step."""
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, *error: object) -> None:
+        """Raise Terminated if this process was told that it will be ended."""
+        if _preempted.is_set() and error[0] is None:
+            raise _exception_of(signal.SIGTERM)
+
+
+def preempt() -> None:
+    """Say that this process will be ended soon: training finishes its step, saves, and ends.
+
+    It is what SIGTERM says to a program of its own, for processes in which somebody else handles signals, or
+    whose training is not in the main thread: there an Estimator saves, as all workers agree, and ``train``
+    raises SystemExit with the code 143; ``fit`` raises it after its step. May be called from any thread, once
+    or again, inside of the block of `embedded`, whose end makes it forgotten.
+
+    Raises:
+        RuntimeError: There is no such block: send this process SIGTERM instead.
+    """
+    if not is_embedded():
+        raise RuntimeError(
+            "This process is not in a block of muster.distribute.embedded(), and handles signals by itself: "
+            "send it SIGTERM, by os.kill(os.getpid(), signal.SIGTERM)."
+        )
+    _preempted.set()
+    at_block_end(lambda error: _preempted.clear())
+    for watch in [*_watches]:
+        watch.note_preemption()
+
+
+# The watches that signals go to now, of all threads.
+_watches: list[SignalWatch] = []
+PREEMPTION = Preemption()
 INTERRUPTS = Interrupts()
 """One for the process, as signals are: a callback of one model may train another."""

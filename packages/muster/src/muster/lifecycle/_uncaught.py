@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
+from muster.lifecycle._embedding import is_embedded, undone_when_embedded
 from muster.lifecycle._tracebacks import LEFT_OUT, advise, program_lines, shorten
 
 _log = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ class _Hook:
     """A ``sys.excepthook`` that reports no interrupt of which a line has told already."""
 
     def __init__(self, report: Callable[..., Any]) -> None:
-        self._report = report
+        self.report = report
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if kind is KeyboardInterrupt and _in_an_import(trace):
@@ -40,7 +41,7 @@ class _Hook:
                 if shorten(error):
                     with contextlib.suppress(AttributeError, OSError, ValueError):  # nobody reads it
                         print(LEFT_OUT, file=sys.stderr)
-                self._report(kind, error, error.__traceback__)
+                self.report(kind, error, error.__traceback__)
             if _is_exiting.is_set():
                 threading.Event().wait()
         for end in reversed(_ends):
@@ -48,9 +49,16 @@ class _Hook:
 
 
 def hook_uncaught() -> None:
-    """Put this module's hook over that of the program; without effect if it is there already."""
-    if not isinstance(sys.excepthook, _Hook):
+    """Put this module's hook over that of the program, unless it is there, or the process somebody else's."""
+    if not isinstance(sys.excepthook, _Hook) and not is_embedded():
         sys.excepthook = _Hook(sys.excepthook)
+        undone_when_embedded(_unhook)
+
+
+def _unhook() -> None:
+    """Put the program's hook back, if this module's is over it."""
+    if isinstance(sys.excepthook, _Hook):
+        sys.excepthook = sys.excepthook.report
 
 
 def at_uncaught(end: Callable[[BaseException], None]) -> None:

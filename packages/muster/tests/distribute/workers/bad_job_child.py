@@ -76,6 +76,10 @@ class Hook(SessionRunHook):
             ctypes.PyDLL(None).sleep(int(self.options["hold"]))  # which keeps the interpreter's lock
 
 
+# Hooks of programs that run this one.
+MORE_HOOKS = []
+
+
 class Evaluation(CheckpointSaverListener):
     """Evaluates the first checkpoint for as long as options say."""
 
@@ -125,7 +129,7 @@ def main(options):
     with scope:
         estimator.train(
             input_fn_of(options),
-            [Hook(options)],
+            [Hook(options), *MORE_HOOKS],
             max_steps=options.get("steps", 3),
             saving_listeners=[Evaluation(estimator, options)] if "slow_evaluation" in options else [],
         )

@@ -21,6 +21,7 @@ from muster.cluster.roster._membership_events import StepLeft as StepLeft
 from muster.cluster.roster._membership_events import TakesIn as TakesIn
 from muster.cluster.roster._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
 from muster.cluster.roster._roster import Roster as Roster
+from muster.cluster.roster._roster import exit_because_lost as exit_because_lost
 from muster.cluster.roster._roster_address import query_status as query_status
 from muster.cluster.roster._roster_identity import derive_job_id as derive_job_id
 from muster.cluster.roster._roster_identity import training_tasks as training_tasks

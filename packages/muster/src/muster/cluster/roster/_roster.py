@@ -33,7 +33,7 @@ from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_NEWS, Progress
 from muster.cluster.roster._roster_thread import RosterThread
 from muster.cluster.roster._roster_watch import LINGER_SECS, Watch
 from muster.cluster.roster._termination import note_joined, write_termination
-from muster.lifecycle import exit_at_once
+from muster.lifecycle import exit_at_once, is_embedded
 from muster.net import (
     NO_CREDENTIALS,
     Connection,
@@ -85,10 +85,15 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 def exit_because_lost(task: Task, reason: str) -> None:
     """Exit at once with `EXIT_PEER_LOST`, after logging the reason and flushing logs and streams.
 
+    In a process that is somebody else's, return: what waits for the task fails.
+
     Args:
         task: The task that was lost.
         reason: The reason, as a sentence that names the task.
     """
+    if is_embedded():
+        _log.warning("%s is lost: %s", task, reason)
+        return
     exit_at_once(
         EXIT_PEER_LOST,
         lambda: _log.critical("This task ends, because it has lost %s: %s", task, reason),

@@ -24,7 +24,7 @@ from muster.distribute.fit._trainer_callbacks import TrainerCallbacks
 from muster.distribute.fit._trainer_input import TrainerInput
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers import ElasticWorkers
-from muster.lifecycle import INTERRUPTS
+from muster.lifecycle import INTERRUPTS, PREEMPTION
 from muster.program import only_data_errors
 from muster.program.passes import with_table_updates
 from muster.program.variables import patched_keras
@@ -121,7 +121,7 @@ class TrainerSteps:
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[name]) if self._report is not None else None,
             functools.partial(self.explain, name),
-            INTERRUPTS if jit and agreement.single else contextlib.nullcontext(),
+            INTERRUPTS if jit and agreement.single else PREEMPTION,
             concatenates=name == PREDICTS,
             others=functools.partial(self._own.others, name),
             loop=functools.partial(self._loops.get, name),

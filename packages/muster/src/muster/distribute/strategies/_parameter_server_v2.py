@@ -20,7 +20,7 @@ from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers._workers import SingleWorker
-from muster.lifecycle import PROGRAM_END
+from muster.lifecycle import PROGRAM_END, at_block_end
 from muster.ps import PURPOSE, SAVE_PURPOSE, Dialer, PartSavers, Servers
 from muster.ps.contents.updates import versions
 
@@ -87,8 +87,9 @@ class ParameterServerStrategy(Strategy):
         self._resolver = cluster_resolver or resolver_of_environment()
         self.cluster = _checked(self._resolver)
         self.links = CoordinatorLinks(self.cluster)
-        PROGRAM_END.watch()
-        atexit.register(_end_job, self.links)
+        if not at_block_end(lambda error: self.links.close(ends=error is None)):
+            PROGRAM_END.watch()
+            atexit.register(_end_job, self.links)
         self.max_staleness = max_staleness
         savers = PartSavers(self._servers(SAVE_PURPOSE))
         count = self.cluster.num_tasks(TaskType.PS)

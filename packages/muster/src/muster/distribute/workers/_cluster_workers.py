@@ -19,6 +19,7 @@ from muster.cluster.roster import (
     ENDING,
     Roster,
     TaskState,
+    exit_because_lost,
     write_termination,
 )
 from muster.distribute.workers._jax_runtime import connect_runtimes
@@ -141,6 +142,8 @@ class ClusterWorkers(RosterWorkers):
         start_secs: float = START_SECS,
     ) -> None:
         self._doing = "a step"
+        self._reason = ""  # why another worker is lost
+        self._is_connected = False
         self._callers: queue.SimpleQueue[tuple[Connection, Hello]] = queue.SimpleQueue()
         roster = Roster.from_environ(
             os.environ,
@@ -148,6 +151,7 @@ class ClusterWorkers(RosterWorkers):
             task,
             handlers={PURPOSE: lambda connection, hello: self._callers.put((connection, hello))},
             heartbeat_secs=timeout_secs or SILENCE_SECS,
+            on_lost=self._on_lost,
         )
         self._ending = JobEnding(roster, tasks)
         lifecycle.watch_program_end()
@@ -155,8 +159,18 @@ class ClusterWorkers(RosterWorkers):
             roster.wait_for_all(start_secs)
         super().__init__(roster, task, tasks, (start_secs, timeout_secs or STEP_SECS))
         self.connect(self.dial, self._accept, start_secs)
+        self._is_connected = True
+        if self._reason:  # since then
+            self.interrupt()
         self._ending.workers = self
         connect_runtimes(self, cluster.task_address(tasks[0].type, tasks[0].index))
+
+    def _on_lost(self, task: Task, reason: str) -> None:
+        """End this process, or where it is somebody else's the collective that is under way."""
+        self._reason = reason
+        exit_because_lost(task, reason)
+        if self._is_connected:
+            self.interrupt()
 
     def _accept(self, timeout_secs: float) -> tuple[int, Connection]:
         deadline = time.monotonic() + timeout_secs
@@ -199,6 +213,8 @@ class ClusterWorkers(RosterWorkers):
         try:
             self._roster.lookup(self._tasks[rank], ENDING, _NEWS_SECS)
         except RosterError:  # no such news, or it is another that is lost
+            if self._reason:
+                return PeerLostError(self._reason)
             return super()._lost(rank, error)
         return ended_too_early(self.names[rank], self.names[self.rank], self._doing)
 
@@ -230,8 +246,9 @@ class JobEnding:
         self._roster = roster
         self._tasks = tasks
         self._code: int | None = None
-        lifecycle.at_uncaught(self._uncaught)
-        atexit.register(self._leave)
+        if not lifecycle.at_block_end(self._end_block):
+            lifecycle.at_uncaught(self._uncaught)
+            atexit.register(self._leave)
 
     def fail(self, error: BaseException) -> None:
         """Report an error to the others, unless the workers have agreed to end."""
@@ -243,6 +260,20 @@ class JobEnding:
         else:
             self._code = _code_of(error)
         self._roster.fail(error)
+
+    def _end_block(self, error: BaseException | None) -> None:
+        """Leave the job at the end of a block of `lifecycle.embedded`, which this process goes on after."""
+        try:
+            if error is None and self._code is None:
+                self._end_with_others()
+            elif self.agreed:
+                self._roster.done()
+            elif error is not None and self._code is None:
+                self._roster.fail(error)
+        finally:
+            if self.workers is not None:
+                self.workers.close()
+            self._roster.close()
 
     def _uncaught(self, error: BaseException) -> None:
         if not (self.agreed and isinstance(error, KeyboardInterrupt)):

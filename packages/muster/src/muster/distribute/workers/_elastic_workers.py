@@ -481,6 +481,8 @@ class ElasticWorkers(Workers):
             _log.critical("%s", text)
             self._ending.agreed = True
             raise lifecycle.Terminated(EXIT_PEER_LOST)
+        if lifecycle.is_embedded():
+            raise PeerLostError(text)
         lifecycle.exit_at_once(EXIT_PEER_LOST, lambda: _log.critical("%s", text))
         raise SystemExit(EXIT_PEER_LOST)  # not reached
 
