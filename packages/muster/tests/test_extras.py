@@ -74,7 +74,7 @@ def test_every_extra_that_a_message_names_exists() -> None:
     }
     assert named == {
         *("gcs", "grain", "keras-tuner", "keys", "kubernetes", "mlflow", "optuna", "parquet", "profile"),
-        *("ray", "s3", "serve", "wandb"),
+        *("ray", "ray-train", "s3", "serve", "wandb"),
     }
     assert named <= EXTRAS.keys()
 
@@ -90,6 +90,7 @@ def test_the_extras() -> None:
         "s3",
         "gcs",
         "ray",
+        "ray-train",
         "serve",
         "keys",
         "tensorboard",

@@ -37,6 +37,7 @@ PACKAGES = [
     "net",
     "program",
     "ps",
+    "ray",
     "saved_model",
     "summary",
 ]

@@ -11,6 +11,7 @@ from . import launch as launch
 from . import layers as layers
 from . import optimizers as optimizers
 from . import program as program
+from . import ray as ray
 from . import saved_model as saved_model
 from . import summary as summary
 from ._errors import AddressInUseError as AddressInUseError

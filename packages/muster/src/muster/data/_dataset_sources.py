@@ -15,7 +15,7 @@ from muster._frontend import frontend
 from muster._paths import local_path
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
-from muster.data.adapters._streams import StreamedSource, is_streamed
+from muster.data.adapters._streams import RayRows, StreamedSource, is_streamed
 from muster.data.files._element_files import ELEMENTS, ElementFile
 from muster.data.files._files import FileNames, Paths
 from muster.data.files._npz import RandomAccess, RandomAccessSource
@@ -216,6 +216,30 @@ class DatasetSources(ABC, Generic[DatasetType]):
                 "iterable use from_generator."
             )
         return cls._of(RandomAccessSource(cast(RandomAccess, source)))
+
+    @classmethod
+    def from_ray(cls, dataset: Any, name: str | None = None) -> DatasetType:
+        """Make a dataset of the rows of Ray Data: dicts of arrays by the names of columns.
+
+        Rows are read in blocks, in their order, which is asked of Ray: so ``shard(workers, rank)`` on each
+        worker gives every row to one of them, whatever their number. To resume at a position, the rows before
+        it are read again. What ``ray.train.get_dataset_shard`` returns is a shard already, of equal size: Ray
+        leaves out rows that are left over, and its order is not that of the dataset.
+
+        Args:
+            dataset: A ``ray.data.Dataset``, or a ``DataIterator``.
+            name: Ignored.
+
+        Raises:
+            TypeError: It is neither.
+
+        Example:
+            ```py
+            rows = muster.data.Dataset.from_ray(ray.data.read_parquet("s3://bucket/rows"))
+            batches = rows.shard(2, rank).batch(32).map(lambda row: (row["x"], row["y"]))
+            ```
+        """
+        return cls._of(StreamedSource(RayRows(dataset)))
 
     # Of several datasets
 

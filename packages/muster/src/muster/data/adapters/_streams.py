@@ -12,6 +12,9 @@ from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run
 from muster.data.pipeline._spec import TensorSpec, as_element, spec_of
 from muster.data.pipeline._structure import map_leaves
 
+# How many rows of Ray Data are read at a time.
+_BLOCK_ROWS = 1024
+
 
 def is_streamed(source: Any) -> bool:
     """Return whether a source has elements in their order alone, and can be read anew."""
@@ -47,6 +50,31 @@ class StreamedSource(Node):
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return _Streamed(iter(self._elements))
+
+
+class RayRows:
+    """The rows of Ray Data, in their order.
+
+    Args:
+        dataset: A ``ray.data.Dataset``, or a ``DataIterator``.
+
+    Raises:
+        TypeError: It is neither.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        if not is_kind(dataset, "ray", "Dataset", "DataIterator"):
+            raise TypeError(f"from_ray needs a ray.data.Dataset or a DataIterator, got {dataset!r}.")
+        self._dataset = dataset
+        if is_kind(dataset, "ray", "Dataset"):
+            # Ray's default is the order in which blocks are done: two readers would get two orders.
+            dataset.context.execution_options.preserve_order = True
+
+    def __iter__(self) -> Iterator[Any]:
+        for block in self._dataset.iter_batches(batch_size=_BLOCK_ROWS, batch_format="numpy"):
+            names = list(block)
+            for row in zip(*block.values(), strict=True):
+                yield dict(zip(names, row, strict=True))
 
 
 class _Streamed(Stream):
