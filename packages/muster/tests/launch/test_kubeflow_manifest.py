@@ -5,7 +5,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from large_data import large_data
 from muster.__main__ import main
+from strict_schemas import strict
 
 KUBERNETES = "1.30"
 TRAINER = "trainer.kubeflow.org/v1alpha1"
@@ -146,6 +148,49 @@ def test_kubeflow_trainer_knows_every_field(capsys, arguments):
         assert each["template"]["spec"]["parallelism"] == each["template"]["spec"]["completions"]
         # JobSet's host names: JOBSET-JOB-NUMBER-INDEX, a label each.
         assert len(f"{'x' * 40}-{each['name']}-0-999") <= 63
+
+
+def test_a_job_for_kubeflows_own_runtime(capsys):
+    arguments = [
+        "--runtime",
+        "jax-distributed",
+        "--workers",
+        "3",
+        "--cpus",
+        "4",
+        "--gpus",
+        "1",
+        "--queue",
+        "q",
+    ]
+    secret, job = made(capsys, *arguments, "--env", "DATA=/data")
+    kubernetes_validate.validate(secret, KUBERNETES, strict=True)
+    definition = yaml.safe_load(large_data("crds/trainjobs.yaml").read_text())
+    (version,) = definition["spec"]["versions"]
+    jsonschema.validate(job, strict(version["schema"]["openAPIV3Schema"]))
+    assert job["spec"]["runtimeRef"]["kind"] == "ClusterTrainingRuntime"
+    trainer = job["spec"]["trainer"]
+    assert (trainer["numNodes"], trainer["command"]) == (3, ["python", "train.py"])
+    assert trainer["resourcesPerNode"] == {"requests": {"cpu": "4"}, "limits": {"nvidia.com/gpu": 1}}
+    # Workers find each other by what Kubeflow Trainer sets.
+    assert [each["name"] for each in trainer["env"]] == ["MUSTER_SECRET", "DATA"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--chief"], "runs tasks of one type, given: chief, worker"),
+        (["--workers", "1:2"], "runs tasks of one type"),
+        (
+            ["--shm", "1Gi", "--workdir", "/app"],
+            "what its pods are like, given: --shm, --workdir",
+        ),
+    ],
+)
+def test_what_a_runtime_says_itself_is_refused(capsys, arguments, told):
+    with pytest.raises(SystemExit):
+        made(capsys, "--runtime", "jax-distributed", *arguments)
+    assert told in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_field_that_kubeflow_does_not_know_is_noticed(capsys):

@@ -166,12 +166,15 @@ def trainjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]
 
     The runtime has an Indexed Job for each type of task, as `kubernetes_objects` has, which JobSet runs and
     gives host names. Kubeflow Trainer knows the tasks that train by the name ``node``. Needs JobSet's default
-    network, with DNS host names.
+    network, with DNS host names. For a runtime of the cluster's, such as ``jax-distributed``, a Secret and a
+    TrainJob: its workers find each other by the variables that Kubeflow Trainer sets for JAX.
 
     Args:
         manifest: The job.
         secret: The secret that its tasks share.
     """
+    if manifest.runtime:
+        return [_secret(manifest, secret), _job_of_runtime(manifest)]
     name = manifest.name
     nodes = _node_role(manifest)
     metadata = _metadata(manifest, name)
@@ -201,6 +204,28 @@ def trainjob_objects(manifest: JobManifest, secret: str) -> list[dict[str, Any]]
         },
     }
     return [_secret(manifest, secret), runtime, job]
+
+
+def _job_of_runtime(manifest: JobManifest) -> dict[str, Any]:
+    """Return a TrainJob for a runtime that the cluster has."""
+    container = _pod(manifest, TaskType.WORKER, _NODE, "task")["containers"][0]
+    trainer = {name: container[name] for name in ("image", "command", "env")}
+    trainer["numNodes"] = manifest.replicas[TaskType.WORKER]
+    if "resources" in container:
+        trainer["resourcesPerNode"] = container["resources"]
+    return {
+        "apiVersion": _TRAINER,
+        "kind": "TrainJob",
+        "metadata": _workload_metadata(manifest, manifest.name),
+        "spec": {
+            "runtimeRef": {
+                "apiGroup": _TRAINER.partition("/")[0],
+                "kind": "ClusterTrainingRuntime",
+                "name": manifest.runtime,
+            },
+            "trainer": trainer,
+        },
+    }
 
 
 def _node_role(manifest: JobManifest) -> str:

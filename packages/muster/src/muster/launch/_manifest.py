@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muster._errors import ClusterError
+from muster.cluster import TaskType
 from muster.launch._plan import JobShape
 
 _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
@@ -42,6 +43,8 @@ class JobManifest:
         tls_secret: The Kubernetes Secret of ``ca.crt``, ``tls.crt`` and ``tls.key``; empty: no TLS.
         queue: The LocalQueue of Kueue that admits the job; empty: none.
         grace_secs: How long a pod may take to end when it is told to, in seconds, before it is killed.
+        runtime: A ClusterTrainingRuntime of Kubeflow Trainer that is there, for a TrainJob of workers alone;
+            empty for one of the job's own.
         pod: Further fields of the pods' specs, such as ``tolerations``; those of ``containers`` are for the
             task's container.
 
@@ -68,6 +71,7 @@ class JobManifest:
     setup: tuple[str, ...] = ()
     queue: str = ""
     grace_secs: int = 60
+    runtime: str = ""
     pod: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,6 +80,8 @@ class JobManifest:
                 f"The name of a job becomes part of its hosts' names, and {self.name!r} cannot. Use at most "
                 f"{_LONGEST_NAME} small letters, digits and hyphens, a letter first and no hyphen last."
             )
+        if self.runtime:
+            self._check_runtime()
         containers = self.pod.get("containers", [{}])
         if not isinstance(containers, list) or len(containers) != 1 or not isinstance(containers[0], dict):
             raise ClusterError(
@@ -85,6 +91,20 @@ class JobManifest:
         if own := sorted((_OWN & set(self.pod)) | (_OWN_OF_CONTAINER & set(containers[0]))):
             raise ClusterError(
                 f"A file for --pod cannot say {', '.join(own)}: the manifest does, by the other options."
+            )
+
+    def _check_runtime(self) -> None:
+        if {*self.replicas} != {TaskType.WORKER} or self.shape.is_elastic:
+            raise ClusterError(
+                f"The runtime {self.runtime} runs tasks of one type, given: {', '.join(self.replicas)}. Ask "
+                "for a number of --workers alone, or leave --runtime out."
+            )
+        fixed = {"--volume": self.volumes, "--shm": self.shm, "--tls-secret": self.tls_secret}
+        fixed |= {"--pod": self.pod, "--workdir": self.workdir}
+        if given := [option for option, value in fixed.items() if value]:
+            raise ClusterError(
+                f"The runtime {self.runtime} says itself what its pods are like, given: {', '.join(given)}. "
+                "Leave --runtime out for one of the job's own."
             )
 
     @property
@@ -124,6 +144,7 @@ def manifest_of(args: argparse.Namespace, shape: JobShape, program: tuple[str, .
         setup=tuple(getattr(args, "setup", ())),
         queue=getattr(args, "queue", ""),
         grace_secs=JobManifest.grace_secs if grace is None else int(grace),
+        runtime=getattr(args, "runtime", ""),
         pod=_read_pod(args.pod) if getattr(args, "pod", None) else {},
     )
 

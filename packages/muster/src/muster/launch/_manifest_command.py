@@ -71,6 +71,8 @@ def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
     devices_help = "GPUs of each task that trains (default: none)"
     add_options(parser, "kind", types, devices_option="--gpus", devices_help=devices_help)
     add_options(parser, "slurm" if kind == "slurm" else "kubernetes", types)
+    if kind == "trainjob":
+        add_options(parser, "trainjob", types)
     add_program_options(parser, "the program, where it is on the hosts")
     parser.set_defaults(handler=functools.partial(_print, parser, kind), restarts=3)
 
