@@ -246,16 +246,21 @@ def as_tensor(value: Any) -> Any:
         return _as_text(value)
     if not isinstance(value, np.ndarray | np.generic):
         return value
-    if _is_jaxs(value):
+    if _is_jaxs(value, _has_64_bits()):
         # jnp.asarray would compile a program for each shape; the copy is not the program's to change.
         return jax.device_put(np.array(value))
     return np.asarray(value).view(HostTensor)
 
 
-def _is_jaxs(value: Any) -> bool:
+def _has_64_bits() -> bool:
+    """Return whether JAX has numbers of 64 bits."""
+    return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+
+
+def _is_jaxs(value: Any, has_64_bits: bool) -> bool:
     """Return whether a value of NumPy is one that JAX has as it is: a number, of no more bits than JAX's."""
-    has_64_bits = jax.config.jax_enable_x64  # type: ignore[attr-defined]
-    return isinstance(value, np.ndarray | np.generic) and _is_jaxs_dtype(value.dtype, has_64_bits)
+    array = isinstance(value, np.ndarray)
+    return _is_jaxs_dtype(np.ndarray.dtype.__get__(value) if array else value.dtype, has_64_bits)
 
 
 @functools.cache
@@ -289,26 +294,27 @@ def shown_elements(elements: list[Any]) -> list[Any]:
     """Return elements of datasets as eager code sees them."""
     if is_inside():
         return elements
+    has_64_bits = _has_64_bits()
     numbers: list[Any] = []
-    places: list[int | None] = []
-
-    def note(value: Any) -> None:
-        places.append(len(numbers) if _is_jaxs(value) else None)
-        if places[-1] is not None:
-            numbers.append(np.array(value))
-
-    _mapped(elements, note)
-    on_device = _on_device(numbers)
-    each_place = iter(places)
 
     def leaf(value: Any) -> Any:
-        place = next(each_place)
-        return as_tensor(value) if place is None else on_device[place]
+        if isinstance(value, str | bytes):
+            return _as_text(value)
+        if not isinstance(value, np.ndarray | np.generic):
+            return value
+        if not _is_jaxs(value, has_64_bits):
+            return np.asarray(value).view(HostTensor)
+        numbers.append(np.array(value))
+        return _ON_DEVICE
 
     shown: list[Any] = _mapped(elements, leaf)
+    if numbers:
+        on_device = iter(_on_device(numbers))
+        shown = _mapped(shown, lambda value: next(on_device) if value is _ON_DEVICE else value)
     return shown
 
 
+_ON_DEVICE = object()  # stands for an array until all are there
 # How often arrays of some shapes went to the device one call each, and how many such shapes are counted.
 _seen: dict[tuple[Any, ...], int] = {}
 _OFTEN, _MOST_SEEN = 8, 1 << 10

@@ -99,7 +99,7 @@ class ExampleBytes:
             (at,) = np.nonzero(sizes == size)
             words = self.words[begins[at][:, None] + np.arange(0, size, 8)]
             cut = np.ascontiguousarray(words.view(np.uint8)[:, :size])
-            found[at] = cut.view(f"V{size}")[:, 0].tolist() if size else b""
+            found[at] = cut.view(f"V{size}")[:, 0].astype(object) if size else b""
         return found
 
     def _numbers(self, begins: Array, most: int) -> tuple[Array, Array]:

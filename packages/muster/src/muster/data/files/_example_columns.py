@@ -8,8 +8,7 @@ protobuf.dev/programming-guides/encoding.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ from muster.data.files._example_bytes import (
 from muster.data.files._examples_in_order import ExamplesInOrder
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A feature with a fixed number of values.
 
     Attributes:
