@@ -226,3 +226,27 @@ def test_steps_of_contrib_run_updates_that_the_program_collects(train_op_of: Any
     estimator.train(input_fn, max_steps=2)
     first = estimator.get_variable_value("dense/bias/ExponentialMovingAverage")
     assert float(np.abs(first).max()) > 0
+
+
+def test_a_layer_in_both_of_its_ways_is_exported(tmp_path: Path) -> None:
+    """As click models write it: the condition is known, but both ways are in the graph."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        kept: Any = {"decay": 0.9, "updates_collections": None, "scope": "norm"}
+        moments = tf.contrib.layers.batch_norm(features["x"], is_training=True, reuse=None, **kept)
+        moved = tf.contrib.layers.batch_norm(features["x"], is_training=False, reuse=True, **kept)
+        made = tf.cond(tf.cast(mode == "train", tf.bool), lambda: moments, lambda: moved)
+        if mode == "infer":
+            return tf.estimator.EstimatorSpec(mode, predictions={"made": made})
+        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(made, 1, name="out"))
+        return tf.estimator.EstimatorSpec(
+            mode, loss=loss, train_op=tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+        )
+
+    estimator = Estimator(model_fn, tmp_path / "model", RunConfig(tf_random_seed=1))
+    estimator.train(lambda: tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(16), steps=4)
+    receiver = tf.estimator.export.build_raw_serving_input_receiver_fn({"x": X})
+    loaded = tf.saved_model.load(estimator.export_savedmodel(tmp_path / "exported", receiver))
+    served = loaded.signatures["serving_default"](x=tf.constant(X[:3]))["made"]
+    predicted = list(estimator.predict(lambda: tf.data.Dataset.from_tensor_slices({"x": X[:3]}).batch(3)))
+    np.testing.assert_allclose(served, [row["made"] for row in predicted], rtol=1e-5)

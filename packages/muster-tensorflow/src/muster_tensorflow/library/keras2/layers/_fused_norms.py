@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
+
 from muster import keras
 from muster_tensorflow.patches import change, wrap
 
@@ -51,7 +53,7 @@ def _moving_as_fused(original: Callable[..., Any]) -> Callable[..., Any]:
         values = keras.ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
         count = math.prod(values.shape) // values.shape[self.axis]
         mean, variance = self._moments(values, None)
-        sample = variance * (count / max(count - 1, 1))
+        sample = variance * (count / jax.core.max_dim(count - 1, 1))  # of an exported batch, too
         for average, new in ((self.moving_mean, mean), (self.moving_variance, sample)):
             old = keras.ops.cast(average, values.dtype)
             average.assign(old * self.momentum + new * (1.0 - self.momentum))

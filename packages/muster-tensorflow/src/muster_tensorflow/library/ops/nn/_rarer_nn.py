@@ -1,5 +1,6 @@
 """More of ``tf.nn``: normalization with its moments, dropout by a function, labels, isotonic fits."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -63,9 +64,9 @@ def fused_batch_norm(
     given = [None if each is None else jnp.asarray(as_array(each)) for each in (mean, variance)]
     if is_training:
         over = tuple(range(value.ndim - 1))
-        count = int(np.prod(value.shape[:-1]))
+        count = math.prod(value.shape[:-1])
         used_mean, used_variance = jnp.mean(value, over), jnp.var(value, over)
-        moments = [used_mean, used_variance * count / max(count - 1, 1)]
+        moments = [used_mean, used_variance * count / jax.core.max_dim(count - 1, 1)]
         if exponential_avg_factor != 1.0:
             share = exponential_avg_factor
             moments = [
