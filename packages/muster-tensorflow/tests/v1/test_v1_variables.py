@@ -287,6 +287,21 @@ def test_averages_take_the_place_of_variables() -> None:
     assert (outputs["now"], outputs["averaged"]) == (3 * 5 + 4 + 5, 3 * 2 + 1 + 2)
 
 
+def test_averages_of_other_values_start_from_zero_and_are_called_after_them() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        loss = tf.add_n([x, 0 * x], name="total")
+        unnamed = [2 * loss, 3 * loss]
+        averages = tf.train.ExponentialMovingAverage(0.75)
+        assert averages.average(loss) is None
+        averages.apply([loss, *unnamed])
+        assert averages.average(loss).path == averages.average_name(loss) == "total/ExponentialMovingAverage"
+        assert len({averages.average(each).path for each in unnamed}) == 2
+        return {"share": averages.average(loss) / loss, "of_three": averages.average(unnamed[1]) / loss}
+
+    outputs = outputs_of(step)
+    assert (outputs["share"], outputs["of_three"]) == (0.25, 0.75)
+
+
 def test_constraints_of_scopes_are_those_of_variables_and_layers() -> None:
     def clipped(value: Any) -> Any:
         return value.clip(0, 1)

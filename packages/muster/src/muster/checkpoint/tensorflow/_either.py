@@ -4,7 +4,7 @@ import os
 
 from muster._paths import local_path
 from muster.checkpoint._exported import export_of, list_exported, read_exported
-from muster.checkpoint._layout import is_complete, latest_checkpoint
+from muster.checkpoint._layout import is_complete, is_named, latest_checkpoint
 from muster.checkpoint._mapped_array import MappedFile
 from muster.checkpoint._read import Checkpoint, VariableInfo, list_variables, read_checkpoint
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint, is_tensorflow_checkpoint
@@ -12,6 +12,8 @@ from muster.checkpoint.tensorflow._state import latest_prefix
 
 # In the metadata of a checkpoint whose variables have TensorFlow's names: where it is from.
 TENSORFLOW = "tensorflow"
+# What the names of checkpoints of TensorFlow's Estimators begin with, before that of one of muster's.
+_OF_ESTIMATORS = "model."
 # Where a SavedModel has its variables.
 _VARIABLES = os.path.join("variables", "variables")
 
@@ -27,7 +29,7 @@ def find_checkpoint(path: str | bytes | os.PathLike[str]) -> str | None:
     Raises:
         CheckpointError: The directory cannot be listed, or its file ``checkpoint`` cannot be read.
     """
-    path = local_path(path, remote=True)
+    path = _of_step(local_path(path, remote=True))
     if is_complete(path) or is_tensorflow_checkpoint(path):
         return path
     if (export := export_of(path)) is not None:
@@ -94,8 +96,20 @@ def read_either(
 
 def meant_path(path: str | bytes | os.PathLike[str]) -> str:
     """Return a checkpoint as it is, and of what is of an exported model what has its variables."""
-    path = local_path(path, remote=True)
+    path = _of_step(local_path(path, remote=True))
     if is_complete(path) or is_tensorflow_checkpoint(path):
         return path
     saved_model = os.path.join(path, _VARIABLES)
     return export_of(path) or (saved_model if is_tensorflow_checkpoint(saved_model) else path)
+
+
+def _of_step(path: str) -> str:
+    """Return a path; of ``model.ckpt-40``, as TensorFlow's Estimators name a checkpoint, muster's ``ckpt-40``.
+
+    That is where there is none of TensorFlow's, and one of muster's.
+    """
+    folder, name = os.path.split(path)
+    ours = os.path.join(folder, name.removeprefix(_OF_ESTIMATORS))
+    if not name.startswith(_OF_ESTIMATORS) or not is_named(ours) or is_tensorflow_checkpoint(path):
+        return path
+    return ours if is_complete(ours) else path
