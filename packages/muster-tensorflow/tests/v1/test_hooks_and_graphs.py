@@ -107,6 +107,29 @@ def test_a_hook_sets_variables_by_values_of_their_shape(tmp_path: Path) -> None:
     assert estimator.get_variable_value("global_step") == 7
 
 
+class Assigning(tf1.train.SessionRunHook):  # type: ignore[misc]
+    """Assigns what it feeds, as programs do that set the learning rate of an epoch."""
+
+    def begin(self) -> None:
+        (variable,) = [each for each in tf1.global_variables() if each.op.name == "net/w"]
+        self.value = tf1.placeholder(tf1.float32, shape=[], name="value")
+        self.assign = tf1.assign(variable, self.value)
+        self.of_other_shape = tf1.assign(variable, [1.0, 2.0])
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        with pytest.raises(ValueError, match="feed_dict lacks the value of .*'value'.*assigned to net/w"):
+            session.run(self.assign)
+        with pytest.raises(ValueError, match=r"net/w has the shape \(\), given a value of shape \(2,\)"):
+            session.run(self.of_other_shape)
+        session.run([self.assign], feed_dict={self.value: 6.0})
+
+
+def test_a_hook_assigns_what_it_feeds(tmp_path: Path) -> None:
+    estimator = training(tmp_path, lambda loss: [Assigning()], 0.0)
+    estimator.train(ones, steps=1)
+    assert estimator.get_variable_value("net/w") == 6.0
+
+
 def test_an_init_fn_runs_initializers_reads_variables_and_restores(tmp_path: Path) -> None:
     first = training(tmp_path / "first", lambda loss: None, 3.0)
     first.train(ones, steps=1)

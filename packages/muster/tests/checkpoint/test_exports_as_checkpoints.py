@@ -66,6 +66,18 @@ def test_every_path_of_an_export(exported, form):
     )
 
 
+def test_names_of_tensorflows_estimators_mean_the_checkpoint_of_that_step(exported):
+    est, _ = exported
+    own = est.latest_checkpoint()
+    named = own.replace("ckpt-3", "model.ckpt-3")
+    assert find_checkpoint(named) == read_either(named).path == own
+    assert list_either(named) == list_either(own)
+    assert est.evaluate(input_fn, steps=1, checkpoint_path=named)["global_step"] == 3
+    assert find_checkpoint(own.replace("ckpt-3", "model.ckpt-4")) is None
+    with pytest.raises(CheckpointError, match=r"There is no checkpoint at .*model\.ckpt-4: "):
+        read_either(own.replace("ckpt-3", "model.ckpt-4"))
+
+
 @pytest.mark.parametrize("form", ["text", "bytes", "Path", "variables"])
 @pytest.mark.parametrize("settings", [False, True])
 def test_a_warm_start(exported, tmp_path, form, settings):

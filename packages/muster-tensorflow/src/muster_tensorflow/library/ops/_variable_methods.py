@@ -5,12 +5,14 @@ Some have a meaning without them; what has none says so.
 Source: tensorflow/python/ops/variables.py, ``Variable``.
 """
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
 from muster import keras
+from muster.data import Placeholder
 from muster.extend import Initializer, current_scope, session_of_loop
 from muster.program import TrainOp
 from muster_tensorflow.library.ops._arrays import ArrayLike, as_array
@@ -24,6 +26,49 @@ WITHOUT_MEANING = ("count_up_to", "create", "from_proto", "graph", "initial_valu
 
 class InitializerOp(TrainOp, Initializer):
     """An operation that does nothing, since variables have values from the start."""
+
+
+class AssignOp(Initializer):
+    """Assigns to a variable of the model_fn, when a hook runs it.
+
+    Args:
+        path: The variable's path.
+        value: Of the variable's shape; or a placeholder, whose value the hook feeds.
+    """
+
+    def __init__(self, path: str, value: Any) -> None:
+        self._path = path
+        self._value = value
+
+    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: object = None) -> None:
+        """Assign the value.
+
+        Args:
+            feed_dict: Placeholder -> value.
+            session: Unused: it is that of the hook.
+
+        Raises:
+            RuntimeError: There is no session, or parameter servers hold the variable.
+            ValueError: The value is not fed, or has another shape.
+        """
+        value, running = self._value, session_of_loop()
+        if running is None:
+            raise RuntimeError(
+                f"{self._path} is assigned outside of the hooks of a training, which has its value."
+            )
+        if isinstance(value, Placeholder):
+            if value not in (feed_dict or {}):
+                raise ValueError(
+                    f"feed_dict lacks the value of {value!r}, which is assigned to {self._path}."
+                )
+            value = (feed_dict or {})[value]
+        running.set_variable_value(self._path, np.asarray(as_array(value)))
+
+
+def assignment_of_hook(variable: Any, value: Any) -> AssignOp | None:
+    """Return what assigns to a variable of the model_fn whose hooks are called now; None for any other."""
+    path = _path_in_loop(variable)
+    return None if path is None else AssignOp(path, value)
 
 
 def _is_initialized(self: Any, name: str | None = None) -> jax.Array:

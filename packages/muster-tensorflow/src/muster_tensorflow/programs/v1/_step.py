@@ -19,7 +19,7 @@ from muster.extend import (
 )
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import entered, leaf_of
-from muster_tensorflow.library.ops._variable_methods import InitializerOp
+from muster_tensorflow.library.ops._variable_methods import AssignOp, InitializerOp, assignment_of_hook
 from muster_tensorflow.library.ops.control._print import tf_print
 from muster_tensorflow.programs.v1._collections import GraphKeys, collected, get_losses, in_scope
 from muster_tensorflow.programs.v1.losses import get_regularization_losses
@@ -132,11 +132,16 @@ def _in_scope(variables: list[keras.Variable], scope: str | None) -> list[keras.
     return [each for each in variables if scope is None or re.match(scope, each.path)]
 
 
-def assign(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array:
+def assign(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array | AssignOp:
     """Assign a value to a variable, at this place of the step, and return it.
+
+    In a hook, return what assigns to the variable of the model_fn when the hook's session runs it; the value
+    may be a placeholder, which the hook feeds.
 
     Source: tensorflow/python/ops/state_ops.py, ``assign``.
     """
+    if (of_hook := assignment_of_hook(ref, value)) is not None:
+        return of_hook
     assigned: jax.Array = ref.assign(as_array(value))
     return assigned
 
