@@ -107,6 +107,23 @@ def test_a_hook_sets_variables_by_values_of_their_shape(tmp_path: Path) -> None:
     assert estimator.get_variable_value("global_step") == 7
 
 
+def test_an_init_fn_finds_reads_loads_and_assigns_to_variables(tmp_path: Path) -> None:
+    def init_fn(scaffold: Any, session: Any) -> None:
+        (weight,) = tf1.trainable_variables("net")
+        assert [each.op.name for each in tf1.global_variables()][:2] == ["global_step", "net/w"]
+        assert weight.eval(session) == 1.0
+        weight.load(3.0, session)
+        assert session.run(weight) == 3.0
+        session.run(tf1.assign(weight, session.run(weight) * 2))
+
+    def scaffold() -> Any:
+        return tf1.train.Scaffold(init_fn=init_fn)
+
+    estimator = training(tmp_path, lambda loss: None, 1.0, 0.0, scaffold=scaffold)
+    estimator.train(ones, steps=1)
+    assert estimator.get_variable_value("net/w") == 6.0
+
+
 class Assigning(tf1.train.SessionRunHook):  # type: ignore[misc]
     """Assigns what it feeds, as programs do that set the learning rate of an epoch."""
 

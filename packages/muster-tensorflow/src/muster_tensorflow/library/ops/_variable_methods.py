@@ -5,7 +5,9 @@ Some have a meaning without them; what has none says so.
 Source: tensorflow/python/ops/variables.py, ``Variable``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import jax
@@ -22,6 +24,28 @@ from muster_tensorflow.patches import change
 
 WITHOUT_MEANING = ("count_up_to", "create", "from_proto", "graph", "initial_value", "to_proto")
 """Methods and attributes whose absence an error explains."""
+
+
+_INITIAL: ContextVar[Any] = ContextVar("muster_tensorflow_initial_values", default=None)
+
+
+@contextmanager
+def initial_values(values: Any) -> Iterator[None]:
+    """Let an ``init_fn``, in a ``with`` block, find and change the variables of its model_fn.
+
+    Args:
+        values: What it gets as its session, with the ``pairs`` that the session of a loop has.
+    """
+    token = _INITIAL.set(values)
+    try:
+        yield
+    finally:
+        _INITIAL.reset(token)
+
+
+def values_of_model() -> Any:
+    """Return what has the values of a model_fn's variables in its hooks and init_fn; None elsewhere."""
+    return None if current_scope() is not None else _INITIAL.get() or session_of_loop()
 
 
 class InitializerOp(TrainOp, Initializer):
@@ -51,7 +75,7 @@ class AssignOp(Initializer):
             RuntimeError: There is no session, or parameter servers hold the variable.
             ValueError: The value is not fed, or has another shape.
         """
-        value, running = self._value, session_of_loop()
+        value, running = self._value, values_of_model()
         if running is None:
             raise RuntimeError(
                 f"{self._path} is assigned outside of the hooks of a training, which has its value."
@@ -104,8 +128,8 @@ def _load(self: Any, value: ArrayLike, session: Any = None) -> None:
     path = _path_in_loop(self)
     if path is None:
         self.assign(as_array(value))
-    elif (running := session_of_loop()) is not None:
-        running.set_variable_value(path, np.asarray(value))
+    else:
+        values_of_model().set_variable_value(path, np.asarray(value))
 
 
 def _eval(self: Any, session: Any = None) -> Any:
@@ -115,14 +139,12 @@ def _eval(self: Any, session: Any = None) -> Any:
         TraceError: The code is traced, where values have no numbers yet.
     """
     path = _path_in_loop(self)
-    running = session_of_loop()
-    return self.numpy() if path is None or running is None else running.get_variable_value(path)
+    return self.numpy() if path is None else values_of_model().get_variable_value(path)
 
 
 def _path_in_loop(variable: Any) -> str | None:
     """Return the path of a variable of the model_fn whose hooks are called now; None for any other."""
-    running = session_of_loop()
-    if running is None or current_scope() is not None:
+    if (running := values_of_model()) is None:
         return None
     return next((spec.path for spec, each in running.pairs if each is variable), None)
 

@@ -15,11 +15,15 @@ from muster.extend import (
     VariableSpec,
     active_scope,
     current_scope,
-    session_of_loop,
 )
 from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array
 from muster_tensorflow.library.ops._value_names import entered, leaf_of
-from muster_tensorflow.library.ops._variable_methods import AssignOp, InitializerOp, assignment_of_hook
+from muster_tensorflow.library.ops._variable_methods import (
+    AssignOp,
+    InitializerOp,
+    assignment_of_hook,
+    values_of_model,
+)
 from muster_tensorflow.library.ops.control._print import tf_print
 from muster_tensorflow.programs.v1._collections import GraphKeys, collected, get_losses, in_scope
 from muster_tensorflow.programs.v1.losses import get_regularization_losses
@@ -67,7 +71,7 @@ def get_or_create_global_step(graph: None = None) -> keras.Variable:
 def trainable_variables(scope: str | None = None) -> list[keras.Variable]:
     """Return the trainable variables that the model_fn has created so far, called ``scope/kernel:0``.
 
-    In a hook, those of the model_fn, which ``SessionRunArgs`` and a ``Saver`` take.
+    In a hook, and in an ``init_fn``, those of the model_fn, which ``SessionRunArgs`` and a ``Saver`` take.
 
     Args:
         scope: A regular expression that the start of a variable's path must match; None takes all.
@@ -122,9 +126,9 @@ def global_variables(scope: str | None = None) -> list[keras.Variable]:
 
 
 def _pairs(caller: str) -> Sequence[tuple[VariableSpec, keras.Variable]]:
-    """Return the variables of the model_fn that is being traced, or whose hooks are called."""
-    if current_scope() is None and (session := session_of_loop()) is not None:
-        return session.pairs
+    """Return the variables of the model_fn that is being traced, or whose hooks or init_fn are called."""
+    if (values := values_of_model()) is not None:
+        return values.pairs  # type: ignore[no-any-return]
     return active_scope(f"tf.compat.v1.{caller}").bindings.table.pairs
 
 

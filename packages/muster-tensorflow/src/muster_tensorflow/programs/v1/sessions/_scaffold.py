@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,16 @@ import numpy as np
 from muster import keras
 from muster.checkpoint.tensorflow import read_either
 from muster.estimator import ModelSetup, Session
-from muster.extend import AnyArray, Fetches, initialized, local_path, map_fetches
+from muster.extend import (
+    AnyArray,
+    Fetches,
+    VariableSpec,
+    current_scope,
+    initialized,
+    local_path,
+    map_fetches,
+)
+from muster_tensorflow.library.ops._variable_methods import initial_values
 
 _log = logging.getLogger(__name__)
 
@@ -27,10 +36,14 @@ class InitialValues:
 
     Args:
         values: Path -> array of global shape; `set_variable_value` changes them.
+        pairs: The description of each variable, and the variable as the model_fn had it.
     """
 
-    def __init__(self, values: MutableMapping[str, Any]) -> None:
+    def __init__(
+        self, values: MutableMapping[str, Any], pairs: Sequence[tuple[VariableSpec, keras.Variable]] = ()
+    ) -> None:
         self._values = values
+        self.pairs = pairs
 
     def variables(self) -> list[str]:
         """Return the paths of all variables, sorted."""
@@ -211,6 +224,8 @@ class Scaffold(ModelSetup):
         if not isinstance(saver, Saver | None):
             raise TypeError(f"saver must be a tf.compat.v1.train.Saver. Given: {saver!r}")
         other = copy_from_scaffold
+        scope = current_scope()
+        self._table = None if scope is None else scope.bindings.table
         self.init_fn: InitFn | None = init_fn or (other.init_fn if other else None)
         self.saver: Saver | None = saver or (other.saver if other else None)
         self.summary_op: Any = summary_op if summary_op is not None or other is None else other.summary_op
@@ -240,7 +255,9 @@ class Scaffold(ModelSetup):
     def initialize(self, values: MutableMapping[str, Any]) -> None:
         """Call the ``init_fn``, if there is one, on the values from which variables start, by path."""
         if self.init_fn is not None:
-            self.init_fn(self, InitialValues(values))
+            given = InitialValues(values, () if self._table is None else self._table.pairs)
+            with initial_values(given):
+                self.init_fn(self, given)
 
 
 @cache
