@@ -92,20 +92,26 @@ def _buffered_records(file: BufferedReader, count: int) -> list[bytes]:
     records: list[bytes] = []
     lengths: dict[bytes, int] = {}  # those of records repeat
     ahead, at = file.peek(), 0
-    while len(records) < count and at + _HEAD.size <= len(ahead):
-        begin = at + _HEAD.size
+    # Local names, since a record takes about a microsecond.
+    length_of, value, stored = lengths.get, google_crc32c.value, _CHECKSUM.unpack_from
+    head_size, size, mask, ones = _HEAD.size, len(ahead) - _CHECKSUM.size, _MASK, _ONES
+    for _ in range(count):
+        begin = at + head_size
         head = ahead[at:begin]
-        if head not in lengths:
+        length = length_of(head)
+        if length is None:
+            if len(head) < head_size:
+                break
             length, checksum = _HEAD.unpack(head)
-            if masked(google_crc32c.value(head[: _LENGTH.size])) != checksum:
+            if masked(value(head[: _LENGTH.size])) != checksum:
                 break
             lengths[head] = length
-        end = begin + lengths[head]
-        if end + _CHECKSUM.size > len(ahead):
+        end = begin + length
+        if end > size:
             break
         data = ahead[begin:end]
-        crc = google_crc32c.value(data)
-        if (crc >> 15 | crc << 17) + _MASK & _ONES != _CHECKSUM.unpack_from(ahead, end)[0]:
+        crc = value(data)
+        if (crc >> 15 | crc << 17) + mask & ones != stored(ahead, end)[0]:
             break
         records.append(data)
         at = end + _CHECKSUM.size

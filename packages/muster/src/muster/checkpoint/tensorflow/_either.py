@@ -104,7 +104,7 @@ def meant_path(path: str | bytes | os.PathLike[str]) -> str:
 
 
 def _of_step(path: str) -> str:
-    """Return a path; of ``model.ckpt-40``, as TensorFlow's Estimators name a checkpoint, muster's ``ckpt-40``.
+    """Return a path; of ``model.ckpt-40``, as TensorFlow names a checkpoint, muster's ``ckpt-40``.
 
     That is where there is none of TensorFlow's, and one of muster's.
     """

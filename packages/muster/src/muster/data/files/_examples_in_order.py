@@ -5,6 +5,7 @@ the lengths of those before it: the bytes of a feature are compared with what th
 at once, eight at a time.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -86,12 +87,16 @@ class ExamplesInOrder:
         while at < end:
             at, count = at + 2 + int(found.bytes[at + 1]), count + 1
         require(np.array(count > 0))
-        begins, at_lengths = np.empty((count, found.count), np.int64), first + 1
-        for row in begins:
-            np.add(at_lengths, 1, out=row)
-            at_lengths = row + found.bytes.take(at_lengths, mode="clip") + 1
+        at_lengths = np.empty((count + 1, found.count), np.int64)
+        at_lengths[0] = first + 1
+        lengths = np.empty(found.count, np.uint8)
+        for row, following in itertools.pairwise(at_lengths):
+            found.bytes.take(row, out=lengths, mode="clip")
+            np.add(row, lengths, out=following)
+            following += 2
+        begins = at_lengths[:-1] + 1
         stops = np.concatenate([begins[1:] - 2, ends[None]])
-        require(at_lengths - 1 == ends)
+        require(at_lengths[-1] - 1 == ends)
         return begins, stops
 
     def _require_names(self, begins: Array, lengths: Array) -> None:
