@@ -1,5 +1,6 @@
 """Name, shape and dtype of an array on a server."""
 
+import functools
 import math
 from collections.abc import Iterable
 
@@ -48,6 +49,7 @@ def check_specs(kind: str, specs: Iterable[ArraySpec]) -> None:
             raise ValueError(f"its {kind} array {spec} has a dtype that is not numeric")
 
 
+@functools.lru_cache(maxsize=64)  # NumPy takes long for names, and each message has some
 def is_of_numbers(name: str) -> bool:
     """Return whether a name is that of a dtype of numbers."""
     try:

@@ -36,8 +36,7 @@ class Peer:
         self.refused_at: float | None = None
         self._machine = machine
         self._joined = joined
-        self._sizes: Sizes = ()
-        self._arrays: list[Array] = []  # of these sizes, for what comes again and again
+        self._kept: dict[tuple[int, str], Array] = {}  # for what comes again and again, by place and dtype
 
     def _place(self, message: Any, sizes: Sizes) -> Sequence[Array]:
         if self._joined.get(self.caller) is not self and not isinstance(message, messages.Join):
@@ -45,12 +44,11 @@ class Peer:
         self._machine.check_sizes(message, sizes)
         if not isinstance(message, messages.Push):  # the others come once
             return [allocate(size, dtype_named(name)) for name, size in sizes]
-        if self._sizes != sizes:
-            # Those of the same sizes stay: the number of rows may be another one each time.
-            known = dict(zip(enumerate(self._sizes), self._arrays, strict=True))
-            self._arrays = [
-                known[place] if place in known else allocate(place[1][1], dtype_named(place[1][0]))
-                for place in enumerate(sizes)
-            ]
-            self._sizes = sizes
-        return self._arrays
+        return [self._part(place, name, size) for place, (name, size) in enumerate(sizes)]
+
+    def _part(self, place: int, name: str, size: int) -> Array:
+        """Return as many elements of an array that is kept: there may be more rows each time, or fewer."""
+        kept = self._kept.get((place, name))
+        if kept is None or kept.size < size:
+            kept = self._kept[place, name] = allocate(size, dtype_named(name))
+        return kept[:size]

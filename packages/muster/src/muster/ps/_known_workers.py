@@ -5,9 +5,9 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from muster.ps._flat_layout import Array
 from muster.ps._messages import Caller
 from muster.ps._replies import RefusedError
+from muster.ps.contents import AskedRows
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Worker:
     counted: bool = True  # whether its last push was applied
     version: int | None = None  # of the values that were sent to it last
     silent: bool = False  # whether that was said
-    asked: Sequence[Array] = ()  # the ids of rows that its push asks for
+    asked: Sequence[AskedRows] = ()  # the rows that its push asks for
 
     @property
     def run(self) -> str:

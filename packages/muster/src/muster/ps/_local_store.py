@@ -47,8 +47,8 @@ class LocalStore:
     def look_up(self, ids: Sequence[Array]) -> list[Array]:
         """Return the rows of each table, by ids as of `Pushed`."""
         contents, name, counts = self._store.contents, self._store.fingerprint, tuple(map(len, ids))
-        found = contents.look_up(name, contents.asked(name, counts, self._layout.pack_ids(ids)))
-        return self._layout.unpack_taken(found, counts, whole=False)
+        asked = contents.asked(name, counts, self._layout.pack_ids(ids))
+        return [look_up() for look_up in asked]
 
     def push(self, pushed: Pushed) -> Pulled:
         """Run the update of a push, and return what is read then."""

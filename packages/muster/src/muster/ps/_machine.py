@@ -443,7 +443,7 @@ class Machine:
         """Run a function that was registered, at once."""
         contents, function, repeated = self._store.contents, message.function, False
         if isinstance(message, messages.Pull):
-            ids = contents.asked(function, message.counts, arrays) if message.counts else []
+            asked = contents.asked(function, message.counts, arrays)
             values = contents.pull(function) if message.whole else ()
         else:
             if message.watermark > message.number:
@@ -452,7 +452,7 @@ class Machine:
                 )
             applied = self._store.applied(CLOSURES)
             applied.forget(message.watermark)
-            ids = contents.asked(function, message.asks, arrays[-1:]) if message.asks else []
+            asked = contents.asked(function, message.asks, arrays[-1:])
             if repeated := message.number in applied:
                 self._counts["duplicates"] += 1
                 values = contents.pull(function)
@@ -462,9 +462,8 @@ class Machine:
                 self._store.version += 1
                 self._counts["pushes"] += 1
         self._counts["pulls"] += 1
-        return Reply(
-            caller, self._training.values(repeated=repeated), (*values, *contents.look_up(function, ids))
-        )
+        rows = (look_up().reshape(-1) for look_up in asked)
+        return Reply(caller, self._training.values(repeated=repeated), (*values, *rows))
 
     def _counted(self, replies: list[Reply]) -> list[Reply]:
         """Return replies, and those that have become possible."""

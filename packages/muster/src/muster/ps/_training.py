@@ -1,6 +1,6 @@
 """Training by the plan of a store: who may make which step, when a push counts, and what answers it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 from muster.ps import _messages as messages
@@ -11,7 +11,7 @@ from muster.ps._replies import RefusedError, Reply
 from muster.ps._round_sums import RoundSums
 from muster.ps._step_scheduler import StepScheduler, Turn
 from muster.ps._store import Store
-from muster.ps.contents import CheckedPush
+from muster.ps.contents import AskedRows, CheckedPush
 
 
 class TrainingTurns:
@@ -106,10 +106,8 @@ class TrainingTurns:
             case messages.Pull(whole=False):
                 if store.begun is None:
                     raise RefusedError("there are no rows yet to look up. Pull first")
-                ids = (
-                    store.contents.asked(store.fingerprint, message.counts, arrays) if message.counts else ()
-                )
-                return Reply(caller, self.values(), self._rows(ids))
+                asked = store.contents.asked(store.fingerprint, message.counts, arrays)
+                return Reply(caller, self.values(), (*self._rows(asked),))
             case messages.Pull() | messages.TakeTicket():
                 self._check_ticket(isinstance(message, messages.TakeTicket))
             case messages.Push():
@@ -149,11 +147,9 @@ class TrainingTurns:
         if wanted and not self.turns.keeps_step:
             raise RefusedError("this server keeps no global step. Ask the first one for tickets")
 
-    def _rows(self, ids: Sequence[Array]) -> tuple[Array, ...]:
-        if not ids:
-            return ()
-        self._counts["lookups"] += 1
-        return self.store.contents.look_up(self.store.fingerprint, ids)
+    def _rows(self, asked: Sequence[AskedRows]) -> Iterator[Array]:
+        self._counts["lookups"] += bool(asked)
+        return (look_up().reshape(-1) for look_up in asked)
 
     def _push(self, caller: Caller, message: messages.Push, arrays: Sequence[Array]) -> None:
         store, worker = self.store, self.workers[caller.task]
@@ -161,9 +157,7 @@ class TrainingTurns:
         self._check_ticket(message.wants or (message.ticket is not None and not exact))
         if store.begun is None:
             raise RefusedError("there are no values yet that a push could change. Pull first")
-        asked = store.contents.asked(store.fingerprint, message.asks, arrays[-1:]) if message.asks else ()
-        # Copies, since the answer may have to wait until other pushes are received where this one is.
-        worker.asked = [each.copy() for each in asked]
+        worker.asked = store.contents.asked(store.fingerprint, message.asks, arrays[-1:])
         applied = store.applied(worker.source)
         if message.number in applied:
             self._counts["duplicates"] += 1

@@ -67,6 +67,10 @@ class Device(Memory, Protocol):
         """
 
 
+AskedRows = Callable[[], Array]
+"""Looks rows up: returns them as they are when it is called, and the caller's."""
+
+
 class Description(msgspec.Struct, frozen=True):
     """The description of a store: all but its values."""
 
@@ -180,25 +184,19 @@ class Contents:
         known = self._function(fingerprint)
         return tuple(known.compiled.pull(self.values.whole(known.function.takes)).values())
 
-    def asked(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> list[Array]:
-        """Return the ids in a buffer of the rows of each table of a function; refuses those of no row."""
-        known = self._function(fingerprint)
-        if not known.tables:
-            return []
-        ids = known.layout.unpack_ids(arrays, counts)
-        for table, wanted in zip(known.tables, ids, strict=True):
-            table.check(wanted)
-        return ids
-
-    def look_up(self, fingerprint: str, ids: Sequence[Array]) -> tuple[Array, ...]:
-        """Return rows of the tables of a function, flat.
+    def asked(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> list[AskedRows]:
+        """Return what looks up the rows of each table of a function whose ids are in a buffer.
 
         Args:
             fingerprint: The function.
-            ids: Those of the rows of each table; nothing for none of any.
+            counts: How many rows of each table are asked for; nothing for none of any.
+            arrays: The buffer, which the result does not refer to.
         """
-        tables = self._function(fingerprint).tables if ids else ()
-        return tuple(table.look_up(wanted) for table, wanted in zip(tables, ids, strict=True))
+        if not counts:
+            return []
+        known = self._function(fingerprint)
+        ids = known.layout.unpack_ids(arrays, counts)
+        return [table.find(wanted) for table, wanted in zip(known.tables, ids, strict=True)]
 
     def prepare(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> CheckedPush:
         """Return what was pushed for a function, checked; changes nothing.

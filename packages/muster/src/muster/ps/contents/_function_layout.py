@@ -47,6 +47,11 @@ class FunctionLayout:
         self._signature = signature
         self._takes, self._pushed = FlatLayout(signature.takes), FlatLayout(signature.pushed)
         self._of_tables = [FlatLayout(table.pushed) for table in signature.tables]
+        # Of each table, the sizes of what is pushed for it as a whole, and of each row.
+        self._sizes = [
+            ([*layout.sizes.items()], [(each.dtype, each.size) for each in table.row_pushes])
+            for layout, table in zip(self._of_tables, signature.tables, strict=True)
+        ]
         self._into: Flat = {}
 
     def asked_sizes(self, counts: Sequence[int]) -> list[tuple[str, int]]:
@@ -56,8 +61,9 @@ class FunctionLayout:
     def pushed_sizes(self, counts: Sequence[int]) -> list[tuple[str, int]]:
         """Return those that push some rows of each table."""
         sizes = [*self._pushed.sizes.items(), *self.asked_sizes(counts)]
-        for count, layout, table in zip(counts, self._of_tables, self._signature.tables, strict=True):
-            sizes += [*layout.sizes.items(), *((each.dtype, count * each.size) for each in table.row_pushes)]
+        for count, (whole, rows) in zip(counts, self._sizes, strict=True):
+            sizes += whole
+            sizes += [(dtype, count * size) for dtype, size in rows]
         return sizes
 
     def pack_ids(self, ids: Sequence[Any]) -> list[Array]:

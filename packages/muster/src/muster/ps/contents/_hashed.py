@@ -1,5 +1,6 @@
 """The hashed tables of a store."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -44,17 +45,12 @@ class HashedRows:
             self.table.add_slots(stored.spec)
         self.stored = stored
 
-    def check(self, ids: Ids) -> None:
-        """Raise RefusedError if ids are not ascending, or of another part of the table."""
+    def find(self, ids: Ids) -> Callable[[], Array]:
+        """Return what looks the rows of ids up, or what they will begin with."""
         check_order(self.stored.name, ids)
         with _refusing():
             self.table.check(ids)
-
-    def look_up(self, ids: Ids) -> Array:
-        """Return the rows of ids, or what they will begin with."""
-        check_order(self.stored.name, ids)
-        with _refusing():
-            return self.table.look_up(ids)
+        return functools.partial(self.table.look_up, ids.copy())
 
     def prepare(self, ids: Ids) -> Callable[[], Trained]:
         """Return what makes rows for ids that are pushed, and says where they are."""

@@ -23,11 +23,8 @@ class UsedRows(Protocol):
     def columns(self, use: TableUse, /) -> Columns:
         """Return its rows and those of their slots that a function takes, by place."""
 
-    def check(self, ids: Ids) -> None:
-        """Raise RefusedError if `look_up` would."""
-
-    def look_up(self, ids: Ids) -> Array:
-        """Return the rows of ids; they are the caller's."""
+    def find(self, ids: Ids) -> Callable[[], Array]:
+        """Return what looks the rows of ids up, as they are then; they are the caller's."""
 
     def prepare(self, ids: Ids) -> Callable[[], Trained]:
         """Return what is to be called when the rows of ids are changed, and says where they are."""
@@ -52,14 +49,10 @@ class NumberedRows:
         """Return its rows and their slots, by place."""
         return self._columns
 
-    def check(self, ids: Ids) -> None:
-        """Raise RefusedError if an id is of no row."""
-        self._places(ids)
-
-    def look_up(self, ids: Ids) -> Array:
-        """Return the rows of ids."""
-        (rows,) = self._rows.read(self._places(ids))
-        return rows
+    def find(self, ids: Ids) -> Callable[[], Array]:
+        """Return what looks the rows of ids up."""
+        places = self._places(ids)
+        return lambda: self._rows.read(places)[0]
 
     def prepare(self, ids: Ids) -> Callable[[], Trained]:
         """Return what says where the rows of ids are."""
@@ -92,13 +85,9 @@ class RowUse:
         if update is not None:
             self._updater = Updater(table.columns(use), [column_of(each) for each in use.row_pushes], update)
 
-    def check(self, ids: Ids) -> None:
-        """Raise RefusedError if `look_up` would."""
-        self._table.check(ids)
-
-    def look_up(self, ids: Ids) -> Array:
-        """Return the rows of ids, flat; they are the caller's."""
-        return self._table.look_up(ids).reshape(-1)
+    def find(self, ids: Ids) -> Callable[[], Array]:
+        """Return what looks the rows of ids up, as they are then; raises RefusedError if one has none."""
+        return self._table.find(ids)
 
     def prepare(self, pushed: RowPush) -> Callable[[], None]:
         """Return what updates the rows that are pushed; raises RefusedError if something does not fit."""

@@ -41,7 +41,8 @@ class Updater:
         self._columns = columns
         self._pushed = tuple(pushed)
         self._update = update
-        self._buffers: dict[int, list[Array]] = {}
+        self._held = len(columns.columns)
+        self._buffers: dict[int, tuple[Places, list[Array]]] = {}
 
     def apply(self, places: Places, pushed: Sequence[Array], others: Sequence[Any]) -> None:
         """Update the rows at places, no two of which are the same.
@@ -51,18 +52,21 @@ class Updater:
             pushed: What is pushed for each.
             others: What else the update reads.
         """
-        held = len(self._columns.columns)
         for begin in range(0, len(places), _MOST):
             some = places[begin : begin + _MOST]
             count = len(some)
             size = max(_LEAST, 1 << (count - 1).bit_length())
             if size not in self._buffers:
-                self._buffers[size] = scratch((*self._columns.columns, *self._pushed), size)
-            rows, padded = self._buffers[size][:held], self._buffers[size][held:]
-            # What comes after the rows is computed in vain, from rows that there are.
-            self._columns.read_into(np.resize(some, size), rows)
+                made = scratch((*self._columns.columns, *self._pushed), size)
+                self._buffers[size] = np.empty(size, np.int64), made
+            read, buffers = self._buffers[size]
+            rows, padded = buffers[: self._held], buffers[self._held :]
+            # What comes after the rows is computed in vain, from a row that there is.
+            read[:count] = some
+            read[count:] = some[0]
+            self._columns.read_into(read, rows)
             for into, given in zip(padded, pushed, strict=True):
                 into[:count] = given[begin : begin + count]
                 into[count:] = 0
-            made = self._update(rows, padded, others)
-            self._columns.write(some, [each[:count] for each in made])
+            new = self._update(rows, padded, others)
+            self._columns.write(some, [each[:count] for each in new])
