@@ -35,6 +35,16 @@ def keep_memory() -> None:
         _keep()
 
 
+def compute_at_once() -> None:
+    """Let JAX compute on the thread that calls it, in a process that waits for each result anyway.
+
+    Else a program of 100 µs is handed to another thread and back. This takes effect for good, if JAX has not
+    started yet; and on CPUs alone.
+    """
+    if lowerings_wanted():
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
 @functools.cache
 def _keep() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

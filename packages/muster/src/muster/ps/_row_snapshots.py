@@ -123,3 +123,9 @@ class RowSnapshots:
             self._known = of if written else None
 
         return RowSnapshot(parts, whole, closed)
+
+
+def as_slice(places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | slice:
+    """Return ascending places as a slice, which NumPy copies faster, if they follow each other."""
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if last - first == len(places) - 1 else places

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from muster.checkpoint import FileRecord, changed_rows, column_of_key, gone_of, ids_of, write_part
 from muster.ps._flat_layout import Array
-from muster.ps._row_snapshots import RowPiece, RowSnapshot
+from muster.ps._row_snapshots import RowPiece, RowSnapshot, as_slice
 
 _NONE: Mapping[str, int] = {}
 _ID = "int64"
@@ -87,7 +87,7 @@ class ShardSnapshot(NamedTuple):
                 for key, array in _keyed_arrays(name, piece):
                     write(key, array)
             elif whole:
-                views[name][piece.ids] = piece.arrays[0]
+                views[name][as_slice(piece.ids)] = piece.arrays[0]
             else:
                 write(changed_rows(name), piece.ids)
                 write(name, piece.arrays[0])

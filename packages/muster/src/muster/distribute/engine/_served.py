@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+from muster import cpu
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
@@ -30,6 +31,7 @@ class ServedEngine(Engine):
     trains_hashed = True
 
     def __init__(self, servers: TrainingServers, place: Place) -> None:
+        cpu.compute_at_once()
         self._servers = servers
         self._place = place
 

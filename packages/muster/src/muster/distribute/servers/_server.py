@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from muster import lifecycle
+from muster import cpu, lifecycle
 from muster._errors import ClusterError
 from muster._paths import local_path
 from muster.cluster import ClusterSpec, Task, TaskType
@@ -337,7 +337,10 @@ def _ignore(task: Task, reason: str) -> None:
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
     """Let XLA have one thread, if it starts meanwhile in a process that does nothing else."""
-    sets = threading.current_thread() is threading.main_thread() and "NPROC" not in os.environ
+    alone = threading.current_thread() is threading.main_thread()
+    if alone:
+        cpu.compute_at_once()
+    sets = alone and "NPROC" not in os.environ
     if sets:
         os.environ["NPROC"] = "1"
     try:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muster.ps._flat_layout import Array, allocate
-from muster.ps._row_snapshots import RowLayout
+from muster.ps._row_snapshots import RowLayout, as_slice
 from muster.ps.tables._spec import Column
 
 Places = npt.NDArray[np.int64]
@@ -24,8 +24,8 @@ _USED = np.uint8(1)
 _CHANGED, _PENDING = (np.uint8(2), np.uint8(8)), (np.uint8(4), np.uint8(16))
 # Rows of fewer bytes share what is said of them with those beside them, so that it takes little memory.
 _BLOCK_BYTES = 16
-# How many bytes of rows there are in a piece, and how many blocks are looked at for it.
-_PIECE_BYTES, _WINDOW = 1 << 20, 1 << 20
+# How many bytes of rows there are in a piece, and how many times as many blocks are looked at for it.
+_PIECE_BYTES, _WINDOW = 1 << 20, 4
 
 
 class RowStore:
@@ -92,8 +92,10 @@ class RowStore:
         """Return what all places have in a column, not to be kept: it moves when this grows."""
         return self._arrays[number]
 
-    def read(self, places: Places, start: int = 0, stop: int | None = None) -> list[Array]:
+    def read(self, places: Places | slice, start: int = 0, stop: int | None = None) -> list[Array]:
         """Return copies of some columns of rows."""
+        if isinstance(places, slice):
+            return [array[places].copy() for array in self._arrays[start:stop]]
         return [np.take(array, places, axis=0, mode="clip") for array in self._arrays[start:stop]]
 
     def read_into(self, places: Places, buffers: Sequence[Array], start: int = 0) -> None:
@@ -231,13 +233,13 @@ class RowTaker:
         flags = store._flags
         most = max(1, _PIECE_BYTES // store.row_nbytes >> store._shift)
         while self._cursor is not None and self._cursor < len(flags):
-            window = flags[self._cursor : self._cursor + _WINDOW]
+            window = flags[self._cursor : self._cursor + _WINDOW * most]
             blocks = np.flatnonzero(window & self._pending)[:most]
             window[blocks] &= ~self._pending
             places = store._places_of(blocks + self._cursor)
             self._cursor += int(blocks[-1]) + 1 if len(blocks) == most else len(window)
             if places.size:
-                return places, tuple(store.read(places, 0, self._width))
+                return places, tuple(store.read(as_slice(places), 0, self._width))
         self._cursor = None
         return None
 
