@@ -8,7 +8,7 @@ JAX looks entries up, reads them and makes their keys, from the program, the ver
   written in place, so that another task may read half of it; and every failure is a warning.
 - the one that compiles: processes that start at the same time would all compile the same programs. Here one
   process of a machine compiles a program, while the others wait, and load it. On CPUs the programs that draw
-  initial values are optimized less, which takes a fifth of the time and gives the same bits.
+  initial values are optimized less, which takes less than half of the time and gives the same bits.
 
 If a version of JAX has other arguments there, JAX's function stays.
 """
