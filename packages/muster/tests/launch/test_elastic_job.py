@@ -5,7 +5,8 @@ import signal
 from course import EV, W0, W1, W2, Course
 
 from muster.cluster.roster import EXIT_PEER_LOST
-from muster.launch._events import Blame, CleanUp, Finish, Received, Send, Start, TaskEnded
+from muster.launch._events import Blame, CleanUp, Finish, Received, Scaled, Send, Start, TaskEnded
+from muster.launch._job import FAILED_FINISH_SECS
 from muster.launch._restarts import PAUSE_SECS
 
 
@@ -65,3 +66,43 @@ def test_ctrl_c_ends_all():
     assert job.at(1, Received(signal.SIGINT)) == [Send((W0, W1), signal.SIGINT)]
     job.at(2, TaskEnded(W0, 130))
     assert job.at(2, TaskEnded(W1, 130)) == [CleanUp(), Finish(130)]
+
+
+def test_a_job_that_is_scaled_down_ends_its_last_workers_and_starts_them_again_when_scaled_up():
+    job = Course(W0, W1, W2, EV, restarts=1, elastic=True)
+    assert job.at(1, Scaled(1)) == [Send((W1, W2), signal.SIGTERM)]
+    assert job.said[-1] == "The job is to have 1 of 3 workers. Ending worker 1 and worker 2."
+    assert job.at(2, TaskEnded(W1, 143)) == []
+    assert job.job.describe_end(W1, 143) == "ended at SIGTERM"
+    assert job.at(3, Scaled(3)) == [Start((W1,), 1)]
+    assert job.at(4, TaskEnded(W2, 143)) == [Start((W2,), 1)]  # which was still ending
+    assert job.at(5, TaskEnded(W2, -signal.SIGKILL)) == [Blame(W2, -signal.SIGKILL)]
+    assert job.at(5 + PAUSE_SECS) == [Start((W2,), 1)]
+
+
+def test_one_that_does_not_leave_a_smaller_job_is_killed():
+    job = Course(W0, W1, elastic=True)
+    job.at(1, Scaled(1))
+    assert job.job.deadline == 1 + FAILED_FINISH_SECS
+    assert job.at(1 + FAILED_FINISH_SECS) == [Send((W1,), signal.SIGKILL)]
+    assert job.at(70, TaskEnded(W1, -signal.SIGKILL)) == []
+    assert job.at(80, Scaled(1)) == []
+    assert job.at(90, TaskEnded(W0, 0)) == [CleanUp(), Finish(0)]
+
+
+def test_a_smaller_job_starts_again_only_whom_it_has():
+    job = Course(W0, W1, restarts=3, elastic=True)
+    job.at(1, TaskEnded(W1, -signal.SIGKILL))
+    job.at(1.1, Scaled(1))
+    assert job.at(1 + PAUSE_SECS) == []
+    job.at(5, TaskEnded(W0, -signal.SIGKILL))
+    assert job.at(5 + PAUSE_SECS) == [Start((W0,), 1)]
+
+
+def test_a_job_that_ends_is_not_scaled():
+    job = Course(W0, W1, W2, elastic=True)
+    job.at(1, Scaled(2))
+    job.at(2, TaskEnded(W0, 0))
+    assert job.at(3, Scaled(3)) == []
+    assert job.at(4, TaskEnded(W1, 0)) == []
+    assert job.at(5, TaskEnded(W2, 143)) == [CleanUp(), Finish(0)]

@@ -245,7 +245,7 @@ def test_a_second_ctrl_c_kills_at_once():
 def test_a_task_that_was_told_to_end_was_not_killed(code, told):
     job = Course(W0, W1)
     job.at(1, Received(signal.SIGINT))
-    assert job.job.describe_end(code) == told
+    assert job.job.describe_end(W1, code) == told
 
 
 def test_a_repeated_sigterm_means_nothing_new():

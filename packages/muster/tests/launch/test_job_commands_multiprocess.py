@@ -29,16 +29,23 @@ def muster(tmp_path):
     return run
 
 
+def wait_until_status(muster, job, holds):
+    """Wait until what the only job's status says holds, and return it."""
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        (data,) = json.loads(muster("status", "--json")) or [{"tasks": []}]
+        if holds(data["tasks"]):
+            return data
+        assert time.monotonic() < deadline, data
+        assert job.process.poll() is None, job.end()
+
+
 def test_a_job_is_looked_at_and_stopped(tmp_path, launch, muster):
     assert "no job runs here" in muster("status", code=1)
     job = launch(*TRAIN, options=["--workers", "2"], environ={"TMPDIR": str(tmp_path)})
-    deadline = time.monotonic() + DEADLINE
-    while True:  # until both tasks have told the launcher how far they are
-        (data,) = json.loads(muster("status", "--json")) or [{"tasks": []}]
-        if [each["answers"] for each in data["tasks"]] == [True, True]:
-            break
-        assert time.monotonic() < deadline, data
-        assert job.process.poll() is None, job.end()
+    # Until both tasks have told the launcher how far they are.
+    answer = [True, True]
+    data = wait_until_status(muster, job, lambda tasks: [each["answers"] for each in tasks] == answer)
     assert data["runs"]
     assert [each["progress"]["step"] for each in data["tasks"]] == [5, 5]
     shown = muster("status")
@@ -52,10 +59,27 @@ def test_a_job_is_looked_at_and_stopped(tmp_path, launch, muster):
     stacks = muster("stacks", "worker-1")
     assert f"=== worker 1, process {data['tasks'][1]['pid']}\nThread 'MainThread'" in stacks
     assert "signal.sigwait" in stacks
+    assert "needs all of its workers" in muster("scale", data["name"], "1", code=1)
     assert "its tasks finish their steps" in muster("stop")
     assert job.end() == 128 + signal.SIGTERM
     assert "ended with exit code 143" in muster("status")
     assert "there is nothing to stop" in muster("stop", code=1)
+    assert not job.left()
+
+
+@pytest.mark.slow
+def test_an_elastic_job_is_scaled_down_and_up(tmp_path, launch, muster):
+    job = launch(*TRAIN, options=["--workers", "1:2"], environ={"TMPDIR": str(tmp_path)})
+    data = wait_until_status(muster, job, lambda tasks: [each["answers"] for each in tasks] == [True, True])
+    assert "has 1 to 2 workers, as its --workers says, and not 3" in muster(
+        "scale", data["name"], "3", code=1
+    )
+    assert "is to have 1 of 2 workers" in muster("scale", data["name"], "1")
+    wait_until_status(muster, job, lambda tasks: tasks[1]["state"] == "done")
+    muster("scale", data["name"], "2")
+    wait_until_status(muster, job, lambda tasks: tasks[1]["starts"] == 2)
+    muster("stop")
+    assert job.end() == 128 + signal.SIGTERM
     assert not job.left()
 
 

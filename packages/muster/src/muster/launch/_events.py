@@ -46,6 +46,13 @@ class Received:
 
 
 @dataclasses.dataclass(frozen=True)
+class Scaled:
+    """Somebody wants an elastic job to have so many tasks that train: the first ones."""
+
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Start:
     """Start tasks. ``attempt`` counts the starts of the job, from 1."""
 
@@ -121,7 +128,7 @@ class Coordinates:
     """The chief says that it is a coordinator: without workers it waits for ever."""
 
 
-Event = TaskEnded | NotStarted | Received | Finishing | TasksStopped | Apart | Coordinates
+Event = TaskEnded | NotStarted | Received | Scaled | Finishing | TasksStopped | Apart | Coordinates
 Action = Start | Send | Say | Blame | CleanUp | Finish
 
 
@@ -138,7 +145,7 @@ def rank(event: Event) -> int:
     match event:
         case TaskEnded(task):
             return _RANKS.get(task.type, 0)
-        case NotStarted() | Finishing() | TasksStopped() | Apart() | Coordinates():
+        case NotStarted() | Scaled() | Finishing() | TasksStopped() | Apart() | Coordinates():
             return 4
         case Received():
             return 5

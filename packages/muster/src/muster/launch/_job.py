@@ -16,6 +16,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   of the chief or a server ends the attempt, as above, and that of the last worker if the chief coordinates.
 - So it is, too, for every task that trains in an elastic job, whose others go on without it. The job succeeds
   when one of them has ended with 0, whatever the others did; and it ends when none is left.
+- An elastic job that is scaled down tells the last of those that train to end, and starts them again when it
+  is scaled up: how they end is no failure.
 - A task whose host is lost has lost its address, too, which the others know it by: with restarts left, all
   are started again, elsewhere. Without, it is a failure like any other. For an evaluator alone the others
   are not disturbed.
@@ -57,6 +59,7 @@ from muster.launch._events import (
     NotStarted,
     Received,
     Say,
+    Scaled,
     Send,
     Start,
     TaskEnded,
@@ -131,6 +134,9 @@ class Job:
         self._kill_at: float | None = None
         self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
         self._again: dict[Task, float] = {}  # when to start a task again
+        # Those that an elastic job does without now, and when they are killed; None when they have ended.
+        self._let_go: dict[Task, float | None] = {}
+        self._comes_back: set[Task] = set()  # those that are ending, and wanted again
         self._start_at: float | None = None  # when to start all tasks again
         self._decided: Decision | None = None  # that all tasks are started again, and how
         self._lacks_server = False  # when tasks were told to end
@@ -145,7 +151,8 @@ class Job:
     @property
     def deadline(self) -> float | None:
         """The latest time of the next call of `handle`, even without events; None if there is none."""
-        times = (self._term_at, self._kill_at, self._start_at, self._rest_at, *self._again.values())
+        times = (self._term_at, self._kill_at, self._start_at, self._rest_at)
+        times = (*times, *self._again.values(), *self._let_go.values())
         return min((at for at in times if at is not None), default=None)
 
     @property
@@ -153,9 +160,10 @@ class Job:
         """True if tasks were told to end, and some still run."""
         return self._phase is _JobPhase.ENDING
 
-    def describe_end(self, code: int) -> str:
+    def describe_end(self, task: Task, code: int) -> str:
         """Describe how a task ended, for the user: one that was told to end has done so."""
-        told = [number for number in self._sent - {signal.SIGKILL} if code in (-number, 128 + number)]
+        sent = self._sent | ({signal.SIGTERM} if task in self._let_go else set())
+        told = [number for number in sent - {signal.SIGKILL} if code in (-number, 128 + number)]
         if told:
             return f"ended at {signal.Signals(told[0]).name}"
         return "done" if code == 0 else describe_end(code)
@@ -191,6 +199,8 @@ class Job:
                     actions += self._unjoined.judge(self._running.intersection(tasks), now)
                 case Finishing(tasks):
                     actions += self._note_finishing(tasks, now)
+                case Scaled(count):
+                    actions += self._scale(count, now)
                 case Coordinates():
                     actions += self._note_coordinator(now)
         return actions + self._advance(now)
@@ -198,6 +208,13 @@ class Job:
     def _note_end(self, ended: TaskEnded, now: float) -> list[Action]:
         if (reason := self._waited_for.reason(ended.task)) is not None:
             ended = dataclasses.replace(ended, told=reason)
+        if ended.task in self._comes_back:
+            self._comes_back.discard(ended.task)
+            self._again[ended.task] = now
+            return []
+        if ended.task in self._let_go:
+            self._let_go[ended.task] = None
+            return []
         if ended.code == 0:
             self._unjoined.note_success(ended)
             self._note_success(ended.task, now)
@@ -266,6 +283,26 @@ class Job:
             return [_blame(ended), Say("Training goes on without it.")]
         return [_blame(ended), Say("Training goes on without it; the job will count as failed.")]
 
+    def _scale(self, count: int, now: float) -> list[Action]:
+        """Let the first ones of those that train be there, and no others."""
+        if self._phase is not _JobPhase.RUNNING or self._waited_for.some_ended_well:
+            return []
+        wanted, others = self._trainers[:count], self._trainers[count:]
+        go = self._in_order(task for task in others if task in self._running and task not in self._let_go)
+        for task in others:
+            self._again.pop(task, None)
+            self._let_go.setdefault(task, now + FAILED_FINISH_SECS if task in self._running else None)
+        come = [task for task in wanted if task not in self._running and task not in self._again]
+        for task in wanted:
+            if self._let_go.pop(task, None) is not None and task in self._running:
+                self._comes_back.add(task)
+        self._comes_back.difference_update(others)
+        self._again |= dict.fromkeys(come, now)
+        said = f"The job is to have {count} of {len(self._trainers)} workers."
+        if go:
+            return [Say(f"{said} Ending {names(go)}."), Send(go, signal.SIGTERM)]
+        return [Say(f"{said} Starting {names(self._in_order(come))}." if come else said)]
+
     def _note_coordinator(self, now: float) -> list[Action]:
         if not self.lacks_workers:
             return []
@@ -322,6 +359,10 @@ class Job:
 
     def _advance_running(self, now: float) -> list[Action]:
         waited_for = self._waited_for.judge(self._in_order(self._running), now)
+        late = self._in_order(task for task, at in self._let_go.items() if at is not None and now >= at)
+        if late:
+            self._let_go |= dict.fromkeys(late)
+            waited_for += [Say(f"Killing {names(late)}."), Send(late, signal.SIGKILL)]
         return waited_for + self._advance_attempt(now)
 
     def _advance_attempt(self, now: float) -> list[Action]:

@@ -1,4 +1,4 @@
-"""``muster status``, ``logs``, ``page``, ``stop`` and ``stacks``: look at jobs that run, or have failed."""
+"""``muster status``, ``logs``, ``page``, ``stop``, ``scale``, ``stacks``: look at jobs, and change them."""
 
 import argparse
 import contextlib
@@ -19,7 +19,7 @@ from muster._errors import CredentialsError, PlacementError, StrayPeerError
 from muster._extras import PAGE_PACKAGES, install_command, missing_package
 from muster.cluster.roster import query_status
 from muster.launch._cluster_jobs import cluster_job, print_logs, show_status, stop_job
-from muster.launch._job_record import JobRecord, known_jobs, read_record
+from muster.launch._job_record import JobRecord, ask_for_workers, known_jobs, read_record
 from muster.launch._job_state import TaskRecord
 from muster.launch._lines import LineReader
 from muster.launch._replay_command import LAUNCHERS_LOG
@@ -36,7 +36,14 @@ class NoSuchJobError(Exception):
 
 def add_job_commands(commands: Any) -> None:
     """Add the commands to those of a parser; see `add_run_command`."""
-    acts = {"status": _status, "logs": _logs, "page": _page, "stop": _stop, "stacks": _stacks}
+    acts = {
+        "status": _status,
+        "logs": _logs,
+        "page": _page,
+        "stop": _stop,
+        "scale": _scale,
+        "stacks": _stacks,
+    }
     for name, act in acts.items():
         parser = add_command(commands, name, install_command=install_command("serve"))
         parser.set_defaults(handler=_reporting(name, act))
@@ -252,6 +259,27 @@ def _stop(args: argparse.Namespace) -> int:
             print(f"job {record.name} has not ended within {_STOP_SECS:g} s", file=sys.stderr)
             return 1
         time.sleep(_FOLLOW_SECS)
+    return 0
+
+
+def _scale(args: argparse.Namespace) -> int:
+    record = chosen_job(args.job)
+    if not record.runs:
+        raise NoSuchJobError(f"{_headline(record)}: there is nothing to scale")
+    if record.scales is None:
+        raise NoSuchJobError(
+            f"job {record.name} needs all of its workers. Only elastic jobs scale: start one with a range, "
+            "such as muster run --workers 2:6"
+        )
+    least, most = record.scales
+    if not least <= args.workers <= most:
+        raise NoSuchJobError(
+            f"job {record.name} has {least} to {most} workers, as its --workers says, and not {args.workers}"
+        )
+    if record.host != socket.gethostname():
+        raise NoSuchJobError(f"job {record.name} runs on {record.host}: scale it there")
+    ask_for_workers(record, args.workers)
+    print(f"job {record.name} is to have {args.workers} of {most} workers", file=sys.stderr)
     return 0
 
 

@@ -19,7 +19,7 @@ import msgspec
 from muster.launch._job_state import CurvePoint, JobState, TaskRecord
 from muster.lifecycle import start_ticks
 
-_FILE, _CURVES_FILE = "job.json", "history.json"
+_FILE, _CURVES_FILE, _SCALE_FILE = "job.json", "history.json", "workers.wanted"
 # How often they are written, at most, in seconds, and how many events there are.
 _WRITE_SECS, _CURVES_SECS, _MOST_EVENTS = 1.0, 5.0, 200
 
@@ -52,6 +52,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         tasks: Its tasks.
         events: What happened, the last of it.
         page: Where its page is, without a key, while it runs; empty for none.
+        scales: How few and how many tasks may train in an elastic job; None for other jobs.
     """
 
     name: str
@@ -66,6 +67,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[TaskRecord, ...] = ()
     events: tuple[RecordedEvent, ...] = ()
     page: str = ""
+    scales: tuple[int, int] | None = None
 
     @property
     def runs(self) -> bool:
@@ -73,6 +75,14 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         if self.code is not None or self.host != socket.gethostname():
             return self.code is None
         return self.started is not None and start_ticks(self.pid) == self.started
+
+
+def ask_for_workers(record: JobRecord, count: int) -> None:
+    """Ask the launcher of an elastic job for so many tasks that train."""
+    path = Path(record.folder) / _SCALE_FILE
+    new = path.with_suffix(".new")
+    new.write_text(str(count))
+    new.replace(path)
 
 
 class Recorder:
@@ -85,12 +95,21 @@ class Recorder:
         program: The words after the interpreter.
         folder: The folder of its logs, which exists.
         stall_secs: As of ``JobState``.
+        scales: As of ``JobRecord``.
 
     Attributes:
         state: What is known of the job.
     """
 
-    def __init__(self, name: str, program: tuple[str, ...], folder: Path, stall_secs: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        program: tuple[str, ...],
+        folder: Path,
+        stall_secs: float = 0.0,
+        *,
+        scales: tuple[int, int] | None = None,
+    ) -> None:
         now = time.time()
         self.state = JobState(stall_secs)
         self._events: deque[RecordedEvent] = deque(maxlen=_MOST_EVENTS)
@@ -104,6 +123,7 @@ class Recorder:
             started=start_ticks(),
             began=now,
             written=now,
+            scales=scales,
         )
         known_jobs()  # forgets those that are gone
         self._write((), None)
@@ -115,6 +135,19 @@ class Recorder:
         """Note what happened."""
         self._events.append(RecordedEvent(time.time(), text))
         self._written_at = -_WRITE_SECS  # soon
+
+    def wanted_workers(self) -> int | None:
+        """Return how many tasks somebody wants to train in an elastic job, once; None for nothing new."""
+        path = self._folder / _SCALE_FILE
+        if self._record.scales is None or not path.exists():
+            return None
+        try:
+            count = int(path.read_text())
+            path.unlink()
+        except (OSError, ValueError):  # it is being written, or is none of muster's
+            return None
+        least, most = self._record.scales
+        return min(max(count, least), most)
 
     def look(self, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
         """Take how the tasks are, write it if it is time to, and return it as it is to be shown."""

@@ -198,7 +198,14 @@ class _Run:
         self._failed: list[job.TaskEnded] = []  # of tasks for which there was no place
         self._states: dict[Task, str] = {}
         self._starts: Counter[Task] = Counter()
-        self._recorder = Recorder(self._name, options.program, log_dir, options.stall_secs)
+        shape, trains = options.shape, options.shape.workers + options.shape.chief
+        self._recorder = Recorder(
+            self._name,
+            options.program,
+            log_dir,
+            options.stall_secs,
+            scales=None if shape.least is None else (shape.least, trains),
+        )
         self._known: dict[Task, Progress] = {}  # the last that each task has reported
         self._keeps_logs = True
         self._poller: StatusPoller | None = None
@@ -349,6 +356,8 @@ class _Run:
         events.append(job.Apart(tuple(task for task, each in running.items() if not each.joined)))
         if self._job.is_ending:
             events.append(job.Finishing(tuple(task for task, each in running.items() if each.finishing)))
+        if (count := self._recorder.wanted_workers()) is not None:
+            events.append(job.Scaled(count))
         if self._job.lacks_workers and self._chief_coordinates():
             events.append(job.Coordinates())
         events += map(job.Received, [*self._received, *self._signals.receive()])
@@ -364,7 +373,7 @@ class _Run:
         self._show_lines(task, everything=True)
         if ended.progress is not None:
             self._known = {**self._known, task: ended.progress}
-        self._states[task] = "lost" if ended.lost else self._job.describe_end(ended.code)
+        self._states[task] = "lost" if ended.lost else self._job.describe_end(task, ended.code)
         return job.TaskEnded(task, ended.code, ended.told, ended.joined, ended.lost)
 
     def _show_lines(self, task: Task, *, everything: bool = False) -> None:
