@@ -46,6 +46,7 @@ class _ServerHere:
     count = 1
     current: Any = None
     upcoming: Any = None
+    fetches_ahead = False
     shared: SharedInput | None = None
     open: Sequence[int] = ()
 

@@ -49,6 +49,10 @@ class TrainingServers(SavingServers, Protocol):
         """
 
     @property
+    def fetches_ahead(self) -> bool:
+        """True if the batch of the next step may be known, and answers to pushes bring its rows."""
+
+    @property
     def current(self) -> Any:
         """The batch of this step, as it was known before as the upcoming one."""
 
@@ -210,7 +214,7 @@ class ServedTraining:
         if self._first is None:
             division.log_what_travels()
         first = self._started(division, served.local, state)
-        return self._on_servers(first, division, _RowRequests(division, numbered, self._executables))
+        return self._on_servers(first, division, _RowRequests(division, numbered, self._executables, batch))
 
     def _split(self, reads: Reads, batch: Any) -> tuple[WorkerServerSplit, NumberedStep | None]:
         """Divide the code between this worker and servers; it is given the numbers of its ids, if any."""
@@ -255,6 +259,13 @@ class ServedTraining:
         work: Any = None
         servers = self._servers
         donates = (2,) if self._alone else ()
+        looks_ahead = division.lookups is not None and servers.fetches_ahead
+
+        def compute(
+            pulled: Sequence[Buffers], rows: Sequence[Array], local: Sequence[Any], batch: Any, upcoming: Any
+        ) -> Any:
+            pushed, own, results = division.work(pulled, rows, local, batch)
+            return pushed, own, results, asks.ids(own, upcoming) if looks_ahead else {}
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             nonlocal work
@@ -265,12 +276,14 @@ class ServedTraining:
             else:
                 asked = asks.of(local, batch)
                 rows = asked.taken(servers.look_up(asked.ids(servers.count)) if division.lookups else [])
-            inputs = before.pulled, rows, local, asks.arrays(batch, asked)
+            known = looks_ahead and asks.fit(servers.upcoming)
+            upcoming = (servers.upcoming if known else batch) if looks_ahead else ()
+            inputs = before.pulled, rows, local, asks.arrays(batch, asked), upcoming
             if work is None:
-                work = compiled(division.work, inputs, self._executables, donates=donates)
-            pushed, own, results = work(*inputs)
+                work = compiled(compute, inputs, self._executables, donates=donates)
+            pushed, own, results, ids = work(*inputs)
             after = dataclasses.replace(before, local=dict(zip(before.local, own, strict=True)), ahead=None)
-            following = asks.before(own, servers.upcoming, batch)
+            following = asks.ahead(ids) if known else None
             loss = self._traced.loss
             if loss is not None:
                 results[loss] = np.asarray(results[loss])  # waits for it, so that hooks need not look again
@@ -293,12 +306,17 @@ class _RowRequests:
         division: The step that looks them up.
         numbered: The step that is given the numbers of its ids; None if there are no hashed tables.
         executables: As of ``Engine.compile``.
+        batch: One of these batches.
     """
 
-    def __init__(self, division: Division, numbered: NumberedStep | None, executables: Executables) -> None:
+    def __init__(
+        self, division: Division, numbered: NumberedStep | None, executables: Executables, batch: Any
+    ) -> None:
         self._division = division
         self._numbered = numbered
         self._executables = executables
+        leaves, self._structure = jax.tree.flatten(batch)
+        self._kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
         self._ids: Any = None
 
     def of(self, local: Sequence[jax.Array], batch: Any) -> AskedRows:
@@ -311,7 +329,7 @@ class _RowRequests:
         if self._division.lookups is None:
             return self._division.asked({})
         if self._ids is None:
-            self._ids = compiled(self._asked_ids, (local, batch), self._executables, donates=())
+            self._ids = compiled(self.ids, (local, batch), self._executables, donates=())
         return self._division.asked(self._ids(local, batch))
 
     def arrays(self, batch: Any, asked: AskedRows) -> Any:
@@ -321,8 +339,8 @@ class _RowRequests:
         known = self._division.numbers(asked)
         return [*jax.tree.leaves(batch), *_numbers(self._numbered, known)]
 
-    def _asked_ids(self, local: Sequence[jax.Array], batch: Any) -> dict[str, jax.Array]:
-        """Compute which rows of the tables a batch looks up; pure, for JAX."""
+    def ids(self, local: Sequence[jax.Array], batch: Any) -> dict[str, jax.Array]:
+        """Compute which rows of the tables a batch looks up, as for `of`; pure, for JAX."""
         lookups, numbered = self._division.lookups, self._numbered
         if lookups is None:
             return {}
@@ -331,28 +349,17 @@ class _RowRequests:
         leaves = jax.tree.leaves(batch)
         return {**lookups.ids(local, [*leaves, *_numbers(numbered, {})]), **numbered.ids(local, leaves)}
 
-    def before(self, local: Sequence[jax.Array], upcoming: Any, batch: Any) -> AskedRows | None:
-        """Return the rows of the batch of the next step; None if they are not to be fetched ahead.
+    def fit(self, batch: Any) -> bool:
+        """Return whether a batch, or None for none, is of the shapes for which this is."""
+        leaves, structure = jax.tree.flatten(batch)
+        return structure == self._structure and self._kinds == [(leaf.shape, leaf.dtype) for leaf in leaves]
 
-        Args:
-            local: As of `of`.
-            upcoming: That batch, if it is known.
-            batch: A batch of the shapes for which this is.
-        """
-        if self._division.lookups is None or upcoming is None or not _alike(upcoming, batch):
-            return None
+    def ahead(self, ids: Mapping[str, Any]) -> AskedRows | None:
+        """Return the rows that `ids` has found for the next step; None for rows that there are not."""
         try:
-            return self.of(local, upcoming)
+            return self._division.asked(ids)
         except DatasetError:  # which is that of the next step
             return None
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Return whether two batches have the same structure, shapes and dtypes."""
-    if len({jax.tree.structure(each) for each in (one, other)}) > 1:
-        return False
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all((a.shape, a.dtype) == (b.shape, b.dtype) for a, b in pairs)
 
 
 def _numbers(numbered: NumberedStep, known: Mapping[str, Array]) -> list[Any]:
