@@ -262,7 +262,7 @@ class ServedTraining:
         looks_ahead = division.lookups is not None and servers.fetches_ahead
 
         def compute(
-            pulled: Sequence[Buffers], rows: Sequence[Array], local: Sequence[Any], batch: Any, upcoming: Any
+            pulled: Sequence[Buffers], rows: Sequence[Any], local: Sequence[Any], batch: Any, upcoming: Any
         ) -> Any:
             pushed, own, results = division.work(pulled, rows, local, batch)
             return pushed, own, results, asks.ids(own, upcoming) if looks_ahead else {}
@@ -315,7 +315,8 @@ class _RowRequests:
         self._division = division
         self._numbered = numbered
         self._executables = executables
-        leaves, self._structure = jax.tree.flatten(batch)
+        leaves, structure = jax.tree.flatten(batch)
+        self._structure: Any = structure
         self._kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
         self._ids: Any = None
 
@@ -352,7 +353,8 @@ class _RowRequests:
     def fit(self, batch: Any) -> bool:
         """Return whether a batch, or None for none, is of the shapes for which this is."""
         leaves, structure = jax.tree.flatten(batch)
-        return structure == self._structure and self._kinds == [(leaf.shape, leaf.dtype) for leaf in leaves]
+        same = bool(structure == self._structure)
+        return same and self._kinds == [(leaf.shape, leaf.dtype) for leaf in leaves]
 
     def ahead(self, ids: Mapping[str, Any]) -> AskedRows | None:
         """Return the rows that `ids` has found for the next step; None for rows that there are not."""
