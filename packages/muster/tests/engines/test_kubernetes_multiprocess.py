@@ -266,11 +266,13 @@ def test_options_that_make_no_sense(options, told, tmp_path):
 
 def test_a_dry_run_prints_the_manifest(pods, monkeypatch, capsys):
     use(monkeypatch, pods)
-    muster.launch.run("train.py", ["--steps", "3"], on="kubernetes", image="here", name="a", dry_run=True)
+    options = {"on": "kubernetes", "image": "here", "name": "a", "volume": ["models:/models", "data:/data"]}
+    muster.launch.run("train.py", ["--steps", "3"], **options, dry_run=True)
     printed = list(yaml.safe_load_all(capsys.readouterr().out))
     assert [each["kind"] for each in printed] == ["Secret", "Service", "Job"]
     container = printed[2]["spec"]["template"]["spec"]["containers"][0]
     assert container["command"] == ["python", "train.py", "--steps", "3"]
+    assert [each["mountPath"] for each in container["volumeMounts"]] == ["/models", "/data"]
     assert pods.cluster.seen == []
 
 

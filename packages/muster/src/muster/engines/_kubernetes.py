@@ -275,6 +275,8 @@ class KubernetesEngine:
             thread.join(_AGAIN_SECS)  # one that waits for the API is a daemon
         reader, self._reader = self._reader, -1
         os.close(reader)
+        if not any(thread.is_alive() for thread in self._threads):
+            os.close(self._writer)
 
     def detach(self) -> None:
         """Leave the job to the cluster, at `close`, too."""

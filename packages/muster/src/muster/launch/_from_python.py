@@ -30,7 +30,7 @@ def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), **option
         program: The program's file; ``"-m package.train"`` for a module.
         arguments: Its arguments.
         **options: Those of ``muster run``, with underscores for hyphens: ``workers=2``, ``on="ray"``,
-            ``restarts=3``, ``dry_run=True``, ``env={"NAME": "value"}``.
+            ``restarts=3``, ``dry_run=True``, ``env={"NAME": "value"}``, ``volume=["models:/models"]``.
 
     Returns:
         The exit code of ``muster run``: 0 if every task has ended well.
@@ -54,6 +54,8 @@ def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), **option
             words += [option] * bool(value)
         elif name == "env":
             words += [f"{option}={key}={each}" for key, each in dict(value).items()]
+        elif isinstance(value, list | tuple):
+            words += [f"{option}={each}" for each in value]
         elif value is not None:
             words.append(f"{option}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
     first = os.fspath(program)

@@ -91,7 +91,7 @@ def _backend_config() -> Any:
     backends: Any = extra_module("ray.train.backend", "ray-train", "muster.ray.MusterTrainer")
     secret = make_secret()
 
-    class MusterBackend(backends.Backend):  # type: ignore[misc, name-defined]
+    class MusterBackend(backends.Backend):  # type: ignore[misc]
         def on_start(self, worker_group: Any, backend_config: Any) -> None:
             """Tell each worker the addresses of all, and what proves that it belongs to them."""
             addresses = worker_group.execute(_free_address)
@@ -99,7 +99,7 @@ def _backend_config() -> Any:
             for rank in range(len(addresses)):
                 worker_group.execute_single(rank, _set_place, addresses, rank, job, secret)
 
-    class MusterConfig(backends.BackendConfig):  # type: ignore[misc, name-defined]
+    class MusterConfig(backends.BackendConfig):  # type: ignore[misc]
         @property
         def backend_cls(self) -> type:
             return MusterBackend
