@@ -10,7 +10,8 @@ from muster.cluster.roster import EXIT_PEER_LOST, Termination, parse_termination
 from muster.engines._engine import EXIT_LOST, TaskExit
 
 # The labels by which the pods of a job are known, and their tasks.
-NAME_LABEL, ROLE_LABEL = "app.kubernetes.io/name", "app.kubernetes.io/component"
+NAME_LABEL = "app.kubernetes.io/name"
+ROLE_LABEL = "app.kubernetes.io/component"
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _OPERATORS_INDEX = "training.kubeflow.org/replica-index"
 
