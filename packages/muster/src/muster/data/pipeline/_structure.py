@@ -4,7 +4,7 @@
 (tensorflow/python/data/util/nest.py). Dicts keep the order of their keys.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from muster._errors import DatasetError
@@ -46,8 +46,18 @@ def flatten_as(template: Any, value: Any) -> list[Any]:
 
 def rebuild(template: Any, leaves: Iterable[Any]) -> Any:
     """Return a structure like `template` with other leaves, in the order of `flatten(template)`."""
-    given = iter(leaves)
-    return map_leaves(lambda leaf: next(given), template)
+    return _rebuild(template, iter(leaves))
+
+
+def _rebuild(template: Any, leaves: Iterator[Any]) -> Any:
+    if isinstance(template, tuple):
+        items = [_rebuild(part, leaves) for part in template]
+        if type(template) is tuple:
+            return tuple(items)
+        return type(template)(*items)
+    if isinstance(template, dict):
+        return {key: _rebuild(part, leaves) for key, part in template.items()}
+    return None if template is None else next(leaves)
 
 
 def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:

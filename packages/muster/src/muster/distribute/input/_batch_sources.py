@@ -362,7 +362,7 @@ def _require_batch(batch: Any) -> None:
 
 
 def _require_rows(batch: Any) -> None:
-    if any(np.ndim(leaf) == 0 for leaf in jax.tree.leaves(batch)):
+    if any(getattr(leaf, "ndim", 0) == 0 for leaf in jax.tree.leaves(batch)):
         raise ValueError(
             "The elements of this dataset are not batches. Call the `batch` method on the dataset with the "
             "global batch size, which the replicas share."
