@@ -1,10 +1,10 @@
 """A worker of an elastic job, or a process with all of its replicas. Run by test_elastic_multiprocess.py.
 
 Arguments: the model directory, a folder for reports, the last step, the seconds that a step takes at
-least, and what else: "deterministic", "uneven", "impatient", "pairs", "late". Without a cluster one process
-has all replicas. The model has dropout, batch normalization and Adam's state, and the input is shuffled
-anew in each epoch, by the seed of the job. A line of a report is "<step> <loss in hexadecimal> <the
-examples of this worker's batch>".
+least, and what else: "deterministic", "uneven", "accumulating", "impatient", "pairs", "late". Without a
+cluster one process has all replicas. The model has dropout, batch normalization and Adam's state, and the
+input is shuffled anew in each epoch, by the seed of the job. A line of a report is "<step> <loss in
+hexadecimal> <the examples of this worker's batch>".
 """
 
 import json
@@ -50,7 +50,9 @@ def model_fn(features, labels, mode):
     )
     logits = model(features["x"], training=True)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, logits)
-    train_op = muster.minimize(keras.optimizers.Adam(0.01), loss, muster.get_or_create_global_step())
+    every = 2 if "accumulating" in sys.argv else None
+    optimizer = keras.optimizers.Adam(0.01, gradient_accumulation_steps=every)
+    train_op = muster.minimize(optimizer, loss, muster.get_or_create_global_step())
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 

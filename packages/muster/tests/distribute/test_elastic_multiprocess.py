@@ -21,7 +21,11 @@ STEPS = 90
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param((), id="even"), pytest.param(("uneven",), id="uneven", marks=pytest.mark.slow)],
+    params=[
+        pytest.param((), id="even"),
+        pytest.param(("uneven",), id="uneven", marks=pytest.mark.slow),
+        pytest.param(("accumulating",), id="accumulating", marks=pytest.mark.slow),
+    ],
 )
 def undisturbed(request, tmp_path_factory):
     """The options, and the lines of a process that computes all virtual replicas."""
@@ -84,6 +88,22 @@ def test_a_worker_and_the_chief_are_killed_and_come_back(undisturbed, tmp_path):
         same_as(lines, job, 3)
         assert "goes on with worker 0, worker 2" in third.log
         assert "This worker saves from now on" in third.log
+
+
+@pytest.mark.slow
+def test_without_an_order_of_sums_losses_differ_by_rounding_alone(undisturbed, tmp_path):
+    options, lines = undisturbed
+    losses = {step: float.fromhex(loss) for step, loss in lines}
+    with job_of(tmp_path / "job", options[1:], 3) as job:
+        first, second, third = (job.start("worker", index) for index in range(3))
+        wait_for(job, 0, 15)
+        kill(second)
+        again = job.start("worker", 1)
+        assert first.code() == third.code() == again.code() == 0, third.log[-3000:] + again.log[-3000:]
+        found = [line for index in range(3) for line in lines_of(job.folder / f"worker-{index}")]
+        assert {step for step, _ in found} == {*losses}
+        gaps = [abs(float.fromhex(loss) / losses[step] - 1) for step, loss in found]
+        assert max(gaps) <= 1e-6, max(gaps)
 
 
 @pytest.mark.slow
