@@ -1,7 +1,7 @@
 """Arrays one after the other in flat buffers, one buffer for each dtype."""
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ from muster._arrays import dtype_named
 from muster.ps._array_spec import ArraySpec
 
 Array = np.ndarray[Any, np.dtype[Any]]
+# Looks rows up: returns them as they are when it is called, and the caller's.
+AskedRows = Callable[[], Array]
 # Flat arrays by the name of their dtype, in the order of the names.
 Flat = dict[str, Array]
 

@@ -5,9 +5,9 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from muster.ps._flat_layout import AskedRows
 from muster.ps._messages import Caller
 from muster.ps._replies import RefusedError
-from muster.ps.contents import AskedRows
 
 _log = logging.getLogger(__name__)
 

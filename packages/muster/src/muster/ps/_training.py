@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 from muster.ps import _messages as messages
-from muster.ps._flat_layout import Array
+from muster.ps._flat_layout import Array, AskedRows
 from muster.ps._known_workers import KnownWorkers, Worker
 from muster.ps._messages import Caller, name_of
 from muster.ps._replies import RefusedError, Reply
 from muster.ps._round_sums import RoundSums
 from muster.ps._step_scheduler import StepScheduler, Turn
 from muster.ps._store import Store
-from muster.ps.contents import AskedRows, CheckedPush
+from muster.ps.contents import CheckedPush
 
 
 class TrainingTurns:

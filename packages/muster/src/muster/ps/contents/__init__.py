@@ -1,6 +1,5 @@
 """The contents of a parameter server: arrays, tables, and the functions that change them."""
 
-from muster.ps.contents._contents import AskedRows as AskedRows
 from muster.ps.contents._contents import CheckedPush as CheckedPush
 from muster.ps.contents._contents import Contents as Contents
 from muster.ps.contents._contents import Description as Description

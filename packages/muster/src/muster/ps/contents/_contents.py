@@ -9,7 +9,7 @@ import numpy as np
 from muster._text import printable
 from muster.checkpoint import clock_of, waiting_for
 from muster.ps._array_spec import ArraySpec
-from muster.ps._flat_layout import Array, Flat
+from muster.ps._flat_layout import Array, AskedRows, Flat
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import RowPiece, RowSnapshot, RowSnapshots, SnapshotPart
 from muster.ps._shard_snapshot import ShardSnapshot
@@ -65,10 +65,6 @@ class Device(Memory, Protocol):
             spec: The array.
             first: The number of its first row in the whole table.
         """
-
-
-AskedRows = Callable[[], Array]
-"""Looks rows up: returns them as they are when it is called, and the caller's."""
 
 
 class Description(msgspec.Struct, frozen=True):
