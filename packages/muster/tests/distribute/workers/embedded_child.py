@@ -1,7 +1,7 @@
 """A worker that trains as a guest: in a thread of a process that goes on. See test_embedded_multiprocess.py.
 
-Argument: JSON: what bad_job_child.py takes, and any of kill (this process kills itself at that step), preempt
-(at that step, the main thread says that the process will be ended), rounds (how often to train).
+Argument: JSON: what bad_job_child.py takes, and any of kill and stop (this process does so to itself at that
+step), preempt (there the main thread says that the process will be ended), rounds (how often it trains).
 """
 
 import atexit
@@ -27,6 +27,8 @@ class Act(SessionRunHook):
         step = run_context.session.global_step
         if step == self.options.get("kill"):
             os.kill(os.getpid(), signal.SIGKILL)
+        if step == self.options.get("stop"):
+            os.kill(os.getpid(), signal.SIGSTOP)
         if step == self.options.get("preempt"):
             reached.set()
 

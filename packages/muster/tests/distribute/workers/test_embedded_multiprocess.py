@@ -1,5 +1,6 @@
 """Workers that are guests in somebody else's process: nothing of it is theirs, and it goes on."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,15 @@ def test_a_guest_that_loses_another_worker_gets_an_error(job):
     assert job.tasks[1].code() == -9
     assert job.tasks[0].code() == 0, job.tasks[0].log
     assert "raised PeerLostError worker 1 " in job.tasks[0].log
+    assert job.tasks[0].log.endswith("the process goes on\n")
+
+
+@pytest.mark.slow
+def test_a_guest_does_not_wait_for_a_worker_that_is_silent(job):
+    job.start("worker", 0, {**job.model, "steps": 1000, "step_timeout": 3})
+    job.start("worker", 1, {**job.model, "steps": 1000, "step_timeout": 3, "stop": 5})
+    assert job.tasks[0].code() == 0, job.tasks[0].log
+    assert re.search(r"raised PeerLostError .*worker 1 .*3 s", job.tasks[0].log), job.tasks[0].log
     assert job.tasks[0].log.endswith("the process goes on\n")
 
 
