@@ -151,8 +151,8 @@ class Job:
     @property
     def deadline(self) -> float | None:
         """The latest time of the next call of `handle`, even without events; None if there is none."""
-        times = (self._term_at, self._kill_at, self._start_at, self._rest_at)
-        times = (*times, *self._again.values(), *self._let_go.values())
+        times = [self._term_at, self._kill_at, self._start_at, self._rest_at]
+        times += [*self._again.values(), *self._let_go.values()]
         return min((at for at in times if at is not None), default=None)
 
     @property
