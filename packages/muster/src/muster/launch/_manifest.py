@@ -99,8 +99,8 @@ class JobManifest:
                 f"The runtime {self.runtime} runs tasks of one type, given: {', '.join(self.replicas)}. Ask "
                 "for a number of --workers alone, or leave --runtime out."
             )
-        fixed: dict[str, object] = {"--volume": self.volumes, "--shm": self.shm, "--tls-secret": self.tls_secret}
-        fixed |= {"--pod": self.pod, "--workdir": self.workdir}
+        fixed: dict[str, object] = {"--volume": self.volumes, "--shm": self.shm, "--pod": self.pod}
+        fixed |= {"--tls-secret": self.tls_secret, "--workdir": self.workdir}
         if given := [option for option, value in fixed.items() if value]:
             raise ClusterError(
                 f"The runtime {self.runtime} says itself what its pods are like, given: {', '.join(given)}. "
