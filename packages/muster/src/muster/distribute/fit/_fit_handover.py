@@ -82,8 +82,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         """
         given = self._workers.join()
         if given is None and self._workers.others_have_ended:
-            _log.info("The others have ended, without this worker.")
-            raise SystemExit(0)
+            self._workers.stand_by("they have come to the end of their programs")
         if given is None:
             self._workers.come_again("It came when nobody could join the others, at the end of an epoch.")
         about, arrays = given
@@ -150,7 +149,13 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Let nobody in while the block runs, which is another method of the model."""
+        """Let nobody in while the block runs, which is another method of the model.
+
+        Raises:
+            SystemExit: This worker has joined the others, and is not yet in the step in which they are.
+        """
+        if self._agreement.catching_up:
+            self._workers.stand_by("a callback evaluates the model at the beginning of fit or of an epoch")
         took = self._takes_in
         self._end_taking_in()
         try:

@@ -68,6 +68,7 @@ class StepFunction:
     Attributes:
         others: Returns the variables of the state that Keras does not pass.
         in_epoch: The number of steps that were taken in this epoch.
+        left_out: The number of steps that the last call has not taken, for the same reason as `skipping`.
         skipping: Whether the last call did nothing, since its steps were done before an interruption.
         to_skip: The number of steps left to skip.
         steps_per_call: The number of steps in a call.
@@ -82,7 +83,7 @@ class StepFunction:
 
     def forget(self) -> None:
         """Forget what belongs to one call of a model's method."""
-        self.to_skip = self._left_out = 0
+        self.to_skip = self.left_out = 0
         self.skipped_logs: Any = None
         self._catch_up: Callable[[Iterator[Any]], None] | None = None
 
@@ -98,11 +99,11 @@ class StepFunction:
 
     def skips(self, iterator: Iterator[Any]) -> bool:
         """Return whether a call is to do nothing."""
-        self._left_out = min(self.to_skip, self.steps_per_call)
-        self.skipping = self._left_out == self.steps_per_call
-        if self._left_out:
-            self.to_skip -= self._left_out
-            self.in_epoch += self._left_out
+        self.left_out = min(self.to_skip, self.steps_per_call)
+        self.skipping = self.left_out == self.steps_per_call
+        if self.left_out:
+            self.to_skip -= self.left_out
+            self.in_epoch += self.left_out
             if self.to_skip == 0 and self._catch_up is not None:
                 self._catch_up(iterator)
         return self.skipping
@@ -254,7 +255,7 @@ class KerasFunction(StepFunction):
         self._failed = False
         results: list[Any] = []
         try:
-            for _ in range(self.steps_per_call - self._left_out):
+            for _ in range(self.steps_per_call - self.left_out):
                 try:
                     batch, state, result = self._next(iterator, state)
                 except StopIteration:

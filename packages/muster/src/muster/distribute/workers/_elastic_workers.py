@@ -311,6 +311,7 @@ class ElasticWorkers(Workers):
         self._leave_group()
         while any(record.base is not None for record in self._roster.group_records().values()):
             self._roster.wait_until(lambda: False, _POLL_SECS)
+        self._ending.agreed = True  # it has not failed
         raise SystemExit(0)
 
     @contextlib.contextmanager
