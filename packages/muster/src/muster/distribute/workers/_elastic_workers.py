@@ -10,7 +10,6 @@ of the new division. A worker that has come gets the state before that step.
 
 import contextlib
 import functools
-import hashlib
 import logging
 import os
 import signal
@@ -21,7 +20,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import numpy as np
 
 from muster import lifecycle
-from muster._errors import MismatchError, MissingPeerError, PeerLostError
+from muster._errors import MissingPeerError, PeerLostError
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import (
     EXIT_PEER_LOST,
@@ -52,6 +51,7 @@ from muster.distribute.workers._cluster_workers import (
 )
 from muster.distribute.workers._group_connections import GroupConnections
 from muster.distribute.workers._meeting import (
+    CompiledPrograms,
     StepReached,
     behind_by_a_result,
     packed_result,
@@ -156,7 +156,7 @@ class ElasticWorkers(Workers):
         self._last_loop: ReplicatedLoop | None = None
         self._doing = ""  # what can go on with others: a call of train or fit
         self._has_begun = False  # whether it has taken a step since
-        self._programs: dict[str, set[str]] = {}  # what was compiled, by the shapes of arguments
+        self._programs = CompiledPrograms()
         self._given: tuple[Any, list[HostArray]] | None = None
         self._tried = 0  # the epoch of the last group that was to meet
         self.epoch = 0
@@ -283,9 +283,7 @@ class ElasticWorkers(Workers):
             super().require_equal(subject, values)
 
     def note_program(self, shapes: str, text: str) -> None:
-        # Texts are long, and so are the shapes of large models.
-        key, program = (hashlib.sha256(each.encode()).hexdigest()[:32] for each in (shapes, text))
-        self._programs.setdefault(key, set()).add(program)
+        self._programs.note(shapes, text)
 
     @contextlib.contextmanager
     def taking_in(self) -> Iterator[None]:
@@ -558,28 +556,18 @@ class ElasticWorkers(Workers):
         given = self._loop.give() if inner.rank == source and self._loop is not None else None
         if given is not None:
             value, arrays = given
-            programs = {shapes: sorted(texts) for shapes, texts in self._programs.items()}
-            meta = [value, [[list(each.shape), each.dtype.name] for each in arrays], programs]
+            meta = [
+                value,
+                [[list(each.shape), each.dtype.name] for each in arrays],
+                self._programs.to_json(),
+            ]
         meta = inner.all_gather_object(meta)[source]
         if inner.rank in coming:
             self._given = None
             if meta is not None:
-                self._require_same_programs(meta[2])
+                self._programs.require_those(meta[2])
                 self._given = meta[0], [np.empty(shape, np.dtype(name)) for shape, name in meta[1]]
                 arrays = self._given[1]
         for rank in coming:
             if meta is not None and inner.rank in (source, rank):
                 inner.send_between(source, rank, arrays)
-
-    def _require_same_programs(self, theirs: dict[str, list[str]]) -> None:
-        """Check that this worker would take the same step as those that it joins.
-
-        Raises:
-            MismatchError: For arguments of the same shapes it has compiled something else.
-        """
-        for shapes, programs in self._programs.items():
-            if shapes in theirs and not programs <= {*theirs[shapes]}:
-                raise MismatchError(
-                    "The step of this worker is another than that of those that it joins, such as one with "
-                    "another loss or rate of dropout. Start it with the same program and arguments."
-                )

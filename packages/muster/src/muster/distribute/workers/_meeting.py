@@ -1,7 +1,8 @@
 """What workers tell each other when they meet: how far each has come, and the last result; no sockets."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,35 @@ class StepReached(NamedTuple):
     collectives: int
     in_step: bool
     joins: bool
+
+
+class CompiledPrograms:
+    """What a worker has compiled, by the shapes of arguments: who joins others has to take the same step."""
+
+    def __init__(self) -> None:
+        self._by_shapes: dict[str, set[str]] = {}
+
+    def note(self, shapes: str, text: str) -> None:
+        """Note a program by the shapes of its arguments and its text, which may be long."""
+        key, program = (hashlib.sha256(each.encode()).hexdigest()[:32] for each in (shapes, text))
+        self._by_shapes.setdefault(key, set()).add(program)
+
+    def to_json(self) -> dict[str, list[str]]:
+        """Return it for others, as JSON."""
+        return {shapes: sorted(programs) for shapes, programs in self._by_shapes.items()}
+
+    def require_those(self, theirs: Mapping[str, Sequence[str]]) -> None:
+        """Check that others would take the same steps, from what `to_json` has returned there.
+
+        Raises:
+            MismatchError: For arguments of the same shapes they have compiled something else.
+        """
+        for shapes, programs in self._by_shapes.items():
+            if shapes in theirs and not programs <= {*theirs[shapes]}:
+                raise MismatchError(
+                    "The step of this worker is another than that of those that it joins, such as one with "
+                    "another loss or rate of dropout. Start it with the same program and arguments."
+                )
 
 
 def source_of(places: Sequence[StepReached]) -> int | None:
