@@ -96,11 +96,13 @@ class ExchangeEngine(Engine):
         self._mesh = mesh
         self._workers = workers
         engine = CutEngine if workers.share is None else InTurnEngine
-        self._replicas = UnevenEngine(engine(workers, bytes_per_pack))
+        self._replicas = self._in_loops = UnevenEngine(engine(workers, bytes_per_pack))
+        if workers.in_loops is not workers:
+            self._in_loops = UnevenEngine(InTurnEngine(workers, bytes_per_pack, in_loops=True))
 
     def compile(self, traced: Traced, executables: Executables) -> Step:
         if traced.view is View.REPLICA:
-            return self._replicas.compile(traced, executables)
+            return (self._in_loops if traced.in_loops else self._replicas).compile(traced, executables)
         engine = UnevenEngine(MeshEngine(self._mesh, self._workers)) if self._mesh else DeviceEngine()
         undivided = engine.compile(traced, executables)
         make = functools.partial(self._divided, traced, executables, undivided)

@@ -28,18 +28,21 @@ class InTurnEngine(EvenEngine):
     Args:
         workers: The processes; ``workers.share`` says which replicas are this one's now.
         bytes_per_pack: Values are reduced in packs of about this size; 0 for a single one.
+        in_loops: Whether steps take the values of all replicas, and return them on all workers, as loops of
+            the user's do.
     """
 
-    def __init__(self, workers: Workers, bytes_per_pack: int) -> None:
-        super().__init__(workers, 1)
+    def __init__(self, workers: Workers, bytes_per_pack: int, *, in_loops: bool = False) -> None:
+        super().__init__(workers.in_loops if in_loops else workers, 1)
+        self._by = workers
         self._bytes_per_pack = bytes_per_pack
 
     def step_for(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
     ) -> Step:
         is_replicated = isinstance(batch, ReplicatedBatch)
-        share = self.split.share
-        example = _part(traced, batch, 0, share.count)
+        share, given_share = self._by.share or self.split.share, self.split.share
+        example = _part(traced, batch, 0, given_share.count)
 
         def replica_step(state: State, reads: Reads, batch: Any, index: jax.Array) -> tuple[State, Any]:
             replicas = Replicas(
@@ -51,7 +54,7 @@ class InTurnEngine(EvenEngine):
             )
             return traced.step(state, reads, batch, replicas)
 
-        own_state = _part_of(traced.state_sharded, state, 0, share.count)
+        own_state = _part_of(traced.state_sharded, state, 0, given_share.count)
         parts, structure = traced.cut(replica_step, own_state, reads, example, jnp.uint32(0), donated=0)
         sharded = (traced.new_state_sharded, traced.sharded_results(batch))
         of_all = traced.of_all
@@ -61,11 +64,12 @@ class InTurnEngine(EvenEngine):
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             own = range(share.first, share.first + share.count)
             values: list[list[Any]] = []
-            for place, index in enumerate(own):
+            for index in own:
+                place = index - given_share.first
                 given = (
-                    _part_of(traced.state_sharded, state, place, share.count),
+                    _part_of(traced.state_sharded, state, place, given_share.count),
                     reads,
-                    _part(traced, batch, place, share.count),
+                    _part(traced, batch, place, given_share.count),
                 )
                 values.append([*jax.tree.leaves(given), jnp.uint32(index)])
             results: list[list[jax.Array]] = []
@@ -74,13 +78,27 @@ class InTurnEngine(EvenEngine):
                 results = [runs[number](*each) for each in taken]
                 if count := len(part.sums):
                     terms = [[np.asarray(value) for value in each[:count]] for each in results]
-                    sums = self.workers.sum_terms(terms)
+                    sums = self._by.sum_terms(terms)
                     for each, result in zip(values, results, strict=True):
                         each += [*sums, *result[count:]]
-            state, out = _joined(sharded, [jax.tree.unflatten(structure, result) for result in results])
+            joined = _joined(sharded, [jax.tree.unflatten(structure, result) for result in results])
+            if self._by is not self.workers:
+                own, joined = range(share.total), self._gathered(sharded, joined)
+            state, out = joined
             return state, out if of_all is None else of_all(out, sharded[1], slice(own.start, own.stop))
 
         return step
+
+    def _gathered(self, sharded: Any, results: Any) -> Any:
+        """Return results with the sharded values of all replicas, given those of this worker's."""
+
+        def rows(array: Any) -> Any:
+            return jnp.asarray(np.concatenate(self._by.all_gather(np.asarray(array))))
+
+        def gathered(flag: bool, value: Any) -> Any:
+            return jax.tree.map(lambda leaf: by_numbers(rows, leaf), value) if flag else value
+
+        return jax.tree.map(gathered, sharded, results)
 
     def _compiled(
         self, parts: Sequence[Segment], values: Sequence[Any], executables: Executables
@@ -95,7 +113,7 @@ class InTurnEngine(EvenEngine):
             shapes += jax.eval_shape(part.function, *taken)  # sums have the shapes of their terms
         names = {id(executable): name for name, executable in executables.items()}
         # Of code that calls Python there is no text that stands for it.
-        self.workers.note_program(given, " ".join(names.get(id(each), "calls") for each in runs))
+        self._by.note_program(given, " ".join(names.get(id(each), "calls") for each in runs))
         return runs
 
 

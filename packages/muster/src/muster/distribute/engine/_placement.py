@@ -50,7 +50,7 @@ class Placement:
         self.sharding = sharding
         self.per_replica = per_replica or sharding
         self._workers = workers or SingleWorker()
-        split = Split(self._workers.share_of(local_replicas))
+        split = Split(self._workers.in_loops.share_of(local_replicas))
         self.replica_values = ReplicaValues(split, self.per_replica)
         self._seen: ByIdentity[bool] = ByIdentity()
 

@@ -75,6 +75,8 @@ class Traced:
             program of the step: returns what the step returns; or with those of some, and their numbers. None
             for the results as they are.
         rows: The number of rows of a batch in the global view that has padding after them; None without.
+        in_loops: Whether it is a function of a loop of the user's, whose arrays that are sharded have the
+            values of all replicas, where workers come and go.
         loss: The key of the result that is the loss, if one is. Of a step whose loss is NaN, parameter
             servers get nothing.
     """
@@ -91,6 +93,7 @@ class Traced:
     of_all: Callable[..., Any] | None = None
     rows: int | None = None
     loss: str | None = None
+    in_loops: bool = False
 
     def step(
         self, state: State, reads: Reads, batch: Any, replicas: Replicas | None = None

@@ -1,6 +1,7 @@
 """A function, traced and compiled for one kind of arguments: of the same structure, shapes and dtypes."""
 
 import atexit
+import functools
 import math
 import sys
 import weakref
@@ -24,6 +25,7 @@ from muster.distribute.functions._traced_function import TracedIterator, data_of
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._replica_context import ReplicaGroup
 from muster.distribute.replicas._values import Padded, PerReplica, ReplicaKind, is_array
+from muster.distribute.workers import ElasticWorkers
 from muster.program import Replicas, keepable, only_data_errors
 from muster.program.trace import FunctionProgram
 from muster.program.variables import origin_of
@@ -90,7 +92,10 @@ class CompiledFunction:
         """
         arrays = [*leaves] if self._only_arrays else [data_of(leaf) for leaf in leaves if is_dynamic(leaf)]
         state, reads = self._store.take()
-        state, results = self._step(state, reads, arrays)
+        if self._workers is None:
+            state, results = self._step(state, reads, arrays)
+        else:  # which keep the state until the step is done
+            state, results = self._workers.stepped(functools.partial(self._step, state, reads, arrays))
         self._store.give(state)
         if self._has_labels:
             self._unchecked.append((arrays, results.pop()))
@@ -152,7 +157,10 @@ class CompiledFunction:
             batch_sharded=takes,
             results_sharded=gives,
             may_move=True,
+            in_loops=True,
         )
+        workers = None if strategy is None else strategy.workers
+        self._workers = workers if isinstance(workers, ElasticWorkers) else None
         engine: Engine = DeviceEngine() if strategy is None else strategy.engine
         keep_compiled(None)
         self._step = engine.compile(traced, {})
@@ -237,7 +245,7 @@ def _require_replicas(leaves: Sequence[Any], strategy: ReplicaGroup) -> None:
     for leaf in leaves:
         if isinstance(leaf, PerReplica):
             local = getattr(leaf.data, "is_fully_addressable", True)
-            expected = strategy.local_replicas if local else strategy.num_replicas_in_sync
+            expected = strategy.values_here if local else strategy.num_replicas_in_sync
             if len(leaf.data) != expected:
                 raise ValueError(
                     f"A value of {len(leaf.data)} replicas was passed to {strategy}, which has {expected}: "

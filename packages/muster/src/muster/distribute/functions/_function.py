@@ -201,7 +201,7 @@ class Function:
             if call is not None and not isinstance(exc, UnevenError):
                 raise  # it has begun to run
             error = exc.cause if isinstance(exc, UnevenError) else exc
-            workers = None if call is None else call.strategy.workers
+            workers = None if call is None else call.strategy.workers.in_loops
             if not can_be_whole(_with_drawn(leaves, draws), workers):
                 raise error from error.__cause__
         try:

@@ -138,7 +138,7 @@ def gather(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
 def local_results(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array, ...]:
     """Return the values of this process' replicas."""
     replicas, data = _replicas(strategy, value.kind._replace(replicated=False)), jnp.asarray(value.data)
-    local = strategy.local_replicas
+    local = strategy.values_here
     if replicas is None or local == 1:
         return (data,)
     if replicas.count == local:

@@ -182,10 +182,10 @@ class GlobalBatches(BatchSource):
         self._looked = False
 
     def worker_batches(self, seed: int | None = None) -> Iterator[Any]:
+        if seed is None:
+            # Shuffles without a seed must be the same on all workers, and different in each pass.
+            seed = self._workers.common_seed()
         if self._split.has_others:
-            if seed is None:
-                # Shuffles without a seed must be the same on all workers, and different in each pass.
-                seed = self._workers.all_gather_object(secrets.randbits(31))[0]
             if not self._looked:
                 self._looked = True
                 self._share = file_share(self._workers, self.dataset)
@@ -259,6 +259,8 @@ class ReplicaBatches(BatchSource):
 
     def worker_batches(self, seed: int | None = None) -> Iterator[Any]:
         split, workers = self._split, self._workers
+        if seed is None:
+            seed = None if workers.size > 1 else workers.common_seed()
         if seed is None and workers.size > 1:
             # A worker's own: Python's random numbers may be the chief's, and its data another worker's.
             seed = secrets.randbits(31)
@@ -279,6 +281,7 @@ class ReplicaBatches(BatchSource):
         if self._split.has_others or self._split.replicas == 1:
             yield from super().steps(seed)
             return
+        seed = self._workers.common_seed() if seed is None else seed
         with self._opened(seed) as batches:
             for group in _groups(batches):
                 yield _grouped(group, self._split)

@@ -27,8 +27,8 @@ class ReplicaGroup(Protocol):
         """The number of replicas over all workers."""
 
     @property
-    def local_replicas(self) -> int:
-        """The number of replicas of this process."""
+    def values_here(self) -> int:
+        """The number of replicas whose values this process has."""
 
     def entered(self, context: "Context") -> contextlib.AbstractContextManager[None]:
         """Run code as this strategy's, in a replica context or in the cross-replica one."""

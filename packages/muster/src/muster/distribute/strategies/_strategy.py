@@ -1,6 +1,7 @@
 """Strategy: TensorFlow's interface to the workers, the placement and the engine of a job."""
 
 import contextlib
+import dataclasses
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from muster.distribute.functions._function import Function
 from muster.distribute.input._batch_sources import GlobalBatches, ReplicaBatches, datasets_from_function
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.input._input_context import InputContext
-from muster.distribute.input._input_options import InputOptions
+from muster.distribute.input._input_options import InputOptions, InputReplicationMode
 from muster.distribute.input._step_source import StepSource
 from muster.distribute.replicas._replica_context import (
     CROSS_REPLICA,
@@ -81,6 +82,11 @@ class Strategy:
     def local_replicas(self) -> int:
         """The number of replicas of this process."""
         return self.workers.share_of(self._local_replicas).count
+
+    @property
+    def values_here(self) -> int:
+        """The number of replicas whose values a loop has in this process: all, where workers come and go."""
+        return self.workers.in_loops.share_of(self._local_replicas).count
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -234,7 +240,7 @@ class Strategy:
         return _GATHER(self, value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """Return the values of this process' replicas.
+        """Return the values of this process' replicas; in an elastic job those of all replicas.
 
         Args:
             value: ``PerReplica``, a variable, or a nested structure of them; or any other value.
@@ -252,7 +258,7 @@ class Strategy:
         if not isinstance(value, dict | list | tuple):
             return (value,)
         leaves, structure = jax.tree.flatten(value, is_leaf=is_leaf)
-        local = self.local_replicas
+        local = self.values_here
         results = [self.experimental_local_results(leaf) for leaf in leaves]
         by_leaf = [result if len(result) == local else result * local for result in results]
         return tuple(jax.tree.unflatten(structure, leaves) for leaves in zip(*by_leaf, strict=True))
@@ -282,7 +288,7 @@ class Strategy:
         if options is not None:
             options.check_for_dataset()
         endless = dataset.cardinality() == INFINITE_CARDINALITY
-        source = GlobalBatches(self.workers, self.local_replicas, dataset)
+        source = GlobalBatches(self.workers.in_loops, self.values_here, dataset)
         return self._datasets(source, endless=endless)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Dataset:
@@ -314,9 +320,12 @@ class Strategy:
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.distribute_datasets_from_function``.
         """
-        datasets = datasets_from_function(self.input_context, self.local_replicas, dataset_fn, options)
+        context, workers = self.input_context, self.workers.in_loops
+        if workers is not self.workers:  # each has the data of all replicas, and each of those its own
+            context, options = InputContext(1, 0, self.num_replicas_in_sync), _per_replica(options)
+        datasets = datasets_from_function(context, self.values_here, dataset_fn, options)
         endless = any(each.cardinality() == INFINITE_CARDINALITY for each in datasets)
-        source = ReplicaBatches(self.workers, self.local_replicas, datasets)
+        source = ReplicaBatches(workers, self.values_here, datasets)
         return self._datasets(source, endless=endless)
 
     # Its name until TensorFlow 2.3.
@@ -338,13 +347,14 @@ class Strategy:
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.experimental_distribute_values_from_function``.
         """
-        share = self.workers.share_of(self._local_replicas)
+        workers = self.workers.in_loops
+        share = workers.share_of(self._local_replicas)
         local, count, first = share.count, share.total, share.first
         values = [value_fn(ValueContext(first + i, count)) for i in range(local)]
         if count == 1:
             return values[0]
-        told = self.workers.all_gather_object
-        return jax.tree.map(lambda *each: stacked(list(each), told, self.workers.rank), *values)
+        told = workers.all_gather_object
+        return jax.tree.map(lambda *each: stacked(list(each), told, workers.rank), *values)
 
     def check_variable(self, variable: keras.Variable) -> None:
         """Check a variable that was created in this strategy's scope.
@@ -357,6 +367,14 @@ class Strategy:
 
     def __str__(self) -> str:
         return type(self).__name__
+
+
+def _per_replica(options: InputOptions | None) -> InputOptions:
+    """Return options by which each replica has a dataset of its own."""
+    mode = InputReplicationMode.PER_REPLICA
+    if options is None:
+        return InputOptions(experimental_replication_mode=mode)
+    return dataclasses.replace(options, experimental_replication_mode=mode)
 
 
 # The compiled `run` of each object that was run outside of a function, by strategy and method; None for code

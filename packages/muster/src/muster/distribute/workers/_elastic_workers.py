@@ -12,6 +12,7 @@ import contextlib
 import functools
 import logging
 import os
+import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -63,6 +64,7 @@ from muster.distribute.workers._workers import (
     START_SECS,
     HostArray,
     ReplicaShare,
+    SingleWorker,
     Workers,
     add_terms,
 )
@@ -95,6 +97,40 @@ class ReplicatedLoop(Protocol):
 
     def give(self) -> tuple[Any, list[HostArray]] | None:
         """Return what a new worker needs before the next step, JSON and arrays; None if none can come."""
+
+
+class _LoopWorkers(SingleWorker):
+    """A single worker with all virtual replicas: what a loop of the user's sees of workers that come and go.
+
+    So its values are those of all replicas on every worker, and nothing is lost with one of them.
+
+    Args:
+        workers: The workers, who divide the work of its steps.
+        roster: Takes their progress.
+    """
+
+    def __init__(self, workers: "ElasticWorkers", roster: Roster) -> None:
+        super().__init__(roster, workers.exchanged, workers.share.total)
+        self._workers = workers
+
+    @property
+    def is_chief(self) -> bool:
+        return self._workers.is_chief
+
+    def common_seed(self) -> int | None:
+        return int(self._workers.all_gather_object(secrets.randbits(31))[0])
+
+
+class _LoopSteps:
+    """The steps of loops of the user's, as a `ReplicatedLoop`, which nobody can join."""
+
+    count = 0
+
+    def steps_taken(self) -> int:
+        return self.count
+
+    def give(self) -> None:
+        return None
 
 
 class _LeftError(PeerLostError):
@@ -157,6 +193,7 @@ class ElasticWorkers(Workers):
         self._doing = ""  # what can go on with others: a call of train or fit
         self._has_begun = False  # whether it has taken a step since
         self._programs = CompiledPrograms()
+        self._loop_steps = _LoopSteps()
         self._given: tuple[Any, list[HostArray]] | None = None
         self._tried = 0  # the epoch of the last group that was to meet
         self.epoch = 0
@@ -312,6 +349,23 @@ class ElasticWorkers(Workers):
         self._ending.agreed = True  # it has not failed
         raise SystemExit(0)
 
+    @functools.cached_property
+    def in_loops(self) -> Workers:
+        return _LoopWorkers(self, self._roster)
+
+    def stepped(self, step: Callable[[], _Result]) -> _Result:
+        """Take a step of a loop of the user's; again, whenever workers are lost in it."""
+        self.require_member("a loop of its own")
+        self._doing = self._doing or "a loop"
+        while True:
+            try:
+                with self.stepping(self._loop_steps):
+                    result = step()
+            except WorkersChangedError:
+                continue
+            self._loop_steps.count += 1
+            return result
+
     @contextlib.contextmanager
     def stepping(self, loop: ReplicatedLoop) -> Iterator[None]:
         """Let a loop's steps be made again, and others join it, while the block runs.
@@ -400,8 +454,8 @@ class ElasticWorkers(Workers):
                     if not isinstance(exc, _LeftError):
                         raise
                     raise PeerLostError(
-                        f"{self._task} cannot go on without those that have gone: only Estimators' train and "
-                        "fit do so, from their first step on. Start the job again."
+                        f"{self._task} cannot continue without those that have gone: a job can from its "
+                        "first step on. Start it again."
                     ) from exc
                 self._leave_step(exc)
                 if self._regroup():

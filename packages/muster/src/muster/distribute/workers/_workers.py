@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import os
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -77,6 +78,15 @@ class Workers(ABC):
     names: tuple[str, ...]
     has_loop = False
     share: ReplicaShare | None = None
+
+    @property
+    def in_loops(self) -> "Workers":
+        """The processes as loops of users see them: one with all replicas, where they come and go."""
+        return self
+
+    def common_seed(self) -> int | None:
+        """Return a new seed, the same on all workers; None for a single one, which may take any."""
+        return None if self.size == 1 else int(self.all_gather_object(secrets.randbits(31))[0])
 
     def share_of(self, local_replicas: int) -> ReplicaShare:
         """Return the replicas of this process, if each has so many of its own; virtual ones, if there are."""
