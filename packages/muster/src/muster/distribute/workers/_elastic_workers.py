@@ -12,11 +12,10 @@ import contextlib
 import functools
 import logging
 import os
-import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -50,6 +49,12 @@ from muster.distribute.workers._cluster_workers import (
     JobEnding,
     RosterWorkers,
 )
+from muster.distribute.workers._elastic_loops import (
+    LoopSteps,
+    LoopWorkers,
+    ReplicatedLoop,
+    WorkersChangedError,
+)
 from muster.distribute.workers._group_connections import GroupConnections
 from muster.distribute.workers._meeting import (
     CompiledPrograms,
@@ -64,7 +69,6 @@ from muster.distribute.workers._workers import (
     START_SECS,
     HostArray,
     ReplicaShare,
-    SingleWorker,
     Workers,
     add_terms,
 )
@@ -83,54 +87,6 @@ _SAY_SECS = 10.0
 # Set by a launcher for a task that it has started again alone; how long it looks for the others, in seconds.
 _STARTED_ALONE = "MUSTER_STARTED_ALONE"
 _LATE_SECS = 60.0
-
-
-class WorkersChangedError(Exception):
-    """The workers have changed in the middle of a step, which is to be made again."""
-
-
-class ReplicatedLoop(Protocol):
-    """A loop of steps that all workers make: what a worker needs to know who joins them."""
-
-    def steps_taken(self) -> int:
-        """Return how many steps the state has; the same number on workers with the same state."""
-
-    def give(self) -> tuple[Any, list[HostArray]] | None:
-        """Return what a new worker needs before the next step, JSON and arrays; None if none can come."""
-
-
-class _LoopWorkers(SingleWorker):
-    """A single worker with all virtual replicas: what a loop of the user's sees of workers that come and go.
-
-    So its values are those of all replicas on every worker, and nothing is lost with one of them.
-
-    Args:
-        workers: The workers, who divide the work of its steps.
-        roster: Takes their progress.
-    """
-
-    def __init__(self, workers: "ElasticWorkers", roster: Roster) -> None:
-        super().__init__(roster, workers.exchanged, workers.share.total)
-        self._workers = workers
-
-    @property
-    def is_chief(self) -> bool:
-        return self._workers.is_chief
-
-    def common_seed(self) -> int | None:
-        return int(self._workers.all_gather_object(secrets.randbits(31))[0])
-
-
-class _LoopSteps:
-    """The steps of loops of the user's, as a `ReplicatedLoop`, which nobody can join."""
-
-    count = 0
-
-    def steps_taken(self) -> int:
-        return self.count
-
-    def give(self) -> None:
-        return None
 
 
 class _LeftError(PeerLostError):
@@ -193,7 +149,7 @@ class ElasticWorkers(Workers):
         self._doing = ""  # what can go on with others: a call of train or fit
         self._has_begun = False  # whether it has taken a step since
         self._programs = CompiledPrograms()
-        self._loop_steps = _LoopSteps()
+        self._loop_steps = LoopSteps()
         self._given: tuple[Any, list[HostArray]] | None = None
         self._tried = 0  # the epoch of the last group that was to meet
         self.epoch = 0
@@ -351,7 +307,7 @@ class ElasticWorkers(Workers):
 
     @functools.cached_property
     def in_loops(self) -> Workers:
-        return _LoopWorkers(self, self._roster)
+        return LoopWorkers(self, self._roster, self.share.total)
 
     def stepped(self, step: Callable[[], _Result]) -> _Result:
         """Take a step of a loop of the user's; again, whenever workers are lost in it."""
@@ -375,12 +331,15 @@ class ElasticWorkers(Workers):
         Args:
             loop: The loop.
         """
+        before = self._loop, self._last_loop  # a hook may run a function of its own
         self._loop = self._last_loop = loop
         self._has_begun = True
         try:
             yield
         finally:
-            self._loop = None
+            self._loop = before[0]
+            if before[0] is not None:
+                self._last_loop = before[1]
 
     def come_again(self, reason: str) -> NoReturn:
         """End with the code that launchers know: started again, this worker can join the others."""
