@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
-import numpy as np
 import pytest
 from jax._src import compiler
 
@@ -234,43 +233,3 @@ def test_an_error_of_the_compiler_frees_the_turn(directory: Path) -> None:
         with pytest.raises(RuntimeError, match="no memory"):
             one_compiles(None, None, None, None, (), "jit_f", "jit_f-0")
     assert os.listdir(directory) == []
-
-
-@pytest.mark.parametrize(
-    ("program", "platform", "overrides"),
-    [
-        ("jit__uniform", "cpu", [("before", True), cache._DRAWS_LEVEL]),
-        ("jit_step", "cpu", [("before", True)]),
-        ("jit__uniform", "cuda", [("before", True)]),
-    ],
-)
-def test_what_draws_initial_values_is_optimized_less_on_cpus(
-    directory: Path, program: str, platform: str, overrides: list[tuple[str, object]]
-) -> None:
-    options = SimpleNamespace(env_option_overrides=[("before", True)])
-    given: list[object] = []
-    one_compiles = cache._OneCompiles(str(directory), lambda *arguments: given.append(arguments[3]))
-    one_compiles(SimpleNamespace(platform=platform), None, None, options, (), program, "key")
-    assert given == [options]
-    assert options.env_option_overrides == overrides
-
-
-DRAWS = {
-    "_uniform": lambda key: jax.random.uniform(key, (5, 7), minval=-0.3, maxval=0.3),
-    "_normal": lambda key: jax.random.normal(key, (5, 7)),
-    "_truncated_normal": lambda key: jax.random.truncated_normal(key, -2.0, 2.0, (5, 7)),
-}
-
-
-@pytest.mark.optimized
-@pytest.mark.parametrize("name", DRAWS)
-def test_it_draws_the_same_numbers_by_programs_that_jax_still_names_so(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert f"jit_{name}" in cache._DRAWS
-    key = jax.random.key(3)
-    with jax.log_compiles(), caplog.at_level(logging.WARNING):
-        drawn = DRAWS[name](key)
-    assert f"Compiling jit({name})" in caplog.text
-    less = jax.jit(DRAWS[name], compiler_options=dict([cache._DRAWS_LEVEL]))
-    np.testing.assert_array_equal(less(key), drawn)

@@ -7,8 +7,7 @@ JAX looks entries up, reads them and makes their keys, from the program, the ver
   of the others differ from its by their devices, so that the others compile anew at every start; an entry is
   written in place, so that another task may read half of it; and every failure is a warning.
 - the one that compiles: processes that start at the same time would all compile the same programs. Here one
-  process of a machine compiles a program, while the others wait, and load it. On CPUs the programs that draw
-  initial values are optimized less, which takes less than half of the time and gives the same bits.
+  process of a machine compiles a program, while the others wait, and load it.
 
 If a version of JAX has other arguments there, JAX's function stays.
 """
@@ -40,9 +39,6 @@ _log = logging.getLogger(__name__)
 MAX_BYTES = 2**30
 # After so many seconds, a half-written entry must be from a process that was killed.
 _LITTER_SECS = 3600.0
-# JAX's programs that draw an array. Most run once, for a variable's first value.
-_DRAWS = {"jit__uniform", "jit__normal", "jit__normal_real", "jit__truncated_normal"}
-_DRAWS_LEVEL = ("xla_backend_optimization_level", 1)
 # How long a process waits for another that compiles the same program, before it does so itself.
 _PATIENCE_SECS = 120.0
 _WRITE_ARGUMENTS = (
@@ -229,8 +225,6 @@ class _OneCompiles:
         module_name: str,
         cache_key: str,
     ) -> Any:
-        if module_name in _DRAWS and backend.platform == "cpu":
-            compile_options.env_option_overrides = [*compile_options.env_option_overrides, _DRAWS_LEVEL]
         compile_it = functools.partial(
             self._original,
             backend,
