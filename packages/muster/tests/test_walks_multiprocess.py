@@ -41,7 +41,7 @@ def found():
         ("checkpoint", "A variable goes into a checkpoint"),
         ("run", "A batch goes through `strategy.run`"),
         ("worker", "A gradient goes from a worker to a parameter server"),
-        ("server", "On the server it goes"),
+        ("server", "On the server the way continues"),
     ],
 )
 def test_a_value_goes_through_the_files_that_are_named_and_at_most_ten(found, walk, beginning):

@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class FitProgress:
     """The metadata of a backup: how far training was.
 
     Attributes:
@@ -52,7 +52,7 @@ class Progress:
     stops: bool = False
 
     @classmethod
-    def parse(cls, metadata: dict[str, Any], advice: str) -> "Progress":
+    def parse(cls, metadata: dict[str, Any], advice: str) -> "FitProgress":
         """Return the metadata of a checkpoint.
 
         Raises:
@@ -149,7 +149,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         )
         metadata = None if self._found is None else self._found.metadata
         metadata = agreement.on("backup", metadata)[0][0]
-        self._saved = None if metadata is None else Progress.parse(metadata, self._advice)
+        self._saved = None if metadata is None else FitProgress.parse(metadata, self._advice)
         self.initial_epoch = None if self._saved is None else self._saved.epoch
         self.is_stopped = self._saved is not None and self._saved.stops and not self._saved.step
         self._undo = contextlib.ExitStack()
@@ -224,7 +224,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             return
         logs = {name: float(value) for name, value in (logs or {}).items() if not np.ndim(value)}
         states, arrays = self._states.save()
-        progress = Progress(
+        progress = FitProgress(
             epoch,
             step,
             position.to_json(),
@@ -244,7 +244,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             with together(chain(*objects.values())):
                 restore_variables(self._found, objects, self._advice)
 
-    def _restore_callbacks(self, saved: Progress) -> None:
+    def _restore_callbacks(self, saved: FitProgress) -> None:
         if saved.callbacks is not None:
             self._states.restore(saved.callbacks, [each.value for each in self._kept], self._advice)
 

@@ -12,7 +12,7 @@ from muster._errors import MismatchError
 from muster._keras import keras
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._callback_states import CallbackStates
-from muster.distribute.fit._fit_backup import Progress
+from muster.distribute.fit._fit_backup import FitProgress
 from muster.distribute.fit._fit_input import FitInput
 from muster.distribute.fit._fit_step import CountedSteps, KerasFunction
 from muster.distribute.input import Position
@@ -63,7 +63,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         self._function = function
         self._calls = calls
         self._epoch = 0
-        self._got: tuple[Progress, list[Array]] | None = None
+        self._got: tuple[FitProgress, list[Array]] | None = None
         self._is_under_way = self._takes_in = False
         self._taking_in = contextlib.ExitStack()
         self._undo = contextlib.ExitStack()
@@ -88,7 +88,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         about, arrays = given
         if about["calls"] != self._calls:
             self._workers.stand_by(f"they are in call {about['calls']} of fit, and this one is in another")
-        self._got = Progress(**about["progress"]), arrays
+        self._got = FitProgress(**about["progress"]), arrays
         self._counted.count = about["taken"]
         self._batches.expect(about["batch"])
         self._agreement.catching_up = True
@@ -104,7 +104,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
             _log.warning("No worker can join, since the state of a callback is not to be had: %s", exc)
             return None
         values = [np.array(value, order="C") for value in function.state()]
-        progress = Progress(
+        progress = FitProgress(
             epoch=self._epoch,
             step=function.in_epoch,
             position=self._batches.next_unused.to_json(),
@@ -177,7 +177,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         self._takes_in = False
         self._taking_in.close()
 
-    def _restore(self, progress: Progress, arrays: list[Array]) -> None:
+    def _restore(self, progress: FitProgress, arrays: list[Array]) -> None:
         """Take the state of the others."""
         variables = self._variables()
         count = len(arrays) - len(progress.arrays)
