@@ -202,6 +202,18 @@ def test_a_signal_is_passed_on_and_tasks_save(launch, number):
     assert "failed" not in job.text
 
 
+def test_ctrl_c_before_a_task_has_shown_anything_leaves_no_traceback(launch, tmp_path):
+    started = tmp_path / "started"
+    job = launch(f"worker0=silent:{started}", "worker1=save", options=["--workers", "2"])
+    job.read_until("worker 1 | ready")
+    wait_until(started.exists)
+    job.process.send_signal(signal.SIGINT)
+    assert job.end() == 130
+    assert "worker 1 | saved after SIGINT" in job.lines
+    for unwanted in ("Traceback", "KeyboardInterrupt", "killed by", "Killing", "failed"):
+        assert unwanted not in job.text
+
+
 def test_a_second_ctrl_c_kills_at_once(launch):
     job = launch("worker0=stubborn", options=["--grace-secs", "60"])
     job.read_until("ready")

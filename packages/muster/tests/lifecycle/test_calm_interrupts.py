@@ -70,6 +70,13 @@ def test_the_import_of_keras():
     assert end(IMPORT) == ["Interrupted while Keras and JAX were imported: nothing had begun.", ""]
 
 
+def test_the_import_of_keras_by_a_file_is_told_once(tmp_path):
+    (tmp_path / "imports.py").write_text(IMPORT)
+    with OnTerminal([str(tmp_path / "imports.py")]) as program:
+        assert program.end() == -signal.SIGINT, program.written
+        assert program.lines() == ["Interrupted while Keras and JAX were imported: nothing had begun.", ""]
+
+
 @pytest.mark.parametrize("way", ["{}", "-m interrupted"])
 def test_any_import_of_the_program(way, tmp_path, monkeypatch):
     (tmp_path / "interrupted.py").write_text("import muster.estimator\nfrom slow import (\n    name\n)\n")

@@ -5,6 +5,7 @@ import dataclasses
 import os
 import selectors
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -40,6 +41,8 @@ from muster.net import Credentials
 _LOOK_SECS = 0.1  # the period of reading logs
 _SHOW_SECS = 0.5  # the period of drawing the table
 _BLAMED_LINES = 20
+# A task that has just been started, and has shown nothing of itself yet, imports modules, in seconds.
+_IMPORTS_SECS = 10.0
 # The temporary folders of logs, and how many of those of runs that have failed are kept.
 _LOGS, _KEPT_LOGS = "muster-run-", 10
 # How often to ask the chief whether it is a coordinator, and how long it may take to answer, in seconds.
@@ -198,6 +201,8 @@ class _Run:
         self._failed: list[job.TaskEnded] = []  # of tasks for which there was no place
         self._states: dict[Task, str] = {}
         self._starts: Counter[Task] = Counter()
+        self._started_at: dict[Task, float] = {}
+        self._interrupted: set[Task] = set()  # those that got SIGTERM in place of SIGINT
         shape, trains = options.shape, options.shape.workers + options.shape.chief
         self._recorder = Recorder(
             self._name,
@@ -264,7 +269,11 @@ class _Run:
                 self._start(tasks, attempt)
             case job.Send(tasks, number):
                 for task in tasks:
-                    self._engine.send(task, number)
+                    if number == signal.SIGINT and self._imports(task):
+                        self._interrupted.add(task)
+                        self._engine.send(task, signal.SIGTERM)
+                    else:
+                        self._engine.send(task, number)
             case job.Say(text):
                 self._view.say(text)
                 self._recorder.event(text)
@@ -322,11 +331,18 @@ class _Run:
             self._note_host(task)
             self._running.add(task)
             self._starts[task] += 1
+            self._started_at[task] = time.monotonic()
             self._states[task] = "running"
             self._addresses[task] = self._places[task].address
         self._conditions |= self._engine.conditions()
         if self._poller is not None:
             self._poller.addresses = {task: self._addresses[task] for task in self._running}
+
+    def _imports(self, task: Task) -> bool:
+        """Return whether a task may still import modules: SIGINT would get the traceback of an import."""
+        if time.monotonic() - self._started_at[task] > _IMPORTS_SECS or self._logs[task].last_lines(1):
+            return False
+        return self._poller is None or task not in self._poller.answers
 
     def _note_host(self, task: Task) -> None:
         """Say it if a task is not on the host that it was on."""
@@ -373,8 +389,11 @@ class _Run:
         self._show_lines(task, everything=True)
         if ended.progress is not None:
             self._known = {**self._known, task: ended.progress}
-        self._states[task] = "lost" if ended.lost else self._job.describe_end(task, ended.code)
-        return job.TaskEnded(task, ended.code, ended.told, ended.joined, ended.lost)
+        code = ended.code
+        if task in self._interrupted and code in (-signal.SIGTERM, 128 + signal.SIGTERM):
+            code = -signal.SIGINT
+        self._states[task] = "lost" if ended.lost else self._job.describe_end(task, code)
+        return job.TaskEnded(task, code, ended.told, ended.joined, ended.lost)
 
     def _show_lines(self, task: Task, *, everything: bool = False) -> None:
         if lines := self._logs[task].new_lines(everything=everything):

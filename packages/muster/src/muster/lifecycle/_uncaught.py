@@ -31,11 +31,13 @@ class _Hook:
         self.report = report
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if kind is KeyboardInterrupt and _in_an_import(trace):
+        if is_told(error):
+            pass
+        elif kind is KeyboardInterrupt and _in_an_import(trace):
             print("Interrupted while modules were imported.", file=sys.stderr)
         elif kind is KeyboardInterrupt and not program_lines(trace):  # in a command of muster's
             print("Interrupted.", file=sys.stderr)
-        elif not is_told(error):
+        else:
             with _reporting:
                 advise(error)
                 if shorten(error):
