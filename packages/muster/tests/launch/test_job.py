@@ -248,6 +248,13 @@ def test_a_task_that_was_told_to_end_was_not_killed(code, told):
     assert job.job.describe_end(W1, code) == told
 
 
+def test_a_task_that_muster_has_killed_was_not_killed_by_someone():
+    job = Course(W0, W1)
+    job.at(1, Received(signal.SIGINT))
+    assert Send((W0, W1), signal.SIGKILL) in job.at(1 + GRACE)
+    assert job.job.describe_end(W1, -signal.SIGKILL) == "killed by muster, as it did not end"
+
+
 def test_a_repeated_sigterm_means_nothing_new():
     job = Course(W0)
     assert job.at(1, Received(signal.SIGTERM), Received(signal.SIGTERM)) == [Send((W0,), signal.SIGTERM)]

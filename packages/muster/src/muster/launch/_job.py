@@ -166,6 +166,8 @@ class Job:
         told = [number for number in sent - {signal.SIGKILL} if code in (-number, 128 + number)]
         if told:
             return f"ended at {signal.Signals(told[0]).name}"
+        if code == -signal.SIGKILL and (signal.SIGKILL in sent or self._let_go.get(task, 0.0) is None):
+            return "killed by muster, as it did not end"
         return "done" if code == 0 else describe_end(code)
 
     @property
