@@ -58,6 +58,40 @@ def test_workers_that_are_not_in_step_are_shown_at_their_own(others):
     assert progress_of(JobState().look(said, 0.0, 0.0)) == progress_of(said)
 
 
+@pytest.mark.parametrize("activity", [TaskState.SAVING, TaskState.EVALUATING])
+def test_workers_are_in_step_while_their_chief_saves_or_evaluates(activity):
+    said = [
+        task(0, activity=activity, step=80, max_steps=200, loss=5.8, steps_per_sec=600.0),
+        task(1, step=97, max_steps=200, loss=5.7, steps_per_sec=19.0),
+    ]
+    first, second = progress_of(JobState().look(said, 0.0, 0.0))
+    assert (second.state, second.step, second.loss) == (TaskState.TRAINING, first.step, first.loss)
+
+
+def test_the_time_left_counts_saves_and_evaluations():
+    state = JobState()
+
+    def left(now, step, activity=TaskState.TRAINING):
+        said = [
+            task(0, activity=activity, step=step, max_steps=1000, steps_per_sec=100.0),
+            task(1, step=step + 5, max_steps=1000, steps_per_sec=90.0),
+        ]
+        first, second = state.look(said, now, now)
+        assert first.left_secs == second.left_secs
+        return first.left_secs
+
+    assert left(0.0, 100) == 9.0  # by its speed, for nothing else is known
+    assert left(10.0, 200) == 80.0
+    assert left(19.0, 200, TaskState.SAVING) == 80.0
+    assert left(30.0, 400) == 60.0
+    assert left(_job_state._PACE_SECS, 500) == 500 * _job_state._PACE_SECS / 400
+    assert left(_job_state._PACE_SECS + 10.0, 500) is None  # it makes no steps
+    # By now of late: what was before counts no more.
+    assert left(2 * _job_state._PACE_SECS, 600) == 400 * _job_state._PACE_SECS / 100
+    assert left(2 * _job_state._PACE_SECS + 10.0, 700) == pytest.approx(1.5 * (_job_state._PACE_SECS + 10.0))
+    assert left(2 * _job_state._PACE_SECS + 20.0, 100) == 9.0  # it was started again
+
+
 def test_a_task_that_makes_no_steps_has_no_speed():
     state, said = JobState(), [task(step=10, steps_per_sec=50.0)]
     for now, speed in ((0.0, 50.0), (4.0, 50.0), (6.0, 0.0), (60.0, 0.0)):

@@ -42,7 +42,7 @@ def drawn(rows, log_dir, width=120):
 
 def test_it_shows_how_far_training_is_how_long_it_takes_and_where_the_logs_are():
     rows = [
-        Row(task=W0, state="running", progress=TRAINS, answers=True),
+        Row(task=W0, state="running", progress=TRAINS, answers=True, left_secs=1200.0),
         Row(task=EV, state="running"),
     ]
     shown = drawn(rows, Path("/logs"))
@@ -79,7 +79,7 @@ def test_nothing_is_said_of_an_end_that_nobody_knows():
     [(90, set()), (60, {"input wait"}), (50, {"input wait", "left"}), (20, set(HEADERS))],
 )
 def test_columns_are_dropped_where_the_terminal_is_narrow_and_words_are_not_broken(width, missing):
-    rows = [Row(task=W0, state="running", progress=TRAINS, answers=True)]
+    rows = [Row(task=W0, state="running", progress=TRAINS, answers=True, left_secs=1200.0)]
     shown = drawn(rows, None, width)
     assert {name for name in HEADERS if name not in shown} == missing
     assert re.search(r"worker 0 .*training", shown)
@@ -118,7 +118,7 @@ def test_without_a_terminal_progress_is_said_twice_a_minute(clock, capsys):
     view.begin(Path("/logs"))
     evaluated = Progress(state=TaskState.WAITING, evaluation="step 400: accuracy 0.9")
     rows = [
-        Row(task=W0, state="running", progress=TRAINS, answers=True),
+        Row(task=W0, state="running", progress=TRAINS, answers=True, left_secs=1200.0),
         Row(task=EV, state="running", progress=evaluated, answers=True),
     ]
     for secs in (1, 28, 2, 10, 21):

@@ -19,7 +19,11 @@ _MOST_POINTS, _MOST_OF_ALL, _FEWEST_POINTS = 400, 20_000, 40
 _APART_SECS = 2.0
 # The reports of workers in step may be so far apart, in seconds.
 _APART_REPORTS_SECS = 4.0
+# How long training still takes is found out from its pace in the last so many seconds, or twice that.
+_PACE_SECS = 600.0
 _TRAINERS = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)
+# What workers do between the first step and the last; the others wait while the chief saves or evaluates.
+_TRAINS = {TaskState.TRAINING, TaskState.SAVING, TaskState.EVALUATING}
 
 
 class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +42,8 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         host: The machine that it runs on, as it says itself; empty if it has not said yet.
         waits: The shares of its time of late, 0 to 1, by what it was spent on: compute, input, communication
             and idle.
+        left_secs: How long it still trains at its pace of late, which evaluations and saves are a part of, in
+            seconds; None if nobody knows.
     """
 
     type: str
@@ -51,6 +57,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     host: str = ""
     waits: Mapping[str, float] = {}
+    left_secs: float | None = None
 
     @property
     def task(self) -> Task:
@@ -133,7 +140,7 @@ class JobState:
             if self._stall_secs and (text := followed.stalls(each, now, self._stall_secs)):
                 self.stalls.append(Stall(each.task, f"{each.task} {text}"))
             shown.append(seen)
-        shown = _in_step(shown)
+        shown = _in_step(shown, tasks)
         for each in shown:
             self._tasks[each.task].draw(each, now, date, most)
         return shown
@@ -171,6 +178,7 @@ class _Followed:
         self._moved: tuple[int, ...] = ()  # what grows while it does something
         self._moved_at = self._answered_at = 0.0
         self._stalled = False
+        self._paces: list[tuple[float, int]] = []  # one or two times of late, and the steps that it was at
         self._totals: WorkTotals | None = None
         self._waits: dict[str, float] = {}
 
@@ -194,7 +202,24 @@ class _Followed:
         rate = progress.steps_per_sec
         if task.answers and rate and now - self._moved_at > max(_SLOW_SECS, _SLOW_STEPS / rate):
             progress = dataclasses.replace(progress, steps_per_sec=0.0)
-        return msgspec.structs.replace(task, progress=progress, waits=dict(self._waits))
+        left = self._left_secs(progress)
+        return msgspec.structs.replace(task, progress=progress, waits=dict(self._waits), left_secs=left)
+
+    def _left_secs(self, progress: Progress) -> float | None:
+        """Return how long training still takes, in seconds; None if nobody knows."""
+        step, at, paces = progress.step, self._moved_at, self._paces
+        if step is None:
+            return None
+        if not paces or step < paces[-1][1]:
+            paces[:] = [(at, step)]
+        elif at - paces[-1][0] >= _PACE_SECS:
+            paces[:] = [paces[-1], (at, step)]
+        began, first = paces[0]
+        pace = (step - first) / (at - began) if step > first and at > began else progress.steps_per_sec
+        stands = progress.state == TaskState.TRAINING and not progress.steps_per_sec
+        if progress.max_steps is None or not pace or stands:
+            return None
+        return max(0, progress.max_steps - step) / pace
 
     def stalls(self, task: TaskRecord, now: float, stall_secs: float) -> str:
         """Return why a task stands still, if it is newly so; empty if it does not, or if that was said."""
@@ -257,17 +282,28 @@ def _shares(totals: WorkTotals) -> dict[str, float]:
     return {name: round(each / secs, 4) for name, each in parts.items() if each > 0}
 
 
-def _in_step(tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
-    """Show workers that train in step at the step of their chief, which reports at another time than they."""
+def _in_step(tasks: Sequence[TaskRecord], reported: Sequence[TaskRecord]) -> list[TaskRecord]:
+    """Show workers that train in step at the step of their chief, which reports at another time than they.
+
+    Args:
+        tasks: The tasks, as they are to be shown otherwise.
+        reported: What they have reported, with the speed that they had when they made steps.
+    """
     served = any(each.type == TaskType.PS for each in tasks)
-    trainers = (each.progress for each in tasks if each.type in _TRAINERS)
-    lead = next((progress for progress in trainers if progress is not None), None)
-    if served or lead is None or lead.step is None:
+    trainers = (each for each in tasks if each.type in _TRAINERS)
+    first = next((each for each in trainers if each.progress is not None), None)
+    if served or first is None or first.progress is None or first.progress.step is None:
         return [*tasks]
+    lead = first.progress
+    said = {each.task: each.progress for each in reported}
     shown = []
     for each in tasks:
         progress = each.progress
-        if each.type in _TRAINERS and progress is not None and _are_together(lead, progress):
+        if (
+            each.type in _TRAINERS
+            and progress is not None
+            and _are_together(said[first.task], said[each.task])
+        ):
             progress = dataclasses.replace(
                 progress,
                 step=lead.step,
@@ -278,15 +314,17 @@ def _in_step(tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
                 epoch=lead.epoch,
                 epochs=lead.epochs,
             )
-            shown.append(msgspec.structs.replace(each, progress=progress))
+            shown.append(msgspec.structs.replace(each, progress=progress, left_secs=first.left_secs))
         else:
             shown.append(each)
     return shown
 
 
-def _are_together(lead: Progress, other: Progress) -> bool:
+def _are_together(lead: Progress | None, other: Progress | None) -> bool:
     """Return whether two tasks may be at the same step, though they report that at different times."""
-    if other.step is None or lead.step is None or lead.state != other.state:
+    if lead is None or other is None or lead.step is None or other.step is None:
+        return False
+    if lead.state != other.state and not {lead.state, other.state} <= _TRAINS:
         return False
     rate = max(lead.steps_per_sec or 0.0, other.steps_per_sec or 0.0)
     return abs(lead.step - other.step) <= 2 + _APART_REPORTS_SECS * rate

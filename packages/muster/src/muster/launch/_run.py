@@ -6,6 +6,7 @@ import os
 import selectors
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -429,6 +430,7 @@ class _Run:
         """Return what is known of each task that was started."""
         answers = {} if self._poller is None else self._poller.answers
         hosts = {} if self._poller is None else self._poller.hosts
+        here = socket.gethostname() if self._engine.is_local else ""
         return [
             TaskRecord(
                 type=task.type,
@@ -440,7 +442,7 @@ class _Run:
                 starts=self._starts[task],
                 answers=task in self._running and task in answers,
                 progress=self._known.get(task),
-                host=self._hosts[task] or hosts.get(task, ""),
+                host=self._hosts[task] or hosts.get(task, here),
             )
             for task, state in self._states.items()
         ]

@@ -321,7 +321,7 @@ def _columns(rows: Sequence[TaskRecord]) -> dict[str, Callable[[TaskRecord], str
     if any(row.progress and row.progress.closures is not None for row in rows):
         columns["closures/s"] = number("closures_per_sec", ".1f")
     if any(row.progress and row.progress.max_steps for row in rows):
-        columns["left"] = lambda row: _time_left(row.progress) if row.answers and row.progress else "-"
+        columns["left"] = _time_left
     columns |= {"loss": number("loss", ".4g"), "input wait": number("input_wait", ".0%")}
     if any("communication" in row.waits for row in rows):
         columns["comm wait"] = share("communication")
@@ -368,17 +368,16 @@ def _line(row: TaskRecord) -> str:
     said += [] if known.steps_per_sec is None else [f"{known.steps_per_sec:.1f} steps/s"]
     said += [] if known.closures_per_sec is None else [f"{known.closures_per_sec:.1f} closures/s"]
     said += [] if known.loss is None else [f"loss {known.loss:.4g}"]
-    left = _time_left(known) if row.answers else "-"
+    left = _time_left(row)
     said += [] if left == "-" else [f"{left} left"]
     return f"  {row.task} {', '.join([_state(row), *said])}"
 
 
-def _time_left(progress: Progress) -> str:
-    """Return how long training goes on at its present speed, such as 1:02:03; a dash if nobody knows."""
-    if progress.max_steps is None or progress.step is None or not progress.steps_per_sec:
+def _time_left(row: TaskRecord) -> str:
+    """Return how long a task still trains, such as 1:02:03; a dash if nobody knows."""
+    if not row.answers or row.left_secs is None:
         return "-"
-    secs = round(max(0, progress.max_steps - progress.step) / progress.steps_per_sec)
-    return str(datetime.timedelta(seconds=secs))
+    return str(datetime.timedelta(seconds=round(row.left_secs)))
 
 
 def _number(value: float | None, form: str) -> str:

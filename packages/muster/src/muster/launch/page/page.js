@@ -79,7 +79,7 @@ function showSummary() {
     cards.push(card("closures/s", number(closures[0].progress.closures_per_sec)));
   }
   if (known.loss !== null && known.loss !== undefined) cards.push(card("loss", number(known.loss)));
-  if (state.runs && known.max_steps && known.steps_per_sec) cards.push(card("time left", duration((known.max_steps - known.step) / known.steps_per_sec)));
+  if (state.runs && task && task.answers && task.left_secs !== null) cards.push(card("time left", duration(task.left_secs)));
   for (const [name, value] of Object.entries(known.metrics || {})) cards.push(card(name, number(value)));
   const saved = newest("checkpoint");
   if (saved !== null) cards.push(card("last checkpoint", number(saved)));
