@@ -5,10 +5,11 @@ import os
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from muster._terminal import FootLine
+from muster._terminal import CellLine, FootLine
 from terminals import OnTerminal, screen
 
 
@@ -138,7 +139,7 @@ def test_a_terminal_that_is_gone_disturbs_nobody(terminal):
 
 FORKS = """
 import os, sys, threading
-from muster._terminal import FootLine
+from muster._terminal import CellLine, FootLine
 
 line = FootLine.at(sys.stderr)
 line.add(source := lambda width: "foot")
@@ -175,3 +176,56 @@ def test_streams_that_are_no_terminals_have_none(terminal, monkeypatch):
     assert FootLine.at(None) is None
     monkeypatch.setenv("TERM", "dumb")
     assert FootLine.at(terminal) is None
+
+
+class Display:
+    """Stands in for ``IPython.display.display``, and for its handle."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, data, **how):
+        self.calls.append(("new", data["text/plain"], how))
+        return self
+
+    def update(self, data, **how):
+        self.calls.append(("update", data["text/plain"], how))
+
+
+def test_a_cell_has_one_display_that_is_updated():
+    display = Display()
+    line = CellLine(display)
+    looks = []
+
+    def source(width):
+        looks.append(width)
+        return None if len(looks) == 2 else f"look {len(looks)}"
+
+    line.add(source)
+    wait_until(lambda: len(looks) > 3)
+    line.erase()
+    line.remove(source, "done")
+    wait_for_end()
+    line.draw()
+
+    first, *others = display.calls
+    assert first == ("new", "look 1", {"raw": True, "display_id": True})
+    assert {(kind, *how) for kind, _, how in others} == {("update", "raw")}
+    assert [text for _, text, _ in others[:2]] == ["look 3", "look 4"]
+    assert others[-1][1] == "done"
+
+
+@pytest.mark.parametrize(
+    ("shell", "is_notebook"),
+    [(None, False), (SimpleNamespace(), False), (SimpleNamespace(kernel=object()), True)],
+    ids=["Python", "IPython in a terminal", "a kernel"],
+)
+def test_only_a_kernel_has_cells(monkeypatch, shell, is_notebook):
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=Display()))
+    assert (CellLine.of_notebook() is not None) is is_notebook
+
+
+def test_there_are_no_cells_without_ipython(monkeypatch):
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert CellLine.of_notebook() is None

@@ -1,4 +1,4 @@
-"""Keep a status line at the foot of a terminal, below the program's own output."""
+"""Keep a status line at the foot of a terminal, or below the cell of a notebook."""
 
 import contextlib
 import os
@@ -155,6 +155,79 @@ class FootLine:
         with contextlib.suppress(OSError, ValueError):  # a terminal that is gone, a closed stream
             type(self._stream).write(self._stream, text)
             self._stream.flush()
+
+
+class CellLine:
+    """Shows a line below the cell of a notebook that runs: one display, updated a few times a second.
+
+    Args:
+        display: ``IPython.display.display``.
+    """
+
+    width = 99  # as nobody knows how wide the notebook is shown
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display = display
+        self._lock = threading.Lock()
+        self._source: Source | None = None
+        self._handle: Any = None
+        self._shown = ""
+        self._closed = threading.Event()
+
+    @classmethod
+    def of_notebook(cls) -> Self | None:
+        """Return a line below the cell that runs; None if this process is no notebook's."""
+        if getattr(running_shell(), "kernel", None) is None:
+            return None
+        from IPython.display import display
+
+        return cls(display)
+
+    def can_show(self, text: str) -> bool:
+        """Return whether the notebook has all characters of a text."""
+        return True
+
+    def add(self, source: Source) -> None:
+        """Show what a source says."""
+        self._source = source
+        self.draw()
+        threading.Thread(target=self._run, name="muster-bar", daemon=True).start()
+
+    def remove(self, source: Source, last: str = "") -> None:
+        """Show a source no longer, and leave a text in its place."""
+        with self._lock:
+            self._source = None
+            self._show(last)
+        self._closed.set()
+
+    def draw(self) -> None:
+        """Show what the source says now."""
+        with self._lock:
+            if self._source is not None and (text := self._source(self.width)):
+                self._show(text)
+
+    def erase(self) -> None:
+        """Leave what is shown: the display has a place of its own."""
+
+    def _run(self) -> None:
+        while not self._closed.wait(_EVERY_SECS):
+            self.draw()
+
+    def _show(self, text: str) -> None:
+        if text == self._shown:
+            return
+        self._shown = text
+        data = {"text/plain": text}
+        if self._handle is None:
+            self._handle = self._display(data, raw=True, display_id=True)
+        else:
+            self._handle.update(data, raw=True)
+
+
+def running_shell() -> Any:
+    """Return the shell of IPython in which this process runs code, of a notebook, say; None for none."""
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return None if get_ipython is None else get_ipython()
 
 
 def _is_terminal(stream: Any) -> bool:

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import traceback
+from types import SimpleNamespace
 
 import jax
 import pytest
 
 import muster
 from muster.lifecycle import _tracebacks
+from muster.lifecycle._uncaught import hook_uncaught
 
 OURS = os.path.join(os.path.dirname(muster.__file__), "some", "module.py")
 
@@ -123,3 +125,40 @@ def test_an_uncaught_error_ends_at_the_line_of_the_program(tmp_path):
     ]
     assert len(lines) <= 4
     assert last.startswith("TypeError: ")
+
+
+class Shell:
+    """Stands in for IPython's."""
+
+    custom_exceptions = ()
+
+    def set_custom_exc(self, kinds, handler):
+        self.custom_exceptions, self.handler = kinds, handler
+
+    def showtraceback(self, shown, tb_offset):
+        self.shown = shown
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    shell = Shell()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    return shell
+
+
+def test_errors_of_a_notebooks_cells_end_at_the_line_of_the_program_too(shell, capsys):
+    hook_uncaught()
+    error = caught(calling(own_line))
+    assert issubclass(type(error), shell.custom_exceptions)
+    shell.handler(shell, type(error), error, error.__traceback__, tb_offset=None)
+    kind, shown, trace = shell.shown
+    assert (kind, shown, trace) == (ValueError, error, error.__traceback__)
+    assert lines_of(error) == ["caught", "own_line"]
+    assert capsys.readouterr() == ("", f"{_tracebacks.LEFT_OUT}\n")
+
+
+def test_a_program_that_shows_errors_by_itself_in_its_notebook_does_so(shell):
+    shell.custom_exceptions = (KeyError,)
+    hook_uncaught()
+    assert shell.custom_exceptions == (KeyError,)

@@ -39,7 +39,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         starts: How often it was started.
         answers: Whether it reports how far it is now.
         progress: The last that it has reported; None for nothing.
-        host: The machine that it runs on, as it says itself; empty if it has not said yet.
+        host: The machine that it runs on; empty if neither it nor its engine has said it yet.
         waits: The shares of its time of late, 0 to 1, by what it was spent on: compute, input, communication
             and idle.
         left_secs: How long it still trains at its pace of late, which evaluations and saves are a part of, in

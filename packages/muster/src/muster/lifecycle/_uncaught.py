@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
+from muster._terminal import running_shell
 from muster.lifecycle._embedding import is_embedded, undone_when_embedded
 from muster.lifecycle._tracebacks import LEFT_OUT, advise, program_lines, shorten
 
@@ -55,12 +56,32 @@ def hook_uncaught() -> None:
     if not isinstance(sys.excepthook, _Hook) and not is_embedded():
         sys.excepthook = _Hook(sys.excepthook)
         undone_when_embedded(_unhook)
+        shell = running_shell()  # which shows errors by itself
+        if shell is not None and not shell.custom_exceptions:
+            shell.set_custom_exc((Exception,), _show_in_shell)
 
 
 def _unhook() -> None:
     """Put the program's hook back, if this module's is over it."""
     if isinstance(sys.excepthook, _Hook):
         sys.excepthook = sys.excepthook.report
+    shell = running_shell()
+    if shell is not None and shell.custom_exceptions == (Exception,):
+        shell.set_custom_exc((), None)
+
+
+def _show_in_shell(
+    shell: Any,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+    tb_offset: Any = None,
+) -> None:
+    """Show an error of a cell in IPython's way, as far as it is the program's."""
+    advise(error)
+    if shorten(error):
+        print(LEFT_OUT, file=sys.stderr)
+    shell.showtraceback((kind, error, error.__traceback__), tb_offset=tb_offset)
 
 
 def at_uncaught(end: Callable[[BaseException], None]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._terminal import FootLine
+from muster._terminal import CellLine, FootLine
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
 from muster.estimator.session._session import Session
@@ -41,7 +41,7 @@ class ProgressBar:
         unit: What is counted if it is not the global step.
     """
 
-    def __init__(self, line: FootLine | None, label: str, unit: str | None = None) -> None:
+    def __init__(self, line: FootLine | CellLine | None, label: str, unit: str | None = None) -> None:
         self._line = line
         self._label, self._unit = label, unit
         self._session: Session | None = None
@@ -154,9 +154,9 @@ class ProgressBar:
 
 @contextmanager
 def progress_bar(config: RunConfig, label: str, unit: str | None = None) -> Iterator[ProgressBar]:
-    """Show a bar while the block runs, if standard error is a terminal and its user has no other news.
+    """Show a bar while the block runs, in a terminal or below a notebook's cell, if that says nothing else.
 
-    There is none where the log of training goes to a terminal, which says the same, and where
+    There is none where the log of training goes there, which says the same, and where
     ``RunConfig(log_step_count_steps=None)`` asks for none.
 
     Args:
@@ -164,7 +164,9 @@ def progress_bar(config: RunConfig, label: str, unit: str | None = None) -> Iter
         label: What runs.
         unit: What is counted if it is not the global step.
     """
-    line = FootLine.at(sys.stderr) if config.log_step_count_steps and not _log_is_seen() else None
+    line: FootLine | CellLine | None = None
+    if config.log_step_count_steps and not _log_is_seen():
+        line = FootLine.at(sys.stderr) or CellLine.of_notebook()
     bar = ProgressBar(line, label, unit)
     if line is not None:
         line.add(bar)
@@ -183,23 +185,25 @@ def metrics_line(metrics: Mapping[str, Any]) -> str:
 
 
 def _log_is_seen() -> bool:
-    """Return whether the log of training, which is of the level INFO, goes to a terminal."""
+    """Return whether the log of training, which is of the level INFO, goes to a terminal or a notebook."""
     if not _log.isEnabledFor(logging.INFO):
         return False
     logger: logging.Logger | None = _log
     while logger is not None:
         for handler in logger.handlers:
-            if handler.level <= logging.INFO and _writes_to_terminal(handler):
+            if handler.level <= logging.INFO and _is_seen(handler):
                 return True
         logger = logger.parent if logger.propagate else None
     return False
 
 
-def _writes_to_terminal(handler: logging.Handler) -> bool:
-    """Return whether a handler writes to a terminal; rich's has a console, and absl's another handler."""
+def _is_seen(handler: logging.Handler) -> bool:
+    """Return whether a handler writes where people look; rich's has a console, and absl's another handler."""
     for place in (handler, getattr(handler, "python_handler", None)):
         stream = getattr(place, "stream", None) or getattr(getattr(place, "console", None), "file", None)
         if stream is not None and getattr(stream, "isatty", lambda: False)():
+            return True
+        if stream is not None and type(stream).__module__.startswith("ipykernel."):
             return True
     return False
 
