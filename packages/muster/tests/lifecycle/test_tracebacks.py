@@ -10,6 +10,7 @@ import jax
 import pytest
 
 import muster
+from muster.estimator import RunConfig
 from muster.lifecycle import _tracebacks
 from muster.lifecycle._uncaught import hook_uncaught
 
@@ -57,6 +58,13 @@ def test_lines_of_libraries_between_those_of_the_program_are_left_out():
     assert lines_of(error) == ["caught", "<lambda>", "inner", "own_line"]
     assert _tracebacks.shorten(error)
     assert lines_of(error) == ["caught", "own_line"]
+
+
+def test_those_that_python_makes_for_classes_of_libraries_too():
+    error = caught(lambda: RunConfig(train_distribute=3))
+    assert "__init__" in lines_of(error)
+    assert _tracebacks.shorten(error)
+    assert lines_of(error) == ["caught", "<lambda>"]
 
 
 def test_those_of_what_an_error_came_from_too():

@@ -73,7 +73,14 @@ def advise(error: BaseException) -> None:
 def program_lines(trace: TracebackType | None) -> list[TracebackType]:
     """Return the entries of a traceback that are lines of the program, not of libraries or Python's start."""
     others = ("<frozen", *_folders())
-    return [each for each in _entries(trace) if not each.tb_frame.f_code.co_filename.startswith(others)]
+
+    def is_others(entry: TracebackType) -> bool:
+        code = entry.tb_frame.f_code
+        module = str(entry.tb_frame.f_globals.get("__name__", ""))
+        made = code.co_filename == "<string>" and module.partition(".")[0] in _PACKAGES  # as of a dataclass
+        return made or code.co_filename.startswith(others)
+
+    return [each for each in _entries(trace) if not is_others(each)]
 
 
 def _folders() -> Iterator[str]:
