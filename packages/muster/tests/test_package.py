@@ -106,9 +106,13 @@ def test_every_public_name_exists_and_says_what_it_is_for() -> None:
                 assert value.__doc__, f"muster.{package}.{name} has no docstring"
 
 
-def test_a_name_of_a_package_is_found() -> None:
-    with pytest.raises(AttributeError, match=r"no 'MirroredStrategy': muster\.distribute has it"):
-        _ = muster.MirroredStrategy
+@pytest.mark.parametrize("name", ["MirroredStrategy", "MultiWorkerMirroredStrategy"])  # one in parentheses
+def test_a_name_of_a_package_is_found(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no '{name}': muster\.distribute has it"):
+        getattr(muster, name)
+
+
+def test_a_name_that_no_package_has_is_said_so() -> None:
     with pytest.raises(AttributeError, match=r"muster has no attribute 'nothing'\.$"):
         _ = muster.nothing
 

@@ -24,7 +24,8 @@ def __getattr__(name: str) -> Any:
     except AttributeError:
         # Packages are read, not imported: that of a part of the library may be on its way.
         for stub in sorted(pathlib.Path(__file__).parent.glob("[a-z]*/__init__.py*")):
-            if f" as {name}\n" in stub.read_text(encoding="utf-8"):
+            text = stub.read_text(encoding="utf-8")
+            if f" as {name}\n" in text or f" as {name},\n" in text:
                 where = f"{__name__}.{stub.parent.name}"
                 raise AttributeError(f"{__name__} has no {name!r}: {where} has it.") from None
         raise AttributeError(f"{__name__} has no attribute {name!r}.") from None
