@@ -172,6 +172,7 @@ class CellLine:
         self._source: Source | None = None
         self._handle: Any = None
         self._shown = ""
+        self._drawn_at = -_EVERY_SECS
         self._closed = threading.Event()
 
     @classmethod
@@ -201,9 +202,12 @@ class CellLine:
         self._closed.set()
 
     def draw(self) -> None:
-        """Show what the source says now."""
+        """Show what the source says now, if that is due."""
         with self._lock:
-            if self._source is not None and (text := self._source(self.width)):
+            if self._source is None or time.monotonic() - self._drawn_at < _EVERY_SECS:
+                return
+            if text := self._source(self.width):
+                self._drawn_at = time.monotonic()
                 self._show(text)
 
     def erase(self) -> None:
