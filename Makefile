@@ -54,7 +54,7 @@ test: $(VENV)/dev.stamp  ## run the tests of the core
 test-tensorflow: $(VENV)/dev.stamp  ## run the tests of TensorFlow's names
 	$(call run,$(NAMES),not slow and not soak)
 
-test-repository: $(VENV)/dev.stamp  ## run the tests of documentation, examples, wheels and the bench
+test-repository: $(VENV)/dev.stamp $(VENV)/integrations.stamp  ## run the tests of documentation, examples, wheels and the bench
 	$(call run,$(REPOSITORY),not soak)
 
 test-all: $(VENV)/dev.stamp $(VENV)/integrations.stamp  ## run all tests of the three, with those that are marked "slow"
