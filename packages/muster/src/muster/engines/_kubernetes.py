@@ -35,7 +35,7 @@ _LOOK_SECS, _AGAIN_SECS, _LOG_SECS, _GONE_SECS = 5, 1.0, 15.0, 30.0
 
 @dataclasses.dataclass(frozen=True)
 class _ClusterSeen:
-    """What there is: the pods, what makes them, by name, and why tasks without a pod have none."""
+    """All pods were listed, with their Jobs by name, and the reasons of tasks that have no pod."""
 
     pods: Sequence[Object]
     workloads: Mapping[str, Object | None]
@@ -44,7 +44,7 @@ class _ClusterSeen:
 
 @dataclasses.dataclass(frozen=True)
 class _WorkloadsSeen:
-    """What makes the pods."""
+    """The Jobs of the pods were listed, by name."""
 
     workloads: Mapping[str, Object | None]
 

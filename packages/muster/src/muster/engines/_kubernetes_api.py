@@ -306,7 +306,7 @@ class KubernetesJob:
 
     @property
     def workloads(self) -> list[Object]:
-        """What makes the pods."""
+        """The objects that create pods, such as Jobs and JobSets."""
         return [each for each in self.objects if each["kind"] not in _PARTS]
 
     def submit(self, *, dry_run: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What pods and Jobs of Kubernetes say about the tasks of a job, from the API's objects alone."""
+"""Read the states of tasks from pods and Jobs of Kubernetes; pure, on the API's objects."""
 
 import dataclasses
 import signal

@@ -1,4 +1,4 @@
-"""What a launcher says of tasks that keep others waiting: those that are stopped, or join nobody."""
+"""Report tasks that keep others waiting: suspended ones, and those that have joined nobody."""
 
 import math
 import signal

@@ -1,9 +1,7 @@
 """The roster of a job: its tasks find each other, exchange small values, and notice when one is lost."""
 
 import contextlib
-import dataclasses
 import logging
-import math
 import os
 import socket
 import threading
@@ -53,33 +51,7 @@ EXIT_PEER_LOST = 175
 
 _SAY_SECS = 10.0  # how often a waiting task logs what is missing
 _BEAT_SECS = 1.0  # the period of heartbeats, unless the deadline needs a shorter one
-_MAX_TEXT = 500  # the longest description of what a task waits for, in characters
 _MAX_NAMED = 10  # tasks named in one message
-_MAX_METRICS = 50  # of a task
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def _text(value: str) -> str:
-    return value[:_MAX_TEXT]
-
-
-def _finite(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers among metrics: JSON has no others."""
-    numbers = {str(name)[:_MAX_TEXT]: float(value) for name, value in [*metrics.items()][:_MAX_METRICS]}
-    return {name: value for name, value in numbers.items() if math.isfinite(value)}
-
-
-# How fields of `Progress` are converted when they are reported; the others stay as they are.
-_FIELDS: Mapping[str, Callable[[Any], Any]] = {
-    "state": TaskState,
-    **dict.fromkeys(("step", "max_steps", "epoch", "epochs", "closures", "checkpoint"), int),
-    **dict.fromkeys(("steps_per_sec", "loss", "input_wait", "closures_per_sec"), float),
-    **dict.fromkeys(("waits_for", "evaluation", "summaries"), _text),
-    "metrics": _finite,
-}
 
 
 def exit_because_lost(task: Task, reason: str) -> None:
@@ -319,11 +291,8 @@ class Roster:
         """
         if (state := fields.get("state")) in (TaskState.DONE, TaskState.FAILED):
             raise ValueError(f"The state {state} cannot be reported: call done() or fail() instead.")
-        changed = {
-            name: _FIELDS.get(name, _as_it_is)(value) for name, value in fields.items() if value is not None
-        }
         with self._reporting:  # threads report, each its own fields
-            self._thread.progress = dataclasses.replace(self._thread.progress, **changed)
+            self._thread.progress = self._thread.progress.reported(fields)
 
     def report_from(self, sample: Callable[[], Mapping[str, Any]]) -> None:
         """Report what a function returns, before each heartbeat, once a second.

@@ -2,7 +2,8 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,6 +22,8 @@ MAX_HELLO = 1 << 12
 MAX_ERROR = 8000
 # So are the stacks of many threads, of which the main thread's come first, in characters.
 MAX_STACKS = 100_000
+# The longest text in a task's progress, in characters, and the most metrics.
+_MAX_TEXT, _MAX_METRICS = 500, 50
 
 
 class TaskState(enum.StrEnum):
@@ -117,6 +120,37 @@ class Progress:
     checkpoint: int | None = None
     totals: WorkTotals | None = None
     summaries: str = ""
+
+    def reported(self, fields: Mapping[str, Any]) -> "Progress":
+        """Return it with fields as a task has reported them; those that are None stay as they were.
+
+        Raises:
+            ValueError: The state does not exist.
+            TypeError: There is no such field.
+        """
+        given = {name: value for name, value in fields.items() if value is not None}
+        changed = {name: _FIELDS[name](value) if name in _FIELDS else value for name, value in given.items()}
+        return dataclasses.replace(self, **changed)
+
+
+def _text(value: str) -> str:
+    return value[:_MAX_TEXT]
+
+
+def _finite(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers among metrics: JSON has no others."""
+    numbers = {str(name)[:_MAX_TEXT]: float(value) for name, value in [*metrics.items()][:_MAX_METRICS]}
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+
+# How fields of `Progress` are converted when they are reported; the others stay as they are.
+_FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    "state": TaskState,
+    **dict.fromkeys(("step", "max_steps", "epoch", "epochs", "closures", "checkpoint"), int),
+    **dict.fromkeys(("steps_per_sec", "loss", "input_wait", "closures_per_sec"), float),
+    **dict.fromkeys(("waits_for", "evaluation", "summaries"), _text),
+    "metrics": _finite,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

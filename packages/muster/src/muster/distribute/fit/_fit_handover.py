@@ -1,4 +1,4 @@
-"""What a worker that comes while ``fit`` runs gets from the others: a backup that goes over a connection."""
+"""Hand a running ``fit`` over to a worker that joins: a backup, sent over a connection."""
 
 import contextlib
 import dataclasses

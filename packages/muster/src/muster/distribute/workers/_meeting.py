@@ -1,4 +1,4 @@
-"""What workers tell each other when they meet: how far each has come, and the last result; no sockets."""
+"""Compare workers that meet: how far each has come, its last result and its programs; no sockets."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ class StepReached(NamedTuple):
 
 
 class CompiledPrograms:
-    """What a worker has compiled, by the shapes of arguments: who joins others has to take the same step."""
+    """Remembers the programs that a worker has compiled, to compare them with those of others."""
 
     def __init__(self) -> None:
         self._by_shapes: dict[str, set[str]] = {}
