@@ -17,6 +17,10 @@ from jax.extend.core import Primitive
 MAX_POSITIONS = 32
 """Above so many positions in a window the program would be large, and its compilation slow."""
 
+UNROLLED = 16
+"""LLVM unrolls inner loops of fewer rounds, and does not vectorize them then if they are as short as the
+choice of an element. So with fewer features the choice is computed within the loops that use it."""
+
 Sizes = tuple[int, ...]
 Padding = Sequence[tuple[int, int]]
 
@@ -77,10 +81,10 @@ def _gradient(
     around = [(r - 1, g - count, 0) for r, g, count in zip(reach, groups, source.shape, strict=True)]
     numbers = {position: number for number, position in enumerate(itertools.product(*map(range, window)))}
     none = jnp.array(len(numbers), jnp.int32)
-    # Without the barrier XLA computes the choice anew for each of its uses.
-    chosen, source = lax.optimization_barrier(
-        (lax.pad(chosen, none, around), lax.pad(source, jnp.zeros((), dtype), around))
-    )
+    chosen, source = lax.pad(chosen, none, around), lax.pad(source, jnp.zeros((), dtype), around)
+    if operand.shape[-1] >= UNROLLED:
+        # Without the barrier XLA computes the choice anew for each of its uses.
+        chosen, source = lax.optimization_barrier((chosen, source))
 
     def of_phase(phase: Sizes) -> jax.Array:
         total = None
