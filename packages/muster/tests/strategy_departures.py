@@ -174,17 +174,22 @@ RULES = (
     ),
     Rule(
         lambda asked: (
-            asked["op"] in ("reduce", "gather", "all_reduce", "all_gather")
+            asked["op"] in ("reduce", "gather", "all_gather")
             and _parts_differ(asked.get("value"), asked["count"])
-            and (asked["op"] == "all_reduce" or asked.get("axis") is None or "mismatch" in asked["what"])
+            and (asked.get("axis") is None or "mismatch" in asked["what"])
         ),
         "The values cannot be joined: TensorFlow says so in another way.",
         _DIFFER,
     ),
     Rule(
+        lambda asked: asked["op"] == "all_reduce" and _parts_differ(asked.get("value"), asked["count"]),
+        "The values cannot be joined: TensorFlow says so in another way.",
+        several_say("RuntimeError", "reduce values of other shapes than others do"),
+    ),
+    Rule(
         lambda asked: _of("gather", "bool")(asked) and asked["kind"] == "mirrored" and asked["count"] > 1,
         "Truth values are joined as numbers are.",
-        lambda expect, asked, count: {"value": [1.0, 0.0, 1.0]},
+        lambda expect, asked, count: {"value": [float(each) for part in asked["value"] for each in part]},
     ),
     Rule(_of("run", "different_shapes"), _ONE_SHAPE, several_say("TypeError", "oncrete value")),
     Rule(

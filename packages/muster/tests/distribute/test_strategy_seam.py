@@ -51,6 +51,7 @@ class ServedWorker(SingleWorker):
     """A worker that has a server sum gradients, and what else replicas reduce."""
 
     def __init__(self, server):
+        super().__init__()
         self.all_reduce = server.sum
 
 

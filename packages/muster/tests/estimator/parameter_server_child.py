@@ -70,7 +70,7 @@ def model_fn_with_hashed_table(features, labels, mode):
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-MODEL_FNS = {None: model_fn, True: model_fn_with_table, "hashed": model_fn_with_hashed_table}
+MODEL_FNS = {False: model_fn, True: model_fn_with_table, "hashed": model_fn_with_hashed_table}
 
 
 class Hook(SessionRunHook):
@@ -119,7 +119,7 @@ def main(options):
         train_distribute=strategy,
         max_staleness=options.get("max_staleness"),
     )
-    estimator = Estimator(MODEL_FNS[options.get("table")], options["model_dir"], config)
+    estimator = Estimator(MODEL_FNS[options.get("table", False)], options["model_dir"], config)
     hooks = [Hook(options)]
     if "waits" in options:
         hooks.append(GlobalStepWaiterHook(options["waits"]))

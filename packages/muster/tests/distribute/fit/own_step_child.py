@@ -26,12 +26,18 @@ class Dies(keras.callbacks.Callback):
 def backed_up(strategy, folder, dies):
     with strategy.scope():
         model = compiled("GAN")
-    losses = Losses()
-    callbacks = [losses, Dies()] if dies else [losses]
+    losses, made = Losses(), []
+    callbacks = [
+        losses,
+        keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: made.append(batch)),
+    ]
+    if dies:
+        callbacks.append(Dies())
     if folder:
         callbacks.append(keras.callbacks.BackupAndRestore(folder, save_freq=1, delete_checkpoint=False))
     model.fit(X[:ROWS], batch_size=BATCH, epochs=EPOCHS, verbose=0, callbacks=callbacks)
-    return {"losses": losses.losses, "weights": [each.tolist() for each in all_values(model)]}
+    weights = [each.tolist() for each in all_values(model)]
+    return {"losses": losses.losses, "steps": len(made), "weights": weights}
 
 
 if __name__ == "__main__":

@@ -200,6 +200,7 @@ def test_a_process_without_keras_answers_the_same_soon(exported, tmp_path):
         "data",
         "feature_column",
         "keras_hooks",  # the table alone, which names what lowerings set in JAX
+        "lifecycle",  # chooses Keras' backend
         "saved_model",
     }
     same(got, muster.saved_model.load(exported).signatures["predict"](**FEATURES))  # bit for bit
