@@ -23,6 +23,7 @@ from muster._arrays import LazyArray, dtype_named
 from muster._keras import keras
 from muster._row_ids import HASHED_ROWS
 from muster.program.passes._jaxprs import ELEMENTWISE, AtomValues, is_number, type_of
+from muster.program.variables._keras_initializers import FILLED_WITH
 
 # XLA compiles the drawing of random numbers in half a second with optimizations, in a tenth without. Drawing
 # more numbers than this takes longer than that.
@@ -30,8 +31,6 @@ _FEW = 2**20
 _QUICKLY = {"xla_backend_optimization_level": 0}
 CONSTANTS = (keras.initializers.Zeros, keras.initializers.Ones, keras.initializers.Constant)
 """Initializers whose elements are all the same, if their value is a number."""
-# Filled on the host: on the device, each shape would be a program to trace and compile.
-_FILLED_WITH = {keras.initializers.Zeros: 0, keras.initializers.Ones: 1}
 
 
 def initial_value(initializer: Any, shape: tuple[int, ...], dtype: str) -> jax.Array:
@@ -46,8 +45,8 @@ def initial_value(initializer: Any, shape: tuple[int, ...], dtype: str) -> jax.A
         return initializer  # type: ignore[no-any-return]
     with jax.core.eval_context():
         few = math.prod(shape) <= _FEW
-        if few and type(initializer) in _FILLED_WITH:
-            return donatable_copy(np.full(shape, _FILLED_WITH[type(initializer)], dtype), dtype)
+        if few and type(initializer) in FILLED_WITH:
+            return donatable_copy(np.full(shape, FILLED_WITH[type(initializer)], dtype), dtype)
         if not few or not only_draws(initializer):
             return donatable_copy(initializer(shape, dtype=dtype), dtype)
         closed = jax.make_jaxpr(lambda: jnp.array(initializer(shape, dtype=dtype), dtype=dtype))()
