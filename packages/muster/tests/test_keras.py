@@ -101,6 +101,43 @@ def test_the_wrappers_are_those_of_keras(use: str) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
+LATER = """
+import sys
+import numpy as np
+from muster import keras
+import muster.estimator
+names = ["pandas", "requests", "scipy.sparse.linalg", "jax.experimental.pallas"]
+assert not [name for name in names if name in sys.modules]
+slicing = keras.src.trainers.data_adapters.array_slicing
+assert slicing.can_slice_array(np.ones(2)) and not slicing.can_slice_array(3)
+assert "pandas" not in sys.modules
+assert slicing.pandas.DataFrame({"a": [1]}).a.tolist() == [1]
+import pandas, requests
+assert pandas.read_csv and requests.exceptions.RequestException
+assert slicing.can_slice_array(pandas.DataFrame()) and slicing.can_slice_array(pandas.Series([1.0]))
+assert isinstance(pandas.Series([1.0]), slicing.ARRAY_TYPES)
+monitor = sys.modules["keras.src.callbacks.remote_monitor"].requests
+assert monitor.exceptions.RequestException is requests.exceptions.RequestException
+requests.post = 3
+assert monitor.post == 3
+import jax.experimental.sparse
+solvers = jax.experimental.sparse.linalg
+import jax.experimental.sparse.linalg
+found = jax.experimental.sparse.linalg
+assert found.spsolve is solvers.spsolve and solvers is not found
+mask = keras.src.backend.nn.splash_attention_mask.CausalMask((2, 2))
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask
+assert type(mask) is splash_attention_mask.CausalMask
+"""
+
+
+def test_what_keras_seldom_uses_is_imported_when_it_is_used() -> None:
+    pytest.importorskip("pandas", reason="Keras takes tables of pandas where it is installed")
+    pytest.importorskip("requests", reason="RemoteMonitor sends by requests")
+    done = subprocess.run([sys.executable, "-c", LATER], stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 INTERRUPTED = """
 import functools, os, signal, sys
 moments = [sys.argv[1]]

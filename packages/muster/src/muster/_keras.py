@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import importlib
+import importlib.util
 import logging
 import signal
 import sys
@@ -51,16 +52,8 @@ def _interrupts_held_off() -> Iterator[None]:
                 signal.raise_signal(signal.SIGINT)
 
 
-class _Wrappers(ModuleType):
-    """Stands in for ``keras.wrappers``, and imports it when one of its names is first used.
-
-    Keras imports it at once, and with it scikit-learn and ``scipy.stats`` where they are installed: a third
-    of the time to import Keras, for wrappers that most programs do not use. ``importlib.util.LazyLoader`` is
-    safe with threads since Python 3.12 only, and imports a module when code such as ``inspect.stack`` looks
-    at all modules.
-    """
-
-    _lock = threading.RLock()
+class _StandIn(ModuleType):
+    """Stands in for a module, and imports it when one of its names is first used."""
 
     def __getattr__(self, name: str) -> Any:
         if name != "__all__" and name.startswith("__"):
@@ -69,6 +62,27 @@ class _Wrappers(ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(self._load())
+
+    def _load(self) -> ModuleType:
+        self.withdraw()
+        return importlib.import_module(self.__name__)
+
+    def withdraw(self) -> None:
+        """Let the next import of the module find it, and not this."""
+        if sys.modules.get(self.__name__) is self:
+            sys.modules.pop(self.__name__, None)
+
+
+class _Wrappers(_StandIn):
+    """Stands in for ``keras.wrappers``.
+
+    Keras imports it at once, and with it scikit-learn and ``scipy.stats`` where they are installed: a third
+    of the time to import Keras, for wrappers that most programs do not use. ``importlib.util.LazyLoader`` is
+    safe with threads since Python 3.12 only, and imports a module when code such as ``inspect.stack`` looks
+    at all modules.
+    """
+
+    _lock = threading.RLock()
 
     def _load(self) -> ModuleType:
         with self._lock:
@@ -82,13 +96,61 @@ class _Wrappers(ModuleType):
             return sys.modules[self.__name__]
 
 
+class _ClassOfPandas(type):
+    """The type of what stands in for a class of pandas: nothing is an instance before pandas is imported."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, getattr(sys.modules.get("pandas"), cls.__name__, ()))
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        return getattr(importlib.import_module("pandas"), cls.__name__)(*args, **named)
+
+
+_ATTENTION = "jax.experimental.pallas.ops.tpu.splash_attention"
+
+
+def _stand_ins() -> Iterator[_StandIn]:
+    """Give what stands in for modules while Keras is imported, which few of its functions use."""
+    for name in ("pandas", "requests"):  # for tables in `fit`, and for RemoteMonitor
+        if name not in sys.modules and importlib.util.find_spec(name):
+            module = _StandIn(name)
+            if name == "pandas":
+                vars(module).update({kind: _ClassOfPandas(kind, (), {}) for kind in ("DataFrame", "Series")})
+            yield module
+    if "jax.experimental.sparse" not in sys.modules:
+        yield _StandIn("jax.experimental.sparse.linalg")  # SciPy's solvers
+    if _ATTENTION not in sys.modules:
+        attention = _StandIn(_ATTENTION)  # for TPUs
+        for name in ("splash_attention_kernel", "splash_attention_mask"):
+            setattr(attention, name, _StandIn(f"{_ATTENTION}.{name}"))
+        yield attention
+
+
+@contextlib.contextmanager
+def _without_unused_modules() -> Iterator[None]:
+    """Let Keras be imported without modules that it seldom uses, which take a third of the time.
+
+    Keras keeps the stand-ins; whoever else imports such a module gets it.
+    """
+    if "keras" in sys.modules:
+        yield
+        return
+    modules = list(_stand_ins())
+    sys.modules.update((module.__name__, module) for module in modules)
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.withdraw()
+
+
 install()
 if backend := take_jax():
     logging.getLogger(__name__).warning(
         "KERAS_BACKEND was %r. muster trains on JAX, and has set it to 'jax'.", backend
     )
 sys.modules.setdefault("keras.wrappers", _Wrappers("keras.wrappers"))
-with _interrupts_held_off(), _no_collections():
+with _interrupts_held_off(), _no_collections(), _without_unused_modules():
     import keras
 
 require_jax(keras.backend.backend())

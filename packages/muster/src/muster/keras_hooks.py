@@ -55,7 +55,8 @@ HOOKS = tuple(Hook(**{**hook, "names": tuple(hook["names"])}) for hook in _LIST[
 """All that muster sets in Keras and JAX.
 
 It registers classes and primitives of its own with both, by what they offer for it. And where `muster.keras`
-is what imports Keras, ``keras.wrappers`` is a stand-in that is loaded when it is first used.
+is what imports Keras, ``keras.wrappers`` is a stand-in that is loaded when it is first used, and Keras has
+others for pandas, requests, ``jax.experimental.sparse.linalg`` and attention on TPUs.
 """
 
 _NAMED = {(hook.owner, name) for hook in HOOKS for name in hook.names}
