@@ -19,7 +19,7 @@ import muster
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
-from muster.distribute.workers import _elastic_workers
+from muster.distribute.workers import _group_agreement
 from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunArgs, SessionRunHook
 
 VIRTUAL = 4
@@ -74,9 +74,9 @@ class Report(SessionRunHook):
 def main(model_dir, reports, max_steps, secs, *options):
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(relativeCreated)d %(message)s")
     if "impatient" in options:
-        _elastic_workers._PATIENCE_SECS = 3.0
+        _group_agreement._PATIENCE_SECS = 3.0
     if "late" in options:
-        _elastic_workers._LATE_SECS = 2.0
+        _group_agreement._LATE_SECS = 2.0
     strategy = MultiWorkerMirroredStrategy(
         communication_options=CommunicationOptions(timeout_seconds=3 if "impatient" in options else None),
         virtual_replicas=VIRTUAL,
