@@ -42,6 +42,7 @@ from muster.distribute.servers import StoredVariables as StoredVariables
 from muster.distribute.servers import restore_variables as restore_variables
 from muster.distribute.servers import save_variables as save_variables
 from muster.distribute.strategies import device_of as device_of
+from muster.distribute.strategies import join_loop as join_loop
 from muster.distribute.strategies import strategy_of as strategy_of
 from muster.estimator.canned import AtModelsRate as AtModelsRate
 from muster.estimator.canned import LinearColumns as LinearColumns

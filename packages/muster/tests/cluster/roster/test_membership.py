@@ -112,12 +112,34 @@ def test_the_leader_waits_until_all_have_halted() -> None:
 def test_workers_that_come_together_are_let_in_together_between_steps() -> None:
     leader = in_group(A, Group(3, (A,)))
     ready = GroupRecord(MemberPhase.READY, None, None, (A, B, C))
-    leader.handle([MemberSeen(B, ready), MemberSeen(C, ready)], 10.0)
-    assert not any(isinstance(each, LeaveStep) for each in leader.handle([TimePassed()], 19.0))
-    leader.handle([TakesIn(True)], 20.0)
-    actions = leader.handle([TimePassed()], 20.2)
-    assert any(isinstance(each, LeaveStep) for each in actions)
+    leader.handle([TakesIn(True)], 10.0)
+    assert not leaves(leader.handle([MemberSeen(B, ready)], 20.0))
+    assert not leaves(leader.handle([MemberSeen(C, ready)], 20.1))
+    assert leader.wake_at == 20.2
+    assert leaves(leader.handle([TimePassed()], 20.2))
     assert entered(leader.handle([StepLeft()], 20.3)) == (A, B, C)
+
+
+def test_who_has_waited_for_a_while_is_let_in_as_soon_as_the_leader_takes_others_in() -> None:
+    leader = in_group(A, Group(3, (A,)))
+    assert not leader.others_wait
+    leader.handle([MemberSeen(B, GroupRecord(MemberPhase.READY, None, None, (A, B, C)))], 10.0)
+    assert leader.others_wait
+    assert not leaves(leader.handle([TimePassed()], 19.0))
+    assert leader.wake_at > 19.0  # it has no reason to look
+    assert leaves(leader.handle([TakesIn(True)], 20.0))
+    leader.handle([StepLeft()], 20.1)
+    assert not leader.others_wait
+
+
+def test_those_who_do_not_lead_or_are_full_have_nobody_to_let_in() -> None:
+    ready = GroupRecord(MemberPhase.READY, None, None, (A, B, C))
+    other = in_group(B, Group(3, (A, B)))
+    other.handle([MemberSeen(C, ready)], 10.0)
+    assert not other.others_wait
+    full = in_group(A, Group(3, (A, B)), most=2)
+    full.handle([MemberSeen(C, ready)], 10.0)
+    assert not full.others_wait
 
 
 def test_too_few_wait_and_give_up() -> None:
@@ -137,9 +159,11 @@ def test_an_old_broken_connection_does_not_break_the_new_group() -> None:
 FOUNDING = GroupRecord(MemberPhase.FOUNDING, None, None, (A, B, C))
 
 
-def in_group(own: Member, group: Group, minimum: int = 1, patience_secs: float = 1e9) -> Membership:
+def in_group(
+    own: Member, group: Group, minimum: int = 1, patience_secs: float = 1e9, most: int | None = None
+) -> Membership:
     """Return the machine of a worker that has met the others of a group, which it sees."""
-    machine = Membership(own, TASKS, minimum, 5.0, patience_secs)
+    machine = Membership(own, TASKS, minimum, 5.0, patience_secs, most=most)
     record = GroupRecord(MemberPhase.IN, group, None, (A, B, C))
     others = [MemberSeen(each, record) for each in group.members if each != own]
     actions = machine.handle([BecameReady(founds=True), *others], 0.0)
@@ -158,6 +182,12 @@ def entered(actions: object) -> tuple[Member, ...]:
     """Return the members of the group that is entered; none if none is."""
     assert isinstance(actions, list)
     return next((each.group.members for each in actions if isinstance(each, EnterGroup)), ())
+
+
+def leaves(actions: object) -> bool:
+    """Return whether a worker is to leave its step."""
+    assert isinstance(actions, list)
+    return any(isinstance(each, LeaveStep) for each in actions)
 
 
 def history(seed: int, most: int = 6, events: int = 12) -> World:

@@ -8,6 +8,7 @@ import pytest
 from muster._errors import ClusterError, MismatchError
 from muster.distribute import MultiWorkerMirroredStrategy
 from muster.distribute.engine._split import Split, UnevenBatch
+from muster.distribute.workers._elastic_loops import LoopSteps
 from muster.distribute.workers._meeting import (
     StepReached,
     behind_by_a_result,
@@ -81,6 +82,55 @@ def test_who_needs_a_result_of_whom(places, source, behind):
 def test_who_lacks_more_than_one_result_cannot_go_on():
     with pytest.raises(MismatchError, match="different places"):
         behind_by_a_result([StepReached(5, 20, *IN), StepReached(7, 24, *IN)])
+
+
+def digest_of_first() -> str:
+    return "first"
+
+
+def loop_steps() -> LoopSteps:
+    steps = LoopSteps()
+    steps.gives = lambda: ({"done": 2}, [np.arange(3)])
+    return steps
+
+
+def test_workers_join_at_the_first_batch_of_a_step_of_the_data_that_is_read_first():
+    steps, data, other = loop_steps(), object(), object()
+    assert steps.begins_step(data, digest_of_first)
+    assert not steps.begins_step(data, digest_of_first)  # of several that one step takes
+    steps.count += 1
+    assert not steps.begins_step(other, digest_of_first)
+    assert steps.begins_step(data, digest_of_first)
+    assert not LoopSteps().begins_step(data, digest_of_first)  # nobody says what its state is
+
+
+def test_a_loop_gives_its_state_only_where_a_step_begins():
+    steps, data = loop_steps(), object()
+    steps.new_seed = 5  # of the pass that has just begun
+    steps.begins_step(data, digest_of_first)
+    steps.new_seed = 6
+    steps.begins_step(object(), digest_of_first)
+    steps.count = 2
+    assert steps.give() is None
+    steps.digest = digest_of_first
+    about, (array,) = steps.give()
+    assert about == {"loop": {"done": 2}, "taken": 2, "batch": "first", "seed": 5}
+    assert array.tolist() == [0, 1, 2]
+    late = loop_steps()
+    assert late.take(about) == {"done": 2}
+    assert (late.count, late.expected_seed) == (2, 5)
+    with pytest.raises(MismatchError, match="takes a step before it draws"):
+        late.require_same_batch()
+    assert late.begins_step(data, digest_of_first)
+    assert late.expected_seed is None
+    late.require_same_batch()
+
+
+def test_who_joins_a_loop_with_another_batch_learns_what_to_do():
+    late = loop_steps()
+    late.take({"loop": {}, "taken": 2, "batch": "second", "seed": None})
+    with pytest.raises(MismatchError, match=r"skip what was trained on, as by dataset.skip"):
+        late.begins_step(object(), digest_of_first)
 
 
 def test_terms_are_added_one_after_the_other():

@@ -111,10 +111,15 @@ class Membership:
     @property
     def wake_at(self) -> float:
         """The time by which it wants to hear from the clock."""
-        times = [self._admits_at]
+        times = [self._admits_at if self._takes_in else math.inf]
         if self.record.phase in (MemberPhase.FOUNDING, MemberPhase.READY, MemberPhase.HALTED):
             times += [self._waits_since + self._gather_secs, self._waits_since + self._patience_secs]
         return min(times)
+
+    @property
+    def others_wait(self) -> bool:
+        """Whether workers have come that this one lets in, as soon as it takes others in."""
+        return self._admits_at < math.inf
 
     @property
     def leads(self) -> bool:
@@ -295,14 +300,14 @@ class Membership:
             return f"{_names(halted)} has halted."
         if self._open_groups():
             return "There is a newer group."
-        leads = self._takes_in and self.record.base == group and self._leader(group) == self.own
+        leads = self.record.base == group and self._leader(group) == self.own
         joining = self._joining(group.members) if leads else []
         if not joining:
             self._admits_at = math.inf
             return ""
         if self._admits_at == math.inf:
             self._admits_at = max(now + ADMIT_SECS, self._entered_at + SETTLE_SECS)
-        if now < self._admits_at:
+        if not self._takes_in or now < self._admits_at:
             return ""
         return f"{_names(joining)} has come."
 

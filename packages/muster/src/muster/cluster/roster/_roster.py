@@ -388,6 +388,12 @@ class Roster:
         with self._thread.changed:
             return self.membership.present() if self.membership is not None else {}
 
+    @property
+    def others_wait(self) -> bool:
+        """Whether workers have come that this one lets in, as soon as it takes others in."""
+        with self._thread.changed:
+            return self.membership is not None and self.membership.others_wait
+
     def wait_until(self, holds: Callable[[], bool], timeout_secs: float) -> bool:
         """Wait until something holds that changes by what is heard of others.
 

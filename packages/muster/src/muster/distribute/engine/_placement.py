@@ -1,6 +1,6 @@
 """Placements: where the values of variables live."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -79,6 +79,11 @@ class Placement:
         for i in fresh:
             self._seen[variables[i]] = True
         return [started.get(i, value) for i, value in enumerate(values)]
+
+    def know(self, variables: Iterable[Any]) -> None:
+        """Leave variables as they are when steps begin to use them: all workers have their values already."""
+        for variable in variables:
+            self._seen[variable] = True
 
     def start_variables(self, shared: Sequence[Any], others: Sequence[Any]) -> None:
         """Place the values of variables that are new here, as `start` does, but for those kept elsewhere.

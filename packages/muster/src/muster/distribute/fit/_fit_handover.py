@@ -80,12 +80,9 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
             MismatchError: They train another model.
             SystemExit: They have ended, or are where nobody can join them.
         """
-        given = self._workers.join()
-        if given is None and self._workers.others_have_ended:
-            self._workers.stand_by("they have come to the end of their programs")
-        if given is None:
-            self._workers.come_again("It came when nobody could join the others, at the end of an epoch.")
-        about, arrays = given
+        about, arrays = self._workers.join_at_work("at the end of an epoch")
+        if "calls" not in about:
+            self._workers.stand_by("they are in a loop of their own, and this one calls fit")
         if about["calls"] != self._calls:
             self._workers.stand_by(f"they are in call {about['calls']} of fit, and this one is in another")
         self._got = FitProgress(**about["progress"]), arrays

@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-import hashlib
 import itertools
 import time
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from muster.distribute.fit._fit_data import NO_LABELS, needs_labels
 from muster.distribute.input import Position, StepInput
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.input._step_input import Orders
+from muster.distribute.workers._meeting import digest_of
 from muster.distribute.workers._randomness import random_state, set_random_state
 from muster.distribute.workers._workers import Exchanged
 
@@ -124,7 +124,7 @@ class KerasBatches(FitInput):
         return dataclasses.replace(self._start, drawn=self._drawn - self._counted)
 
     def digest(self) -> str | None:
-        return None if self._last is None else _digest(self._last)
+        return None if self._last is None else digest_of(self._last)
 
     def expect(self, digest: str | None) -> None:
         self._expected = digest
@@ -201,7 +201,7 @@ class KerasBatches(FitInput):
         kinds = None
         if batch is not None:
             kinds = [f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}" for leaf in jax.tree.leaves(batch)]
-        digest = None if self._checked or batch is None else _digest(batch)
+        digest = None if self._checked or batch is None else digest_of(batch)
         first, *rest = self._agreement.on(self.method, kinds, digest)
         self._checked = True
         for worker, theirs in enumerate(rest, start=1):
@@ -460,13 +460,6 @@ def class_weights(labels: AnyArray, weights: dict[int, float]) -> np.ndarray[Any
 
 def _new_seed() -> int:
     return int(np.random.randint(2**31))
-
-
-def _digest(batch: Any) -> str:
-    digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(batch):
-        digest.update(np.asarray(leaf).tobytes())
-    return digest.hexdigest()[:16]
 
 
 class InputWait:

@@ -21,7 +21,8 @@ from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
 from muster.distribute.input._own_input import OwnInput, Pipeline
 from muster.distribute.input._synchronized_input import synchronized
-from muster.distribute.replicas._values import stacked
+from muster.distribute.replicas._values import PerReplica, stacked
+from muster.distribute.workers._meeting import digest_of
 from muster.distribute.workers._progress import LoopProgress
 from muster.distribute.workers._workers import Workers
 
@@ -109,6 +110,15 @@ class BatchSource(ABC):
             return None
         workers.has_loop = True
         return LoopProgress(workers.reporter, workers.exchanged)
+
+    def drew(self, batch: Any) -> None:
+        """Note that a loop of the user's has drawn a batch."""
+
+        def digest() -> str:
+            leaves = jax.tree.leaves(batch, is_leaf=lambda each: isinstance(each, PerReplica))
+            return digest_of([each.values if isinstance(each, PerReplica) else each for each in leaves])
+
+        self._workers.drew(self, digest)
 
     @property
     def element_spec(self) -> Any:

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from muster._errors import PositionError, TraceError
@@ -81,7 +81,9 @@ class DistributedDataset:
             refuse_in_program("A loop over a dataset", "Give the function the dataset as an argument")
         except TraceError as exc:
             raise CapturedDatasetError(str(exc)) from None
-        return DistributedIterator(self._batches, self._batches.steps(seed), self._batches.loop)
+        return DistributedIterator(
+            self._batches, self._batches.steps(seed), self._batches.loop, self._batches.drew
+        )
 
     def worker_batches(self, seed: int) -> "DistributedIterator":
         """Begin a pass over worker batches: what ``fit`` takes, rather than the values of replicas.
@@ -131,6 +133,7 @@ class DistributedIterator(GetNext):
         batches: Provides the batches of a pass.
         steps: The pass.
         progress: Reports the steps of the loop that draws; None for nothing.
+        drew: Called with each batch.
 
     Attributes:
         input_wait_secs: The seconds that the loop has waited so far: for reading and computing batches, and
@@ -143,8 +146,13 @@ class DistributedIterator(GetNext):
     _END = object()
 
     def __init__(
-        self, batches: BatchSource, steps: Iterator[Any], progress: LoopProgress | None = None
+        self,
+        batches: BatchSource,
+        steps: Iterator[Any],
+        progress: LoopProgress | None = None,
+        drew: Callable[[Any], None] = lambda batch: None,
     ) -> None:
+        self._drew = drew
         self._progress = progress
         self._batches = batches
         self._steps = steps
@@ -174,6 +182,7 @@ class DistributedIterator(GetNext):
             if self._progress is not None:
                 self._progress.end_pass()
             raise StopIteration
+        self._drew(batch)
         self.steps_taken += 1
         if self._progress is not None:
             self._progress.drew()

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import inspect
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -33,7 +33,7 @@ from muster.distribute.replicas._replica_context import (
     entered,
 )
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
-from muster.distribute.workers._workers import SingleWorker, Workers
+from muster.distribute.workers._workers import GiveState, HostArray, SingleWorker, Workers
 from muster.program.gradients import is_tape_open
 from muster.program.variables import ByIdentity, current_scope, owner_of_new, variables_owned_by
 
@@ -375,6 +375,31 @@ def _per_replica(options: InputOptions | None) -> InputOptions:
     if options is None:
         return InputOptions(experimental_replication_mode=mode)
     return dataclasses.replace(options, experimental_replication_mode=mode)
+
+
+def join_loop(
+    strategy: Strategy,
+    give: GiveState,
+    take: Callable[[Any, Sequence[HostArray]], None],
+    variables: Callable[[], Iterable[Any]],
+) -> bool:
+    """Let workers that come join the loop of a program; take the others' state if this one is such a worker.
+
+    Args:
+        strategy: The strategy of the loop.
+        give: Returns the state from which the program goes on, as JSON and arrays.
+        take: Sets what ``give`` has returned on another worker.
+        variables: Returns the variables that then have the others' values.
+
+    Returns:
+        Whether this worker has joined others: there is nothing else to restore.
+    """
+    given = strategy.workers.join_loop(give)
+    if given is None:
+        return False
+    take(*given)
+    strategy.placement.know(variables())
+    return True
 
 
 # The compiled `run` of each object that was run outside of a function, by strategy and method; None for code

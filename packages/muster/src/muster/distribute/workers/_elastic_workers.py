@@ -12,11 +12,12 @@ import contextlib
 import functools
 import logging
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from muster import lifecycle
-from muster._errors import MissingPeerError, PeerLostError
+from muster._errors import MismatchError, MissingPeerError, PeerLostError
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import BecameReady, TakesIn, TaskState, write_termination
 from muster.distribute.workers._cluster_workers import RosterWorkers
@@ -35,6 +36,7 @@ from muster.distribute.workers._group_agreement import (
 from muster.distribute.workers._meeting import shares_of
 from muster.distribute.workers._workers import (
     START_SECS,
+    GiveState,
     HostArray,
     ReplicaShare,
     Workers,
@@ -44,6 +46,12 @@ from muster.distribute.workers._workers import (
 _log = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
+
+_LOOP = "a loop"
+# What a worker announces that takes steps of a loop that others can join.
+_IN_LOOP = "in loop"
+# How often a worker that waits says so, in seconds.
+_SAY_SECS = 10.0
 
 
 class ElasticWorkers(Workers):
@@ -82,6 +90,7 @@ class ElasticWorkers(Workers):
         self._in_order = in_order
         self._doing = ""  # what can go on with others: a call of train or fit
         self._loop_steps = LoopSteps()
+        self._tells_of_loop = False
         self.rank, self.names = 0, (str(task),)
         self.share = ReplicaShare(0, 1, virtual_replicas)
         self._group = GroupAgreement(
@@ -126,6 +135,12 @@ class ElasticWorkers(Workers):
         return self._collective(lambda workers: workers.all_gather(array), [array])
 
     def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
+        if self.has_joined_loop and self._doing == _LOOP:
+            raise MismatchError(
+                f"{self._task} has joined the others in their loop, and a step uses {len(arrays)} variables "
+                "that are not in the Checkpoint whose state they have sent. Name all that steps use in it: "
+                "models, optimizers, and metrics, too."
+            )
         return self._collective(lambda workers: workers.broadcast(arrays), list(arrays))
 
     def all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
@@ -203,12 +218,17 @@ class ElasticWorkers(Workers):
 
     @functools.cached_property
     def in_loops(self) -> Workers:
-        return LoopWorkers(self, self._roster, self.share.total)
+        return LoopWorkers(self, self._roster, self.share.total, self._loop_steps)
 
     def stepped(self, step: Callable[[], _Result]) -> _Result:
         """Take a step of a loop of the user's; again, whenever workers are lost in it."""
-        self.require_member("a loop of its own")
-        self._doing = self._doing or "a loop"
+        if self.joins:
+            self.stand_by(
+                "nobody can join them in a loop of their own, unless each process calls `restore` of a "
+                "CheckpointManager's Checkpoint before it, and draws from a distributed dataset"
+            )
+        self._loop_steps.require_same_batch()
+        self._doing = self._doing or _LOOP
         while True:
             try:
                 with self.stepping(self._loop_steps):
@@ -217,6 +237,55 @@ class ElasticWorkers(Workers):
                 continue
             self._loop_steps.count += 1
             return result
+
+    def drew(self, source: object, digest: Callable[[], str]) -> None:
+        loop = self._loop_steps
+        if not loop.begins_step(source, digest):
+            return
+        if not self._tells_of_loop:
+            self._tells_of_loop = True
+            self._roster.announce(_IN_LOOP, True)
+        if not (loop.count and self._roster.others_wait):
+            return
+        loop.digest = digest
+        try:
+            with self.taking_in(), self.stepping(loop):
+                try:
+                    self._group.require_no_change()
+                except StepInterruptedError as exc:
+                    self._group.leave_step(exc)
+                    self._group.regroup()
+        finally:
+            loop.digest = None
+
+    def join_loop(self, give: GiveState) -> tuple[Any, list[HostArray]] | None:
+        loop = self._loop_steps
+        if loop.gives is not None:
+            return None
+        loop.gives = give
+        if not (self.joins and self._others_are_in_loop()):
+            return None
+        about, arrays = self.join_at_work("when the workers changed once more")
+        if "loop" not in about:
+            self.stand_by("they are no more in the loop that it could join")
+        self._doing, self._group.has_begun = _LOOP, True
+        self.has_joined_loop = True
+        return loop.take(about), arrays
+
+    def _others_are_in_loop(self) -> bool:
+        """Wait until the others take steps; return whether those are of a loop that this worker can join."""
+        said = time.monotonic()
+        while self._group.others_train:
+            statuses = [each for task, each in self._roster.statuses().items() if task != self._task]
+            if any(_IN_LOOP in each.announcements for each in statuses):
+                return True
+            if any(each.progress.state is TaskState.TRAINING for each in statuses):
+                return False
+            self._roster.wait_until(lambda: False, POLL_SECS)
+            if time.monotonic() - said > _SAY_SECS:
+                said = time.monotonic()
+                _log.info("%s waits until the others take steps.", self._task)
+        return False
 
     @contextlib.contextmanager
     def stepping(self, loop: ReplicatedLoop) -> Iterator[None]:
@@ -249,11 +318,6 @@ class ElasticWorkers(Workers):
             *_, last = shares_of(self.share.total, count)
             self.share.first, self.share.count = last.first, last.count
 
-    @property
-    def others_have_ended(self) -> bool:
-        """Whether the others have come to the end of their programs without this worker."""
-        return self._group.others_are_done
-
     def join(self) -> tuple[Any, list[HostArray]] | None:
         """Wait until the others let this worker in.
 
@@ -267,6 +331,22 @@ class ElasticWorkers(Workers):
             return None
         self._group.joins = False
         return self._group.given
+
+    def join_at_work(self, when: str) -> tuple[Any, list[HostArray]]:
+        """Wait until the others let this worker in; return what one of them gives.
+
+        Args:
+            when: When they cannot let it in, for the message.
+
+        Raises:
+            SystemExit: They have ended, or are where nobody can join them.
+        """
+        given = self.join()
+        if given is not None:
+            return given
+        if self._group.others_are_done:
+            self.stand_by("they have come to the end of their programs")
+        self.come_again(f"It came when nobody could join the others, {when}.")
 
     def close(self) -> None:
         """Leave the others: they go on without this worker."""

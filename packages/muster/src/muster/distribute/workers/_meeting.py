@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from muster._errors import MismatchError
@@ -94,6 +95,14 @@ def shares_of(total: int, workers: int) -> list[ReplicaShare]:
     for rank in range(workers):
         ends.append(ends[-1] + total // workers + (rank < total % workers))
     return [ReplicaShare(ends[rank], ends[rank + 1] - ends[rank], total) for rank in range(workers)]
+
+
+def digest_of(batch: Any) -> str:
+    """Return a checksum of the arrays of a batch."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(batch):
+        digest.update(np.asarray(leaf).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def packed_result(result: Any) -> HostArray:

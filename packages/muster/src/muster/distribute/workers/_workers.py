@@ -9,7 +9,7 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from muster.cluster.roster import Roster, TaskState, training_tasks
 from muster.net import copied_listener
 
 HostArray = np.ndarray[Any, Any]
+
+# Returns what a worker needs that takes over from this one: JSON, and arrays.
+GiveState: TypeAlias = Callable[[], tuple[Any, list[HostArray]]]
 
 
 @dataclasses.dataclass
@@ -72,11 +75,12 @@ class Workers(ABC):
         share: The virtual replicas that this process computes now, of a job that divides a fixed number of
             them among the workers that are there; None if each worker has replicas of its own.
         has_loop: Whether a loop of the user's reports its steps.
+        has_joined_loop: Whether this worker has the state of a loop of the user's from others.
     """
 
     rank: int
     names: tuple[str, ...]
-    has_loop = False
+    has_loop = has_joined_loop = False
     share: ReplicaShare | None = None
 
     @property
@@ -87,6 +91,25 @@ class Workers(ABC):
     def common_seed(self) -> int | None:
         """Return a new seed, the same on all workers; None for a single one, which may take any."""
         return None if self.size == 1 else int(self.all_gather_object(secrets.randbits(31))[0])
+
+    def drew(self, source: object, digest: Callable[[], str]) -> None:  # noqa: B027
+        """Note that a loop of the user's has drawn a batch: workers that come may join it now.
+
+        Args:
+            source: The data.
+            digest: Returns a checksum of the batch.
+        """
+
+    def join_loop(self, give: GiveState) -> tuple[Any, list[HostArray]] | None:
+        """Let workers that come join the loop that follows; return the others' state if this one joins them.
+
+        Args:
+            give: Returns the state of the loop, JSON and arrays, from which a program goes on.
+
+        Returns:
+            What ``give`` returns on another worker; None if this one begins, or if nobody ever joins.
+        """
+        return None
 
     def share_of(self, local_replicas: int) -> ReplicaShare:
         """Return the replicas of this process, if each has so many of its own; virtual ones, if there are."""

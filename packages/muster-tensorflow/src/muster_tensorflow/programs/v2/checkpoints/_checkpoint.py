@@ -5,9 +5,11 @@ import functools
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from muster import CheckpointMismatchError, checkpoint, keras
 from muster.checkpoint import BASENAME
@@ -21,8 +23,10 @@ from muster.checkpoint.tensorflow import (
 from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.extend import (
     RNN_STATE,
+    AnyArray,
     Variable,
     check_labels,
+    join_loop,
     local_path,
     named_variables,
     restore_variables,
@@ -63,6 +67,8 @@ class CheckpointOptions(NamedTuple):
 
 
 _OWN = ("save_counter", "run_calls")  # attributes of a Checkpoint itself
+# What a worker that joins others has its state from, for messages.
+_OTHERS = "the state of the other workers"
 
 
 class Checkpoint(Objects):
@@ -80,6 +86,7 @@ class Checkpoint(Objects):
     Attributes:
         save_counter: The number of saves so far.
         run_calls: How many steps a PreemptionCheckpointHandler has run so far.
+        is_managed: Whether a CheckpointManager saves it.
 
     Source: tensorflow/python/checkpoint/checkpoint.py, ``Checkpoint``. TensorFlow restores variables that do
     not exist yet as soon as they do. So does `restore` here with those of modules, and of Checkpoints that
@@ -89,9 +96,10 @@ class Checkpoint(Objects):
 
     save_counter: int
     run_calls: int
+    is_managed: bool
 
     def __init__(self, root: Any = None, **objects: Any) -> None:
-        vars(self).update(_objects={}, save_counter=Count(), run_calls=Count())
+        vars(self).update(_objects={}, save_counter=Count(), run_calls=Count(), is_managed=False)
         for name, each in (objects if root is None else {"root": root, **objects}).items():
             require_savable(name, each)
             setattr(self, name, each)
@@ -168,6 +176,11 @@ class Checkpoint(Objects):
         """
         check_labels()
         self.save_counter += 1
+        checkpoint.note_training(writer.directory if directory is None else directory or ".")
+        return save_variables(writer, self.save_counter, self._variables(), self._metadata(), wait=True)
+
+    def _metadata(self) -> dict[str, Any]:
+        """Return what a checkpoint has beside the variables."""
         builds = {
             name: keras.saving.serialize_keras_object(each.get_build_config())
             for name, each in self._owners().items()
@@ -176,20 +189,21 @@ class Checkpoint(Objects):
         positions = {name: each.position for name, each in self._iterators().items()}
         paths = {id(variable): path for path, variable in reversed(self._paths().items())}
         named = named_variables(self._variables())
-        metadata = {
+        return {
             "paths": {name: paths[id(each)] for name, each in named.items() if id(each) in paths},
             "save_counter": self.save_counter,
             "run_calls": self.run_calls,
             "builds": builds,
             "positions": positions,
         }
-        checkpoint.note_training(writer.directory if directory is None else directory or ".")
-        return save_variables(writer, self.save_counter, self._variables(), metadata, wait=True)
 
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: CheckpointOptions | None = None
     ) -> Restored:
         """Set all variables to their saved values; objects that only the checkpoint has are left alone.
+
+        Of a CheckpointManager's Checkpoint, a worker that comes to an elastic job gets the state of those who
+        train in place of the saved one, whatever the path is.
 
         Args:
             save_path: The path of the checkpoint, or the prefix of one of TensorFlow's, whose objects it has,
@@ -202,6 +216,8 @@ class Checkpoint(Objects):
             CheckpointMismatchError: Variables or iterators are missing, or have other shapes.
             PositionError: An iterator is of another dataset.
         """
+        if self.is_managed and join_loop(self.strategy(), self._state, self._take, self._all_variables):
+            return Restored(_OTHERS)
         if save_path is None:
             return Restored()
         if (export := checkpoint.export_of(save_path)) is not None:
@@ -213,6 +229,10 @@ class Checkpoint(Objects):
         found = checkpoint.read_checkpoint(save_path, tables=False)
         if "paths" not in found.metadata and self._restore_by_names(found.variables):
             return Restored(found.path)
+        return self._restore_found(found)
+
+    def _restore_found(self, found: checkpoint.Checkpoint) -> Restored:
+        """Set all variables to those of a checkpoint that a Checkpoint saved."""
         positions = found.metadata.get("positions", {})
         iterators = self._iterators()
         if missing := [name for name in iterators if name not in positions]:
@@ -241,6 +261,21 @@ class Checkpoint(Objects):
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         self.run_calls = int(found.metadata.get("run_calls", 0))
         return Restored(found.path, left)
+
+    def _state(self) -> tuple[Any, list[AnyArray]]:
+        """Return what a worker needs that joins this one: what `save` would write."""
+        named = named_variables(self._variables())
+        about = {"metadata": self._metadata(), "names": [*named]}
+        return about, [np.array(each.value, order="C") for each in named.values()]
+
+    def _take(self, about: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
+        """Set all to what `_state` has returned on another worker."""
+        variables = dict(zip(about["names"], arrays, strict=True))
+        metadata = dict(about["metadata"])
+        self._restore_found(checkpoint.Checkpoint(_OTHERS, metadata["save_counter"], variables, metadata))
+
+    def _all_variables(self) -> list[Variable]:
+        return [each for listed in self._variables().values() for each in listed]
 
     def read(self, save_path: str | os.PathLike[str], options: CheckpointOptions | None = None) -> Restored:
         """Set all variables to those of a path that `write` wrote; as `restore` without ``save_counter``.

@@ -49,6 +49,7 @@ class CheckpointManager:
                 f"keep_checkpoint_every_n_hours is for checkpoints of the name {BASENAME!r}, got "
                 f"checkpoint_name={checkpoint_name!r}: leave one of them out."
             )
+        checkpoint.is_managed = True
         self._checkpoint = checkpoint
         self._directory = local_path(directory)
         self._max_to_keep = max_to_keep

@@ -168,8 +168,9 @@ class PreemptionCheckpointHandler:
         self._preemption = Preemption(config.grace_period or 0.0)
         self._run_secs = self._save_secs = 0.0
         self._manager.restore_or_initialize()
-        calls = self._workers.all_gather_object(self._manager.checkpoint.run_calls)
-        self._manager.checkpoint.run_calls = calls[0]
+        if not self._workers.has_joined_loop:
+            calls = self._workers.all_gather_object(self._manager.checkpoint.run_calls)
+            self._manager.checkpoint.run_calls = calls[0]
         self._notice = _Notice()
         watching = contextlib.ExitStack()
         watch = _watched if config.termination_watcher_fn is None else _polled(config.termination_watcher_fn)

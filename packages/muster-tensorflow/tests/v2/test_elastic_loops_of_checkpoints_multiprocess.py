@@ -1,0 +1,71 @@
+"""Workers that come to a loop with a Checkpoint join it: the losses are those of an undisturbed run."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs import DEADLINE, SOON, Job
+
+pytestmark = pytest.mark.processes
+
+STEPS = 120
+CHILD = Path(__file__).with_name("elastic_loop_of_checkpoint_child.py")
+
+
+def lines_of(folder, index):
+    report = folder / f"worker-{index}"
+    return report.read_text().splitlines() if report.exists() else []
+
+
+def wait_for(job, index, lines):
+    deadline = time.monotonic() + DEADLINE
+    while len(lines_of(job.folder, index)) < lines:
+        assert time.monotonic() < deadline, "\n".join(task.log[-3000:] for task in job.tasks)
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("seed", ["1", pytest.param("none", marks=pytest.mark.slow)])
+def test_workers_that_come_join_a_loop_and_take_over(seed, tmp_path):
+    alone, folder = tmp_path / "alone", tmp_path / "job"
+    with Job(alone, [CHILD, alone, STEPS, 0, seed], worker=1) as job:
+        assert job.start("worker", 0).code() == 0, job.tasks[0].log[-3000:]
+    with Job(folder, [CHILD, folder, STEPS, 0.05, seed], worker=3) as job:
+        first, second = (job.start("worker", index) for index in range(2))
+        wait_for(job, 0, 5)
+        third = job.start("worker", 2)
+        wait_for(job, 2, 3)
+        first.process.send_signal(signal.SIGKILL)  # the chief
+        first.process.wait(SOON)
+        before = len(lines_of(folder, 0))
+        first = job.start("worker", 0)
+        wait_for(job, 0, before + 3)
+        second.process.send_signal(signal.SIGKILL)  # now only those are left who have joined
+        for task in (third, first):
+            assert task.code() == 0, task.log[-3000:]
+        old, joined = lines_of(folder, 1), lines_of(folder, 2)
+        number = int(joined[0].split()[0])
+        assert 5 <= number < len(old)
+        whole = [*old[:number], *joined]
+        assert old == whole[: len(old)]
+        again = lines_of(folder, 0)[before:]
+        assert again == whole[-len(again) :]
+        assert len(whole) == STEPS
+        if seed != "none":
+            assert whole == lines_of(alone, 0)
+
+
+def test_who_could_not_go_on_exactly_says_why_and_the_others_train_on(tmp_path):
+    folder = tmp_path / "job"
+    with Job(folder, [CHILD, folder, STEPS, 0.05, 1], worker=2) as job:
+        first = job.start("worker", 0)
+        wait_for(job, 0, 5)
+        late = job.start("worker", 1, environ={"WITHOUT_METRIC": "1"})
+        assert late.code() == 1
+        assert "a step uses 2 variables that are not in the Checkpoint" in late.log
+        late = job.start("worker", 1, environ={"WITHOUT_SKIP": "1"})
+        assert late.code() == 1
+        assert "This worker has another batch than those whose loop it joins" in late.log
+        assert first.code() == 0, first.log[-3000:]
+        assert len(lines_of(folder, 0)) == STEPS
