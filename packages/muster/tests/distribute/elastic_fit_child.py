@@ -1,7 +1,8 @@
 """A worker of an elastic job that calls fit, or a process with all of its replicas.
 
 Run by test_elastic_fit_multiprocess.py. Arguments: a folder for reports, the epochs, the seconds that a step
-takes at least, "arrays" or "dataset". A line of a report is "<epoch> <step> <loss in hexadecimal>".
+takes at least, "arrays", "dataset", or "twice" for two epochs in a call of fit before. A line of a report is
+"<epoch> <step> <loss in hexadecimal>".
 """
 
 import json
@@ -34,7 +35,7 @@ class Report(keras.callbacks.Callback):
         time.sleep(self.secs)
 
     def on_epoch_end(self, epoch, logs=None):
-        self.file.write(f"{epoch} end {float(logs['val_loss']).hex()}\n")
+        self.file.write(f"{epoch} end {float(logs.get('val_loss', 0)).hex()}\n")
 
 
 def main(folder, epochs, secs, kind):
@@ -66,6 +67,9 @@ def main(folder, epochs, secs, kind):
     data = {"x": x, "y": y, "batch_size": 16}
     if kind == "dataset":
         data = {"x": Dataset.from_tensor_slices((x, y)).shuffle(50).batch(16)}
+    if kind == "twice":
+        model.fit(**data, epochs=2, callbacks=callbacks[:1])
+        model.optimizer.learning_rate = 0.0005
     model.fit(
         **data,
         epochs=int(epochs),

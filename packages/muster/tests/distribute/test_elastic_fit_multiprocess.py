@@ -25,13 +25,18 @@ def wait_for(job, index, lines):
         time.sleep(0.02)
 
 
+def losses_alone(folder, kind):
+    """The report of one process with all replicas, to which nothing happens."""
+    folder.mkdir()
+    environ = {name: text for name, text in os.environ.items() if name != "TF_CONFIG"}
+    command = [sys.executable, CHILD, folder, str(EPOCHS), "0", kind]
+    subprocess.run(command, env=environ | {"XLA_FLAGS": QUICKLY_BY_FLAGS}, check=True, timeout=DEADLINE)
+    return (folder / "alone-0").read_text().splitlines()
+
+
 @pytest.mark.parametrize("kind", ["arrays", pytest.param("dataset", marks=pytest.mark.slow)])
 def test_fit_goes_on_without_a_worker_and_without_the_chief(kind, tmp_path):
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    environ = {name: text for name, text in os.environ.items() if name != "TF_CONFIG"}
-    command = [sys.executable, CHILD, alone, str(EPOCHS), "0", kind]
-    subprocess.run(command, env=environ | {"XLA_FLAGS": QUICKLY_BY_FLAGS}, check=True, timeout=DEADLINE)
+    lines = losses_alone(tmp_path / "alone", kind)
     folder = tmp_path / "job"
     with Job(folder, [CHILD, folder, EPOCHS, 0.05, kind], worker=3) as job:
         first, second, third = (job.start("worker", index) for index in range(3))
@@ -44,9 +49,28 @@ def test_fit_goes_on_without_a_worker_and_without_the_chief(kind, tmp_path):
         late = job.start("worker", 0)
         assert third.code() == 0, third.log[-3000:]
         assert late.code() == 0, late.log[-3000:]
-        lines = (alone / "alone-0").read_text().splitlines()
         assert (folder / "worker-2").read_text().splitlines() == lines
         joined = (folder / "worker-0").read_text().splitlines()[before:]
         assert joined
         assert joined == lines[-len(joined) :]
         assert (folder / f"epoch-{EPOCHS}.weights.h5").exists()  # of the last chief
+
+
+def test_a_worker_joins_a_second_call_of_fit(tmp_path):
+    lines = losses_alone(tmp_path / "alone", "twice")
+    folder = tmp_path / "job"
+    with Job(folder, [CHILD, folder, EPOCHS, 0.2, "twice"], worker=2) as job:
+        first, second = (job.start("worker", index) for index in range(2))
+        wait_for(job, 0, 4)
+        second.process.send_signal(signal.SIGKILL)
+        second.process.wait(SOON)
+        wait_for(job, 0, 2 * (STEPS + 1) + 3)  # in the second call
+        before = len((folder / "worker-1").read_text().splitlines())
+        late = job.start("worker", 1)
+        assert first.code() == 0, first.log[-3000:]
+        assert late.code() == 0, late.log[-3000:]
+        assert "leaves out a call of fit" in late.log
+        assert (folder / "worker-0").read_text().splitlines() == lines
+        joined = (folder / "worker-1").read_text().splitlines()[before:]
+        assert joined
+        assert joined == lines[-len(joined) :]

@@ -6,6 +6,7 @@ from muster.cluster.roster._membership import MEMBERSHIP_CLASSES as MEMBERSHIP_C
 from muster.cluster.roster._membership import Membership as Membership
 from muster.cluster.roster._membership_events import BecameReady as BecameReady
 from muster.cluster.roster._membership_events import CameLate as CameLate
+from muster.cluster.roster._membership_events import CameTo as CameTo
 from muster.cluster.roster._membership_events import EnterGroup as EnterGroup
 from muster.cluster.roster._membership_events import GiveUp as GiveUp
 from muster.cluster.roster._membership_events import Group as Group

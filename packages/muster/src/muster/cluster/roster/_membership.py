@@ -29,6 +29,7 @@ from muster.cluster._cluster_spec import Task
 from muster.cluster.roster._membership_events import (
     BecameReady,
     CameLate,
+    CameTo,
     EnterGroup,
     GiveUp,
     Group,
@@ -184,6 +185,8 @@ class Membership:
                 self._broken = phase is MemberPhase.IN
             case TakesIn(takes):
                 self._takes_in = takes
+            case CameTo(place):
+                self._set(place=place)
             case ProgramEnded():
                 self._set(phase=MemberPhase.LEFT)
 
@@ -416,6 +419,8 @@ MEMBERSHIP_CLASSES: Mapping[str, type] = {
             MembersMet,
             StepLeft,
             LinkBroken,
+            TakesIn,
+            CameTo,
             ProgramEnded,
             TimePassed,
         ),

@@ -65,12 +65,14 @@ class GroupRecord:
         group: The group that it has entered last; None for none yet.
         base: The last group of which it has met all members; None for none yet.
         sees: The workers that it is connected to.
+        place: Where in its program others can join it: the number of the loop or call, from 1; 0 for nowhere.
     """
 
     phase: MemberPhase = MemberPhase.STARTING
     group: Group | None = None
     base: Group | None = None
     sees: tuple[Member, ...] = ()
+    place: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,6 +146,17 @@ class TakesIn:
 
 
 @dataclasses.dataclass(frozen=True)
+class CameTo:
+    """This worker has come to where others can join it, or has left that.
+
+    Attributes:
+        place: As in `GroupRecord`.
+    """
+
+    place: int
+
+
+@dataclasses.dataclass(frozen=True)
 class ProgramEnded:
     """This worker takes no more steps."""
 
@@ -162,6 +175,7 @@ GroupEvent: TypeAlias = (
     | StepLeft
     | LinkBroken
     | TakesIn
+    | CameTo
     | ProgramEnded
     | TimePassed
 )

@@ -39,7 +39,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         variables: Returns the variables of the state, in its order.
         function: Returns the function that Keras calls for steps. (To ask a callback's ``model`` for it has
             Keras assign the state to the variables, in the middle of a step.)
-        calls: Which call of ``fit`` this is of the program, from 1.
+        place: The number of the call of ``fit``, among the places where others can join.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         counted: CountedSteps,
         variables: Callable[[], list[Any]],
         function: Callable[[], KerasFunction],
-        calls: int,
+        place: int,
     ) -> None:
         super().__init__()
         self._workers = workers
@@ -61,7 +61,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         self._counted = counted
         self._variables = variables
         self._function = function
-        self._calls = calls
+        self._place = place
         self._epoch = 0
         self._got: tuple[FitProgress, list[Array]] | None = None
         self._is_under_way = self._takes_in = False
@@ -81,10 +81,8 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
             SystemExit: They have ended, or are where nobody can join them.
         """
         about, arrays = self._workers.join_at_work("at the end of an epoch")
-        if "calls" not in about:
-            self._workers.stand_by("they are in a loop of their own, and this one calls fit")
-        if about["calls"] != self._calls:
-            self._workers.stand_by(f"they are in call {about['calls']} of fit, and this one is in another")
+        if about.get("place") != self._place:
+            self._workers.come_again("It came to a call of fit when the others had ended it.")
         self._got = FitProgress(**about["progress"]), arrays
         self._counted.count = about["taken"]
         self._batches.expect(about["batch"])
@@ -111,7 +109,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
             arrays=[(list(each.shape), each.dtype.name) for each in kept],
         )
         about = {
-            "calls": self._calls,
+            "place": self._place,
             "taken": self._counted.count,
             "batch": self._batches.digest(),
             "progress": dataclasses.asdict(progress),
@@ -119,6 +117,7 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         return about, [*values, *map(np.ascontiguousarray, kept)]
 
     def on_train_begin(self, logs: Any = None) -> None:
+        self._workers.come_to(self._place)
         self._states.begin(self._variables())
         if self._got is not None:
             self._restore(*self._got)
@@ -165,6 +164,11 @@ class Handover(keras.callbacks.Callback):  # type: ignore[misc]
         """Let nobody in any more."""
         self._end_taking_in()
         self._undo.close()
+
+    def leave(self) -> None:
+        """End the call of ``fit``."""
+        self.close()
+        self._workers.come_to(0)
 
     def _take_in(self) -> None:
         self._is_under_way = self._takes_in = True

@@ -8,6 +8,7 @@ device, also with batch normalization, dropout and short last batches.
 import contextlib
 import functools
 import inspect
+import logging
 import traceback
 import warnings
 from collections.abc import Callable
@@ -31,6 +32,8 @@ from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers import ElasticWorkers
 from muster.lifecycle import INTERRUPTS
 from muster.program.variables.keras_internals import replace_build
+
+_log = logging.getLogger(__name__)
 
 # What makes a call of ``fit`` one of a single step.
 _ONE_STEP = {"epochs": 1, "initial_epoch": 0, "steps_per_epoch": 1, "verbose": 0}
@@ -89,7 +92,7 @@ class DistributedTrainer:
             model, strategy, agreement, self.own, self._state, self._batches, self._callbacks, report
         )
         self._running = self._warms_up = False
-        self._fits = 0
+        self._place = 0  # that of the call of fit, where workers come and go
 
     def attach(self) -> None:
         """Replace the model's methods by those of this trainer."""
@@ -134,8 +137,13 @@ class DistributedTrainer:
                 if isinstance(workers, ElasticWorkers) and not self._warms_up:
                     if name != TRAINS:
                         workers.require_member(name)
-                    elif workers.joins:
-                        self._warm_up(workers, method, *args, **kwargs)
+                    else:
+                        self._place = workers.next_place()
+                        if workers.joins and workers.others_are_past(self._place):
+                            _log.info("This worker leaves out a call of fit that the others have ended.")
+                            return keras.callbacks.History()
+                        if workers.joins:
+                            self._warm_up(workers, method, *args, **kwargs)
                 stack.enter_context(workers.supervised(doing=of))
                 stack.callback(self._leave)
                 stack.enter_context(INTERRUPTS.watched())
@@ -190,7 +198,6 @@ class DistributedTrainer:
         workers = self.strategy.workers
         if self._warms_up or not isinstance(workers, ElasticWorkers):
             return None
-        self._fits += 1
         return Handover(
             workers,
             self._agreement,
@@ -199,7 +206,7 @@ class DistributedTrainer:
             self._steps.counted,
             functools.partial(self._state.of, TRAINS),
             functools.partial(getattr, self._model, FUNCTIONS[TRAINS]),
-            self._fits,
+            self._place,
         )
 
     def _leave(self) -> None:

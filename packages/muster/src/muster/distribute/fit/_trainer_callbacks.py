@@ -60,7 +60,7 @@ class TrainerCallbacks:
         for backup in backups:
             backup.close()
         if self.handover is not None:
-            self.handover.close()
+            self.handover.leave()
             self.handover = None
 
     def prepare(self, arguments: dict[str, Any], batches: FitInput, *, trains: bool) -> None:

@@ -64,6 +64,7 @@ class LoopSteps:
     Attributes:
         count: How many steps were taken.
         gives: Returns the state of the loop; None if nobody can join it.
+        place: The number of the loop, among the places where others can join.
         digest: Returns a checksum of the batch of the step that begins, while others may join; else None.
         new_seed: The seed of the pass over the data that has begun last.
         expected_seed: That of the others, until this worker has drawn its first batch with them.
@@ -72,6 +73,7 @@ class LoopSteps:
     def __init__(self) -> None:
         self.count = 0
         self.gives: GiveState | None = None
+        self.place = 0
         self.digest: Callable[[], str] | None = None
         self.new_seed: int | None = None
         self.expected_seed: int | None = None

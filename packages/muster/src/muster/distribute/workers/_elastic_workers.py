@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 from muster import lifecycle
 from muster._errors import MismatchError, MissingPeerError, PeerLostError
 from muster.cluster import ClusterSpec, Task
-from muster.cluster.roster import BecameReady, TakesIn, TaskState, write_termination
+from muster.cluster.roster import BecameReady, CameTo, TakesIn, TaskState, write_termination
 from muster.distribute.workers._cluster_workers import RosterWorkers
 from muster.distribute.workers._elastic_loops import (
     LoopSteps,
@@ -48,8 +48,6 @@ _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 _LOOP = "a loop"
-# What a worker announces that takes steps of a loop that others can join.
-_IN_LOOP = "in loop"
 # How often a worker that waits says so, in seconds.
 _SAY_SECS = 10.0
 
@@ -90,7 +88,7 @@ class ElasticWorkers(Workers):
         self._in_order = in_order
         self._doing = ""  # what can go on with others: a call of train or fit
         self._loop_steps = LoopSteps()
-        self._tells_of_loop = False
+        self._places = self._place = 0
         self.rank, self.names = 0, (str(task),)
         self.share = ReplicaShare(0, 1, virtual_replicas)
         self._group = GroupAgreement(
@@ -192,6 +190,7 @@ class ElasticWorkers(Workers):
     @contextlib.contextmanager
     def taking_in(self) -> Iterator[None]:
         """Let others join while the block runs, which is a loop of steps."""
+        self.come_to(self._place or self.next_place())
         self._roster.tell_group(TakesIn(True))
         try:
             yield
@@ -242,9 +241,7 @@ class ElasticWorkers(Workers):
         loop = self._loop_steps
         if not loop.begins_step(source, digest):
             return
-        if not self._tells_of_loop:
-            self._tells_of_loop = True
-            self._roster.announce(_IN_LOOP, True)
+        self.come_to(loop.place)
         if not (loop.count and self._roster.others_wait):
             return
         loop.digest = digest
@@ -262,30 +259,36 @@ class ElasticWorkers(Workers):
         loop = self._loop_steps
         if loop.gives is not None:
             return None
-        loop.gives = give
-        if not (self.joins and self._others_are_in_loop()):
+        loop.gives, loop.place = give, self.next_place()
+        if not self.joins or self.others_are_past(loop.place):
             return None
         about, arrays = self.join_at_work("when the workers changed once more")
         if "loop" not in about:
-            self.stand_by("they are no more in the loop that it could join")
+            self.come_again("It came to the loop when the others had left it.")
         self._doing, self._group.has_begun = _LOOP, True
         self.has_joined_loop = True
         return loop.take(about), arrays
 
-    def _others_are_in_loop(self) -> bool:
-        """Wait until the others take steps; return whether those are of a loop that this worker can join."""
+    def next_place(self) -> int:
+        """Return the number of the loop or call that begins, of those where others can join this worker."""
+        self._places += 1
+        return self._places
+
+    def come_to(self, place: int) -> None:
+        """Tell those who come where in the program they can join this worker; 0 for nowhere."""
+        if place != self._place:
+            self._place = place
+            self._roster.tell_group(CameTo(place))
+
+    def others_are_past(self, place: int) -> bool:
+        """Wait until the others are where they can be joined; return whether that is later in the program."""
         said = time.monotonic()
-        while self._group.others_train:
-            statuses = [each for task, each in self._roster.statuses().items() if task != self._task]
-            if any(_IN_LOOP in each.announcements for each in statuses):
-                return True
-            if any(each.progress.state is TaskState.TRAINING for each in statuses):
-                return False
+        while (theirs := self._group.place_of_others) == 0:
             self._roster.wait_until(lambda: False, POLL_SECS)
             if time.monotonic() - said > _SAY_SECS:
                 said = time.monotonic()
-                _log.info("%s waits until the others take steps.", self._task)
-        return False
+                _log.info("%s waits until the others are where it can join them.", self._task)
+        return theirs is not None and theirs > place
 
     @contextlib.contextmanager
     def stepping(self, loop: ReplicatedLoop) -> Iterator[None]:

@@ -23,6 +23,7 @@ from muster.cluster.roster import (
     LeaveStep,
     LinkBroken,
     Member,
+    MemberPhase,
     Membership,
     MembersMet,
     ProgramEnded,
@@ -243,6 +244,14 @@ class GroupAgreement:
     def size_of_others(self) -> int:
         """How many they are in their newest group; 0 without one."""
         return max(((each.epoch, len(each.members)) for each in self._bases()), default=(0, 0))[1]
+
+    @property
+    def place_of_others(self) -> int | None:
+        """Where those who train can be joined: see `GroupRecord`; None if nobody trains."""
+        records = self.roster.group_records()
+        newest = max(self._bases(), key=lambda each: each.epoch, default=None)
+        found = [records[each] for each in (newest.members if newest else ()) if each in records]
+        return next((each.place for each in found if each.phase is not MemberPhase.LEFT), None)
 
     def _bases(self) -> list[Group]:
         records = self.roster.group_records().values()
