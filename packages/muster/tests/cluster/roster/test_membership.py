@@ -109,6 +109,38 @@ def test_the_leader_waits_until_all_have_halted() -> None:
     assert entered(leader.handle([MemberSeen(B, halted)], 1.2)) == (A, B)
 
 
+def test_a_leader_that_was_frozen_waits_for_those_whose_connections_are_made_again() -> None:
+    group = Group(3, (A, B))
+    leader = in_group(A, group)
+    lost = GroupRecord(MemberPhase.HALTED, group, group, ())  # to B the leader was silent for too long
+    assert leaves(leader.handle([MemberSeen(B, lost)], 1.0))
+    assert not entered(leader.handle([StepLeft()], 1.1))
+    assert leader.wake_at == 4.1
+    found = dataclasses.replace(lost, sees=(A,))
+    assert entered(leader.handle([MemberSeen(B, found)], 1.6)) == (A, B)
+
+
+def test_a_leader_leaves_out_who_does_not_find_the_others_again() -> None:
+    group = Group(3, (A, B, C))
+    leader = in_group(A, group)
+    sees_one = GroupRecord(MemberPhase.HALTED, group, group, (A,))  # B and C are cut off from each other
+    leader.handle([MemberSeen(B, sees_one), MemberSeen(C, sees_one)], 1.0)
+    assert not entered(leader.handle([StepLeft()], 1.1))
+    assert not entered(leader.handle([TimePassed()], 4.0))
+    assert entered(leader.handle([TimePassed()], 4.1)) == (A, B)
+
+
+def test_one_that_stands_by_wakes_only_for_what_is_to_come() -> None:
+    group = Group(3, (A, B))
+    spare = Membership(C, TASKS, gather_secs=5.0, patience_secs=60.0)
+    record = GroupRecord(MemberPhase.IN, group, group, (A, B, C))
+    spare.handle([MemberSeen(A, record), MemberSeen(B, record)], 0.0)
+    spare.handle([BecameReady()], 1.0)
+    for now in (1.0, 6.0, 61.0, 500.0):
+        spare.handle([TimePassed()], now)
+        assert spare.wake_at > now
+
+
 def test_workers_that_come_together_are_let_in_together_between_steps() -> None:
     leader = in_group(A, Group(3, (A,)))
     ready = GroupRecord(MemberPhase.READY, None, None, (A, B, C))

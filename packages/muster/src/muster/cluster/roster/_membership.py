@@ -54,6 +54,9 @@ from muster.cluster.roster._membership_events import (
 ADMIT_SECS = 0.2
 # The least time between two changes for workers that come, in seconds.
 SETTLE_SECS = 2.0
+# How long a leader waits for members that are there, and that not all others see, in seconds: one that was
+# frozen or cut off is lost to others until their connections to it are made again, which takes less.
+_HEAL_SECS = 3.0
 
 
 class Membership:
@@ -104,6 +107,7 @@ class Membership:
         self._waits_since = math.inf  # since when it could found a group, or be in one
         self._admits_at = math.inf
         self._entered_at = -math.inf
+        self._heard_at = -math.inf  # when the last events came
         self._broken = self._takes_in = False
         self._some_left = False  # whether one of them has come to the end of its program
         self._met_others = False  # whether it has seen that a group was established
@@ -112,10 +116,12 @@ class Membership:
     @property
     def wake_at(self) -> float:
         """The time by which it wants to hear from the clock."""
-        times = [self._admits_at if self._takes_in else math.inf]
+        times = [self._admits_at]
         if self.record.phase in (MemberPhase.FOUNDING, MemberPhase.READY, MemberPhase.HALTED):
-            times += [self._waits_since + self._gather_secs, self._waits_since + self._patience_secs]
-        return min(times)
+            times += [
+                self._waits_since + each for each in (_HEAL_SECS, self._gather_secs, self._patience_secs)
+            ]
+        return min((each for each in times if each > self._heard_at), default=math.inf)
 
     @property
     def others_wait(self) -> bool:
@@ -141,7 +147,7 @@ class Membership:
         return self.log.handle(self._handle, events, now)
 
     def _handle(self, events: Sequence[GroupEvent], now: float) -> list[GroupAction]:
-        before = self.record
+        before, self._heard_at = self.record, now
         for event in events:
             self._take(event, now)
         self._set(sees=tuple(sorted(self._others, key=str)))
@@ -227,11 +233,11 @@ class Membership:
             reason = "The workers that it was to join have ended."
             return [GiveUp(reason, others_are_done=self._some_left)]
         newest = next((each for each in self._open_groups() if not self._missing(each)), None)
-        entered = newest or (self._founded(now) if self._base() is None else self._led())
+        entered = newest or (self._founded(now) if self._base() is None else self._led(now))
         if entered is not None:
             return [self._enter(entered, now)]
         stands_by = phase is MemberPhase.READY and self._base() is not None
-        if now - self._waits_since >= self._patience_secs and not stands_by:
+        if now >= self._waits_since + self._patience_secs and not stands_by:
             self._gave_up = True
             reason = f"It has waited {now - self._waits_since:.0f} s for other workers."
             return [GiveUp(reason, has_newest=self.leads)]
@@ -351,12 +357,12 @@ class Membership:
         if before is not None and not self._may_leave_out(before, (self.own, *joining)):
             return None
         count = 1 + len(joining)
-        is_late = now - self._waits_since >= self._gather_secs
+        is_late = now >= self._waits_since + self._gather_secs
         if count == self._most or (is_late and count >= self._minimum):
             return Group(self._next_epoch(), (self.own, *joining))
         return None
 
-    def _led(self) -> Group | None:
+    def _led(self, now: float) -> Group | None:
         """Return the group after a change, if this worker is the one that makes it, and it can."""
         base = self._base()
         if base is None or self.own not in base.members or self._leader(base) != self.own:
@@ -369,6 +375,8 @@ class Membership:
         for each in left:
             if self._all_see(each, chosen):
                 chosen.append(each)
+        if len(chosen) <= len(left) and now < self._waits_since + _HEAL_SECS:
+            return None  # one that is there is about to see the others again, or they to see it
         members = (*chosen, *(self._joining(chosen) if self._takes_in else ()))
         # Somebody may not know yet that the newest group is established, and go by the one before.
         may_go = all(self._may_leave_out(each, chosen) for each in (base, self._confirmed or base))
