@@ -156,6 +156,23 @@ def test_one_that_stood_still_is_left_out_and_ends_when_it_goes_on(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_chief_that_stood_still_goes_on_with_the_one_that_has_lost_it(tmp_path):
+    with job_of(tmp_path / "job", ["deterministic", "impatient"], 2, steps=10_000) as job:
+        first, second = (job.start("worker", index) for index in range(2))
+        for times in range(1, 4):
+            wait_for(job, 1, len(lines_of(job.folder / "worker-1")) + 5)
+            first.process.send_signal(signal.SIGSTOP)
+            deadline = time.monotonic() + DEADLINE
+            while second.log.count("stands still") < times:
+                assert time.monotonic() < deadline, second.log[-3000:]
+                time.sleep(0.02)
+            first.process.send_signal(signal.SIGCONT)
+            wait_for(job, 1, len(lines_of(job.folder / "worker-1")) + 5)
+        assert first.process.poll() is None
+        assert "goes on with worker 0, at step" not in first.log  # without the other
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "value", "what"), [("ELASTIC_UNITS", "7", "model"), ("ELASTIC_DROPOUT", "0.25", "step")]
 )

@@ -63,7 +63,6 @@ class Disturbed:
         self._job, self._random = job, random.Random(seed)
         self.happened: list[str] = []
         self._begun = time.monotonic()
-        self._froze_until = -math.inf
         self._lives = {index: self._born(index) for index in range(AT_START)}
         self._evaluator = job.start("evaluator")
 
@@ -120,9 +119,6 @@ class Disturbed:
 
     def _check(self, index: int, life: Life, code: int) -> None:
         self._note(f"worker {index} has ended with {code}")
-        if life.is_left_alone and time.monotonic() < self._froze_until + 2 * SILENCE_SECS:
-            # One that was frozen may go on as the first of the others before all have found it again.
-            life.codes.add(EXIT_PEER_LOST)
         told = f"worker {index} has ended with {code}: {life.task.log[-5000:]}"
         assert code in life.codes, told + self.told()
 
@@ -164,7 +160,7 @@ class Disturbed:
             case "freeze":
                 life.codes = {EXIT_PEER_LOST, 0}
                 life.task.process.stop()
-                self._froze_until = life.goes_on_at = time.monotonic() + 2.5 * SILENCE_SECS
+                life.goes_on_at = time.monotonic() + 2.5 * SILENCE_SECS
         return True
 
     def _note(self, text: str) -> None:
