@@ -23,7 +23,6 @@ from muster.checkpoint.tensorflow import (
 from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.extend import (
     RNN_STATE,
-    AnyArray,
     Variable,
     check_labels,
     join_loop,
@@ -262,13 +261,13 @@ class Checkpoint(Objects):
         self.run_calls = int(found.metadata.get("run_calls", 0))
         return Restored(found.path, left)
 
-    def _state(self) -> tuple[Any, list[AnyArray]]:
+    def _state(self) -> tuple[Any, list[np.ndarray[Any, Any]]]:
         """Return what a worker needs that joins this one: what `save` would write."""
         named = named_variables(self._variables())
         about = {"metadata": self._metadata(), "names": [*named]}
         return about, [np.array(each.value, order="C") for each in named.values()]
 
-    def _take(self, about: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
+    def _take(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray[Any, Any]]) -> None:
         """Set all to what `_state` has returned on another worker."""
         variables = dict(zip(about["names"], arrays, strict=True))
         metadata = dict(about["metadata"])
