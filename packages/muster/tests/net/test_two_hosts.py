@@ -1,6 +1,5 @@
 """Two hosts: network namespaces with a link between them, which is slowed, disturbed and cut."""
 
-import contextlib
 import json
 import os
 import re
@@ -8,11 +7,11 @@ import shutil
 import subprocess
 import sys
 import time
-import uuid
 from pathlib import Path
 
 import pytest
 
+import namespaces
 from muster.net import make_secret
 
 pytestmark = pytest.mark.processes
@@ -21,40 +20,23 @@ TESTS = Path(__file__).parents[1]
 CHILD = TESTS / "distribute" / "workers" / "bad_job_child.py"
 SERVED_CHILD = TESTS / "estimator" / "parameter_server_child.py"
 DEADLINE = 150.0
-HOSTS = ("10.77.0.1", "10.77.0.2")
+HOSTS = tuple(f"{namespaces.NETWORK}.{number}" for number in (1, 2))
 PORT = 7811
 # How long, in seconds, a host may be silent.
 SILENCE = 6.0
 
 
-def ip(*arguments):
-    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True, timeout=30).stdout
-
-
 @pytest.fixture
-def spaces():
-    """The names of two network namespaces, with a link between them."""
-    names = [f"muster-{uuid.uuid4().hex[:6]}" for _ in HOSTS]
-    ends = [f"mu{name[-6:]}" for name in names]
-    with contextlib.ExitStack() as made:
-        try:
-            for name in names:
-                ip("netns", "add", name)
-                made.callback(ip, "netns", "del", name)
-            ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", ends[1], "netns", names[1])
-            for name, end, host in zip(names, ends, HOSTS, strict=True):
-                ip("-n", name, "addr", "add", f"{host}/24", "dev", end)
-                ip("-n", name, "link", "set", end, "up")
-                ip("-n", name, "link", "set", "lo", "up")
-        except (OSError, subprocess.CalledProcessError) as exc:
-            pytest.skip(f"Network namespaces cannot be made here, which needs root and iproute2: {exc}")
-        yield list(zip(names, ends, strict=True))
+def net(tmp_path):
+    """Two hosts, with a link between them."""
+    with namespaces.network(tmp_path, 2) as made:
+        yield made
 
 
 class Worker:
     """A process on one of the hosts: the task of a cluster, which is its child's argument."""
 
-    def __init__(self, space, cluster, task, child, folder, secret="", **options):
+    def __init__(self, host, cluster, task, child, folder, secret="", **options):
         kind, index = task
         self.log_path = folder / f"{kind}-{index}.log"
         environment = os.environ | {
@@ -66,7 +48,7 @@ class Worker:
         arguments = json.dumps({"model_dir": str(folder / "model"), **options})
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                ["ip", "netns", "exec", space, sys.executable, str(child), arguments],
+                [*host.enter, sys.executable, str(child), arguments],
                 env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -91,15 +73,15 @@ class Worker:
 
 
 @pytest.fixture
-def job(spaces, tmp_path):
+def job(net, tmp_path):
     """Start two workers, one a host."""
     started = []
 
     def start(**options):
         options = {"secret": make_secret(), "step_timeout": SILENCE, "steps": 10**6, **options}
         cluster = {"worker": [f"{host}:{PORT}" for host in HOSTS]}
-        for index, (space, _) in enumerate(spaces):
-            started.append(Worker(space, cluster, ("worker", index), CHILD, tmp_path, **options))
+        for index, host in enumerate(net.hosts):
+            started.append(Worker(host, cluster, ("worker", index), CHILD, tmp_path, **options))
         for worker in started:
             worker.wait_for_step(3)
         return started
@@ -111,7 +93,7 @@ def job(spaces, tmp_path):
 
 
 @pytest.fixture
-def served(spaces, tmp_path):
+def served(net, tmp_path):
     """Start a chief on the first host, a worker on the second, and a server on one of them."""
     started = {}
 
@@ -124,7 +106,7 @@ def served(spaces, tmp_path):
         cluster = {kind: [address] for kind, address in addresses.items()}
         options = {"secret": make_secret(), "max_steps": 10**6, "slow": 0.01, **options}
         for kind, host in (("ps", server), ("chief", 0), ("worker", 1)):
-            started[kind] = Worker(spaces[host][0], cluster, (kind, 0), SERVED_CHILD, tmp_path, **options)
+            started[kind] = Worker(net.hosts[host], cluster, (kind, 0), SERVED_CHILD, tmp_path, **options)
         for kind in ("chief", "worker"):
             started[kind].wait_for_step(3)
         return started
@@ -141,12 +123,11 @@ def goes_on(workers):
 
 
 @pytest.mark.skipif(shutil.which("ss") is None, reason="ss, which lists ports, is not installed")
-def test_only_the_ports_of_tf_config_are_opened(spaces, job):
+def test_only_the_ports_of_tf_config_are_opened(net, job):
     workers = job()
-    for (space, _), host in zip(spaces, HOSTS, strict=True):
-        command = ["ip", "netns", "exec", space, "ss", "-Hltn"]
-        listed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
-        assert [line.split()[3] for line in listed.splitlines()] == [f"{host}:{PORT}"]
+    for host in net.hosts:
+        listed = host.run("ss", "-Hltn")
+        assert [line.split()[3] for line in listed.splitlines()] == [f"{host.address}:{PORT}"]
     assert all("has no secret" not in worker.log for worker in workers)
 
 
@@ -158,19 +139,17 @@ def test_a_job_without_a_secret_is_warned_once(job):
 
 
 @pytest.mark.slow
-def test_a_short_cut_is_survived(spaces, job):
+def test_a_short_cut_is_survived(net, job):
     workers = job()
-    space, end = spaces[1]
-    ip("-n", space, "link", "set", end, "down")
+    net.cut(net.hosts[1])
     time.sleep(2.0)  # what is tested is that so long a cut is no loss
-    ip("-n", space, "link", "set", end, "up")
+    net.mend(net.hosts[1])
     goes_on(workers)
 
 
-def test_a_cut_for_good_ends_both_sides_which_name_each_other(spaces, job):
+def test_a_cut_for_good_ends_both_sides_which_name_each_other(net, job):
     workers = job()
-    space, end = spaces[1]
-    ip("-n", space, "link", "set", end, "down")
+    net.cut(net.hosts[1])
     began = time.monotonic()
     for index, worker in enumerate(workers):
         assert worker.process.wait(DEADLINE) == 175, worker.log
@@ -179,40 +158,30 @@ def test_a_cut_for_good_ends_both_sides_which_name_each_other(spaces, job):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("tc") is None, reason="tc, which disturbs links, is not installed")
-def test_a_slow_and_lossy_link_only_slows(spaces, job):
+def test_a_slow_and_lossy_link_only_slows(net, job):
     workers = job()
-    try:
-        for space, end in spaces:
-            command = ["tc", "-n", space, "qdisc", "add", "dev", end, "root", "netem"]
-            subprocess.run(
-                [*command, "delay", "20ms", "loss", "1%"], check=True, capture_output=True, timeout=30
-            )
-    except subprocess.CalledProcessError as exc:
-        pytest.skip(f"This kernel cannot disturb links: {exc.stderr}")
+    net.slow(delay_secs=0.02, loss=0.01)
     goes_on(workers)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("server", [0, 1])
-def test_a_worker_that_is_cut_off_from_its_server_for_a_while_goes_on(spaces, served, server):
+def test_a_worker_that_is_cut_off_from_its_server_for_a_while_goes_on(net, served, server):
     tasks = served(server)
     cut, other = ("worker", "chief") if server == 0 else ("chief", "worker")
-    space, end = spaces[1]
-    ip("-n", space, "link", "set", end, "down")
+    net.cut(net.hosts[1])
     time.sleep(5.0)  # what is tested is that so long a cut costs the other nothing
     before = tasks[other].steps
     goes_on([tasks[other]])
     assert tasks[cut].steps < before - 100
-    ip("-n", space, "link", "set", end, "up")
+    net.mend(net.hosts[1])
     goes_on([tasks[cut]])
 
 
 @pytest.mark.slow
-def test_training_ends_without_a_worker_that_is_cut_off_for_good(spaces, served):
+def test_training_ends_without_a_worker_that_is_cut_off_for_good(net, served):
     tasks = served(0, max_steps=600, stall=2.0)
-    space, end = spaces[1]
-    ip("-n", space, "link", "set", end, "down")
+    net.cut(net.hosts[1])
     assert tasks["chief"].process.wait(DEADLINE) == 0, tasks["chief"].log
     assert tasks["chief"].steps == 600
     assert tasks["ps"].process.wait(DEADLINE) == 0, tasks["ps"].log
