@@ -53,6 +53,7 @@ class Host:
         address: What others call it.
         disk: A folder at the same path on each host, whose contents are its own.
         enter: The words before a command that is to use its network, while all else is that of this machine.
+        enter_with_disk: Those for its network and its disk.
     """
 
     def __init__(self, number, disk, setup=":"):
@@ -61,16 +62,13 @@ class Host:
         script = f"hostname {self.name}; mount -t tmpfs disk {disk}; ip link set lo up; {setup}"
         new = ["--net", "--pid", "--mount", "--uts", "--fork", "--kill-child", "--mount-proc"]
         self.process = hold(["unshare", *new], script)
-        self.enter = ["nsenter", f"--net=/proc/{self.process.pid}/ns/net", "--"]
+        spaces = f"/proc/{self.process.pid}/ns"
+        self.enter = ["nsenter", f"--net={spaces}/net", "--"]
+        self.enter_with_disk = ["nsenter", f"--net={spaces}/net", f"--mount={spaces}/mnt", "--"]
 
     def run(self, *command):
         """Run a command on the host, and return its output."""
         return _run("nsenter", "--target", str(self._first_process), "--all", "--", *command)
-
-    def read(self, path):
-        """Return a file of the host's disk; None if there is none."""
-        with contextlib.suppress(OSError):
-            return Path(f"/proc/{self._first_process}/root{path}").read_text()
 
     @property
     def _first_process(self):

@@ -1,10 +1,11 @@
 """A worker of an elastic job, or a process with all of its replicas. Run by test_elastic_multiprocess.py.
 
 Arguments: the model directory, a folder for reports, the last step, the seconds that a step takes at
-least, and what else: "deterministic", "uneven", "accumulating", "impatient", "pairs", "late". Without a
-cluster one process has all replicas. The model has dropout, batch normalization and Adam's state, and the
-input is shuffled anew in each epoch, by the seed of the job. A line of a report is "<step> <loss in
-hexadecimal> <the examples of this worker's batch>".
+least, and what else: "deterministic", "uneven", "accumulating", "noticing", "impatient", "pairs", "late".
+Steps take no longer once there is a file "go" in the folder for reports. Without a cluster one process has
+all replicas. The model has dropout, batch normalization and Adam's state, and the input is shuffled anew in
+each epoch, by the seed of the job. A line of a report is "<step> <loss in hexadecimal> <the examples of this
+worker's batch>".
 """
 
 import json
@@ -60,6 +61,7 @@ class Report(SessionRunHook):
     def __init__(self, path, secs):
         self.file = open(path, "a", buffering=1)
         self.secs = secs
+        self.go = os.path.join(os.path.dirname(path), "go")
 
     def before_run(self, run_context):
         return SessionRunArgs(["global_step", "loss", "ids"])
@@ -68,7 +70,7 @@ class Report(SessionRunHook):
         step, loss, ids = run_values.results
         self.file.write(f"{step} {float(loss).hex()} {','.join(map(str, ids))}\n")
         print(step, flush=True)
-        time.sleep(self.secs)
+        time.sleep(0.0 if os.path.exists(self.go) else self.secs)
 
 
 def main(model_dir, reports, max_steps, secs, *options):
@@ -77,8 +79,9 @@ def main(model_dir, reports, max_steps, secs, *options):
         _group_agreement._PATIENCE_SECS = 3.0
     if "late" in options:
         _group_agreement._LATE_SECS = 2.0
+    secs_to_notice = 3 if {"impatient", "noticing"}.intersection(options) else None
     strategy = MultiWorkerMirroredStrategy(
-        communication_options=CommunicationOptions(timeout_seconds=3 if "impatient" in options else None),
+        communication_options=CommunicationOptions(timeout_seconds=secs_to_notice),
         virtual_replicas=VIRTUAL,
         min_workers=2 if "pairs" in options else 1,
         deterministic="deterministic" in options,

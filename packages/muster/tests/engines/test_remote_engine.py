@@ -1,5 +1,6 @@
 """What engines with agents decide, without hosts."""
 
+import contextlib
 import os
 import platform
 import select
@@ -236,6 +237,72 @@ def test_a_host_that_is_lost_ends_its_tasks_and_wakes_nobody_any_more(tmp_path):
     assert [each.lost for each in engine.events()] == [True]
     engine.close()
     ends[1][1].close()
+
+
+class ReturningHosts(Hosts):
+    """Hosts of which the first can be reached again, by connections that a test gives."""
+
+    def __init__(self, agent, *again):
+        super().__init__(agent)
+        self.again = [*again]
+
+    def reconnect(self, lost):
+        self.add(agent := self.again.pop(0))
+        return agent
+
+
+def joined(sock, host="h"):
+    descriptor = sock.detach()
+    return AgentConnection(host, "127.0.0.1", descriptor, descriptor, lambda: "it is off")
+
+
+def test_a_host_that_is_back_gives_tasks_their_addresses_again(tmp_path, monkeypatch):
+    """The first try finds that the port is not free yet, the second gets an agent as it is."""
+    monkeypatch.setattr(_remote, "_LOOK_SECS", 0.0)
+    (tmp_path / "train.py").touch()
+    task = Task("worker", 0)
+    pairs = [socket.socketpair() for _ in range(3)]
+    engine = ReturningHosts(*(joined(ours) for ours, _ in pairs))
+    engine._workdir = str(tmp_path)
+    agents = [Agent(theirs.fileno(), os.dup(theirs.fileno()), tmp_path) for _, theirs in pairs]
+    for agent in agents:
+        agent.greet()
+    ended = threading.Event()
+    turn = threading.Thread(target=lambda: serve_until(agents[0], ended.is_set))
+    turn.start()
+    place = engine.place([task], TaskRequest(), ("train.py",))[task]
+    ended.set()
+    turn.join()
+    pairs[0][1].shutdown(socket.SHUT_RDWR)
+    engine.start(TaskStart(task=task, program=(), environment={}, cores=None, log=tmp_path / "log"))
+    while not engine.events():
+        pass
+    back, tries = [], set()
+    while not back:
+        engine.events()
+        back = engine.returned()
+        number = 2 - len(engine.again)
+        tries.add(number)
+        with contextlib.suppress(_agent._LauncherGoneError):  # after the first try
+            agents[number]._serve()
+        if number == 2 and agents[0]._engine is not None:
+            agents[0].end()
+            agents[0]._engine = None
+    assert back == [task]
+    assert tries == {1, 2}
+    assert agents[2]._engine._ports[task].number == int(place.address.rpartition(":")[2])
+    assert engine.returned() == []
+    agents[2].end()
+    engine.close()
+    for agent in agents:
+        os.close(agent._replies)
+    for _, theirs in pairs:
+        theirs.close()
+
+
+def serve_until(agent, done):
+    while not done():
+        agent._serve()
 
 
 def answer(sock, frame):

@@ -196,7 +196,8 @@ class Agent:
                 host=request.address,
                 mark=_MARK,
             )
-        places = self._engine.place(request.tasks, TaskRequest(), request.program)
+        numbers = [split_address(address)[1] for address in request.addresses]
+        places = self._engine.place(request.tasks, TaskRequest(), request.program, numbers)
         addresses = [places[task].address for task in request.tasks]
         self._send(messages.TasksPlaced(addresses, resources.cores, resources.gpus, resources.memory))
 

@@ -37,6 +37,7 @@ class PlaceTasks(msgspec.Struct, frozen=True, tag=True):
         environ: The variables that tasks are handed.
         files: A tar archive of the program's folder, which is unpacked and run in; empty to run in the
             workdir.
+        addresses: Those that the tasks had when the host was lost, which it gives them again; else empty.
     """
 
     tasks: list[Task]
@@ -46,6 +47,7 @@ class PlaceTasks(msgspec.Struct, frozen=True, tag=True):
     grace_secs: float
     environ: dict[str, str]
     files: bytes = b""
+    addresses: list[str] = []
 
 
 class StartTask(msgspec.Struct, frozen=True, tag=True):

@@ -74,7 +74,7 @@ class TaskExit:
         told: Why it has ended, if it or the engine knows.
         joined: Whether it had joined the other tasks.
         progress: How far it had come, if it has said so.
-        lost: Whether its place is lost, so that it cannot be started again at its address.
+        lost: Whether its place is lost, so that it cannot be started until that has `returned`.
     """
 
     task: Task
@@ -147,6 +147,13 @@ class Engine(Protocol):
 
     def news(self) -> list[str]:
         """Return what the user is to be told since the last call, such as why a task waits."""
+
+    def returned(self) -> list[Task]:
+        """Look for hosts that were lost, and return tasks of those that are back since the last call.
+
+        They have their addresses again, and can be started. It does not wait; hosts are only looked for
+        while this is called.
+        """
 
     def conditions(self) -> Mapping[Task, TaskCondition]:
         """Return how each running task is."""

@@ -194,6 +194,10 @@ class KubernetesEngine:
         """Return a descriptor that is readable when the cluster has told something."""
         return self._reader
 
+    def returned(self) -> list[Task]:
+        """Return nothing: the cluster starts tasks again by itself."""
+        return []
+
     def news(self) -> list[str]:
         """Return what the user is to be told; see `Engine.news`."""
         told, self._news = self._news, []

@@ -58,10 +58,22 @@ class LocalEngine:
         self._snapshots: set[Path] = set()
 
     def place(
-        self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]
+        self,
+        tasks: Sequence[Task],
+        request: TaskRequest,
+        program: tuple[str, ...],
+        numbers: Sequence[int] = (),
     ) -> Mapping[Task, Place]:
-        """Reserve a port for each task, at which it is listened from now on; see `Engine.place`."""
-        self._ports = {task: Port(self._interface) for task in tasks}
+        """Reserve a port for each task, at which it is listened from now on; see `Engine.place`.
+
+        Args:
+            numbers: The ports; empty for any that are free.
+
+        Raises:
+            OSError: One of them is not free.
+        """
+        wanted = zip(tasks, numbers or [0] * len(tasks), strict=True)
+        self._ports = {task: Port(self._interface, number) for task, number in wanted}
         return {
             task: Place(host="", address=f"{_bracketed(self._host)}:{port.number}", resources=self._resources)
             for task, port in self._ports.items()
@@ -103,6 +115,10 @@ class LocalEngine:
 
     def news(self) -> list[str]:
         """Return nothing: all is in the ends of tasks."""
+        return []
+
+    def returned(self) -> list[Task]:
+        """Return nothing: this machine is there."""
         return []
 
     def conditions(self) -> Mapping[Task, TaskCondition]:

@@ -28,19 +28,27 @@ class Port:
 
     Args:
         interface: The IP address to listen at; ``::`` or ``0.0.0.0`` for all.
+        number: The port; 0 for one that is free.
+
+    Raises:
+        OSError: The port is not free.
     """
 
-    def __init__(self, interface: str) -> None:
+    def __init__(self, interface: str, number: int = 0) -> None:
         self._interface = interface
         self._family = socket.AF_INET6 if ":" in interface else socket.AF_INET
         self._holder = socket.socket(self._family)
         self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or else nobody could listen
         if interface == "::":
             self._holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        self._holder.bind((interface, 0))
-        self.number: int = self._holder.getsockname()[1]
-        # Others may call as soon as they run, before the task of this port does.
-        self._first: socket.socket | None = self._listener()
+        try:
+            self._holder.bind((interface, number))
+            self.number: int = self._holder.getsockname()[1]
+            # Others may call as soon as they run, before the task of this port does.
+            self._first: socket.socket | None = self._listener()
+        except OSError:
+            self._holder.close()
+            raise
 
     def listen(self) -> socket.socket:
         """Return a socket that listens there, and that children inherit."""

@@ -1,5 +1,6 @@
 """What engines share whose tasks are started by agents, on hosts that are elsewhere."""
 
+import dataclasses
 import os
 import platform
 import selectors
@@ -30,6 +31,8 @@ GREET_SECS, ANSWER_SECS = 90.0, 60.0
 # The longest text before a greeting, in bytes: what a login prints.
 _LONGEST_PRELUDE = 1 << 20
 
+# How long to wait before a lost host is looked for again, in seconds.
+_LOOK_SECS = 5.0
 # How long a command may take to end when its connection was closed, in seconds: it waits for the agent.
 _END_SECS = 20.0
 _SHOWN_BYTES = 2000
@@ -143,6 +146,21 @@ class AgentConnection:
         return told
 
 
+@dataclasses.dataclass
+class _Return:
+    """The way back of a host that was lost.
+
+    Attributes:
+        agent: The new connection to it; None between two tries.
+        again_at: When to try again, if there is none.
+        asked: Whether it was asked for the places of its tasks.
+    """
+
+    agent: AgentConnection | None
+    again_at: float
+    asked: bool = False
+
+
 def agent_command(python: str) -> list[str]:
     """Return the words that start an agent, which talks over its standard input and output."""
     return [python, "-P", "-m", "muster.engines._agent"]
@@ -188,7 +206,10 @@ class RemoteEngine(ABC):
         self._selector = selectors.DefaultSelector()
         self._agents: list[AgentConnection] = []  # those that are connected
         self._commands: list[tuple[AgentConnection, subprocess.Popen[bytes], BinaryIO]] = []
+        self._program: tuple[str, ...] = ()
         self._placed: dict[Task, AgentConnection] = {}
+        self._addresses: dict[Task, str] = {}
+        self._returns: dict[str, _Return] = {}  # of hosts that are lost, by their addresses
         self._logs: dict[Task, Path] = {}  # of the tasks that run
         self._conditions: dict[Task, TaskCondition] = {}
 
@@ -200,29 +221,23 @@ class RemoteEngine(ABC):
             PlacementError: There is none.
         """
 
+    def reconnect(self, lost: AgentConnection) -> AgentConnection | None:
+        """Begin to connect to a host again that is lost, without waiting; return None if that cannot be."""
+        return None
+
     def place(
         self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]
     ) -> Mapping[Task, Place]:
         """Reserve an address for each task on its host; see `Engine.place`."""
         for agent in [agent for agent in self._agents if agent.lost]:
             self._drop(agent)
+        self._program = program
         assigned = self.assign(tasks, request)
         agents = {id(agent): agent for agent in assigned.values()}.values()
         self.await_greetings(agents)
         for agent in agents:
             _check_versions(agent)
-            agent.answer = None
-            agent.send(
-                messages.PlaceTasks(
-                    tasks=[task for task in tasks if assigned[task] is agent],
-                    address=agent.address,
-                    workdir=self._workdir,
-                    program=program,
-                    grace_secs=self._grace_secs,
-                    environ=self._environ,
-                    files=self._files,
-                )
-            )
+            self._ask_for_places(agent, [task for task in tasks if assigned[task] is agent])
         self._await(agents, lambda agent: agent.answer is not None, ANSWER_SECS)
         places = {}
         for agent in agents:
@@ -235,7 +250,25 @@ class RemoteEngine(ABC):
             for task, address in zip(mine, answer.addresses, strict=True):
                 places[task] = Place(host=agent.host, address=address, resources=resources)
         self._placed = dict(assigned)
+        self._addresses = {task: place.address for task, place in places.items()}
         return {task: places[task] for task in tasks}
+
+    def _ask_for_places(
+        self, agent: AgentConnection, tasks: list[Task], addresses: Sequence[str] = ()
+    ) -> None:
+        agent.answer = None
+        agent.send(
+            messages.PlaceTasks(
+                tasks=tasks,
+                address=agent.address,
+                workdir=self._workdir,
+                program=self._program,
+                grace_secs=self._grace_secs,
+                environ=self._environ,
+                files=self._files,
+                addresses=[*addresses],
+            )
+        )
 
     def connect(
         self, command: Sequence[str], host: str, address: str, why: Callable[[int, str, bool], str]
@@ -307,10 +340,14 @@ class RemoteEngine(ABC):
             self.events()
 
     def _drop(self, agent: AgentConnection) -> None:
-        """Close a connection, and forget it."""
+        """Close a connection, and forget it, with a command that has ended."""
         self._unregister(agent)
         self._agents = [each for each in self._agents if each is not agent]
         agent.close()
+        for of, process, errors in self._commands:
+            if of is agent and process.poll() is not None:
+                errors.close()
+        self._commands = [each for each in self._commands if not each[2].closed]
 
     def _unregister(self, agent: AgentConnection) -> None:
         """Watch a connection no more: one that has ended would always be ready."""
@@ -393,6 +430,38 @@ class RemoteEngine(ABC):
         """Return nothing: all is in the ends of tasks."""
         return []
 
+    def returned(self) -> list[Task]:
+        """Connect to lost hosts again, and return the tasks of those that are back; see `Engine.returned`."""
+        now = time.monotonic()
+        back: list[Task] = []
+        for lost in {id(agent): agent for agent in self._placed.values() if agent.lost}.values():
+            tasks = [task for task, agent in self._placed.items() if agent is lost]
+            under_way = self._returns.get(lost.address)
+            if under_way is None or (under_way.agent is None and now >= under_way.again_at):
+                self._returns[lost.address] = _Return(self.reconnect(lost), now + _LOOK_SECS)
+            elif (agent := under_way.agent) is not None and self._has_places(under_way, agent, tasks):
+                self._placed |= dict.fromkeys(tasks, agent)
+                del self._returns[lost.address]
+                self._drop(lost) if lost in self._agents else None
+                back += tasks
+        return back
+
+    def _has_places(self, under_way: "_Return", agent: AgentConnection, tasks: list[Task]) -> bool:
+        """Ask a host that is back for the places of its tasks; return whether it has given them."""
+        if agent.greeting is not None and not agent.lost and not under_way.asked:
+            under_way.asked = True
+            try:
+                _check_versions(agent)
+            except PlacementError as exc:
+                agent.lose(str(exc))
+            else:
+                self._ask_for_places(agent, tasks, [self._addresses[task] for task in tasks])
+        if agent.lost or isinstance(agent.answer, messages.PlaceRefused):
+            # Such as when the tasks that it had still end there, and have their ports.
+            self._drop(agent)
+            under_way.agent, under_way.again_at = None, time.monotonic() + _LOOK_SECS
+        return not agent.lost and isinstance(agent.answer, messages.TasksPlaced)
+
     def conditions(self) -> Mapping[Task, TaskCondition]:
         """Return how each running task is; see `Engine.conditions`."""
         return dict(self._conditions)
@@ -409,6 +478,10 @@ class RemoteEngine(ABC):
             agent.answer = None
             agent.send(messages.EndAttempt())
         self._await(agents, lambda agent: agent.answer is not None, ANSWER_SECS)
+        for under_way in self._returns.values():
+            if under_way.agent is not None:
+                self._drop(under_way.agent)
+        self._returns.clear()
         self._placed = {}
         self._logs.clear()
         self._conditions.clear()

@@ -103,6 +103,12 @@ class SshEngine(RemoteEngine):
         self._has_placed = True
         return spread(tasks, [agent for agent in agents if not agent.lost])
 
+    def reconnect(self, lost: AgentConnection) -> AgentConnection | None:
+        """Begin to connect to a host again."""
+        (host,) = (host for host in self._hosts if host.name == lost.host)
+        self._connected[host.name] = self._connect(host)
+        return self._connected[host.name]
+
     def _connect(self, host: SshHost) -> AgentConnection:
         agent = shlex.join(agent_command(self._python))
         command = [*self._command, host.name, f"exec {agent}"]

@@ -16,7 +16,7 @@ class TaskEnded:
         code: Its return code; that of a signal is negative.
         told: Why, if it has said that.
         joined: Whether it had joined the other tasks.
-        lost: Whether its host is lost, so that it cannot be started again at its address.
+        lost: Whether its host is lost, so that it cannot be started at its address until that is back.
     """
 
     task: Task
@@ -34,6 +34,13 @@ class TaskEnded:
 @dataclasses.dataclass(frozen=True)
 class NotStarted:
     """Tasks were not started, since a signal came before their turn."""
+
+    tasks: tuple[Task, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Returned:
+    """The hosts of tasks that were lost are back, so that these can be started again."""
 
     tasks: tuple[Task, ...]
 
@@ -128,7 +135,7 @@ class Coordinates:
     """The chief says that it is a coordinator: without workers it waits for ever."""
 
 
-Event = TaskEnded | NotStarted | Received | Scaled | Finishing | TasksStopped | Apart | Coordinates
+Event = TaskEnded | NotStarted | Returned | Received | Scaled | Finishing | TasksStopped | Apart | Coordinates
 Action = Start | Send | Say | Blame | CleanUp | Finish
 
 
@@ -145,7 +152,7 @@ def rank(event: Event) -> int:
     match event:
         case TaskEnded(task):
             return _RANKS.get(task.type, 0)
-        case NotStarted() | Scaled() | Finishing() | TasksStopped() | Apart() | Coordinates():
+        case NotStarted() | Returned() | Scaled() | Finishing() | TasksStopped() | Apart() | Coordinates():
             return 4
         case Received():
             return 5

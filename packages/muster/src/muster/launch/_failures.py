@@ -1,6 +1,6 @@
 """The failures of an attempt to run a job: which of them is the cause, and which are its consequences."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from muster.cluster import Task, TaskType
 from muster.launch._events import Blame, TaskEnded
@@ -30,6 +30,10 @@ class Failures:
     def add(self, ended: TaskEnded) -> None:
         """Note a failure."""
         self._ended.append(ended)
+
+    def forget(self, tasks: Collection[Task]) -> None:
+        """Forget failures of tasks that are started again."""
+        self._ended = [ended for ended in self._ended if ended.task not in tasks]
 
     def forget_trainers(self) -> None:
         """Forget failures of tasks that train: another one has come to the end."""

@@ -16,11 +16,12 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   of the chief or a server ends the attempt, as above, and that of the last worker if the chief coordinates.
 - So it is, too, for every task that trains in an elastic job, whose others go on without it. The job succeeds
   when one of them has ended with 0, whatever the others did; and it ends when none is left.
+- A task of an elastic job whose host is lost is started again when that is back, at its address.
 - An elastic job that is scaled down tells the last of those that train to end, and starts them again when it
   is scaled up: how they end is no failure.
-- A task whose host is lost has lost its address, too, which the others know it by: with restarts left, all
-  are started again, elsewhere. Without, it is a failure like any other. For an evaluator alone the others
-  are not disturbed.
+- In other jobs, a task whose host is lost has lost its address, too, which the others know it by: with
+  restarts left, all are started again, elsewhere. Without, it is a failure like any other. For an evaluator
+  alone the others are not disturbed.
 - A chief that ends with 0 ends a job with parameter servers: no trainer or server is started again. They end
   by themselves, servers after the trainers; who does not in time gets SIGTERM, and SIGKILL after the grace
   time. The evaluator may take longer.
@@ -58,6 +59,7 @@ from muster.launch._events import (
     Finishing,
     NotStarted,
     Received,
+    Returned,
     Say,
     Scaled,
     Send,
@@ -137,6 +139,8 @@ class Job:
         # Those that an elastic job does without now, and when they are killed; None when they have ended.
         self._let_go: dict[Task, float | None] = {}
         self._comes_back: set[Task] = set()  # those that are ending, and wanted again
+        # Those of an elastic job whose host is lost, and whether they are started when it is back.
+        self._away: dict[Task, bool] = {}
         self._start_at: float | None = None  # when to start all tasks again
         self._decided: Decision | None = None  # that all tasks are started again, and how
         self._lacks_server = False  # when tasks were told to end
@@ -193,6 +197,10 @@ class Job:
                         self._give_servers_time(now)
                 case NotStarted(tasks):
                     self._running.difference_update(tasks)
+                case Returned(tasks):
+                    back = [task for task in tasks if self._away.pop(task, False)]
+                    self._failures.forget(back)
+                    self._again |= dict.fromkeys(back, now)
                 case Received(number):
                     actions += self._note_signal(number, now)
                 case TasksStopped(tasks):
@@ -210,9 +218,12 @@ class Job:
     def _note_end(self, ended: TaskEnded, now: float) -> list[Action]:
         if (reason := self._waited_for.reason(ended.task)) is not None:
             ended = dataclasses.replace(ended, told=reason)
+        if ended.lost and self._elastic:
+            self._away[ended.task] = ended.task in self._comes_back
         if ended.task in self._comes_back:
             self._comes_back.discard(ended.task)
-            self._again[ended.task] = now
+            if not ended.lost:
+                self._again[ended.task] = now
             return []
         if ended.task in self._let_go:
             self._let_go[ended.task] = None
@@ -251,6 +262,7 @@ class Job:
         if self._elastic and task.type in TRAINING:
             self._failures.forget_trainers()
             self._again = {task: at for task, at in self._again.items() if task.type not in TRAINING}
+            self._away.clear()
         # The others train on without a worker whose input has ended.
         if self._chief_is_done or not self._serves:
             self._waited_for.note_success(now)
@@ -261,11 +273,16 @@ class Job:
         if comes_late and ended.is_consequence:
             return []
         decision = Decision(again=False)
-        if not ended.lost or ended.task.type != TaskType.EVALUATOR:
+        if not ended.lost or ended.task.type != TaskType.EVALUATOR or self._elastic:
             decision = self._policy.decide(Failure(ended, alone=not ended.lost))
         if decision.again:
             if comes_late:
                 return [_blame(ended), Say("It is not started again, as the chief has ended the job.")]
+            if ended.task in self._away:
+                self._away[ended.task] = True
+                self._failures.add(ended)
+                text = f"{ended.task} is started again when its host is back, {decision.text}."
+                return [_blame(ended), Say(text)]
             if ended.lost:
                 self._decided = decision
                 self._again.clear()
@@ -294,7 +311,9 @@ class Job:
         for task in others:
             self._again.pop(task, None)
             self._let_go.setdefault(task, now + FAILED_FINISH_SECS if task in self._running else None)
-        come = [task for task in wanted if task not in self._running and task not in self._again]
+        self._away |= {task: task in wanted for task in self._away if task in self._trainers}
+        known = {*self._running, *self._again, *self._away}
+        come = [task for task in wanted if task not in known]
         for task in wanted:
             if self._let_go.pop(task, None) is not None and task in self._running:
                 self._comes_back.add(task)
@@ -321,6 +340,8 @@ class Job:
         name = signal.Signals(number).name
         if self._phase is _JobPhase.RUNNING:
             self._again.clear()
+            self._failures.forget([task for task, starts in self._away.items() if starts])
+            self._away.clear()
             passed_on = signal.SIGTERM if number == signal.SIGHUP else number
             running = self._in_order(self._running)
             if not running:

@@ -373,6 +373,8 @@ class _Run:
         events.append(job.Apart(tuple(task for task, each in running.items() if not each.joined)))
         if self._job.is_ending:
             events.append(job.Finishing(tuple(task for task, each in running.items() if each.finishing)))
+        if self._options.shape.is_elastic and not self._job.is_ending and (back := self._engine.returned()):
+            events.append(job.Returned(tuple(back)))
         if (count := self._recorder.wanted_workers()) is not None:
             events.append(job.Scaled(count))
         if self._job.lacks_workers and self._chief_coordinates():
