@@ -72,7 +72,7 @@ test-durations: $(VENV)/dev.stamp  ## run all tests, and write what each of them
 
 test-engines: $(VENV)/engines.stamp  ## run the tests of jobs on hosts by ssh, in Ray and under mpirun, as far as those are installed
 	@for each in sshd mpirun; do PATH=$$PATH:/usr/sbin command -v $$each > /dev/null || echo "$$each is missing, its tests are skipped: apt-get install openssh-server openmpi-bin"; done
-	$(BIN)/pytest $(CORE)/engines $(CORE)/cluster/test_mpi_multiprocess.py $(CORE)/integrations/test_ray_train_multiprocess.py -m 'not soak'
+	$(BIN)/pytest $(CORE)/engines $(CORE)/distribute/test_elastic_hosts_multiprocess.py $(CORE)/cluster/test_mpi_multiprocess.py $(CORE)/integrations/test_ray_train_multiprocess.py -m 'not soak'
 
 $(VENV)/engines.stamp: pyproject.toml $(VENV)/dev.stamp
 	$(BIN)/pip install --quiet --disable-pip-version-check --group engines

@@ -22,6 +22,7 @@ import pytest
 
 NETWORK = "10.98.7"
 _TOOLS = ("ip", "unshare", "nsenter")
+_NEW = ("--net", "--pid", "--mount", "--uts", "--fork", "--kill-child", "--mount-proc")
 # Of Linux' packet(7), which Python does not name: all protocols; the kind of frames that this host has sent;
 # the option for a head before each frame, which says what is left for the device to do, such as checksums.
 _ALL, _SENT, _LEVEL, _HEADS = 3, 4, 263, 15
@@ -31,12 +32,12 @@ _LONGEST_FRAME = 1 << 17
 def hold(command, script, **options):
     """Start a shell in new namespaces which holds them until its standard input ends."""
     process = subprocess.Popen(
-        [*command, "sh", "-c", f"set -e; {script}; echo up; cat; :"],
+        [*command, "sh", "-c", f"set -e\n{script}\necho up\ncat\n:"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
     )  # fmt: skip
     if process.stdout.readline() != "up\n":
         _, said = process.communicate()
-        pytest.skip(f"Network namespaces cannot be made here, which needs root: {said.strip()}")
+        pytest.fail(f"{script}: {said.strip()}")
     return process
 
 
@@ -59,9 +60,8 @@ class Host:
     def __init__(self, number, disk, setup=":"):
         self.name, self.address, self.disk = f"host-{number}", f"{NETWORK}.{number}", disk
         self.port = f"port{number}"
-        script = f"hostname {self.name}; mount -t tmpfs disk {disk}; ip link set lo up; {setup}"
-        new = ["--net", "--pid", "--mount", "--uts", "--fork", "--kill-child", "--mount-proc"]
-        self.process = hold(["unshare", *new], script)
+        script = f"hostname {self.name}\nmount -t tmpfs disk {disk}\nip link set lo up\n{setup}"
+        self.process = hold(["unshare", *_NEW], script)
         spaces = f"/proc/{self.process.pid}/ns"
         self.enter = ["nsenter", f"--net={spaces}/net", "--"]
         self.enter_with_disk = ["nsenter", f"--net={spaces}/net", f"--mount={spaces}/mnt", "--"]
@@ -89,6 +89,9 @@ class Network:
         if os.geteuid() or (missing := [name for name in _TOOLS if shutil.which(name) is None]):
             why = "root" if os.geteuid() else f"{', '.join(missing)}: apt-get install iproute2 util-linux"
             pytest.skip(f"Network namespaces need {why}.")
+        tried = subprocess.run(["unshare", *_NEW, "true"], capture_output=True, text=True, timeout=30)
+        if tried.returncode:
+            pytest.skip(f"This system makes no namespaces: {tried.stderr.strip()}")
         disk = folder / "disk"
         disk.mkdir()
         self._left = contextlib.ExitStack()

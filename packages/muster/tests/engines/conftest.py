@@ -16,8 +16,11 @@ sys.path.append(str(Path(__file__).parents[1] / "launch"))
 
 from launched import Launched, clean_environment, left_of, wait_until
 
+import namespaces
+
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 HOSTS = ("127.0.0.2", "127.0.0.3")
+FARM, FARM_PORT = 4, 2222
 MARK = "MUSTER_TEST_HOST"
 
 CONFIG = """\
@@ -39,6 +42,14 @@ Host *
 """
 
 
+def make_keys(folder, port):
+    """Make the keys of hosts and of a user, and return the command that reaches the hosts with them."""
+    for name in ("host_key", "user_key"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    (folder / "client").write_text(CLIENT.format(port=port, folder=folder))
+    return f"ssh -F {folder}/client"
+
+
 class Hosts:
     """Two hosts that ssh reaches.
 
@@ -50,18 +61,14 @@ class Hosts:
 
     def __init__(self, folder):
         self.folder = folder
-        for name in ("host_key", "user_key"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
         with socket.create_server((HOSTS[0], 0)) as free:
             self.port = free.getsockname()[1]
-        (folder / "client").write_text(CLIENT.format(port=self.port, folder=folder))
-        self.options = ["--on", f"ssh:{','.join(HOSTS)}", "--ssh-command", f"ssh -F {folder}/client"]
+        self.options = ["--on", f"ssh:{','.join(HOSTS)}", "--ssh-command", make_keys(folder, self.port)]
         self.daemons = {}
 
     def start(self, host):
         config = self.folder / f"{host}.conf"
         config.write_text(CONFIG.format(host=host, port=self.port, folder=self.folder, mark=MARK))
-        Path("/run/sshd").mkdir(exist_ok=True)
         log = (self.folder / f"{host}.log").open("wb")
         with log:
             self.daemons[host] = subprocess.Popen([SSHD, "-D", "-e", "-f", config], stderr=log)
@@ -87,12 +94,18 @@ class Hosts:
 
 
 @pytest.fixture
-def hosts(tmp_path):
+def ssh_folder(tmp_path):
     if SSHD is None or os.geteuid():
         pytest.skip("Needs sshd, run by root: apt-get install openssh-server")
     folder = tmp_path / "ssh"
     folder.mkdir(mode=0o700)
-    made = Hosts(folder)
+    Path("/run/sshd").mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def hosts(ssh_folder):
+    made = Hosts(ssh_folder)
     try:
         for host in HOSTS:
             made.start(host)
@@ -104,6 +117,37 @@ def hosts(tmp_path):
                 os.kill(process, signal.SIGKILL)
         for host in made.daemons:
             made.stop(host)
+
+
+class Farm:
+    """Hosts that are network namespaces, with daemons of ssh, and one more for the launcher.
+
+    Attributes:
+        options: Those of ``muster run`` that name the hosts.
+        disk: The folder that is another one on each of them.
+    """
+
+    def __init__(self, net, folder, command):
+        self.net, self.disk = net, net.hosts[0].disk
+        *self.hosts, self.launcher = net.hosts
+        self.mark = f"{MARK}={folder}"
+        names = ",".join(host.address for host in self.hosts)
+        self.options = ["--on", f"ssh:{names}", "--ssh-command", command, "--env", "JAX_PLATFORMS=cpu"]
+
+    def left(self):
+        return left_of(self.mark)
+
+
+@pytest.fixture
+def farm(ssh_folder, tmp_path):
+    command = make_keys(ssh_folder, FARM_PORT)
+    config = ssh_folder / "config"
+    config.write_text(CONFIG.format(host="0.0.0.0", port=FARM_PORT, folder=ssh_folder, mark=MARK))
+    setup = f"{SSHD} -D -e -f {config} 2> {tmp_path}/sshd-$(hostname).log &"
+    with namespaces.network(tmp_path, FARM + 1, setup) as net:
+        made = Farm(net, ssh_folder, command)
+        yield made
+        wait_until(lambda: not made.left())
 
 
 TRAINING = """\

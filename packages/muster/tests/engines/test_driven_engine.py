@@ -28,6 +28,7 @@ class ToldEngine:
     is_local = False
     allots = False
     manifest = ""
+    hosts_return = False
 
     def __init__(self, *course, hosts=("a", "b")):
         self.course = [*course]

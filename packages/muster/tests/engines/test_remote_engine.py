@@ -27,7 +27,8 @@ from muster.engines import (
     _remote,
 )
 from muster.engines._agent import Agent
-from muster.engines._remote import AgentConnection, spread
+from muster.engines._agent_connection import AgentConnection
+from muster.engines._remote import spread
 from muster.launch._plan import JobShape, handed_over
 from muster.launch._sync import pack_folder
 from muster.net import encode_frame

@@ -19,8 +19,9 @@ GRACE = 4.0
 class Course:
     """A job, and what it asked for, without what it said."""
 
-    def __init__(self, *tasks, restarts=0, elastic=False):
-        self.job = Job(tasks, policy=LimitedRestarts(restarts), grace_secs=GRACE, elastic=elastic)
+    def __init__(self, *tasks, restarts=0, elastic=False, hosts_return=False):
+        policy = LimitedRestarts(restarts)
+        self.job = Job(tasks, policy=policy, grace_secs=GRACE, elastic=elastic, hosts_return=hosts_return)
         assert self.job.start() == [Start(tasks, 1)]
         self.said = []
 

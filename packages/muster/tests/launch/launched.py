@@ -15,14 +15,17 @@ MARK = "MUSTER_LAUNCH_TEST"
 
 
 class Launched:
-    """A running ``muster run``, its output read line by line."""
+    """A running ``muster run``, its output read line by line; started by the words ``before``, if any."""
 
-    def __init__(self, tmp_path, options, deeds, environ=None, program=CHILD):
+    def __init__(self, tmp_path, options, deeds, environ=None, program=CHILD, before=()):
         self.log_dir = tmp_path / "logs"
         self.mark = f"{MARK}={tmp_path}"
         self.lines = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "muster", "run", "--log-dir", self.log_dir, *options, program, *deeds],
+            [
+                *(*before, sys.executable, "-m", "muster", "run"),
+                *("--log-dir", self.log_dir, *options, program, *deeds),
+            ],
             env={**clean_environment(), **(environ or {}), MARK: str(tmp_path)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

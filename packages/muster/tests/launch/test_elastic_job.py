@@ -124,7 +124,7 @@ def lost(task):
 
 
 def test_a_worker_whose_host_is_lost_is_started_again_when_that_is_back():
-    job = Course(W0, W1, restarts=1, elastic=True)
+    job = Course(W0, W1, restarts=1, elastic=True, hosts_return=True)
     assert job.at(1, lost(W1)) == [Blame(W1, EXIT_LOST)]
     assert job.said[-1] == "worker 1 is started again when its host is back, restart 1 of 1."
     assert job.at(600) == []
@@ -134,7 +134,7 @@ def test_a_worker_whose_host_is_lost_is_started_again_when_that_is_back():
 
 
 def test_without_restarts_it_is_not_started_again_and_the_others_go_on():
-    job = Course(W0, W1, elastic=True)
+    job = Course(W0, W1, elastic=True, hosts_return=True)
     assert job.at(1, lost(W1)) == [Blame(W1, EXIT_LOST)]
     assert job.said[-1] == "Training goes on without it."
     assert job.at(2, Returned((W1,))) == []
@@ -142,13 +142,13 @@ def test_without_restarts_it_is_not_started_again_and_the_others_go_on():
 
 
 def test_the_job_does_not_wait_for_a_host_when_training_is_done():
-    job = Course(W0, W1, restarts=1, elastic=True)
+    job = Course(W0, W1, restarts=1, elastic=True, hosts_return=True)
     job.at(1, lost(W1))
     assert job.at(2, TaskEnded(W0, 0)) == [CleanUp(), Finish(0)]
 
 
 def test_when_the_hosts_of_all_workers_are_lost_the_job_starts_again_on_others():
-    job = Course(W0, W1, EV, restarts=3, elastic=True)
+    job = Course(W0, W1, EV, restarts=3, elastic=True, hosts_return=True)
     job.at(1, lost(W1))
     assert job.at(2, lost(W0)) == [Blame(W0, EXIT_LOST), Send((EV,), signal.SIGTERM)]
     assert job.at(3, TaskEnded(EV, 143)) == [CleanUp(), Blame(W1, EXIT_LOST)]
@@ -156,7 +156,7 @@ def test_when_the_hosts_of_all_workers_are_lost_the_job_starts_again_on_others()
 
 
 def test_a_worker_that_is_away_is_not_started_by_scaling_the_job_until_its_host_is_back():
-    job = Course(W0, W1, W2, elastic=True)
+    job = Course(W0, W1, W2, elastic=True, hosts_return=True)
     job.at(1, lost(W1))
     assert job.at(2, Scaled(1)) == [Send((W2,), signal.SIGTERM)]
     job.at(3, TaskEnded(W2, 143))
@@ -165,7 +165,7 @@ def test_a_worker_that_is_away_is_not_started_by_scaling_the_job_until_its_host_
 
 
 def test_one_whose_host_is_lost_while_it_leaves_a_smaller_job_comes_back_with_it():
-    job = Course(W0, W1, elastic=True)
+    job = Course(W0, W1, elastic=True, hosts_return=True)
     job.at(1, Scaled(1))
     job.at(2, Scaled(2))
     assert job.at(3, lost(W1)) == []
@@ -173,7 +173,7 @@ def test_one_whose_host_is_lost_while_it_leaves_a_smaller_job_comes_back_with_it
 
 
 def test_a_signal_ends_the_wait_for_a_host():
-    job = Course(W0, W1, restarts=1, elastic=True)
+    job = Course(W0, W1, restarts=1, elastic=True, hosts_return=True)
     job.at(1, lost(W1))
     assert job.at(2, Received(signal.SIGTERM)) == [Send((W0,), signal.SIGTERM)]
     assert job.at(3, Returned((W1,))) == []
@@ -181,8 +181,15 @@ def test_a_signal_ends_the_wait_for_a_host():
 
 
 def test_an_evaluator_comes_back_with_its_host():
-    job = Course(W0, EV, restarts=1, elastic=True)
+    job = Course(W0, EV, restarts=1, elastic=True, hosts_return=True)
     assert job.at(1, lost(EV)) == [Blame(EV, EXIT_LOST)]
     assert job.at(2, Returned((EV,))) == [Start((EV,), 1)]
     job.at(3, TaskEnded(W0, 0))
     assert job.at(4, TaskEnded(EV, 0)) == [CleanUp(), Finish(0)]
+
+
+def test_where_hosts_do_not_return_the_job_starts_again_on_others():
+    job = Course(W0, W1, restarts=1, elastic=True)
+    assert job.at(1, lost(W1)) == [Send((W0,), signal.SIGTERM)]
+    assert job.at(2, TaskEnded(W0, 143)) == [CleanUp(), Blame(W1, EXIT_LOST)]
+    assert job.at(2 + PAUSE_SECS) == [Start((W0, W1), 2)]

@@ -1,5 +1,6 @@
 """Engines: what starts the tasks of a job, on this machine or on others. They never import JAX or Keras."""
 
+from muster.engines._agent_connection import AgentConnection as AgentConnection
 from muster.engines._engine import EXIT_LOST as EXIT_LOST
 from muster.engines._engine import Engine as Engine
 from muster.engines._engine import Place as Place
@@ -26,7 +27,6 @@ from muster.engines._pods import pod_status as pod_status
 from muster.engines._pods import waits_in_queue as waits_in_queue
 from muster.engines._program import what_is_wrong_with as what_is_wrong_with
 from muster.engines._ray import RayEngine as RayEngine
-from muster.engines._remote import AgentConnection as AgentConnection
 from muster.engines._remote import RemoteEngine as RemoteEngine
 from muster.engines._remote import agent_command as agent_command
 from muster.engines._remote import spread as spread

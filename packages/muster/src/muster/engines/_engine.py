@@ -116,11 +116,13 @@ class Engine(Protocol):
         allots: Whether places have what tasks ask for; if not, that is compared with what their hosts have.
         manifest: What is handed to a cluster manager, which starts tasks again by itself: an end is for good
             then. Empty for an engine whose tasks the launcher starts again.
+        hosts_return: Whether hosts that are lost are looked for, by `returned`.
     """
 
     is_local: bool
     allots: bool
     manifest: str
+    hosts_return: bool
 
     def place(
         self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]

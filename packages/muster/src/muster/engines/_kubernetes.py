@@ -101,6 +101,7 @@ class KubernetesEngine:
     """
 
     is_local = False
+    hosts_return = False
     allots = True
 
     def __init__(

@@ -34,6 +34,7 @@ class LocalEngine:
     is_local = True
     allots = False
     manifest = ""
+    hosts_return = False
 
     def __init__(
         self,

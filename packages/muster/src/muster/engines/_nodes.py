@@ -10,9 +10,10 @@ from pathlib import Path
 from muster._errors import PlacementError
 from muster.cluster import RendezvousListener, Task, call_rendezvous
 from muster.engines._agent import Agent
+from muster.engines._agent_connection import AgentConnection
 from muster.engines._bridge import Bridge
 from muster.engines._engine import EXIT_LOST, TaskRequest
-from muster.engines._remote import AgentConnection, RemoteEngine, agent_command, spread
+from muster.engines._remote import RemoteEngine, agent_command, spread
 from muster.net import Credentials, split_address
 
 # How long the launchers of a job may take to meet, in seconds; how long one may that comes back.

@@ -13,8 +13,9 @@ from typing import Any
 from muster._errors import PlacementError
 from muster._extras import extra_module
 from muster.cluster import Task, TaskType
+from muster.engines._agent_connection import AgentConnection
 from muster.engines._engine import Place, TaskRequest
-from muster.engines._remote import GREET_SECS, AgentConnection, RemoteEngine, agent_command
+from muster.engines._remote import GREET_SECS, RemoteEngine, agent_command
 
 # How long a placement group may wait for room, in seconds.
 ROOM_SECS = 60.0

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from muster._errors import ClusterError, PlacementError
 from muster._text import printable
 from muster.cluster import Task
+from muster.engines._agent_connection import AgentConnection
 from muster.engines._engine import TaskRequest
-from muster.engines._remote import AgentConnection, RemoteEngine, agent_command, spread
+from muster.engines._remote import RemoteEngine, agent_command, spread
 from muster.net import split_address
 
 # For the system's ssh: it never waits for a password, and notices a host that is gone.
@@ -64,6 +65,8 @@ class SshEngine(RemoteEngine):
     Raises:
         ClusterError: There is no host, or two have one name or one address.
     """
+
+    hosts_return = True
 
     def __init__(
         self,

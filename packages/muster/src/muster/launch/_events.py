@@ -96,6 +96,12 @@ class Blame:
     code: int
     reason: str = ""
 
+    @classmethod
+    def of(cls, ended: TaskEnded) -> "Blame":
+        """Blame the task that ended, or the one that it has named."""
+        told = ended.told
+        return cls(ended.task, ended.code) if told is None else cls(told.culprit, ended.code, told.reason)
+
 
 @dataclasses.dataclass(frozen=True)
 class CleanUp:

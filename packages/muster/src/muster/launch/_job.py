@@ -14,14 +14,12 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - So it is for every task of a job with parameter servers, whose tasks do without each other for a while: with
   restarts left, only what has failed is started again. Without, the others do without a worker, and the loss
   of the chief or a server ends the attempt, as above, and that of the last worker if the chief coordinates.
-- So it is, too, for every task that trains in an elastic job, whose others go on without it. The job succeeds
-  when one of them has ended with 0, whatever the others did; and it ends when none is left.
-- A task of an elastic job whose host is lost is started again when that is back, at its address.
-- An elastic job that is scaled down tells the last of those that train to end, and starts them again when it
-  is scaled up: how they end is no failure.
-- In other jobs, a task whose host is lost has lost its address, too, which the others know it by: with
-  restarts left, all are started again, elsewhere. Without, it is a failure like any other. For an evaluator
-  alone the others are not disturbed.
+- So it is for tasks that train in an elastic job. It succeeds when one of them has ended with 0, whatever the
+  others did; and it ends when none is left.
+- A task of an elastic job whose host is lost is started again when that is back, if the engine can do so.
+- An elastic job that is scaled down ends the last of those that train, and starts them again when scaled up.
+- In other jobs such a task has lost the address by which others know it: with restarts left, all are started
+  again, elsewhere. Without, it is a failure like any other. An evaluator's loss disturbs nobody.
 - A chief that ends with 0 ends a job with parameter servers: no trainer or server is started again. They end
   by themselves, servers after the trainers; who does not in time gets SIGTERM, and SIGKILL after the grace
   time. The evaluator may take longer.
@@ -31,9 +29,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   task has ended that they serve. A SIGINT after it kills at once, unless it comes within a second of another,
   as one Ctrl-C may; other repeated signals change nothing, because some senders repeat them. There are no
   restarts after a signal.
-- A signal that comes while tasks are started ends those that were: the others are not started.
-- Tasks that train and do not join each other are no failure, since they may have something else to do. But
-  the user is told, early and at the end.
+- A signal that comes while tasks are started ends those that were; the others are not started.
+- Tasks that train and do not join each other are no failure, but the user is told, early and at the end.
 - A task that is stopped is waited for, with a word about it, and killed after ten minutes.
 """
 
@@ -102,19 +99,27 @@ class Job:
         policy: Decides about restarts after failures, of the job or of one task.
         grace_secs: How long tasks may take to end after a signal, in seconds.
         elastic: Whether those that train go on without one that has ended, and take in one that comes.
+        hosts_return: Whether tasks of an elastic job can be started again where a lost host is back.
 
     Attributes:
         log: What happened.
     """
 
     def __init__(
-        self, tasks: Sequence[Task], *, policy: RestartPolicy, grace_secs: float, elastic: bool = False
+        self,
+        tasks: Sequence[Task],
+        *,
+        policy: RestartPolicy,
+        grace_secs: float,
+        elastic: bool = False,
+        hosts_return: bool = False,
     ) -> None:
         self._tasks = tuple(tasks)
         self._elastic = elastic
+        self._hosts_return = elastic and hosts_return
         made_with: dict[str, Any] = {"policy": policy, "grace_secs": grace_secs}
         if elastic:
-            made_with["elastic"] = elastic
+            made_with |= {"elastic": elastic, "hosts_return": hosts_return}
         self.log: EventLog[Event, Action] = EventLog("Job", (self._tasks,), made_with, recurring=recurring)
         self._policy = policy
         self._grace_secs = grace_secs
@@ -218,12 +223,11 @@ class Job:
     def _note_end(self, ended: TaskEnded, now: float) -> list[Action]:
         if (reason := self._waited_for.reason(ended.task)) is not None:
             ended = dataclasses.replace(ended, told=reason)
-        if ended.lost and self._elastic:
+        if ended.lost and self._hosts_return:
             self._away[ended.task] = ended.task in self._comes_back
         if ended.task in self._comes_back:
             self._comes_back.discard(ended.task)
-            if not ended.lost:
-                self._again[ended.task] = now
+            self._again |= {} if ended.lost else {ended.task: now}
             return []
         if ended.task in self._let_go:
             self._let_go[ended.task] = None
@@ -273,23 +277,23 @@ class Job:
         if comes_late and ended.is_consequence:
             return []
         decision = Decision(again=False)
-        if not ended.lost or ended.task.type != TaskType.EVALUATOR or self._elastic:
+        if not ended.lost or ended.task.type != TaskType.EVALUATOR or self._hosts_return:
             decision = self._policy.decide(Failure(ended, alone=not ended.lost))
         if decision.again:
             if comes_late:
-                return [_blame(ended), Say("It is not started again, as the chief has ended the job.")]
+                return [Blame.of(ended), Say("It is not started again, as the chief has ended the job.")]
             if ended.task in self._away:
                 self._away[ended.task] = True
                 self._failures.add(ended)
-                text = f"{ended.task} is started again when its host is back, {decision.text}."
-                return [_blame(ended), Say(text)]
+                said = f"{ended.task} is started again when its host is back, {decision.text}."
+                return [Blame.of(ended), Say(said)]
             if ended.lost:
                 self._decided = decision
                 self._again.clear()
                 self._failures.add(ended)
                 return self._end(signal.SIGTERM, now) if self._running else []
             self._again[ended.task] = now + decision.after_secs
-            return [_blame(ended), Say(f"Starting {ended.task} again, {decision.text}.")]
+            return [Blame.of(ended), Say(f"Starting {ended.task} again, {decision.text}.")]
         self._failures.add(ended)
         if self._ending_cause() is not None:
             self._again.clear()
@@ -297,10 +301,10 @@ class Job:
         if not self._running:
             return []
         if comes_late:
-            return [_blame(ended), Say("The job will count as failed.")]
+            return [Blame.of(ended), Say("The job will count as failed.")]
         if self._elastic and ended.task.type in TRAINING:
-            return [_blame(ended), Say("Training goes on without it.")]
-        return [_blame(ended), Say("Training goes on without it; the job will count as failed.")]
+            return [Blame.of(ended), Say("Training goes on without it.")]
+        return [Blame.of(ended), Say("Training goes on without it; the job will count as failed.")]
 
     def _scale(self, count: int, now: float) -> list[Action]:
         """Let the first ones of those that train be there, and no others."""
@@ -312,8 +316,7 @@ class Job:
             self._again.pop(task, None)
             self._let_go.setdefault(task, now + FAILED_FINISH_SECS if task in self._running else None)
         self._away |= {task: task in wanted for task in self._away if task in self._trainers}
-        known = {*self._running, *self._again, *self._away}
-        come = [task for task in wanted if task not in known]
+        come = [task for task in wanted if task not in {*self._running, *self._again, *self._away}]
         for task in wanted:
             if self._let_go.pop(task, None) is not None and task in self._running:
                 self._comes_back.add(task)
@@ -467,7 +470,7 @@ class Job:
         actions: list[Action] = [CleanUp()]
         cause = self._failures.cause
         if cause is not None:
-            blame = _blame(cause)
+            blame = Blame.of(cause)
             actions.append(blame)
             if others := self._failures.consequences(blame):
                 actions.append(Say(f"{names(self._in_order(others))} ended because of that."))
@@ -495,8 +498,3 @@ class Job:
     def _in_order(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         chosen = set(tasks)
         return tuple(task for task in self._tasks if task in chosen)
-
-
-def _blame(ended: TaskEnded) -> Blame:
-    told = ended.told
-    return Blame(ended.task, ended.code) if told is None else Blame(told.culprit, ended.code, told.reason)

@@ -189,6 +189,7 @@ class _Run:
             policy=LimitedRestarts(0 if engine.manifest else options.restarts),
             grace_secs=options.grace_secs,
             elastic=options.shape.is_elastic,
+            hosts_return=engine.hosts_return,
         )
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
@@ -373,7 +374,8 @@ class _Run:
         events.append(job.Apart(tuple(task for task, each in running.items() if not each.joined)))
         if self._job.is_ending:
             events.append(job.Finishing(tuple(task for task, each in running.items() if each.finishing)))
-        if self._options.shape.is_elastic and not self._job.is_ending and (back := self._engine.returned()):
+        waits = self._engine.hosts_return and self._options.shape.is_elastic and not self._job.is_ending
+        if waits and (back := self._engine.returned()):
             events.append(job.Returned(tuple(back)))
         if (count := self._recorder.wanted_workers()) is not None:
             events.append(job.Scaled(count))
