@@ -304,6 +304,9 @@ SRUN = """\
 if [[ ${!#} == true ]]; then exit "${FAKE_DEAD:-0}"; fi  # to see whether the nodes answer
 printf '%s\\n' "$@" >> "$FAKE/words"
 while [[ $1 == --* ]]; do echo "$1" >> "$FAKE/options"; shift; done
+for ((last = 1; last <= $#; last++)); do  # of a job of several parts all run the same
+  if [[ ${!last} == : ]]; then set -- "${@:1:last-1}"; fi
+done
 echo >> "$FAKE/steps"
 export SLURM_STEP_NODELIST='node[1-3]' SLURM_STEP_TASKS_PER_NODE="$FAKE_LAYOUT"
 export SLURM_STEP_ID=$(($(wc -l < "$FAKE/steps") - 1))
@@ -316,7 +319,7 @@ exit "$worst"
 SCONTROL = """\
 #!/bin/bash
 if [[ $1 == requeue ]]; then echo "$*" >> "$FAKE/queued"; exit 0; fi
-[[ "$*" == "show hostnames node[1-3]" ]] && printf '%s\\n' node1 node2 node3
+if [[ "$*" == "show hostnames node[1-3]" ]]; then printf '%s\\n' node1 node2 node3; else echo "${@: -1}"; fi
 """
 TASK = """\
 import os, signal, sys
@@ -444,6 +447,72 @@ def test_a_slurm_job_has_options_and_lines_of_its_own(capsys):
     assert lines.index("module load cuda") + 1 == lines.index(". venv/bin/activate")
     with pytest.raises(SystemExit, match="2"):
         manifest(capsys, "slurm", "--name", "a", "--sbatch=me", "t.py")
+
+
+@pytest.mark.processes
+def test_slurm_tasks_of_a_type_may_have_nodes_of_another_kind(run_batch, tmp_path):
+    own = ["--sbatch=--partition=cpu", "--sbatch=ps:--mem=64G", "--sbatch=worker:--partition=gpu"]
+    own += ["--sbatch=worker:--cpus-per-task=8"]
+    groups = {f"SLURM_JOB_NODELIST_HET_GROUP_{number}": f"node{number + 1}" for number in range(3)}
+    script, done = run_batch(
+        *own, "--chief", "--workers", "2", "--ps", "1", "--tasks-per-node", "2", "--cpus", "2",
+        layout="1,2,1", tasks=4, environ=groups,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    config = TFConfig.parse(done.stdout[done.stdout.index("{") : done.stdout.index("}}") + 2])
+    assert config.cluster.as_dict() == {
+        "chief": ["node1:29744"], "worker": ["node2:29744", "node2:29745"], "ps": ["node3:29744"],
+    }  # fmt: skip
+    lines = [line.removeprefix("#SBATCH ") for line in script.splitlines() if line.startswith("#SBATCH")]
+    first, second, third = " ".join(lines).split(" hetjob ")
+    assert "--job-name=digits" in first
+    assert "--partition=cpu --cpus-per-task=2" in first
+    assert second == (
+        "--ntasks=2 --ntasks-per-node=2 --partition=cpu --cpus-per-task=2 --partition=gpu --cpus-per-task=8"
+    )
+    assert third == "--ntasks=1 --ntasks-per-node=1 --partition=cpu --cpus-per-task=2 --mem=64G"
+    words = (tmp_path / "words").read_text().splitlines()
+    parts = [words.index(f"--het-group={number}") for number in range(3)]
+    assert [words[part + 1] for part in parts] == [f"--cpus-per-task={cpus}" for cpus in (2, 8, 2)]
+    assert words.count(":") == 2
+
+
+@pytest.mark.processes
+def test_slurm_tasks_run_in_a_container(run_batch, tmp_path):
+    """Its hosts are found outside, as there is no scontrol in it."""
+    container = ["--image", "me/digits:1", "--mount", "/data:/data:ro", "--mount", "/runs:/runs"]
+    script, done = run_batch(
+        *container, "--workers", "2", "--workdir", "/app", layout="1(x2)", tasks=2,
+        environ={"SLURM_JOB_NODELIST": "node[1-3]"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert '"worker": ["node1:29744","node2:29744"]' in done.stdout
+    options = (tmp_path / "options").read_text().split()
+    assert {
+        "--container-image=me/digits:1",
+        "--container-mounts=/data:/data:ro,/runs:/runs",
+        "--container-workdir=/app",
+    } <= {*options}
+    assert "--chdir" not in script
+    task = script[script.index("<<'END_OF_TASK'") : script.index("\nEND_OF_TASK")]
+    assert "scontrol" not in task
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--mount", "/a:/a"], "--mount is for containers: name theirs with --image"),
+        (
+            ["--sbatch=ps:--mem=1G"],
+            "There are options of sbatch for ps, and the job's tasks are",
+        ),
+        (["--sbatch=ps:1G"], "must be an option, such as --account=me, or ps:--mem=64G"),
+    ],
+)
+def test_options_of_slurm_that_make_no_sense(capsys, options, told):
+    with pytest.raises(SystemExit, match="2"):
+        main(["manifest", "slurm", "--name", "a", *options, "t.py"])
+    assert told in capsys.readouterr().err
 
 
 SERVED = ["--chief", "--workers", "2", "--ps", "1", "--evaluator"]

@@ -62,6 +62,7 @@ MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 KillWait=5
+SchedulerParameters=bf_interval=2
 SlurmdParameters=config_overrides
 NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=8
 NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=8
@@ -95,9 +96,10 @@ class Slurm:
             assert time.monotonic() < deadline, "".join(p.read_text() for p in self.folder.glob("*.log"))
             time.sleep(0.1)
 
-    def submit(self, capsys, what):
+    def submit(self, capsys, what, *options):
         (self.folder / "task.py").write_text(TASK)
         shape = ["--workers", "2", "--chief", "--evaluator", "--tasks-per-node", "3", "--restarts", "1"]
+        shape = [*options] or shape
         script = ["--python", sys.executable, str(self.folder / "task.py"), what]
         assert main(["manifest", "slurm", "--name", "job", *shape, *script]) == 0
         (self.folder / "job.sh").write_text(capsys.readouterr().out)
@@ -185,6 +187,23 @@ def test_every_task_finds_its_place(slurm, capsys):
     assert len(set(addresses)) == 4
     assert re.findall(r"node\d:\d+", clusters[1]) == addresses[:3]
     assert {address.split(":")[0] for address in addresses} == {"node1", "node2"}
+
+
+@pytest.mark.parametrize("what", ["end", "fail"])
+def test_types_of_tasks_with_options_of_their_own_are_one_step(slurm, capsys, what):
+    options = ["--sbatch=worker:--cpus-per-task=2", "--cpus", "1", "--chief", "--workers", "2"]
+    job = slurm.submit(capsys, what, *options, "--tasks-per-node", "2", "--restarts", "1")
+    state, _ = slurm.end_of(job)
+    assert state == ("COMPLETED" if what == "end" else "FAILED")
+    log = slurm.log(job)
+    lines = sorted(line for line in log.splitlines() if line.startswith("here"))
+    tasks, clusters = zip(*(line.removeprefix("here ").split(" {") for line in lines), strict=True)
+    assert sorted({*tasks}) == ["chief 0", "worker 0", "worker 1"]
+    assert len({*clusters}) == 1
+    chief, first, second = re.findall(r"(node\d):(\d+)", clusters[0])
+    assert first[0] == second[0] != chief[0]
+    assert first[1] != second[1]
+    assert ("restart 1 of 1" in log) == (what == "fail")
 
 
 def test_a_failure_starts_the_step_again(slurm, capsys):

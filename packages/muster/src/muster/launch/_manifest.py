@@ -28,7 +28,7 @@ class JobManifest:
         shape: The tasks. ``devices_per_worker`` is the number of GPUs of each training task.
         command: The program and its arguments, on each host or in each container.
         restarts: The number of restarts after failures.
-        image: The container image; Slurm has none.
+        image: The container image; empty for none, under Slurm.
         port: The port that tasks listen at.
         cpus: The number of cores of each task; None takes the cluster's default.
         volumes: PersistentVolumeClaims and their mount paths: all tasks must see the same model directory.
@@ -38,7 +38,9 @@ class JobManifest:
         memory: The memory of each task, as Kubernetes writes it, such as ``8Gi``; empty: the default.
         shm: The size of ``/dev/shm`` in containers, such as ``1Gi``; empty: the default, 64 MiB.
         env: Further environment variables of the tasks.
-        sbatch: Further options of ``sbatch``, such as ``--account=me``; Slurm only.
+        sbatch: Further options of ``sbatch``, such as ``--account=me``; Slurm only. Those of one type of
+            tasks alone begin with it, such as ``ps:--mem=64G``.
+        mounts: Folders of the hosts in the container of ``image``, such as ``/data:/data:ro``; Slurm only.
         setup: Lines of shell that the batch script begins with, such as ``module load cuda``; Slurm only.
         tls_secret: The Kubernetes Secret of ``ca.crt``, ``tls.crt`` and ``tls.key``; empty: no TLS.
         queue: The LocalQueue of Kueue that admits the job; empty: none.
@@ -68,6 +70,7 @@ class JobManifest:
     env: tuple[tuple[str, str], ...] = ()
     tls_secret: str = ""
     sbatch: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     queue: str = ""
     grace_secs: int = 60
@@ -82,6 +85,13 @@ class JobManifest:
             )
         if self.runtime:
             self._check_runtime()
+        if self.mounts and not self.image:
+            raise ClusterError("--mount is for containers: name theirs with --image.")
+        if unknown := sorted({kind for kind, _ in self.sbatch_of_types} - {*self.replicas}):
+            raise ClusterError(
+                f"There are options of sbatch for {', '.join(unknown)}, and the job's tasks are of the types "
+                f"{', '.join(self.replicas)}."
+            )
         containers = self.pod.get("containers", [{}])
         if not isinstance(containers, list) or len(containers) != 1 or not isinstance(containers[0], dict):
             raise ClusterError(
@@ -106,6 +116,12 @@ class JobManifest:
                 f"The runtime {self.runtime} says itself what its pods are like, given: {', '.join(given)}. "
                 "Leave --runtime out for one of the job's own."
             )
+
+    @property
+    def sbatch_of_types(self) -> list[tuple[str, str]]:
+        """The options of ``sbatch`` that are for one type of tasks: the type, and the option."""
+        pairs = [each.partition(":") for each in self.sbatch if not each.startswith("-")]
+        return [(kind, option) for kind, _, option in pairs]
 
     @property
     def replicas(self) -> dict[str, int]:
@@ -141,6 +157,7 @@ def manifest_of(args: argparse.Namespace, shape: JobShape, program: tuple[str, .
         env=tuple(args.env),
         tls_secret=getattr(args, "tls_secret", ""),
         sbatch=tuple(getattr(args, "sbatch", ())),
+        mounts=tuple(getattr(args, "mount", ())),
         setup=tuple(getattr(args, "setup", ())),
         queue=getattr(args, "queue", ""),
         grace_secs=JobManifest.grace_secs if grace is None else int(grace),

@@ -78,8 +78,10 @@ def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
 
 
 def _option(text: str) -> str:
-    if not re.fullmatch(r"-[^\n]+", text):
-        raise argparse.ArgumentTypeError(f"must be an option, such as --account=me, given: {text!r}")
+    if not re.fullmatch(r"(?:[a-z]+:)?-[^\n]+", text):
+        raise argparse.ArgumentTypeError(
+            f"must be an option, such as --account=me, or ps:--mem=64G for tasks of one type, given: {text!r}"
+        )
     return text
 
 

@@ -1,6 +1,7 @@
 """The batch script for Slurm."""
 
 import math
+import re
 import shlex
 
 from muster.cluster import TaskType
@@ -14,7 +15,7 @@ _SCRIPT = """\
 # Run by each task: it finds its place from Slurm's variables, then becomes the program.
 read -r -d '' task <<'END_OF_TASK'
 # The addresses: hosts in the order of ranks, and a port for each task of a host.
-hosts=($(scontrol show hostnames "$SLURM_STEP_NODELIST"))
+hosts=({hosts})
 IFS=, read -ra groups <<< "$SLURM_STEP_TASKS_PER_NODE"
 addresses=()
 host=0
@@ -47,7 +48,7 @@ trap 'ending=1 limit=1; scancel --signal=TERM "$SLURM_JOB_ID"' USR1
 trap 'ending=1' TERM
 # One task that fails ends the step, the evaluator with it.
 run_step() {{
-  srun {srun_options} bash -c "$task" &
+  srun {srun} &
   step=$!
   wait "$step"
   code=$?
@@ -64,7 +65,7 @@ queue_again() {{
   scontrol requeue "$SLURM_JOB_ID" && exit "$code"
 }}
 nodes_answer() {{
-  timeout 60 srun --quiet --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 true
+  timeout 60 srun --quiet {all_nodes} true
 }}
 look_for_room() {{
   if [[ $limit ]] && ((code != 0)); then queue_again "the time limit has come"; fi
@@ -110,50 +111,107 @@ def sbatch_script(manifest: JobManifest) -> str:
 
     With restarts, a job whose tasks have been told to save, as its time limit comes, is queued again; so is
     one of which a node does not answer any more, so many times at most.
+
+    With options for one type of tasks, the job is heterogeneous: each type is a part of it, on nodes of its
+    own. One step runs all parts, with ranks that are counted through.
     """
     ports = 16 * math.ceil(manifest.tasks_per_node / 16)
     command = shlex.join(manifest.command)
+    is_heterogeneous = bool(manifest.sbatch_of_types)
     again, look = "", ""
     if manifest.restarts:
-        again, look = _AGAIN_IN_QUEUE.format(restarts=manifest.restarts), _LOOK
+        all_nodes = '--ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1'
+        if is_heterogeneous:
+            all_nodes = f"--het-group=0-{len(manifest.replicas) - 1}"
+        again = _AGAIN_IN_QUEUE.format(restarts=manifest.restarts, all_nodes=all_nodes)
+        look = _LOOK
     program = f"exec {command}"
     run = _RUN_AGAIN.format(restarts=manifest.restarts, look=look.replace("\n", "\n  "))
     if manifest.shape.ps:
         cpu_only = " ".join(f"{name}={value}" for name, value in CPU_ONLY.items())
         program = _AGAIN.format(command=command, restarts=manifest.restarts, cpu_only=cpu_only)
         run = _RUN_ONCE.format(look=look)
-    options = [
-        f"--job-name={manifest.name}",
-        f"--output={manifest.name}-%j.log",
-        "--open-mode=append",
-        f"--ntasks={len(manifest.shape.tasks)}",
-        f"--ntasks-per-node={manifest.tasks_per_node}",
-        "--signal=B:USR1@60",
-        "--requeue" if manifest.restarts else "--no-requeue",
-    ]
-    options += manifest.sbatch
-    if manifest.workdir:
-        options.append(f"--chdir={manifest.workdir}")
-    if manifest.memory:
-        options.append(f"--mem={_in_slurms_units(manifest.memory)}")
-    # The environment has the job's secret, and goes along also where sbatch was told to take none.
-    srun_options = "--kill-on-bad-exit=1 --distribution=block --export=ALL"
-    if manifest.cpus is not None:
-        options.append(f"--cpus-per-task={manifest.cpus}")
-        srun_options += f" --cpus-per-task={manifest.cpus}"  # which srun does not take from its job
-    if manifest.shape.devices_per_worker is not None:
-        options.append(f"--gpus-per-task={manifest.shape.devices_per_worker}")
+    # A container has no scontrol, so that the hosts are found outside.
+    hosts = _hosts(manifest, "STEP")
+    setup = list(manifest.setup)
+    if manifest.image:
+        setup.append(f'export JOB_HOSTS="{_hosts(manifest, "JOB")}"')
+        hosts = "$JOB_HOSTS"
     return _SCRIPT.format(
-        options="\n".join(f"#SBATCH {option}" for option in options)
+        options="\n".join(_options(manifest))
         + "".join(f"\nexport {name}={shlex.quote(value)}" for name, value in manifest.env)
-        + "".join(f"\n{line}" for line in manifest.setup),
+        + "".join(f"\n{line}" for line in setup),
+        hosts=hosts,
         port=f"20000 + SLURM_JOB_ID % {10_000 // ports} * {ports}",
         roles="\n".join(_roles(manifest)),
         program=program,
         again=again,
         run=run,
-        srun_options=srun_options,
+        srun=" : ".join(_steps(manifest)),
     )
+
+
+def _hosts(manifest: JobManifest, of: str) -> str:
+    """Return the shell's words for the hosts, in the order of ranks.
+
+    Args:
+        of: Which variable names them, if the job has one part: ``JOB`` or ``STEP``.
+    """
+    if not manifest.sbatch_of_types:
+        return f'$(scontrol show hostnames "$SLURM_{of}_NODELIST")'
+    groups = range(len(manifest.replicas))
+    return " ".join(f'$(scontrol show hostnames "$SLURM_JOB_NODELIST_HET_GROUP_{each}")' for each in groups)
+
+
+def _options(manifest: JobManifest) -> list[str]:
+    """Return the lines for sbatch: of a heterogeneous job, a part for each type of tasks."""
+    options = [
+        f"--job-name={manifest.name}",
+        f"--output={manifest.name}-%j.log",
+        "--open-mode=append",
+        "--signal=B:USR1@60",
+        "--requeue" if manifest.restarts else "--no-requeue",
+    ]
+    if manifest.workdir and not manifest.image:
+        options.append(f"--chdir={manifest.workdir}")
+    lines = [f"#SBATCH {option}" for option in options]
+    parts = manifest.replicas if manifest.sbatch_of_types else {"": len(manifest.shape.tasks)}
+    for number, (role, count) in enumerate(parts.items()):
+        part = [f"--ntasks={count}", f"--ntasks-per-node={min(count, manifest.tasks_per_node)}"]
+        part += [option for option in manifest.sbatch if option.startswith("-")]
+        if manifest.memory:
+            part.append(f"--mem={_in_slurms_units(manifest.memory)}")
+        if manifest.cpus is not None:
+            part.append(f"--cpus-per-task={manifest.cpus}")
+        if manifest.shape.devices_per_worker is not None and role != TaskType.PS:
+            part.append(f"--gpus-per-task={manifest.shape.devices_per_worker}")
+        part += [option for kind, option in manifest.sbatch_of_types if kind == role]  # the last one counts
+        lines += ["#SBATCH hetjob"] if number else []
+        lines += [f"#SBATCH {option}" for option in part]
+    return lines
+
+
+def _steps(manifest: JobManifest) -> list[str]:
+    """Return the words of srun for each part of a step."""
+    # The environment has the job's secret, and goes along also where sbatch was told to take none.
+    common = ["--kill-on-bad-exit=1", "--distribution=block", "--export=ALL"]
+    if manifest.image:
+        common.append(f"--container-image={shlex.quote(manifest.image)}")
+        if manifest.mounts:
+            common.append(f"--container-mounts={shlex.quote(','.join(manifest.mounts))}")
+        if manifest.workdir:
+            common.append(f"--container-workdir={shlex.quote(manifest.workdir)}")
+    steps = []
+    for number, role in enumerate(manifest.replicas if manifest.sbatch_of_types else [""]):
+        words = [f"--het-group={number}"] if manifest.sbatch_of_types else []
+        cpus = "" if manifest.cpus is None else str(manifest.cpus)
+        for kind, option in manifest.sbatch_of_types:
+            if kind == role and (found := re.fullmatch(r"(?:--cpus-per-task[= ]|-c *)(\d+)", option)):
+                cpus = found[1]
+        if cpus:
+            words.append(f"--cpus-per-task={cpus}")  # which srun does not take from its job
+        steps.append(" ".join([*words, *common, 'bash -c "$task"']))
+    return steps
 
 
 def _in_slurms_units(memory: str) -> str:
