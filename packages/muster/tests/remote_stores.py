@@ -2,6 +2,7 @@
 
 import contextlib
 import tempfile
+import threading
 from unittest import mock
 
 import fsspec
@@ -19,14 +20,19 @@ class Faulty(MemoryFileSystem):
         failures: What the next calls that write raise.
         left: How many calls are left until the process is killed; None for any number.
         hidden: What listings do not show yet.
+        held: The end of the names of files that are written only when `may_write` is set; None for no file.
     """
 
     protocol = "faulty"
     store, pseudo_dirs = {}, [""]
     cachable = False
     done, failures, left, hidden = [], [], None, set()
+    held, may_write = None, threading.Event()
 
     def _begin(self, what, path):
+        if what == "put" and Faulty.held is not None and path.endswith(Faulty.held):
+            Faulty.done.append(("held", path.rpartition("/")[2]))
+            assert Faulty.may_write.wait(60.0)
         if Faulty.failures and what == "put":
             raise Faulty.failures.pop(0)
         if Faulty.left is not None:
@@ -63,6 +69,7 @@ def faulty_store(monkeypatch):
     Faulty.store.clear()
     Faulty.pseudo_dirs[:] = [""]
     Faulty.done, Faulty.failures, Faulty.left, Faulty.hidden = [], [], None, set()
+    Faulty.held, Faulty.may_write = None, threading.Event()
     monkeypatch.setattr(_remote_store, "_PAUSES", (0.0, 0.0))
     monkeypatch.setattr(_remote_store, "_FRESH_SECS", 0.0)
     with elsewhere():

@@ -9,7 +9,7 @@ from muster._errors import DatasetError
 from muster._keras import keras
 from muster._paths import local_path
 from muster.data import Dataset, NpzDataset, TextLineDataset
-from muster.estimator import build_raw_serving_input_receiver_fn
+from muster.estimator import SessionRunHook, build_raw_serving_input_receiver_fn
 from remote_stores import Faulty, elsewhere, faulty_store, names
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
@@ -41,6 +41,36 @@ def test_an_estimator_trains_resumes_evaluates_and_exports(faulty, tmp_path):
         local.train(train_input, steps=25)
         local.train(train_input, max_steps=40)
         assert local.evaluate(dataset)["loss"] == metrics["loss"]
+
+
+class StoreIsSlow(SessionRunHook):
+    """Lets the store take what it holds when this step is done.
+
+    Attributes:
+        seen: For each step, the checkpoints that are on the store.
+    """
+
+    def __init__(self, faulty, until):
+        self.faulty, self.until, self.seen = faulty, until, {}
+
+    def after_run(self, run_context, run_values):
+        step = run_context.session.global_step
+        self.seen[step] = [name for name in names(self.faulty) if name.endswith("manifest.json")]
+        if step == self.until:
+            Faulty.may_write.set()
+
+
+def test_training_goes_on_while_a_checkpoint_is_sent_slowly(faulty):
+    """Up to the next checkpoint: the steps between two are the time that a store has for one."""
+    Faulty.held = "ckpt-10/manifest.json"
+    with elsewhere():
+        hook = StoreIsSlow(faulty, until=19)
+        estimator("faulty://b/run", save_checkpoints_steps=10).train(train_input, hooks=[hook], steps=25)
+    assert Faulty.done.count(("held", "manifest.json")) == 1
+    first = "run/ckpt-0/manifest.json"
+    assert [hook.seen[step] for step in range(11, 20)] == [[first]] * 9
+    assert "run/ckpt-10/manifest.json" in hook.seen[21]
+    assert "run/ckpt-25/manifest.json" in names(faulty)
 
 
 receiver = build_raw_serving_input_receiver_fn({"x": np.zeros((1, 2), np.float32)})
