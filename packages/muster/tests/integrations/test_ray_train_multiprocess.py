@@ -1,4 +1,4 @@
-"""Ray Train itself: workers in step, reports, a worker that is killed, and rows of Ray Data."""
+"""Ray Train itself: workers in step, reports, a worker that is killed, a search, and rows of Ray Data."""
 
 import importlib.util
 import json
@@ -17,13 +17,14 @@ pytestmark = [
 ]
 
 CHILD = Path(__file__).with_name("ray_train_child.py")
+SEARCH = Path(__file__).with_name("ray_tune_child.py")
 DEADLINE = 150.0
 
 
-def run(folder, **config):
+def run(folder, program=CHILD, **config):
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, CHILD, json.dumps({"storage": str(folder), **config})],
+        [sys.executable, program, json.dumps({"storage": str(folder), **config})],
         env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(CHILD.parent)}, cwd=folder,
         capture_output=True, text=True, timeout=DEADLINE, check=False,
     )  # fmt: skip
@@ -48,3 +49,10 @@ def test_a_killed_worker_starts_again_with_the_others_and_training_goes_on_exact
 def test_rows_of_ray_data_are_divided_exactly(tmp_path):
     told, _ = run(tmp_path / "rows", rows=7)
     assert told == [[0, 2, 4, 6], [1, 3, 5]]
+
+
+def test_a_search_stops_trials_early(tmp_path):
+    told, _ = run(tmp_path / "search", SEARCH)
+    assert told["epochs"]["0.1"] == 3
+    assert told["epochs"]["1e-06"] < 3
+    assert told["best"] == 0.1
