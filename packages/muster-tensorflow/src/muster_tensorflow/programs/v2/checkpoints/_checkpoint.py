@@ -175,8 +175,9 @@ class Checkpoint(Objects):
         """
         check_labels()
         self.save_counter += 1
+        metadata = self._metadata()
         checkpoint.note_training(writer.directory if directory is None else directory or ".")
-        return save_variables(writer, self.save_counter, self._variables(), self._metadata(), wait=True)
+        return save_variables(writer, self.save_counter, self._variables(), metadata, wait=True)
 
     def _metadata(self) -> dict[str, Any]:
         """Return what a checkpoint has beside the variables."""
