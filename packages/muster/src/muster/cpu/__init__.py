@@ -6,6 +6,9 @@ options are for the programs that muster compiles.
 
 from muster.cpu._compiler_options import compiler_options as compiler_options
 from muster.cpu._lowerings import prepare as prepare
+from muster.cpu._lowerings import replaces_loops as replaces_loops
 from muster.cpu._lowerings import use_cpu_lowerings as use_cpu_lowerings
 from muster.cpu._memory import compute_at_once as compute_at_once
 from muster.cpu._memory import keep_memory as keep_memory
+from muster.cpu._recurrent import gru as gru
+from muster.cpu._recurrent import lstm as lstm

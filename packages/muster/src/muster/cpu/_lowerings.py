@@ -70,6 +70,11 @@ def lowerings_wanted() -> bool:
     return _wanted
 
 
+def replaces_loops() -> bool:
+    """Return whether `lstm` and `gru` are to compute recurrent layers in steps, not Keras' loops."""
+    return _wanted and jax.default_backend() == "cpu"
+
+
 def _register() -> None:
     global _registered
     for primitive, chooser in CHOOSERS.items():

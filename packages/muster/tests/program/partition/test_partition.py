@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muster import cpu
 from muster._keras import keras
 from muster.program._replicas import Replicas, Shares
 from muster.program.partition import partitioned
@@ -251,8 +252,30 @@ def test_rows_that_are_results_are_gathered():
     check_same(predict, jnp.asarray(FLAT[:6]), FLAT, unequal=True)
 
 
+def lstm(state, rows):
+    """The gradients of an LSTM of one unit, by muster's own loops."""
+
+    def loss(state, rows):
+        h, c, states = cpu.lstm(True, True, rows, rows[:, 0, :1], rows[:, 1, :1], state, state[:1], state[0])
+        return jnp.sum(h * c) + jnp.sum(jnp.sin(states))
+
+    return jax.grad(loss, (0, 1))(state, rows)
+
+
+def gru(state, rows):
+    def loss(state, rows):
+        h, states = cpu.gru(
+            False, True, rows, rows[:, 0, :1], state[:, :3], state[:1, 1:], state[0, :3], state[1, :3]
+        )
+        return jnp.sum(h) + jnp.sum(jnp.sin(states))
+
+    return jax.grad(loss, (0, 1))(state, rows)
+
+
 # Steps that use state of shape (6, 4) and rows (12, 5, 6).
 WHOLE = {
+    "lstm": lstm,
+    "gru": gru,
     "largest": lambda state, rows: (rows.max(0), rows.min((0, 2)), (rows > 0).all(0), (rows > 9).any()),
     "sums": lambda state, rows: (rows.sum(0) * 2 - rows.sum((0, 1)), (rows > 0).sum(0), rows.mean()),
     "sum over a product": lambda state, rows: (rows.sum((0, 1)) @ state, jnp.pad(rows.sum(0), 1)),

@@ -140,6 +140,19 @@ def test_the_loop_stacks_no_more_than_it_has_to():
     assert len(loop.outvars) == 2  # the last h, and all of them
 
 
+def test_a_product_over_two_leading_axes_is_one_over_one():
+    others = ((1, 2), (1, 2))
+
+    def f(w, u, xs, h):
+        return [lax.dot_general(xs, xs + 1, (axes, ((), ()))) for axes in (((0, 1), (0, 1)), others)]
+
+    expected, got, jaxpr = out_and_in(f)
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    products = [eqn.params["dimension_numbers"] for eqn in jaxpr.eqns if eqn.primitive is lax.dot_general_p]
+    assert products == [(((0,), (0,)), ((), ())), (others, ((), ()))]
+
+
 def test_products_stay_where_their_results_are_much_larger():
     wide = np.ones((UNITS, 100), np.float32)
 

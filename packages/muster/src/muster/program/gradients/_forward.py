@@ -1,5 +1,6 @@
 """``tf.autodiff.ForwardAccumulator``: forward-mode derivatives (JVPs)."""
 
+import threading
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +14,13 @@ from muster.program.gradients._tape import is_zero
 from muster.program.gradients._tape_record import TapeRecord
 from muster.program.gradients._tape_trace import TapeTrace, hide_from, show_to
 from muster.program.variables._variable_scope import current_scope
+
+_open = threading.local()
+
+
+def accumulates_here() -> bool:
+    """Return whether this thread is in the block of a `ForwardAccumulator`."""
+    return getattr(_open, "count", 0) > 0
 
 
 class ForwardAccumulator:
@@ -58,12 +66,14 @@ class ForwardAccumulator:
             self._record.watch(primal)
         _tape_variables.begin()
         self._trace = show_to(self._record)
+        _open.count = getattr(_open, "count", 0) + 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._trace is not None:
+            _open.count -= 1
             hide_from(self._record, self._trace)
             self._trace = None
             _tape_variables.end()

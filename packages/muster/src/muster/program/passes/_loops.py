@@ -77,10 +77,30 @@ def _rewritten(eqn: Equation) -> Callable[..., list[jax.Array]] | None:
             return None
         loop = _Loop(eqn)
         return loop if loop.early or loop.late or loop.sums else None
+    if eqn.primitive is lax.dot_general_p:
+        return _with_one_axis(eqn)
     is_jit = eqn.primitive is primitives.jit_p
     if is_jit and contains(eqn.params["jaxpr"], lax.scan_p) and not has_shardings(eqn):
         return with_wide_products(eqn.params["jaxpr"])
     return None
+
+
+def _with_one_axis(eqn: Equation) -> Callable[..., list[jax.Array]] | None:
+    """Return a function for a product that sums over the first axes of both, as if they were one axis.
+
+    XLA transposes nothing then. Such are gradients of kernels that all steps of a layer were multiplied by.
+    """
+    contracted, batched = eqn.params["dimension_numbers"]
+    axes = tuple(range(len(contracted[0])))
+    if len(axes) < 2 or contracted != (axes, axes) or batched != ((), ()) or eqn.params["out_sharding"]:
+        return None
+    params = eqn.params | {"dimension_numbers": (((0,), (0,)), ((), ()))}
+
+    def product(*operands: jax.Array) -> list[jax.Array]:
+        flat = [array.reshape(-1, *array.shape[len(axes) :]) for array in operands]
+        return [lax.dot_general_p.bind(*flat, **params)]
+
+    return product
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ global_state = keras.src.backend.common.global_state
 seed_generator = keras.src.random.seed_generator
 stateless_scope = keras.src.backend.common.stateless_scope
 array_data = keras.src.trainers.data_adapters.array_data_adapter
-backend_functions = keras.src.backend.nn
+backend = keras.src.backend
+backend_functions = backend.nn
 
 _COUNTERS = "object_name_uids"
 _GLOBAL_GENERATOR = "global_seed_generator"
