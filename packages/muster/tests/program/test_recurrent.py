@@ -1,5 +1,7 @@
 """Keras' LSTM and GRU layers give in steps what they give elsewhere, by muster's loops where those apply."""
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -177,3 +179,16 @@ def test_outside_of_steps_and_switched_off_nothing_is_replaced(replaced):
         loss_of(layer)(*arguments_of(layer))
     assert backend.lstm is original
     assert not replaced
+
+
+def test_fit_under_a_strategy_has_muster_s_loops_and_without_one_keras_own(replaced):
+    losses, loops = [], []
+    for strategy in (None, muster.distribute.OneDeviceStrategy("cpu:0")):
+        keras.utils.set_random_seed(1)
+        with strategy.scope() if strategy else contextlib.nullcontext():
+            model = keras.Sequential([keras.layers.LSTM(UNITS), keras.layers.Dense(1)])
+            model.compile("sgd", "mse")
+        losses.append(model.fit(INPUTS, INPUTS[:, 0, :1], epochs=2, verbose=0).history["loss"])
+        loops.append(len(replaced))
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+    assert loops[0] == 0 < loops[1]

@@ -11,7 +11,7 @@ from jax.interpreters import ad
 from muster import cpu
 from muster._keras import keras
 from muster.program.gradients._forward import accumulates_here
-from muster.program.variables import current_scope, wrap_in_scopes
+from muster.program.variables import wrap_in_scopes
 from muster.program.variables.keras_internals import backend
 
 Layer = Callable[..., tuple[jax.Array, jax.Array, list[jax.Array]]]
@@ -34,10 +34,10 @@ def _arrays(values: Sequence[Any]) -> list[jax.Array] | None:
     return arrays if covered else None
 
 
-def _is_usual(mask: Any, unroll: bool, activation: Any, recurrent_activation: Any) -> bool:
-    """Return whether this is in a step that a CPU computes, of a layer as most are."""
+def _is_usual(inputs: Any, mask: Any, unroll: bool, activation: Any, recurrent_activation: Any) -> bool:
+    """Return whether a CPU is to compute this in a step, and the layer is as most are."""
     return (
-        current_scope() is not None
+        isinstance(inputs, jax.core.Tracer)
         and not accumulates_here()
         and cpu.replaces_loops()
         and mask is None
@@ -71,7 +71,7 @@ def _lstm(original: Layer) -> Layer:
         go_backwards: bool = False,
         unroll: bool = False,
     ) -> Any:
-        if _is_usual(mask, unroll, activation, recurrent_activation):
+        if _is_usual(inputs, mask, unroll, activation, recurrent_activation):
             biases = jnp.zeros(recurrent_kernel.shape[1]) if bias is None else bias
             values = (inputs, initial_state_h, initial_state_c, kernel, recurrent_kernel, biases)
             if arrays := _arrays(values):
@@ -111,7 +111,7 @@ def _gru(original: Layer) -> Layer:
         unroll: bool = False,
         reset_after: bool = True,
     ) -> Any:
-        if reset_after and _is_usual(mask, unroll, activation, recurrent_activation):
+        if reset_after and _is_usual(inputs, mask, unroll, activation, recurrent_activation):
             biases = jnp.zeros((2, recurrent_kernel.shape[1])) if bias is None else bias
             if arrays := _arrays((inputs, initial_state, kernel, recurrent_kernel, biases)):
                 h, *states = cpu.gru(go_backwards, return_sequences, *arrays[:-1], *arrays[-1])
