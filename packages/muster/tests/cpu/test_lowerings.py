@@ -112,17 +112,19 @@ DO_NOT_APPLY = [
         mesh=jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,)),
         in_specs=jax.P("x"), out_specs=jax.P("x"),
     ), IMAGES),
-    *((function, UNKNOWN) for function, _ in APPLY),
 ]
+EXPORTED = [*APPLY, *DO_NOT_APPLY, *((function, UNKNOWN) for function, _ in APPLY)]
 
 
-def text(function, x):
-    with_places = export.export(jax.jit(lambda x: function(x)))(x).mlir_module()
-    return re.sub(r"^#loc.*\\n| loc\\(#?\\w+\\)", "", with_places, flags=re.MULTILINE)
+def exported(cases):
+    # The modules are for any processor.
+    for function, x in cases:
+        with_places = export.export(jax.jit(lambda x: function(x)))(x).mlir_module()
+        yield re.sub(r'^#loc.*\\n| loc\\(("[^"]*"\\()?#?\\w+\\)+', "", with_places, flags=re.MULTILINE)
 
 
 def texts(cases):
-    return [text(function, x) for function, x in cases]
+    return [jax.jit(lambda x: function(x)).lower(x).as_text() for function, x in cases]
 
 
 def same(befores, nows):
@@ -138,10 +140,11 @@ def on_host(x):
 
 X = jax.random.normal(jax.random.key(0), IMAGES.shape)
 on_host_before = jax.jit(lambda x: on_host(x))(X)
-apply, do_not_apply = texts(APPLY), texts(DO_NOT_APPLY)
+apply, do_not_apply, for_any = texts(APPLY), texts(DO_NOT_APPLY), [*exported(EXPORTED)]
 prepare()
 assert [before == now for before, now in zip(apply, texts(APPLY), strict=True)] == [False] * len(APPLY)
 same(do_not_apply, texts(DO_NOT_APPLY))
+same(for_any, exported(EXPORTED))
 assert jnp.allclose(on_host_before, jax.jit(lambda x: on_host(x))(X), rtol=1e-5)
 muster.config.use_cpu_lowerings(False)
 same(apply + do_not_apply, texts(APPLY + DO_NOT_APPLY))
