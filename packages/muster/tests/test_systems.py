@@ -15,7 +15,7 @@ import pytest
 from elsewhere import LINUX_ONLY
 from jobs import free_addresses
 from muster.__main__ import main
-from muster.checkpoint import WriterWatch
+from muster.checkpoint import WriterWatch, latest_checkpoint
 from muster.lifecycle import _processes
 from muster.net import make_secret
 from repository import CORE, ROOT
@@ -95,7 +95,9 @@ def test_the_program_of_the_readme_trains_and_goes_on(tmp_path: Path) -> None:
     for steps in ("200", "300"):
         done = run(write(tmp_path, code.replace("max_steps=2000", f"max_steps={steps}")), folder=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert f"({steps})" in done.stdout
+        assert re.fullmatch(r"accuracy 0\.\d+, loss \d+\.\d+\n", done.stdout), done.stdout
+        newest = latest_checkpoint(tmp_path / "runs/readme")
+        assert newest is not None and newest.endswith(f"-{steps}")
     assert main(["inspect", str(tmp_path / "runs/readme")]) == 0
 
 
