@@ -49,8 +49,8 @@ def test_every_package_that_is_imported_is_a_dependency_or_in_an_extra() -> None
     required = {distribution(each) for each in PROJECT["dependencies"]}
     required |= {distribution(each) for extra in EXTRAS.values() for each in extra}
     # jaxlib and ml_dtypes come with jax, and are of one version with it; h5py comes with Keras.
-    # IPython is there where a notebook's kernel runs the program, and only then imported. Keras imports pandas
-    # where it is installed; muster puts that off.
+    # IPython is there where a notebook's kernel runs the program, and only then imported. Keras imports
+    # pandas where it is installed; muster puts that off.
     required |= {"jaxlib", "ml-dtypes", "h5py", "ipython", "pandas"}
     # Of those that need not be installed here, one has another name than its distribution.
     providers = {"mlflow": ["mlflow-skinny"], **importlib.metadata.packages_distributions()}
