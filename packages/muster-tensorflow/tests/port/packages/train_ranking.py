@@ -85,7 +85,7 @@ def main():
     options = {
         "example_feature_columns": numbers,
         "context_feature_columns": context,
-        "optimizer": tf.compat.v1.train.AdagradOptimizer(0.05),
+        "optimizer": tf.compat.v1.train.AdagradOptimizer(0.3),
         "model_dir": folder,
     }
     if kind == "dnn":

@@ -22,7 +22,7 @@ from jax.extend.random import define_prng_impl
 
 from muster._keras import keras
 from muster.keras_hooks import replace, wrap
-from muster.program.variables.keras_internals import seed_generator
+from muster.program.variables.keras_internals import backend
 
 # NumPy draws a million in 40 ms: the bits of so many in less time than a program for them compiles.
 _FEW = 2**22
@@ -118,9 +118,9 @@ def _draws_bits_first(name: str) -> Callable[..., jax.Array]:
         given.apply_defaults()
         asked = given.arguments
         if keras.backend.standardize_dtype(asked["dtype"]) == "float32":
-            seed, shape = asked["seed"], tuple(asked["shape"])
-            key = seed if isinstance(seed, jax.Array) else seed_generator.draw_seed(seed)
-            asked["seed"] = _key_of_bits(key, shape)
+            seed = asked["seed"]
+            key = seed if isinstance(seed, jax.Array) else backend.jax.random.draw_seed(seed)
+            asked["seed"] = _key_of_bits(key, tuple(asked["shape"]))
         drawn: jax.Array = getattr(_random, name)(*given.args, **given.kwargs)
         return drawn
 
