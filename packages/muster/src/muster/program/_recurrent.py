@@ -1,7 +1,8 @@
 """Compute Keras' LSTM and GRU layers in steps on CPUs by loops that have backward passes written by hand."""
 
 import functools
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,8 +15,10 @@ from muster.program.gradients._forward import accumulates_here
 from muster.program.variables import wrap_in_scopes
 from muster.program.variables.keras_internals import backend
 
-Layer = Callable[..., tuple[jax.Array, jax.Array, list[jax.Array]]]
-"""What Keras' layers call: arguments and results are those of keras/src/backend/jax/rnn.py."""
+Results = tuple[jax.Array, jax.Array, list[jax.Array]]
+"""The last output, ``[batch, units]``, the outputs, ``[batch, steps, units]``, and the last states."""
+Layer = Callable[..., Results]
+"""A function that Keras' layers call, as in keras/src/backend/jax/rnn.py."""
 
 
 def _arrays(values: Sequence[Any]) -> list[jax.Array] | None:
@@ -34,105 +37,63 @@ def _arrays(values: Sequence[Any]) -> list[jax.Array] | None:
     return arrays if covered else None
 
 
-def _is_usual(inputs: Any, mask: Any, unroll: bool, activation: Any, recurrent_activation: Any) -> bool:
+def _is_usual(asked: Mapping[str, Any]) -> bool:
     """Return whether a CPU is to compute this in a step, and the layer is as most are."""
     return (
-        isinstance(inputs, jax.core.Tracer)
+        isinstance(asked["inputs"], jax.core.Tracer)
         and not accumulates_here()
         and cpu.replaces_loops()
-        and mask is None
-        and not unroll
-        and activation is keras.activations.tanh
-        and recurrent_activation is keras.activations.sigmoid
+        and asked["mask"] is None
+        and not asked["unroll"]
+        and asked["activation"] is keras.activations.tanh
+        and asked["recurrent_activation"] is keras.activations.sigmoid
     )
 
 
-def _results(
-    last: Sequence[jax.Array], states: Sequence[jax.Array], go_backwards: bool
-) -> tuple[jax.Array, jax.Array, list[jax.Array]]:
+def _results(last: Sequence[jax.Array], states: Sequence[jax.Array], go_backwards: bool) -> Results:
     """Return the last output, the outputs in the order in which they were computed, and the last states."""
     outputs = jnp.swapaxes(states[0], 0, 1) if states else last[0][:, jnp.newaxis]
     return last[0], jnp.flip(outputs, axis=1) if states and go_backwards else outputs, [*last]
 
 
-def _lstm(original: Layer) -> Layer:
-    @functools.wraps(original)
-    def lstm(
-        inputs: Any,
-        initial_state_h: Any,
-        initial_state_c: Any,
-        mask: Any,
-        kernel: Any,
-        recurrent_kernel: Any,
-        bias: Any,
-        activation: Any,
-        recurrent_activation: Any,
-        return_sequences: bool = False,
-        go_backwards: bool = False,
-        unroll: bool = False,
-    ) -> Any:
-        if _is_usual(inputs, mask, unroll, activation, recurrent_activation):
-            biases = jnp.zeros(recurrent_kernel.shape[1]) if bias is None else bias
-            values = (inputs, initial_state_h, initial_state_c, kernel, recurrent_kernel, biases)
-            if arrays := _arrays(values):
-                h, c, *states = cpu.lstm(go_backwards, return_sequences, *arrays)
-                return _results([h, c], states, go_backwards)
-        return original(
-            inputs,
-            initial_state_h,
-            initial_state_c,
-            mask,
-            kernel,
-            recurrent_kernel,
-            bias,
-            activation,
-            recurrent_activation,
-            return_sequences,
-            go_backwards,
-            unroll,
-        )
-
-    return lstm
+def _lstm(asked: Mapping[str, Any]) -> Results | None:
+    recurrent, bias = asked["recurrent_kernel"], asked["bias"]
+    biases = jnp.zeros(recurrent.shape[1]) if bias is None else bias
+    states = asked["initial_state_h"], asked["initial_state_c"]
+    arrays = _arrays((asked["inputs"], *states, asked["kernel"], recurrent, biases))
+    if arrays is None:
+        return None
+    h, c, *stack = cpu.lstm(asked["go_backwards"], asked["return_sequences"], *arrays)
+    return _results([h, c], stack, asked["go_backwards"])
 
 
-def _gru(original: Layer) -> Layer:
-    @functools.wraps(original)
-    def gru(
-        inputs: Any,
-        initial_state: Any,
-        mask: Any,
-        kernel: Any,
-        recurrent_kernel: Any,
-        bias: Any,
-        activation: Any,
-        recurrent_activation: Any,
-        return_sequences: bool = False,
-        go_backwards: bool = False,
-        unroll: bool = False,
-        reset_after: bool = True,
-    ) -> Any:
-        if reset_after and _is_usual(inputs, mask, unroll, activation, recurrent_activation):
-            biases = jnp.zeros((2, recurrent_kernel.shape[1])) if bias is None else bias
-            if arrays := _arrays((inputs, initial_state, kernel, recurrent_kernel, biases)):
-                h, *states = cpu.gru(go_backwards, return_sequences, *arrays[:-1], *arrays[-1])
-                return _results([h], states, go_backwards)
-        return original(
-            inputs,
-            initial_state,
-            mask,
-            kernel,
-            recurrent_kernel,
-            bias,
-            activation,
-            recurrent_activation,
-            return_sequences,
-            go_backwards,
-            unroll,
-            reset_after,
-        )
-
-    return gru
+def _gru(asked: Mapping[str, Any]) -> Results | None:
+    recurrent, bias = asked["recurrent_kernel"], asked["bias"]
+    biases = jnp.zeros((2, recurrent.shape[1])) if bias is None else bias
+    arrays = _arrays((asked["inputs"], asked["initial_state"], asked["kernel"], recurrent, biases))
+    if arrays is None or not asked["reset_after"]:
+        return None
+    h, *stack = cpu.gru(asked["go_backwards"], asked["return_sequences"], *arrays[:-1], *arrays[-1])
+    return _results([h], stack, asked["go_backwards"])
 
 
-wrap_in_scopes(backend, "lstm", _lstm)
-wrap_in_scopes(backend, "gru", _gru)
+def _replacing(compute: Callable[[Mapping[str, Any]], Results | None]) -> Callable[[Layer], Layer]:
+    """Return a wrapper of Keras' function that computes otherwise where that can be."""
+
+    def wrapper(original: Layer) -> Layer:
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def layer(*args: Any, **named: Any) -> Results:
+            given = signature.bind(*args, **named)
+            given.apply_defaults()
+            found = compute(given.arguments) if _is_usual(given.arguments) else None
+            return original(*args, **named) if found is None else found
+
+        return layer
+
+    return wrapper
+
+
+wrap_in_scopes(backend, "lstm", _replacing(_lstm))
+wrap_in_scopes(backend, "gru", _replacing(_gru))

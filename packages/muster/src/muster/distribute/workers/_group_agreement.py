@@ -247,7 +247,7 @@ class GroupAgreement:
 
     @property
     def place_of_others(self) -> int | None:
-        """Where those who train can be joined: see `GroupRecord`; None if nobody trains."""
+        """Give the place where the others train, as in `GroupRecord`; None if nobody trains."""
         records = self.roster.group_records()
         newest = max(self._bases(), key=lambda each: each.epoch, default=None)
         found = [records[each] for each in (newest.members if newest else ()) if each in records]

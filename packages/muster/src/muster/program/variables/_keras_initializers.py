@@ -32,7 +32,7 @@ _PARITY = 0x1BD11BDA
 _IN_CACHE = 8192  # numbers that are computed together
 
 FILLED_WITH = {keras.initializers.Zeros: 0, keras.initializers.Ones: 1}
-"""What initializers fill an array with: on the device, each shape would be a program to trace and compile."""
+"""The number with which NumPy fills an array: JAX would trace and compile a program for each shape."""
 
 _random_initializers = keras.src.initializers.random_initializers
 _random = _random_initializers.random
