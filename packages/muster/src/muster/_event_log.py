@@ -100,7 +100,8 @@ class EventLog(Generic[_E, _A]):
         self, handle: Callable[[Sequence[_E], float], list[_A]], events: Sequence[_E], now: float
     ) -> list[_A]:
         """Call a machine's own `handle`, and keep what it was given and returns."""
-        entry = self._entries[self._added] = _Entry[_E, _A](now, tuple(map(self._kept, events)))
+        entry: _Entry[_E, _A]
+        entry = self._entries[self._added] = _Entry(now, tuple(map(self._kept, events)))
         self._added += 1
         actions = handle(events, now)
         entry.actions = tuple(map(self._kept, actions))

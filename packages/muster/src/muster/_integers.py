@@ -13,6 +13,7 @@ def first_out_of_range(values: Any, limits: "np.iinfo[Any]") -> Any:
         limits: The range of the type that they must fit into.
     """
     array = np.asarray(values)
-    if not array.size or (array.min() >= limits.min and array.max() <= limits.max):
+    least, most = limits.min, limits.max
+    if not array.size or (array.min() >= least and array.max() <= most):
         return None
-    return array[(array < limits.min) | (array > limits.max)].flat[0]
+    return array[(array < least) | (array > most)].flat[0]

@@ -33,9 +33,14 @@ def printable_json(value: Any) -> Any:
     """Return parsed JSON, or what MessagePack has besides, with `printable` texts and keys."""
     kind = type(value)  # parsers give no subclasses
     if kind is str:
-        return printable(value)
+        return value if value.isprintable() else printable(value)
     if kind is list:
-        return [printable_json(each) for each in value]
+        return [each if type(each) is int else printable_json(each) for each in value]
     if kind is dict:
-        return {printable_json(key): printable_json(each) for key, each in value.items()}
+        return {
+            key if type(key) is str and key.isprintable() else printable_json(key): each
+            if type(each) is int
+            else printable_json(each)
+            for key, each in value.items()
+        }
     return value

@@ -223,6 +223,11 @@ class Client:
         self._whole = list(pulled.sizes.items())  # what workers pull as a whole, and where it is received
         self._sets = [*pulled.allocate().values()], [*pulled.allocate().values()]
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of arrays that were sent and received so far."""
+        return self._line.nbytes
+
     def connect(self) -> None:
         """Connect, if there is no connection."""
         if not self._line.connected:

@@ -77,7 +77,7 @@ class FlatLayout:
 
 def sizes_of(arrays: Iterable[Array]) -> tuple[tuple[str, int], ...]:
     """Return the name of the dtype and the number of elements of flat arrays."""
-    return tuple((_name(array.dtype), array.size) for array in arrays)
+    return tuple([(_name(array.dtype), array.size) for array in arrays])
 
 
 @functools.cache
@@ -93,5 +93,5 @@ def memory(array: Array) -> memoryview:
 def allocate(size: int, dtype: np.dtype[Any]) -> Array:
     """Return a flat array without content, where XLA can read it in place."""
     raw = np.empty(size * dtype.itemsize + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
+    start = -raw.__array_interface__["data"][0] % _ALIGNMENT
     return raw[start : start + size * dtype.itemsize].view(dtype)

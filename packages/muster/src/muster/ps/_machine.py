@@ -57,7 +57,7 @@ class _Member(NamedTuple):
 
 def _bare(each: Any) -> Any:
     """Return an event or a reply without its arrays, for the log: they may be large, and they change."""
-    return each if isinstance(each, Lost) else each._replace(arrays=())
+    return each if isinstance(each, Lost) else type(each)(each.caller, each.message, ())
 
 
 class Machine:
@@ -128,7 +128,7 @@ class Machine:
         for event in events:
             match event:
                 case Asked(caller, message, arrays):
-                    self._counts["received_bytes"] += sum(array.nbytes for array in arrays)
+                    self._counts["received_bytes"] += sum([array.nbytes for array in arrays])
                     try:
                         reply = self._answer(caller, message, arrays, now)
                     except RefusedError as exc:
@@ -468,5 +468,5 @@ class Machine:
     def _counted(self, replies: list[Reply]) -> list[Reply]:
         """Return replies, and those that have become possible."""
         replies += self._training.end() if self.ended else self._training.answer_deferred()
-        self._counts["sent_bytes"] += sum(array.nbytes for reply in replies for array in reply.arrays)
+        self._counts["sent_bytes"] += sum([array.nbytes for reply in replies for array in reply.arrays])
         return replies

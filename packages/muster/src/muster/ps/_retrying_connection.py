@@ -45,6 +45,7 @@ class RetryingConnection:
         request: The request that is open; None for none.
         connected: Whether there is a connection, as far as is known.
         answered_at: When the last answer came, by the monotonic clock; 0 for never.
+        nbytes: The bytes of the arrays that answered requests and their answers had.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class RetryingConnection:
         self.server = server
         self.request: Any = None
         self.answered_at = 0.0
+        self.nbytes = 0
         self._dial = dial
         self._answers = answers
         self._greet = greet
@@ -110,6 +112,7 @@ class RetryingConnection:
             except OSError as exc:
                 self._break(exc)
                 continue
+            self.nbytes += sum([array.nbytes for array in (*self._arrays, *heard[1])])
             self.request = None
             self.answered_at = time.monotonic()
             return heard

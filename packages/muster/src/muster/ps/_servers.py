@@ -46,6 +46,11 @@ class Servers:
         self._clients = clients
         self._functions: dict[str, dict[int, FunctionPart]] = {}
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of arrays that were sent and received so far."""
+        return sum([client.nbytes for client in self._clients])
+
     @classmethod
     def of_program(
         cls,

@@ -17,7 +17,7 @@ Place = Callable[[Any, Sizes], Sequence[Array]]
 def encode(message: Any, arrays: Sequence[Array]) -> list[memoryview]:
     """Return what to send for a message and the flat arrays that follow it: their own memory, no copies."""
     header = encode_frame({"message": message, "buffers": sizes_of(arrays)})
-    return [memoryview(header), *(memory(array) for array in arrays if array.size)]
+    return [memoryview(header), *[memory(array) for array in arrays if array.size]]
 
 
 def receive_message(connection: Connection, kind: Any, deadline: float) -> Any:

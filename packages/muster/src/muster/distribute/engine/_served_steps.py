@@ -188,7 +188,7 @@ class ServedTraining:
         alone: bool = False,
         first: "ServedState | None" = None,
     ) -> None:
-        self.step = CompiledStep(self.step_for, run_ahead=False)
+        self.step = CompiledStep(self.step_for)  # which waits for what it pushes
         self._servers, self._place = servers, place
         self._traced, self._executables = traced, executables
         self._own, self._evaluate, self._alone = own, evaluate, alone
@@ -201,7 +201,8 @@ class ServedTraining:
             return functools.partial(_one_after_the_other, self.step)
         served, numbered = self._split(reads, batch)
         if not served.updated and self._evaluate is not None:
-            return self._evaluate(state, reads, batch)
+            evaluate = self._evaluate(state, reads, batch)
+            return lambda *given: jax.block_until_ready(evaluate(*given))
         variables, placed = shapes_of(self._traced, self._own), self._place(self._traced.variables)
         if self._first is None:
             self._hashed = {
@@ -282,19 +283,19 @@ class ServedTraining:
             if work is None:
                 work = compiled(compute, inputs, self._executables, donates=donates)
             pushed, own, results, ids = work(*inputs)
-            after = dataclasses.replace(before, local=dict(zip(before.local, own, strict=True)), ahead=None)
             following = asks.ahead(ids) if known else None
             loss = self._traced.loss
             if loss is not None:
                 results[loss] = np.asarray(results[loss])  # waits for it, so that hooks need not look again
+            pulled, ahead = before.pulled, None
             if loss is None or not np.isnan(results[loss]).any():
                 answers = servers.push_and_pull(division.pushed(pushed, asked, following))
-                after = dataclasses.replace(after, pulled=[each.pulled for each in answers])
+                pulled = [each.pulled for each in answers]
                 rows_of = [[*each.rows] for each in answers]
                 if following is not None and any(rows_of):
                     ahead = Ahead(servers.upcoming, following, following.taken(rows_of))
-                    after = dataclasses.replace(after, ahead=ahead)
-            return after, results
+            kept = dict(zip(before.local, own, strict=True))
+            return dataclasses.replace(before, local=kept, pulled=pulled, ahead=ahead), results
 
         return step
 

@@ -11,7 +11,7 @@ from muster.distribute.engine._flat_arrays import Buffers
 from muster.distribute.engine._plans import plans_of
 from muster.distribute.engine._served_steps import NoMoreSteps
 from muster.distribute.engine._shards import Division
-from muster.distribute.workers import Exchanged, nbytes_of
+from muster.distribute.workers import Exchanged
 from muster.ps import (
     Array,
     Client,
@@ -165,8 +165,8 @@ class RemoteServers:
             return
         if not self._finished:
             try:
-                with self._exchange():
-                    ticket = self._servers.take_ticket(self._max_steps)
+                with self._exchange() as servers:
+                    ticket = servers.take_ticket(self._max_steps)
                 if (ticket.shared is None) != (self.shared is None):
                     raise ValueError(_other_input(self._task, self.shared is not None))
                 self.ticket, self._round, self.shared = ticket.number, ticket.round, ticket.shared
@@ -192,10 +192,8 @@ class RemoteServers:
             NoMoreSteps: The chief has ended the job, without this step.
         """
         try:
-            with self._exchange():
-                rows = self._met().look_up(ids)
-            self.exchanged.nbytes += nbytes_of(rows)
-            return rows
+            with self._exchange() as servers:
+                return servers.look_up(ids)
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
 
@@ -206,8 +204,8 @@ class RemoteServers:
             NoMoreSteps: The chief has ended the job, without this step.
         """
         try:
-            with self._exchange():
-                answers = self._met().push_and_pull(
+            with self._exchange() as servers:
+                answers = servers.push_and_pull(
                     pushed,
                     ticket=self.ticket,
                     shared=self._round,
@@ -217,7 +215,6 @@ class RemoteServers:
                 )
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
-        self.exchanged.nbytes += nbytes_of([pushed, [(each.pulled, each.rows) for each in answers]])
         first = answers[0].answer
         self.ticket, self._round, self._finished = first.ticket, first.round, first.finished
         self.global_step = first.step
@@ -226,11 +223,13 @@ class RemoteServers:
         return answers
 
     @contextlib.contextmanager
-    def _exchange(self) -> Iterator[None]:
-        """Count the time of what is exchanged with servers."""
-        began = time.monotonic()
-        yield
+    def _exchange(self) -> Iterator[Servers]:
+        """Count the time and the bytes of what is exchanged with servers, which are returned."""
+        servers = self._met()
+        began, nbytes = time.monotonic(), servers.nbytes
+        yield servers
         self.exchanged.secs += time.monotonic() - began
+        self.exchanged.nbytes += servers.nbytes - nbytes
 
     def _no_more_steps(self) -> NoMoreSteps:
         _log.info("%s stops, as the chief has ended the job.", self._task)

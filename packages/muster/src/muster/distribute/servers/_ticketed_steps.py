@@ -1,9 +1,8 @@
 """The steps of a worker beside parameter servers: one for each ticket, the right to make one global step."""
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster._errors import JobEndedError
 from muster.distribute.engine import NoMoreSteps
@@ -47,17 +46,17 @@ class TicketedSteps(StepSource, BatchNumbers):
             except NoMoreSteps:
                 break
             drawn, following = following or _drawn(batches), None
-            try:
-                batch = drawn.result()
-            except StopIteration:
+            if drawn.error is not None:
+                if not isinstance(drawn.error, StopIteration):
+                    raise drawn.error
                 with suppress(JobEndedError):
                     servers.leave()
                 break
-            servers.current, servers.upcoming = batch, None
+            servers.current, servers.upcoming = drawn.batch, None
             if servers.fetches_ahead:
                 following = _drawn(batches)  # an error is that of the step that takes it
-                servers.upcoming = None if following.exception() else following.result()
-            yield batch
+                servers.upcoming = following.batch
+            yield drawn.batch
         with suppress(JobEndedError):  # the chief was faster, which saves
             at_end()
 
@@ -95,11 +94,16 @@ class TicketedSteps(StepSource, BatchNumbers):
         return [] if tickets is None else [*tickets_in(tickets)]
 
 
-def _drawn(batches: Iterator[Any]) -> Future[Any]:
-    """Draw the next batch; return it, or what the input has raised, StopIteration at its end."""
-    drawn: Future[Any] = Future()
+class _Drawn(NamedTuple):
+    """A batch, or what the input has raised in place of it, StopIteration at its end."""
+
+    batch: Any = None
+    error: Exception | None = None
+
+
+def _drawn(batches: Iterator[Any]) -> _Drawn:
+    """Draw the next batch."""
     try:
-        drawn.set_result(next(batches))
+        return _Drawn(next(batches))
     except Exception as exc:
-        drawn.set_exception(exc)
-    return drawn
+        return _Drawn(error=exc)

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 import jax
@@ -199,12 +199,12 @@ def _divided(joined: StepBatch, batches: list[StepBatch]) -> list[StepBatch]:
     leaves, structure = jax.tree.flatten(joined)
     if any(leaf.shape[:1] != (stops[-1],) for leaf in leaves):
         raise ValueError("There are other rows.")
-    parts = zip(*(np.split(leaf, stops[:-1]) for leaf in leaves), strict=True)
-    return [jax.tree.unflatten(structure, part) for part in parts]
+    spans = [slice(*span) for span in pairwise([0, *stops])]
+    return [jax.tree.unflatten(structure, [leaf[span] for leaf in leaves]) for span in spans]
 
 
 def _checked(batch: StepBatch) -> StepBatch:
-    if len({leaf.shape[:1] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}) > 1:
+    if len({shape[:1] for leaf in jax.tree.leaves(batch) if (shape := leaf.shape)}) > 1:
         check_batch(batch)  # raises
     return batch
 

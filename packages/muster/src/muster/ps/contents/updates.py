@@ -126,7 +126,8 @@ class JaxFunction:
         )
         values.update(zip(self._updates, changed, strict=True))
         # What was pushed may be read in place, and lies where the next push will be received.
-        jax.block_until_ready((changed, taken))
+        for value in changed:
+            value.block_until_ready()
         return self._on_host(values, taken)
 
     def _on_host(self, values: _Values, taken: Mapping[str, jax.Array]) -> Flat:
@@ -207,15 +208,14 @@ class CompiledRowUpdate:
         taken = [*rows, *given, *map(_shape, others)]
         require_same("its update of rows takes", update.in_avals, taken, "the function")
         require_same("its update of rows returns", update.out_avals, rows, "the function")
-        self._call = jax.jit(update.call)
+        self._call = jax.jit(lambda *given: jax.tree.leaves(update.call(*given)))
 
     def __call__(
         self, rows: Sequence[Array], pushed: Sequence[Array], others: Sequence[Any]
     ) -> Sequence[Array]:
         """Return the new rows of all columns."""
         # Waits for what is computed, so that what was given can be used again.
-        made = self._call(*rows, *pushed, *others)
-        return [np.asarray(array) for array in jax.tree.leaves(made)]
+        return [np.asarray(array) for array in self._call(*rows, *pushed, *others)]
 
 
 def require_room(what: str, specs: Collection[ArraySpec], held: int = 0) -> None:

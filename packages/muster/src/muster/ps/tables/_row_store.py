@@ -96,12 +96,12 @@ class RowStore:
         """Return copies of some columns of rows."""
         if isinstance(places, slice):
             return [array[places].copy() for array in self._arrays[start:stop]]
-        return [np.take(array, places, axis=0, mode="clip") for array in self._arrays[start:stop]]
+        return [array.take(places, 0, mode="clip") for array in self._arrays[start:stop]]
 
     def read_into(self, places: Places, buffers: Sequence[Array], start: int = 0) -> None:
         """Copy the columns from `start` on of rows into buffers of as many rows, one for each column."""
         for array, buffer in zip(self._arrays[start:], buffers, strict=False):
-            np.take(array, places, axis=0, mode="clip", out=buffer)
+            array.take(places, 0, buffer, "clip")
 
     def write(self, places: Places | slice, arrays: Sequence[Array], start: int = 0) -> None:
         """Replace columns of rows from `start` on, as many as are given."""
