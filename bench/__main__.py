@@ -1,6 +1,7 @@
 """Run all measurements, each in a new process: ``python -m bench [NAME ...]``."""
 
 import argparse
+import importlib
 import os
 import subprocess
 import sys
@@ -11,6 +12,11 @@ from muster.engines import this_machine
 MEASUREMENTS = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
 # Those that need a GPU are run without being named only where there is one.
 NEED_GPU = ("gpu",)
+
+
+def _has_options(name: str) -> bool:
+    """Return whether a measurement knows ``--help`` itself."""
+    return "argparse" in (Path(__file__).parent / f"{name}.py").read_text()
 
 
 def main() -> int:
@@ -35,6 +41,9 @@ def main() -> int:
         names = [name for name in MEASUREMENTS if name not in without]
         for name in without:
             print(f"{name} is left out: JAX has no NVIDIA card here.", flush=True)
+    if {"-h", "--help"} & set(options) and not _has_options(names[0]):
+        print(importlib.import_module(f"bench.{names[0]}").__doc__)
+        return 0
     failed = []
     for name in names:
         print(f"\n## {name}\n", flush=True)

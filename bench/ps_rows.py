@@ -1,6 +1,8 @@
 """Measure Estimators whose tables lie on parameter servers: a chief and a worker, by the size of the tables.
 
 All kinds train in turn. ``make bench-peers`` installs TensorFlow, whose Estimators then take turns, too.
+MUSTER_BENCH_ALTERNATIONS says how many turns there are, 3 by default. ``--linear`` measures only 1 to 16
+trainers that sleep after each step.
 """
 
 import json
@@ -19,28 +21,33 @@ from bench import _results
 
 JOB = Path(__file__).with_name("_ps_rows_job.py")
 STEPS = 2000  # of both trainers together
+LONG_STEPS = 20000  # where the first save, of a table of 10^7 rows, is to be no large part of it
 ALTERNATIONS = int(os.environ.get("MUSTER_BENCH_ALTERNATIONS", "3"))
 DEADLINE_SECS = 300
 
 
 class Case(NamedTuple):
-    """What is trained: the kind of the model, the rows of its tables, and the number of servers."""
+    """What is trained: the kind of the model, the rows of its tables, the servers, and the steps."""
 
     kind: str
     rows: int
     servers: int = 1
+    steps: int = STEPS
 
 
 CASES = (
     Case("embedding", 10**4),
     Case("embedding", 10**6),
     Case("embedding", 10**6, servers=2),
-    Case("embedding", 10**7),
     Case("wide and deep", 10**6),
+    Case("embedding", 10**4, steps=LONG_STEPS),
+    Case("embedding", 10**7, steps=LONG_STEPS),
 )
+# With what a case is compared: the same steps, with another table or another number of servers.
+BESIDE = {CASES[1]: CASES[0], CASES[2]: CASES[1], CASES[5]: CASES[4]}
 # How many trainers sleep after each step, so that this machine has room for all of them.
 TRAINERS, SLEEP_SECS, SLEEPING_STEPS = (1, 2, 4, 8, 16), 0.02, 400  # steps of each
-PEERS = {10**6: ("embedding", "wide and deep")}
+PEERS = CASES[1], CASES[3]
 
 
 def train(case: Case, which: str, trainers: int = 2, sleep_secs: float = 0) -> dict[str, dict[str, Any]]:
@@ -52,7 +59,7 @@ def train(case: Case, which: str, trainers: int = 2, sleep_secs: float = 0) -> d
         trainers: The chief and its workers.
         sleep_secs: How long each sleeps after a step. Their figures are the times of their steps, then.
     """
-    steps = trainers * SLEEPING_STEPS if sleep_secs else STEPS
+    steps = trainers * SLEEPING_STEPS if sleep_secs else case.steps
     python = python_of("tensorflow") if which == "tensorflow" else sys.executable
     jobs = {"chief": 1, "worker": trainers - 1, "ps": case.servers}
     ports = iter(free_ports(sum(jobs.values())))
@@ -103,6 +110,13 @@ def linear() -> dict[str, Any]:
     return figures
 
 
+def _ratio(rates: list[float], others: list[float]) -> float | None:
+    """Return how many times as fast one was as the other, the median of the turns; None if it was not run."""
+    if not others:
+        return None
+    return statistics.median(rate / other for rate, other in zip(rates, others, strict=True))
+
+
 def main() -> dict[str, Any]:
     """Print and return the figures."""
     if sys.argv[1:] == ["--linear"]:
@@ -111,36 +125,38 @@ def main() -> dict[str, Any]:
     if not peer:
         print("TensorFlow is left out: `make bench-peers` installs it.\n")
     print(f"### Steps/s of a chief and a worker together, tables on servers, {ALTERNATIONS} turns each\n")
-    print("| model | rows | servers | muster | worker, MB | server, MB | TensorFlow | times TensorFlow |")
-    print("|---" * 8 + "|")
+    measured: dict[Case, list[dict[str, dict[str, Any]]]] = {case: [] for case in CASES}
+    theirs: dict[Case, list[float]] = {case: [] for case in CASES}
+    for turn in range(ALTERNATIONS):
+        for case in CASES:
+            measured[case].append(train(case, "muster"))
+            if peer and case in PEERS:
+                theirs[case].append(summed(train(case, "tensorflow")))
+        print(f"turn {turn + 1}: {[round(summed(found[-1])) for found in measured.values()]}", flush=True)
+    columns = "model", "rows", "servers", "steps", "muster", "of the case beside it", "worker, MB"
+    print("\n|", " | ".join((*columns, "server, MB", "TensorFlow", "times TensorFlow")), "|")
+    print("|---" * 10 + "|")
     figures: dict[str, Any] = {}
-    for case in CASES:
-        compared = peer and case.servers == 1 and case.kind in PEERS.get(case.rows, ())
-        turns = []
-        for _ in range(ALTERNATIONS):
-            ours = train(case, "muster")
-            turns.append((ours, summed(train(case, "tensorflow")) if compared else None))
-        rate = statistics.median(summed(ours) for ours, _ in turns)
+    for case, turns in measured.items():
+        rates = [summed(found) for found in turns]
+        others = measured[BESIDE[case]] if case in BESIDE else []
         worker, server = (
-            statistics.median(ours[task]["MB"] for ours, _ in turns) for task in ("worker-0", "ps-0")
+            statistics.median(found[task]["MB"] for found in turns) for task in ("worker-0", "ps-0")
         )
-        theirs, ratio = None, None
-        if compared:
-            theirs = statistics.median(other for _, other in turns)
-            ratio = statistics.median(summed(ours) / other for ours, other in turns)
-        said = ["-" if each is None else f"{each:.1f}" for each in (theirs, ratio)]
-        print(
-            f"| {case.kind} | {case.rows:,} | {case.servers} | {rate:.0f} | {worker:.0f} | {server:.0f} | "
-            f"{said[0]} | {said[1]} |",
-            flush=True,
-        )
-        figures[" ".join(map(str, case))] = {
-            "muster": rate,
+        figures[" ".join(map(str, case))] = of_case = {
+            "muster": statistics.median(rates),
+            "beside": _ratio(rates, [summed(each) for each in others]),
             "worker_mb": worker,
             "server_mb": server,
-            "tensorflow": theirs,
-            "ratio": ratio,
+            "tensorflow": statistics.median(theirs[case]) if theirs[case] else None,
+            "ratio": _ratio(rates, theirs[case]),
         }
+        cells = [case.kind, f"{case.rows:,}", str(case.servers), f"{case.steps:,}"]
+        for name, digits in (("muster", 0), ("beside", 2), ("worker_mb", 0), ("server_mb", 0)):
+            cells.append("-" if of_case[name] is None else f"{of_case[name]:.{digits}f}")
+        for name in ("tensorflow", "ratio"):
+            cells.append("-" if of_case[name] is None else f"{of_case[name]:.2f}")
+        print("|", " | ".join(cells), "|", flush=True)
     return {"figures": figures, "linear": linear()}
 
 

@@ -19,7 +19,7 @@ from muster.summary import EventFileWriter, SessionLog
 _log = logging.getLogger(__name__)
 
 # How long a periodic save waits for the one before, in seconds, before it is put off.
-_PATIENCE_SECS = 0.05
+_PATIENCE_SECS = 0.02
 
 
 class TrainingSaver:
