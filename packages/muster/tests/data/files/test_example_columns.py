@@ -55,6 +55,14 @@ def test_values_are_read_at_once() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "texts", [[b"", b"12345678", b"\0x", b"1234567", b"y" * 64], [b""] * 5, [b"a", b"b\0"]]
+)
+def test_short_texts_are_read_with_all_their_bytes(texts: list[bytes]) -> None:
+    found = columns([example([0, 1], 2, text) for text in texts], WANTED)["a longer name"]
+    assert (found[:, 0].tolist(), found.dtype) == (texts, np.object_)
+
+
 OTHER = Feature(float_list=FloatList(value=[1.0]))
 UNPACKED = b"\n\r\n\x0b\n\x01n\x12\x06\x1a\x04\x08\x05\x08\x06"
 ROWS: dict[str, tuple[list[bytes], set[str]]] = {

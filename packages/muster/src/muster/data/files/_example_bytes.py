@@ -14,7 +14,8 @@ FIRST, SECOND = 0x0A, 0x12  # tags of the fields 1 and 2 that have a length
 KINDS = {"bytes": 0x0A, "float": 0x12, "int64": 0x1A}
 ROOM = 256  # after the last example: what is read ahead of a check is no longer
 _LENGTH_BYTES, _NUMBER_BYTES = 4, 10
-_SHORT, _FEW_SIZES = 64, 16
+_SHORT = 64
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)  # masks of so many bytes
 
 
 class OtherwiseError(Exception):
@@ -87,19 +88,16 @@ class ExampleBytes:
         return self._texts(begins, stops - begins)[:, None]
 
     def _texts(self, begins: Array, sizes: Array) -> Array:
-        """Return bytes; those of one size at once, as long as there are few sizes."""
-        found = np.empty(len(begins), object)
-        different = np.flatnonzero(np.bincount(sizes)) if sizes.max() < _SHORT else sizes
-        if len(different) > _FEW_SIZES:
-            joined = self._joined
-            parts = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
-            found[:] = [joined[begin:stop] for begin, stop in parts]
-            return found
-        for size in different.tolist():
-            (at,) = np.nonzero(sizes == size)
-            words = self.words[begins[at][:, None] + np.arange(0, size, 8)]
-            cut = np.ascontiguousarray(words.view(np.uint8)[:, :size])
-            found[at] = cut.view(f"V{size}")[:, 0].astype(object) if size else b""
+        """Return bytes; short ones at once, unless one ends with a zero, which NumPy would cut off."""
+        longest = int(sizes.max())
+        if longest <= _SHORT and (self.bytes[begins + sizes - 1] != 0)[sizes > 0].all():
+            offsets = np.arange(0, max(longest, 1), 8)
+            words = self.words[begins[:, None] + offsets]
+            words &= _FIRST_BYTES[(sizes[:, None] - offsets).clip(0, 8)]
+            return words.view(f"S{8 * len(offsets)}")[:, 0].astype(object)
+        joined, found = self._joined, np.empty(len(begins), object)
+        parts = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
+        found[:] = [joined[begin:stop] for begin, stop in parts]
         return found
 
     def _numbers(self, begins: Array, most: int) -> tuple[Array, Array]:

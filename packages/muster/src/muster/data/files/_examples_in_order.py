@@ -90,10 +90,11 @@ class ExamplesInOrder:
         at_lengths = np.empty((count + 1, found.count), np.int64)
         at_lengths[0] = first + 1
         lengths = np.empty(found.count, np.uint8)
-        for row, following in itertools.pairwise(at_lengths):
-            found.bytes.take(row, out=lengths, mode="clip")
+        # Places without the two bytes of each entry before them: to look from there takes no addition.
+        for number, (row, following) in enumerate(itertools.pairwise(at_lengths)):
+            found.bytes[2 * number :].take(row, out=lengths, mode="clip")
             np.add(row, lengths, out=following)
-            following += 2
+        at_lengths += 2 * np.arange(count + 1)[:, None]
         begins = at_lengths[:-1] + 1
         stops = np.concatenate([begins[1:] - 2, ends[None]])
         require(at_lengths[-1] - 1 == ends)
