@@ -224,3 +224,13 @@ def test_traced_values_have_their_names():
 
     assert float(outputs_of(step)["out"]) == 1
     assert not hasattr(tf.constant(1.0), "name")
+
+
+def test_constants_of_a_step_have_names_as_traced_values():
+    def step(x):
+        mask = tf.ones([2, 3])
+        assert (mask.name, mask.op.name, tf.constant("text").name) == ("Tensor:0", "Tensor", "Tensor:0")
+        return {"out": x * tf.reduce_sum(mask)}
+
+    assert float(outputs_of(step)["out"]) == 6
+    assert not hasattr(tf.constant("text"), "name")  # eager code

@@ -30,7 +30,8 @@ from muster.program import HostValue, StandIn
 from muster_tensorflow.library.ops._host_placeholder import compute_on_host
 from muster_tensorflow.library.ops._one_shot import NextValue, OneShotIterator, compute_for_next, note_draw
 from muster_tensorflow.library.ops._operation import OF_SHAPES
-from muster_tensorflow.library.ops._patched_classes import get_shape, ref, set_shape
+from muster_tensorflow.library.ops._patched_classes import get_shape, operation_of, ref, set_shape
+from muster_tensorflow.library.ops._value_names import name_of
 from muster_tensorflow.library.ops.arrays._array_shape import ArrayShape
 
 _TEXT = np.dtype(str)
@@ -54,6 +55,14 @@ class HostTensor(np.ndarray[Any, Any]):
         """The type; that of text has no width."""
         return _TEXT if _holds_text(self) else super().dtype
 
+    @property
+    def name(self) -> str:
+        """The name in a step, as of a traced value; in eager code there is none, as in TensorFlow."""
+        if not is_inside():
+            raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
+        return name_of(self)
+
+    op = property(operation_of)
     get_shape = get_shape
     set_shape = set_shape
     ref = ref

@@ -141,7 +141,7 @@ def _eval(self: Any, feed_dict: Any = None, session: Any = None) -> NoReturn:
     raise TraceError("There are no sessions: call numpy() for the value of an array.")
 
 
-def _operation_of(self: Any) -> TrainOp:
+def operation_of(self: Any) -> TrainOp:
     """Return what made a value: programs take its name, or give it to an EstimatorSpec."""
     name, colon, _ = self.name.partition(":")
     return TrainOp(name if colon else getattr(self, "path", name))
@@ -253,7 +253,7 @@ def patch_values() -> None:
     # It only raises an error. Without it JAX's operators, as in ``array * tensor``, ask the tensor's own.
     remove(keras.KerasTensor, "__jax_array__")
     change(jax.core.Tracer, "name", property(name_of))
-    change(jax.core.Tracer, "op", property(_operation_of))
+    change(jax.core.Tracer, "op", property(operation_of))
 
 
 def patch_conversions() -> None:
@@ -275,7 +275,7 @@ def patch_variables() -> None:
     """Give Keras' variables TensorFlow's methods."""
     variable = keras.Variable
     change(variable, "__bool__", _truth_of_variable)
-    change(variable, "op", property(_operation_of))
+    change(variable, "op", property(operation_of))
     change(variable, "numpy", _numpy_of_variable)
     change(variable, "get_shape", get_shape)
     change(variable, "set_shape", set_shape)
