@@ -14,7 +14,7 @@ from muster.distribute.engine._state_store import ArrayStore
 from muster.estimator import SessionRunArgs, SessionRunHook
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.session._session import Session
-from muster.program import Output
+from muster.program import Output, TrainOp
 
 Pair = namedtuple("Pair", ["first", "second"])
 
@@ -101,6 +101,11 @@ def test_an_unknown_name_is_an_error_that_lists_the_names() -> None:
 def test_a_fetch_must_be_a_name() -> None:
     with pytest.raises(TypeError, match="A fetch must be a name.*name_output"):
         _after_one_run().run([np.float32(3)])
+
+
+def test_a_train_op_is_no_fetch() -> None:
+    with pytest.raises(TypeError, match=r"run the train_op of 'Adam'.*train_op=tf.group"):
+        _after_one_run().run([TrainOp("Adam")])
 
 
 def test_names_are_not_judged_while_they_are_unknown() -> None:

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import jax
 
 from muster._keras import keras
-from muster.program import Output
+from muster.program import Output, TrainOp
 from muster.program.trace import output_of
 
 Fetches: TypeAlias = str | Output | Mapping[str, "Fetches"] | Sequence["Fetches"] | None
@@ -23,7 +23,7 @@ def map_fetches(read: Callable[[Any], Any], fetches: Fetches) -> Any:
     """Call `read` with each name, or value of the traced step; return the results in that structure.
 
     Raises:
-        TypeError: A fetch is neither a name nor an `Output`.
+        TypeError: A fetch is neither a name nor an `Output`, such as a train_op.
     """
     match fetches:
         case str():
@@ -44,6 +44,12 @@ def map_fetches(read: Callable[[Any], Any], fetches: Fetches) -> Any:
             return read(_RESULTS[fetches])
         case jax.core.Tracer():  # a value that a hook was given while its step was traced
             return read(fetches)
+        case TrainOp(name=name):
+            raise TypeError(
+                f"A session cannot run the train_op of {name!r}, as hooks of GANs do: a step is one program. "
+                "Leave the hook out, and let the model_fn return all that a step trains, such as "
+                "train_op=tf.group(generator_train_op, discriminator_train_op)."
+            )
         case _:
             raise TypeError(
                 f"A fetch must be a name, an Output, or a dict, list or tuple of these, got {fetches!r}. "
