@@ -53,6 +53,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         events: What happened, the last of it.
         page: Where its page is, without a key, while it runs; empty for none.
         scales: How few and how many tasks may train in an elastic job; None for other jobs.
+        cores: How many logical processors tasks may use on the launcher's machine; None if unknown.
     """
 
     name: str
@@ -68,6 +69,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[RecordedEvent, ...] = ()
     page: str = ""
     scales: tuple[int, int] | None = None
+    cores: int | None = None
 
     @property
     def runs(self) -> bool:
@@ -124,6 +126,7 @@ class Recorder:
             began=now,
             written=now,
             scales=scales,
+            cores=len(os.sched_getaffinity(0)),
         )
         known_jobs()  # forgets those that are gone
         self._write((), None)

@@ -30,7 +30,7 @@ IN_STEP = MeasuredJob(
 SERVED = dataclasses.replace(IN_STEP, servers=1, steps_per_sec=2 / 0.11, serve=0.004)
 
 
-def task(totals, kind="worker", index=0):
+def task(totals, kind="worker", index=0, host=""):
     return TaskRecord(
         type=kind,
         index=index,
@@ -39,6 +39,7 @@ def task(totals, kind="worker", index=0):
         address="h:1",
         log="l",
         starts=1,
+        host=host,
         progress=Progress(state=TaskState.TRAINING, totals=totals),
     )
 
@@ -54,6 +55,7 @@ def record(*tasks):
         began=0.0,
         written=1.0,
         tasks=tasks,
+        cores=4,
     )
 
 
@@ -63,7 +65,8 @@ def test_what_a_job_in_step_has_measured():
     job = MeasuredJob.of(record(task(one), task(two, index=1), task(None, "evaluator")))
     assert (job.workers, job.servers, job.nbytes, job.serve) == (2, 0, 4.0, 0.0)
     assert (job.steps_per_sec, job.compute, job.input) == pytest.approx((10.0, 0.085, 0.005))
-    assert (job.exchange, job.spread) == pytest.approx((0.01, 0.5))
+    assert (job.exchange, job.spread, job.cores) == pytest.approx((0.01, 0.5, 4))
+    assert MeasuredJob.of(record(task(one), task(two, index=1, host="elsewhere"))).cores is None
 
 
 def test_what_a_job_with_servers_has_measured():
@@ -96,6 +99,16 @@ def test_workers_in_step_take_as_long_as_the_exchange_has_rounds():
     assert predict(IN_STEP, 8, 0).batches_per_sec == pytest.approx(8 / 0.13)
     assert predict(IN_STEP, 1, 0).limit == "computing"
     assert predict(IN_STEP, 100_000, 0).limit == "the exchange"
+
+
+def test_workers_of_one_machine_share_its_processors():
+    crowded = dataclasses.replace(IN_STEP, cores=2)
+    rates = [predict(crowded, count, 0).steps_per_sec for count in (1, 2, 4, 8)]
+    assert rates == pytest.approx([1 / 0.1, 1 / 0.11, 1 / (0.01 + 2 * 0.1), 1 / (0.01 + 4 * (0.09 + 0.03))])
+    apart = [predict(each, 8, 0, 1.25e9).steps_per_sec for each in (crowded, IN_STEP)]
+    assert apart[0] == apart[1]
+    eight = dataclasses.replace(crowded, workers=8, steps_per_sec=rates[3], compute=0.36)
+    assert predict(eight, 2, 0).steps_per_sec == pytest.approx(rates[1])
 
 
 def test_bytes_take_the_networks_time():

@@ -33,6 +33,7 @@ class MeasuredJob:
         idle: The seconds of a step in which a worker had nothing to do.
         nbytes: The bytes that a worker exchanged in a step.
         serve: The seconds that a step took of the busiest server; 0 without servers.
+        cores: How many processors all tasks shared; None if they were on several machines, or nobody knows.
     """
 
     workers: int
@@ -45,6 +46,7 @@ class MeasuredJob:
     idle: float
     nbytes: float
     serve: float
+    cores: int | None = None
 
     @property
     def own(self) -> float:
@@ -83,6 +85,7 @@ class MeasuredJob:
             idle=_a_step(workers, "idle"),
             nbytes=_a_step(workers, "nbytes"),
             serve=max((each.compute / each.steps for each in servers), default=0.0),
+            cores=record.cores if {each.host for each in record.tasks} <= {"", record.host} else None,
         )
 
 

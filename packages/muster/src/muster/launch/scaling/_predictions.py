@@ -51,7 +51,8 @@ def predict(
         workers: How many workers it would have.
         servers: How many parameter servers; 0 for workers in step.
         bytes_per_sec: What the network carries to and from a machine, at the same time; None leaves the
-            exchange as fast as it was.
+            exchange as fast as it was, and all tasks on their machine, if it was one: workers in step, who
+            compute at the same time, then share its processors.
 
     Raises:
         ValueError: Servers are asked for, and the job had none, or the other way round.
@@ -65,12 +66,14 @@ def predict(
 
 
 def _in_step(job: MeasuredJob, workers: int, bytes_per_sec: float | None) -> SpeedPrediction:
-    own = slowest(workers, job.own, job.spread)
-    exchange = _exchange(job, workers, bytes_per_sec)
-    waiting = own - job.own
+    crowding = 1.0 if bytes_per_sec is not None else _crowding(job, workers) / _crowding(job, job.workers)
+    compute = crowding * job.compute
+    own = slowest(workers, compute + job.input, job.spread)
+    exchange = _exchange(job, workers, bytes_per_sec) * (crowding if job.workers > 1 else 1.0)
+    waiting = own - compute - job.input
     rate = 1 / (own + exchange)
     parts = {
-        "computing": job.compute,
+        "computing": compute,
         "waiting for input": job.input,
         "waiting for the slowest worker": waiting,
         "the exchange": exchange,
@@ -83,6 +86,11 @@ def _in_step(job: MeasuredJob, workers: int, bytes_per_sec: float | None) -> Spe
         efficiency=rate * job.own,
         limit=max(parts, key=lambda name: parts[name]),
     )
+
+
+def _crowding(job: MeasuredJob, workers: int) -> float:
+    """Return how many workers share a processor, if they are on one machine; at least 1."""
+    return 1.0 if job.cores is None else max(1.0, workers / job.cores)
 
 
 def _exchange(job: MeasuredJob, workers: int, bytes_per_sec: float | None) -> float:
