@@ -57,6 +57,12 @@ def test_a_folder_that_cannot_be_served_is_named(tmp_path, capsys):
     assert said in capsys.readouterr().err
 
 
+def test_a_folder_of_checkpoints_alone_is_not_waited_for(tmp_path, capsys):
+    (tmp_path / "ckpt-40").mkdir()
+    assert main(["serve", str(tmp_path)]) == 1
+    assert "has a model's checkpoints, and no exported one. Export the model, and" in capsys.readouterr().err
+
+
 def test_hosts_that_are_none_are_named(tmp_path, capsys):
     assert main(["serve", str(tmp_path), "--host", "256.256.256.256"]) == 1
     assert "cannot listen at 256.256.256.256:8501" in capsys.readouterr().err

@@ -45,6 +45,11 @@ def _serve(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             f"{args.folder} has no folders of versions; {others[0]} has some. Name that"
             + (f", or one of {', '.join(map(str, others[1:]))}." if others[1:] else ".")
         )
+    if any(args.folder.glob("ckpt-*")) and not _has_versions(args.folder):
+        return _failed(
+            f"{args.folder} has a model's checkpoints, and no exported one. Export the model, and name the "
+            "folder of its versions, such as that of an exporter in export."
+        )
     options = ServeOptions(
         folder=args.folder,
         name=args.name,
@@ -65,9 +70,13 @@ def _serve(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
 
 def _served_below(folder: Path) -> list[Path]:
     """Return the folders of exports in a model's directory that have versions, unless it has some itself."""
-    if any(path.name.isdecimal() for path in folder.iterdir()):
+    if _has_versions(folder):
         return []
     return sorted({path.parent for path in folder.glob("export/*/*") if path.name.isdecimal()})
+
+
+def _has_versions(folder: Path) -> bool:
+    return any(path.name.isdecimal() for path in folder.iterdir())
 
 
 def _failed(message: str) -> int:
