@@ -56,7 +56,7 @@ def test_values_are_read_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "texts", [[b"", b"12345678", b"\0x", b"1234567", b"y" * 64], [b""] * 5, [b"a", b"b\0"]]
+    "texts", [[b"", b"12345678", b"\0x", b"1234567", b"y" * 40], [b""] * 5, [b"a", b"b\0"]]
 )
 def test_short_texts_are_read_with_all_their_bytes(texts: list[bytes]) -> None:
     found = columns([example([0, 1], 2, text) for text in texts], WANTED)["a longer name"]

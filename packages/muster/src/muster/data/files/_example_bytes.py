@@ -14,7 +14,7 @@ FIRST, SECOND = 0x0A, 0x12  # tags of the fields 1 and 2 that have a length
 KINDS = {"bytes": 0x0A, "float": 0x12, "int64": 0x1A}
 ROOM = 256  # after the last example: what is read ahead of a check is no longer
 _LENGTH_BYTES, _NUMBER_BYTES = 4, 10
-_SHORT = 64
+_SHORT = 40  # bytes: longer texts are cut out one after the other faster
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)  # masks of so many bytes
 
 
