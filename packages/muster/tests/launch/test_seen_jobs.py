@@ -73,7 +73,8 @@ def test_a_coordinators_closures(seen):
     assert tasks["chief-0"].progress.closures_per_sec > 0
     workers = [tasks[f"worker-{n}"].progress for n in range(2)]
     assert sum(each.closures for each in workers) == int(added)
-    assert all(each.totals.communication > 0 and each.totals.nbytes > 0 for each in workers)
+    trained = [each for each in workers if each.closures]  # one that is there late may get none
+    assert all(each.totals.communication > 0 and each.totals.nbytes > 0 for each in trained)
     server = tasks["ps-0"].progress
     assert server.pushes == int(added)
     assert 0 < server.totals.compute < server.totals.secs
