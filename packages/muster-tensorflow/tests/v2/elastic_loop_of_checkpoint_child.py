@@ -2,8 +2,9 @@
 
 Run by test_elastic_loops_of_checkpoints_multiprocess.py. Arguments: a folder for reports, the steps, the
 seconds that a step takes at least, and the seed of a shuffle, or "none". WITHOUT_METRIC says that the
-Checkpoint lacks the metric, and WITHOUT_SKIP that the data begins anew. A line of a report is "<step> <loss
-in hexadecimal> <a metric in hexadecimal>".
+Checkpoint lacks the metric, WITHOUT_SKIP that the data begins anew, and WITH_HANDLER that a
+PreemptionCheckpointHandler runs the steps. A line of a report is "<step> <loss in hexadecimal> <a metric in
+hexadecimal>".
 """
 
 import json
@@ -63,8 +64,14 @@ def main(folder, steps, secs, seed):
     checkpoint = tf.train.Checkpoint(**objects)
     task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "alone", "index": 0})
     name = f"{task['type']}-{task['index']}"
-    manager = tf.train.CheckpointManager(checkpoint, os.path.join(folder, f"of-{name}"), max_to_keep=1)
-    checkpoint.restore(manager.latest_checkpoint)
+    run = None
+    if "WITH_HANDLER" in os.environ:
+        saved = os.path.join(folder, "saved")
+        handler = tf.distribute.experimental.PreemptionCheckpointHandler(None, checkpoint, saved)
+        run = handler.run
+    else:
+        manager = tf.train.CheckpointManager(checkpoint, os.path.join(folder, f"of-{name}"), max_to_keep=1)
+        checkpoint.restore(manager.latest_checkpoint)
     seed = None if seed == "none" else int(seed)  # without one, the job has one
     data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(50, seed=seed).batch(16).repeat()
     if "WITHOUT_SKIP" not in os.environ:
@@ -72,7 +79,10 @@ def main(folder, steps, secs, seed):
     iterator = iter(strategy.experimental_distribute_dataset(data))
     with open(os.path.join(folder, name), "a", buffering=1) as report:
         while int(done) < int(steps):
-            if int(done) % 3:
+            if run is not None:
+                assert handler.total_run_calls == int(done)
+                loss = run(train_step, next(iterator))
+            elif int(done) % 3:
                 loss = train_step(next(iterator))
             else:
                 loss = step_of_iterator(iterator)

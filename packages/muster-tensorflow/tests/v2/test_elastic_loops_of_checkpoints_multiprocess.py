@@ -69,3 +69,47 @@ def test_who_could_not_go_on_exactly_says_why_and_the_others_train_on(tmp_path):
         assert "This worker has another batch than those whose loop it joins" in late.log
         assert first.code() == 0, first.log[-3000:]
         assert len(lines_of(folder, 0)) == STEPS
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_preempted_leaves_alone_and_comes_again(tmp_path):
+    alone, folder = tmp_path / "alone", tmp_path / "job"
+    with_handler = {"WITH_HANDLER": "1"}
+    with Job(alone, [CHILD, alone, STEPS, 0, 1], worker=1) as job:
+        assert job.start("worker", 0, environ=with_handler).code() == 0, job.tasks[0].log[-3000:]
+    with Job(folder, [CHILD, folder, STEPS, 0.05, 1], worker=2) as job:
+        first, second = (job.start("worker", index, environ=with_handler) for index in range(2))
+        wait_for(job, 0, 5)
+        second.process.send_signal(signal.SIGTERM)
+        assert second.code() == 143, second.log[-3000:]
+        assert (folder / "saved").exists()  # at once, in case more is taken away
+        before = len(lines_of(folder, 1))
+        second = job.start("worker", 1, environ=with_handler)
+        wait_for(job, 1, before + 3)
+        first.process.send_signal(signal.SIGTERM)  # the chief
+        assert first.code() == 143, first.log[-3000:]
+        assert second.code() == 0, second.log[-3000:]
+        whole = lines_of(alone, 0)
+        old = lines_of(folder, 0)
+        assert old == whole[: len(old)]
+        again = lines_of(folder, 1)[before:]
+        assert again == whole[-len(again) :]
+
+
+@pytest.mark.slow
+def test_all_save_and_end_if_all_are_preempted(tmp_path):
+    with_handler = {"WITH_HANDLER": "1"}
+    with Job(tmp_path, [CHILD, tmp_path, STEPS, 0.05, 1], worker=2) as job:
+        tasks = [job.start("worker", index, environ=with_handler) for index in range(2)]
+        wait_for(job, 0, 5)
+        for task in tasks:
+            task.process.send_signal(signal.SIGTERM)
+        for task in tasks:
+            assert task.code() == 143, task.log[-3000:]
+        done = {len(lines_of(tmp_path, index)) for index in range(2)}
+        assert len(done) == 1
+        tasks = [job.start("worker", index, environ=with_handler) for index in range(2)]
+        for task in tasks:
+            assert task.code() == 0, task.log[-3000:]
+        numbers = [int(line.split()[0]) for line in lines_of(tmp_path, 0)]
+        assert numbers == [*range(STEPS)]

@@ -19,22 +19,41 @@ class TestPreemption:
     def test_without_a_notice_all_go_on(self):
         machine = Preemption(0.0)
         assert machine.word(None, 1.0, 100.0) == Word.NOTHING
-        assert machine.plan([0, 0]) is Plan.GO_ON
+        assert machine.plan([0, 0], 0) is Plan.GO_ON
 
     def test_without_a_grace_period_a_notice_is_the_last_call_for_all(self):
         machine = Preemption(0.0)
         assert machine.word(99.0, 0.0, 100.0) == Word.LAST_CALL
-        assert machine.plan([0, Word.LAST_CALL, 0]) is Plan.SAVE_AND_EXIT
+        assert machine.plan([0, Word.LAST_CALL, 0], 0) is Plan.SAVE_AND_EXIT
 
     def test_a_grace_period_is_used_but_for_what_the_end_needs(self):
         machine = Preemption(60.0)
         assert machine.word(100.0, 3.0, 101.0) == Word.NOTICE
-        assert machine.plan([Word.NOTICE, 0]) is Plan.SAVE
+        assert machine.plan([Word.NOTICE, 0], 0) is Plan.SAVE
         machine.has_saved = True
-        assert machine.plan([Word.NOTICE, Word.NOTICE]) is Plan.GO_ON
-        assert machine.word(100.0, 3.0, 156.9) == Word.NOTICE
+        assert machine.word(100.0, 3.0, 156.9) == Word.NOTED
+        assert machine.plan([Word.NOTED, 0], 0) is Plan.GO_ON
+        assert machine.plan([Word.NOTED, Word.NOTICE], 0) is Plan.SAVE
         assert machine.word(100.0, 3.0, 157.0) == Word.LAST_CALL
-        assert machine.plan([Word.LAST_CALL, Word.NOTICE]) is Plan.SAVE_AND_EXIT
+        assert machine.plan([Word.LAST_CALL, Word.NOTED], 1) is Plan.SAVE_AND_EXIT
+
+    def test_who_comes_and_goes_leaves_the_others_alone_after_a_second(self):
+        machine = Preemption(0.0, leaves_alone=True)
+        assert machine.word(100.0, 0.5, 100.0) == Word.NOTICE
+        assert machine.plan([Word.NOTICE, 0], 0) is machine.plan([Word.NOTICE, 0], 1) is Plan.SAVE
+        machine.has_saved = True
+        assert machine.word(100.0, 0.5, 100.9) == Word.NOTED
+        assert machine.plan([Word.NOTED, 0], 0) is Plan.GO_ON
+        assert machine.word(100.0, 0.5, 101.0) == Word.LAST_CALL
+        assert machine.plan([Word.LAST_CALL, 0], 0) is Plan.LEAVE
+        assert machine.plan([Word.LAST_CALL, 0], 1) is Plan.GO_ON
+
+    @pytest.mark.parametrize("words", [[Word.NOTICE, Word.NOTICE], [Word.NOTED, Word.NOTICE], [Word.NOTICE]])
+    def test_all_that_come_and_go_end_together_if_all_have_a_notice(self, words):
+        assert Preemption(0.0, leaves_alone=True).plan(words, 0) is Plan.SAVE_AND_EXIT
+        assert Preemption(60.0, leaves_alone=True).plan(words, 0) is Plan.SAVE
+        last = [Word.LAST_CALL, Word.NOTED]
+        assert Preemption(60.0, leaves_alone=True).plan(last, 1) is Plan.SAVE_AND_EXIT
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from muster.distribute.engine._join import common_sizes, filled_up, row_sizes
 from muster.distribute.engine._split import Split
 from muster.distribute.input._own_input import OwnInput
 from muster.distribute.input._step_input import Position, StepInput
-from muster.distribute.workers._elastic_workers import ElasticWorkers
 from muster.distribute.workers._workers import Workers
 from muster.lifecycle import SignalWatch
 
@@ -83,7 +82,7 @@ class SynchronizedInput(StepInput):
         self._workers = workers
         self._ended = False
         self.interrupted: tuple[int, int] | None = None
-        self._comes_and_goes = isinstance(workers, ElasticWorkers)
+        self._comes_and_goes = workers.comes_and_goes
         self._signals = signals if workers.size > 1 or self._comes_and_goes else None
         self._told_at: float | None = None  # when this worker got a signal, and others have not
         self._taken = 0

@@ -70,6 +70,7 @@ class ElasticWorkers(Workers):
         RosterError: The address of this task is taken, or another task does not match.
     """
 
+    comes_and_goes = True
     share: ReplicaShare
 
     def __init__(

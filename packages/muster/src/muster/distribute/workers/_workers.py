@@ -74,13 +74,14 @@ class Workers(ABC):
         exchanged: What this process has exchanged with other tasks.
         share: The virtual replicas that this process computes now, of a job that divides a fixed number of
             them among the workers that are there; None if each worker has replicas of its own.
+        comes_and_goes: Whether each may end, and others come, while the others go on.
         has_loop: Whether a loop of the user's reports its steps.
         has_joined_loop: Whether this worker has the state of a loop of the user's from others.
     """
 
     rank: int
     names: tuple[str, ...]
-    has_loop = has_joined_loop = False
+    comes_and_goes = has_loop = has_joined_loop = False
     share: ReplicaShare | None = None
 
     @property

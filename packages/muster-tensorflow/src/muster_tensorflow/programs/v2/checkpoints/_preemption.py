@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 # How often to ask a termination_watcher_fn, in seconds.
 _LOOK_SECS = 1.0
+# How long a worker trains on after a notice where the others go on without it: they may get one, too.
+_ALONE_SECS = 1.0
 # How many times as long as a run and as the last save the final ones may take.
 _SLACK = 3.0
 
@@ -54,16 +56,18 @@ class Word(enum.IntEnum):
     """A worker's message to the others before a step."""
 
     NOTHING = 0
-    NOTICE = 1
-    LAST_CALL = 2
+    NOTED = 1  # it has a notice, and a checkpoint was saved since
+    NOTICE = 2
+    LAST_CALL = 3
 
 
 class Plan(enum.Enum):
-    """The action of all workers before a step."""
+    """The action of all workers before a step, or of one."""
 
     GO_ON = enum.auto()
     SAVE = enum.auto()
     SAVE_AND_EXIT = enum.auto()
+    LEAVE = enum.auto()
 
 
 class Preemption:
@@ -71,13 +75,15 @@ class Preemption:
 
     Args:
         grace_secs: How long there is from a notice to the end, in seconds.
+        leaves_alone: Whether the others go on without a worker that leaves.
 
     Attributes:
-        has_saved: Whether the first checkpoint is saved, and training goes on for the time that is left.
+        has_saved: Whether a checkpoint was saved since this worker's notice.
     """
 
-    def __init__(self, grace_secs: float) -> None:
+    def __init__(self, grace_secs: float, *, leaves_alone: bool = False) -> None:
         self._grace_secs = grace_secs
+        self._leaves_alone = leaves_alone
         self.has_saved = False
 
     def word(self, noticed: float | None, needed_secs: float, now: float) -> Word:
@@ -90,17 +96,29 @@ class Preemption:
         """
         if noticed is None:
             return Word.NOTHING
-        late = now + needed_secs >= noticed + self._grace_secs
-        return Word.LAST_CALL if late else Word.NOTICE
+        if self._leaves_alone and not self.has_saved:
+            return Word.NOTICE
+        until = noticed + self._grace_secs - needed_secs
+        if self._leaves_alone:
+            until = max(until, noticed + _ALONE_SECS)
+        if now >= until:
+            return Word.LAST_CALL
+        return Word.NOTED if self.has_saved else Word.NOTICE
 
-    def plan(self, words: Sequence[int]) -> Plan:
-        """Return what all do, after what each has said."""
+    def plan(self, words: Sequence[int], rank: int) -> Plan:
+        """Return what this worker does; all do the same, but for one that leaves.
+
+        Args:
+            words: What each has said, by rank.
+            rank: That of this worker.
+        """
         word = max(words)
-        if word == Word.LAST_CALL:
+        if self._leaves_alone and min(words) == Word.NOTHING:
+            if words[rank] == Word.LAST_CALL:
+                return Plan.LEAVE
+        elif word == Word.LAST_CALL or (self._leaves_alone and not self._grace_secs):
             return Plan.SAVE_AND_EXIT
-        if word == Word.NOTICE and not self.has_saved:
-            return Plan.SAVE
-        return Plan.GO_ON
+        return Plan.SAVE if Word.NOTICE in words else Plan.GO_ON
 
 
 class _Notice:
@@ -112,7 +130,7 @@ class _Notice:
     def give(self, *signal_and_frame: object) -> None:
         if self.time is None:
             self.time = time.monotonic()
-            _log.warning("This process is about to be ended: all workers save before their next step.")
+            _log.warning("This process is about to be ended: a checkpoint is saved before the next step.")
 
 
 class PreemptionCheckpointHandler:
@@ -165,7 +183,7 @@ class PreemptionCheckpointHandler:
         self._config = config
         strategy = get_strategy() if has_strategy() else self._manager.checkpoint.strategy()
         self._workers = strategy.workers
-        self._preemption = Preemption(config.grace_period or 0.0)
+        self._preemption = Preemption(config.grace_period or 0.0, leaves_alone=self._workers.comes_and_goes)
         self._run_secs = self._save_secs = 0.0
         self._manager.restore_or_initialize()
         if not self._workers.has_joined_loop:
@@ -220,18 +238,21 @@ class PreemptionCheckpointHandler:
         needed = _SLACK * (self._run_secs + self._save_secs)
         word = self._preemption.word(self._notice.time, needed, time.monotonic())
         words = self._workers.all_gather_object(int(word))
-        plan = self._preemption.plan(words)
+        plan = self._preemption.plan(words, self._workers.rank)
         if plan is Plan.GO_ON:
             return
-        began = time.monotonic()
-        self._save(*args, **kwargs)
-        self._save_secs = time.monotonic() - began
+        if plan is not Plan.LEAVE:
+            began = time.monotonic()
+            self._save(*args, **kwargs)
+            self._save_secs = time.monotonic() - began
         if plan is Plan.SAVE:
-            self._preemption.has_saved = True
-            _log.info("Training goes on for the grace period.")
+            self._preemption.has_saved = self._preemption.has_saved or word is not Word.NOTHING
+            _log.info("A checkpoint is saved at run call %d. Training goes on.", self.total_run_calls)
             return
-        self._workers.end_early(words.index(max(words)), signal.SIGTERM)
-        _log.info("A checkpoint is saved at run call %d. Exiting.", self.total_run_calls)
+        who = self._workers.rank if plan is Plan.LEAVE else words.index(max(words))
+        self._workers.end_early(who, signal.SIGTERM)
+        does = "The others go on" if plan is Plan.LEAVE else "A checkpoint is saved"
+        _log.info("%s at run call %d. Exiting.", does, self.total_run_calls)
         forget_notes()
         if self._config.exit_fn is not None:
             self._config.exit_fn()
