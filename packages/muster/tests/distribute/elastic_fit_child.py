@@ -1,8 +1,9 @@
 """A worker of an elastic job that calls fit, or a process with all of its replicas.
 
 Run by test_elastic_fit_multiprocess.py. Arguments: a folder for reports, the epochs, the seconds that a step
-takes at least, "arrays", "dataset", or "twice" for two epochs in a call of fit before. A line of a report is
-"<epoch> <step> <loss in hexadecimal>".
+takes at least, "arrays", "dataset", or "twice" for two epochs in a call of fit before, and a call of evaluate
+before each. A line of a report is "<epoch> <step> <loss in hexadecimal>"; what evaluate has returned is in a
+report of its own.
 """
 
 import json
@@ -68,8 +69,12 @@ def main(folder, epochs, secs, kind):
     if kind == "dataset":
         data = {"x": Dataset.from_tensor_slices((x, y)).shuffle(50).batch(16)}
     if kind == "twice":
+        results = [model.evaluate(x[:30], y[:30], batch_size=16)]
         model.fit(**data, epochs=2, callbacks=callbacks[:1])
         model.optimizer.learning_rate = 0.0005
+        results.append(model.evaluate(x[:30], y[:30], batch_size=16, return_dict=True))
+        with open(os.path.join(folder, f"{task['type']}-{task['index']}.json"), "w") as file:
+            json.dump(results, file)
     model.fit(
         **data,
         epochs=int(epochs),

@@ -70,6 +70,9 @@ def test_a_worker_joins_a_second_call_of_fit(tmp_path):
         assert first.code() == 0, first.log[-3000:]
         assert late.code() == 0, late.log[-3000:]
         assert "leaves out a call of fit" in late.log
+        assert late.log.count("leaves out a call of evaluate") == 2
+        results = {(folder / f"worker-{index}.json").read_text() for index in range(2)}
+        assert results == {(tmp_path / "alone" / "alone-0.json").read_text()}
         assert (folder / "worker-0").read_text().splitlines() == lines
         joined = (folder / "worker-1").read_text().splitlines()[before:]
         assert joined

@@ -135,15 +135,18 @@ class DistributedTrainer:
             stack.enter_context(self.strategy.scope())
             if not self._running:
                 if isinstance(workers, ElasticWorkers) and not self._warms_up:
-                    if name != TRAINS:
+                    if name not in (TRAINS, TESTS):
                         workers.require_member(name)
-                    else:
-                        self._place = workers.next_place()
-                        if workers.joins and workers.others_are_past(self._place):
-                            _log.info("This worker leaves out a call of fit that the others have ended.")
-                            return keras.callbacks.History()
-                        if workers.joins:
-                            self._warm_up(workers, method, *args, **kwargs)
+                    self._place = workers.next_place()
+                    if workers.joins and workers.others_are_past(self._place):
+                        _log.info("This worker leaves out a call of %s that the others have ended.", name)
+                        return keras.callbacks.History() if name == TRAINS else workers.result_at(self._place)
+                    if workers.joins and name == TESTS:
+                        workers.stand_by("they have come to the end of their programs")
+                    if workers.joins:
+                        self._warm_up(workers, method, *args, **kwargs)
+                    if name == TESTS:
+                        method = self._noting_result(workers, method)
                 stack.enter_context(workers.supervised(doing=of))
                 stack.callback(self._leave)
                 stack.enter_context(INTERRUPTS.watched())
@@ -172,6 +175,17 @@ class DistributedTrainer:
         """Call a method of the model as its class has it, in the strategy's scope."""
         method = functools.partial(getattr(type(self._model), name), self._model)
         return self.call(name, method, *args, **kwargs)
+
+    def _noting_result(self, workers: ElasticWorkers, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return an ``evaluate`` whose result those get who come later, and leave it out."""
+        place = self._place
+
+        def noting_result(*args: Any, **kwargs: Any) -> Any:
+            result = method(*args, **kwargs)
+            workers.note_result(place, result)
+            return result
+
+        return noting_result
 
     def _warm_up(
         self, workers: ElasticWorkers, method: Callable[..., Any], *args: Any, **kwargs: Any

@@ -48,6 +48,8 @@ _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 _LOOP = "a loop"
+# By what key the result of a call is announced to those who come later.
+_RESULT = "result of call {}"
 # How often a worker that waits says so, in seconds.
 _SAY_SECS = 10.0
 
@@ -290,6 +292,31 @@ class ElasticWorkers(Workers):
                 said = time.monotonic()
                 _log.info("%s waits until the others are where it can join them.", self._task)
         return theirs is not None and theirs > place
+
+    def note_result(self, place: int, result: Any) -> None:
+        """Keep the result of a call that has ended, for workers that come later and leave it out.
+
+        Args:
+            place: The number of the call, among the places where others can join.
+            result: The result. If it is not JSON, or there is no room for more, those who come stand by.
+        """
+        try:
+            self._roster.announce(_RESULT.format(place), result)
+        except (TypeError, ValueError) as exc:
+            _log.info("Workers that come later cannot leave out what this one has just done: %s", exc)
+
+    def result_at(self, place: int) -> Any:
+        """Return the result of a call that the others have ended, and note it as theirs was.
+
+        Raises:
+            SystemExit: None of them has noted it.
+        """
+        key = _RESULT.format(place)
+        for status in self._roster.statuses().values():
+            if key in status.announcements:
+                self.note_result(place, status.announcements[key])
+                return status.announcements[key]
+        self.stand_by("they have not noted the result of a call that they have ended")
 
     @contextlib.contextmanager
     def stepping(self, loop: ReplicatedLoop) -> Iterator[None]:
