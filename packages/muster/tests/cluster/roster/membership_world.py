@@ -1,9 +1,10 @@
 """A world of workers, without sockets and clocks, in which everything may come late, break, stop and end."""
 
 import dataclasses
+import math
 import random
-from collections import deque
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from muster.cluster import Task
 from muster.cluster.roster._membership import Membership
@@ -26,41 +27,91 @@ from muster.cluster.roster._membership_events import (
     TimePassed,
 )
 
+# The least number of workers at which one takes all that has come at once. Below, it comes one by one.
+_MANY = 16
+
+
+class State(NamedTuple):
+    """What a worker has trained.
+
+    Attributes:
+        step: The number of steps in it.
+        chain: What is made of the steps and the epochs in which they were completed, in order.
+        before: The chain before the last of them.
+        founded: The process that founded the group to which it goes back.
+    """
+
+    step: int
+    chain: int
+    before: int
+    founded: str
+
+    def after(self, epoch: int) -> "State":
+        """Return the state after one more step."""
+        return State(self.step + 1, hash((self.chain, self.step, epoch)), self.chain, self.founded)
+
+
+@dataclasses.dataclass
+class Message:
+    """What members of a group send each other besides records.
+
+    Attributes:
+        sender: The number of the process.
+        epoch: That of the group.
+        part: The step of which this is a part; None if it tells the state before the first step of the group.
+        state: That state; None for none.
+    """
+
+    sender: int
+    epoch: int
+    part: int | None = None
+    state: State | None = None
+
 
 @dataclasses.dataclass
 class Worker:
     """A process: its machine, and the steps that it takes.
 
     Attributes:
-        step: The steps that are in its state; None while it has none.
-        founded: The process that founded the group that its state goes back to.
-        met: The steps that members of its group have told, since it entered the group.
+        number: Counts the processes.
+        state: None while it has none.
+        agreed: Whether all members of its group have told their states.
+        computed: Whether it has sent its part of the step under way.
+        met: The states that members of its group have told.
         got: The members whose part of the step under way has come.
-        inbox: What others have sent, in order, by sender.
-        taken: The steps that it has taken by itself, and the epochs.
+        early: Messages of a group or a step that comes later.
+        inbox: What others have sent, in order, by the index of the sender's task.
+        cut: The numbers of those that it does not see.
+        taken: The steps that it has taken by itself.
+        turns: How many records it has sent for another reason than that it saw somebody come or go.
+        saw: The workers that it saw when it sent the last one.
     """
 
     machine: Membership
-    step: int | None = None
-    founded: str = ""
+    number: int
+    state: State | None = None
     group: Group | None = None
     leaving: bool = False
     left: bool = False
     agreed: bool = False
-    met: dict[Member, tuple[int, str] | None] = dataclasses.field(default_factory=dict)
-    got: set[Member] = dataclasses.field(default_factory=set)
-    early: list[tuple[Member, Any]] = dataclasses.field(default_factory=list)
-    inbox: dict[Task, deque[tuple[Member, Any]]] = dataclasses.field(default_factory=dict)
-    taken: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    computed: bool = False
+    met: dict[int, State | None] = dataclasses.field(default_factory=dict)
+    got: set[int] = dataclasses.field(default_factory=set)
+    early: list[Message] = dataclasses.field(default_factory=list)
+    inbox: dict[int, list[Any]] = dataclasses.field(default_factory=dict)
+    cut: set[int] = dataclasses.field(default_factory=set)
+    taken: list[int] = dataclasses.field(default_factory=list)
+    turns: int = 0
+    saw: tuple[Member, ...] = ()
     asleep: bool = False
     gave_up: str = ""
 
-    @property
-    def own(self) -> Member:
-        return self.machine.own
+    def __post_init__(self) -> None:
+        self.own = self.machine.own
+        self.place = self.own.task.index
 
-    def put(self, sender: Member, message: Any) -> None:
-        self.inbox.setdefault(sender.task, deque()).append((sender, message))
+    def put(self, sender: "Worker", message: Any) -> None:
+        self.inbox.setdefault(sender.place, []).append(message)
 
 
 class World:
@@ -70,229 +121,250 @@ class World:
         size: The number of workers that there may be.
         seed: Of what happens.
         minimum: The least number of workers in a step.
+        most: The greatest; None for all.
 
     Attributes:
-        workers: Those that are up.
+        workers: Those that are up, by number.
         now: The time, in seconds.
         records: How many records were sent.
-        completed: For each step the epochs in which workers have completed it.
+        groups: The groups that there have been, by epoch.
     """
 
-    def __init__(self, size: int, seed: int, minimum: int = 1) -> None:
+    def __init__(self, size: int, seed: int, minimum: int = 1, most: int | None = None) -> None:
         self.random = random.Random(seed)
         self.tasks = tuple(Task("worker", index) for index in range(size))
-        self.minimum = minimum
-        self.workers: dict[Member, Worker] = {}
-        self.cut: set[frozenset[Member]] = set()
+        self.minimum, self.most = minimum, min(most or size, size)
+        self.workers: dict[int, Worker] = {}
         self.now = 0.0
         self.records = self.starts = 0
-        self.completed: dict[int, set[int]] = {}
-        self.newest: dict[Member, int] = {}  # the epoch in which each has completed a step last
+        self.groups: dict[int, Group] = {}
+        self.newest: dict[str, int] = {}  # by founder: the last epoch in which a step was completed
+        self.late: dict[int, int] = {}  # steps completed in an older group, by worker
         self.breaks = True
-        self.excluded_steps: dict[Member, int] = {}
+        self.at_once = size >= _MANY
+        self.pace = 0.1 if self.at_once else 1.0  # how likely a worker computes before it looks at its inbox
+
+    # What happens to processes and connections.
 
     def start(self, index: int) -> None:
         """Start a process of a task that has none."""
         self.starts += 1
         own = Member(self.tasks[index], f"run {self.starts}")
-        worker = Worker(Membership(own, self.tasks, self.minimum, 5.0, 60.0, first_epoch=100 * self.starts))
+        machine = Membership(
+            own, self.tasks, self.minimum, 5.0, 60.0, first_epoch=100 * self.starts, most=self.most
+        )
+        worker = Worker(machine, self.starts)
+        seen = MemberSeen(own, machine.record)
         for other in self.workers.values():
-            other.put(own, MemberSeen(own, worker.machine.record))
-            worker.put(other.own, MemberSeen(other.own, other.machine.record))
-        self.workers[own] = worker
-        self.act(worker, worker.machine.start())
+            other.put(worker, seen)
+            worker.put(other, MemberSeen(other.own, other.machine.record))
+        self.workers[worker.number] = worker
+        self.act(worker, machine.start())
         self.tell(worker, TakesIn(True))
         self.tell(worker, BecameReady(founds=True))
 
-    def end(self, own: Member) -> None:
+    def end(self, worker: Worker) -> None:
         """End a process at once; others learn of it after what it has sent."""
-        del self.workers[own]
+        del self.workers[worker.number]
+        gone = MemberGone(worker.own, certain=True)
         for other in self.workers.values():
-            other.put(own, MemberGone(own, certain=True))
-        self.cut = {pair for pair in self.cut if own not in pair}
+            other.put(worker, gone)
+            other.cut.discard(worker.number)
 
-    def part(self, one: Member, other: Member) -> None:
-        """Let two workers lose sight of each other: neither knows whether the other has ended."""
-        pair = frozenset((one, other))
-        if pair in self.cut:
-            return
-        self.cut.add(pair)
-        for a, b in ((one, other), (other, one)):
-            queue = self.workers[a].inbox.get(b.task, ())
-            self.workers[a].inbox[b.task] = deque(each for each in queue if each[0] != b)
-            self.workers[a].put(b, MemberGone(b, certain=False))
+    def part(self, ones: Iterable[Worker], others: Sequence[Worker]) -> None:
+        """Let workers lose sight of others: neither knows whether the other has ended."""
+        for one in ones:
+            for other in others:
+                if other is one or other.number in one.cut:
+                    continue
+                for a, b in ((one, other), (other, one)):
+                    a.cut.add(b.number)
+                    # What is on its way is lost, but not what the task's process before it has sent.
+                    came = a.inbox.get(b.place, ())
+                    a.inbox[b.place] = [each for each in came if _sender(each) != b.number]
+                    a.put(b, MemberGone(b.own, certain=False))
 
-    def join(self, one: Member, other: Member) -> None:
+    def join(self, one: Worker, other: Worker) -> None:
         """Let two workers see each other again."""
-        self.cut.discard(frozenset((one, other)))
         for a, b in ((one, other), (other, one)):
-            record = self.workers[b].machine.record
-            self.workers[a].put(b, MemberSeen(b, record))
+            a.cut.discard(b.number)
+            a.put(b, MemberSeen(b.own, b.machine.record))
 
-    def tell(self, worker: Worker, event: Any) -> None:
-        self.act(worker, worker.machine.handle([event], self.now))
+    def heal(self) -> None:
+        """Let all see each other again, and wake up."""
+        for worker in self.workers.values():
+            worker.asleep = False
+            for number in sorted(worker.cut):
+                self.join(worker, self.workers[number])
+
+    # What machines decide.
+
+    def tell(self, worker: Worker, *events: Any) -> None:
+        self.act(worker, worker.machine.handle(events, self.now))
 
     def act(self, worker: Worker, actions: Any) -> None:
         for action in actions:
             match action:
                 case PublishRecord(record):
-                    for other in self.reachable(worker.own):
-                        self.records += 1
-                        other.put(worker.own, MemberSeen(worker.own, record))
+                    seen = MemberSeen(worker.own, record)
+                    worker.turns += record.sees == worker.saw
+                    worker.saw = record.sees
+                    for other in self.workers.values():
+                        if other is not worker and other.number not in worker.cut:
+                            self.records += 1
+                            other.put(worker, seen)
                 case LeaveStep():
                     worker.leaving = True
                 case EnterGroup(group):
+                    # Who founds a group makes it; all others enter what it has published.
+                    assert self.groups.setdefault(group.epoch, group) is group, "two made the same epoch"
+                    assert len({each.task for each in group.members}) == len(group.members) <= self.most
+                    assert len(group.members) >= self.minimum
                     self.enter(worker, group)
                 case GiveUp(reason):
                     worker.gave_up = reason
 
-    def reachable(self, own: Member) -> list[Worker]:
-        return [
-            other
-            for other in self.workers.values()
-            if other.own != own and frozenset((own, other.own)) not in self.cut
-        ]
+    # The steps of a group.
 
     def enter(self, worker: Worker, group: Group) -> None:
         worker.group, worker.agreed = group, False
         worker.leaving = worker.left = False
-        state = None if worker.step is None else (worker.step, worker.founded)
-        worker.met, worker.got = {worker.own: state}, set()
-        self.send(worker, ("hello", group.epoch, state))
-        early, worker.early = worker.early, []
-        for sender, message in early:
-            self.receive(worker, sender, message)
+        worker.met, worker.got = {worker.number: worker.state}, set()
+        self.send(worker, Message(worker.number, group.epoch, state=worker.state))
+        self.take_early(worker)
         self.progress(worker)
 
-    def send(self, worker: Worker, message: Any) -> None:
+    def send(self, worker: Worker, message: Message) -> None:
         assert worker.group is not None
-        reachable = {other.own: other for other in self.reachable(worker.own)}
-        for member in worker.group.members:
-            if member in reachable:
-                reachable[member].put(worker.own, message)
+        members = {int(each.run[4:]) for each in worker.group.members} - worker.cut - {worker.number}
+        for number in members:
+            if number in self.workers:
+                self.workers[number].put(worker, message)
 
-    def receive(self, worker: Worker, sender: Member, message: Any) -> None:
-        """Take a message of the collectives; what is of a group that comes later waits."""
-        kind, epoch, step = message
-        epochs = worker.group.epoch if worker.group is not None else 0
-        if epoch > epochs:
-            worker.early.append((sender, message))
-        elif epoch == epochs and not worker.leaving:
-            if kind == "hello":
-                worker.met[sender] = step
-            elif worker.agreed and step == worker.step:
-                worker.got.add(sender)
+    def take_early(self, worker: Worker) -> None:
+        early, worker.early = worker.early, []
+        for message in early:
+            self.receive(worker, message)
+
+    def receive(self, worker: Worker, message: Message) -> None:
+        """Take a message of the group; what is of a group or a step that comes later waits."""
+        epoch = worker.group.epoch if worker.group is not None else 0
+        if message.epoch > epoch:
+            worker.early.append(message)
+        elif message.epoch == epoch and not worker.leaving:
+            if message.part is None:
+                worker.met[message.sender] = message.state
+            elif worker.agreed and worker.state is not None and message.part == worker.state.step:
+                worker.got.add(message.sender)
             else:
-                worker.early.append((sender, message))  # of the step after the one under way
+                worker.early.append(message)
             self.progress(worker)
 
     def progress(self, worker: Worker) -> None:
-        """Agree on the step when all have said hello; complete a step when all parts have come."""
+        """Agree on the step when all have told their state; complete a step when all parts have come."""
         group = worker.group
         if group is None or worker.leaving or len(worker.met) < len(group.members):
             return
         if not worker.agreed:
-            known = [state for state in worker.met.values() if state is not None]
-            base, worker.founded = max(known, default=(0, group.members[0].run))
-            assert {each for _, each in known} <= {worker.founded}
-            if worker.step is not None:
-                assert base - worker.step in (0, 1), (worker.own, base, worker.step)
-                if base > worker.step:  # it gets the result of the step that others have completed
-                    worker.taken.append((worker.step, group.epoch))
-            worker.step, worker.agreed = base, True
+            worker.state, worker.agreed = self.agree(worker, group), True
             self.tell(worker, MembersMet(group))
-            if worker.group is not group or worker.leaving:
-                return
-            self.begin(worker)
+            if worker.group is group and not worker.leaving:
+                self.begin(worker)
         elif len(worker.got) == len(group.members):
-            assert worker.step is not None
-            self.note(worker, worker.step, group.epoch)
-            worker.taken.append((worker.step, group.epoch))
-            worker.step += 1
+            assert worker.state is not None
+            self.note(worker, worker.state, group.epoch)
+            worker.taken.append(worker.state.step)
+            worker.state = worker.state.after(group.epoch)
             self.begin(worker)
+
+    def agree(self, worker: Worker, group: Group) -> State:
+        """Return the state of those who are furthest, if all others have that or the one before it."""
+        known = {state for state in worker.met.values() if state is not None}
+        run = group.members[0].run
+        newest = max(known, default=State(0, hash(run), 0, run))
+        for state in known - {newest}:
+            behind = (newest.step - 1, newest.before, newest.founded)
+            assert (state.step, state.chain, state.founded) == behind, "states with a lost or doubled step"
+        if worker.state is not None and worker.state != newest:
+            worker.taken.append(worker.state.step)  # with the result of the others
+        return newest
 
     def begin(self, worker: Worker) -> None:
-        worker.got = {worker.own}
-        assert worker.group is not None
-        self.send(worker, ("part", worker.group.epoch, worker.step))
-        early, worker.early = worker.early, []
-        for sender, message in early:
-            self.receive(worker, sender, message)
-        if len(worker.group.members) == 1 and self.random.random() < 0.9:
-            worker.got = {worker.own}  # alone it goes on by itself, in `happen`
+        worker.got, worker.computed = set(), False
+        if self.pace == 1:
+            self.compute(worker)
 
-    def note(self, worker: Worker, step: int, epoch: int) -> None:
+    def compute(self, worker: Worker) -> None:
+        assert worker.group is not None
+        assert worker.state is not None
+        worker.computed = True
+        worker.got.add(worker.number)
+        self.send(worker, Message(worker.number, worker.group.epoch, part=worker.state.step))
+        self.take_early(worker)
+        if len(worker.group.members) > 1:  # alone it goes on by itself, in `happen`
+            self.progress(worker)
+
+    def note(self, worker: Worker, state: State, epoch: int) -> None:
         """Check that workers of an older group than others' complete nothing but what was sent before."""
-        newer = [
-            each.own
-            for each in self.workers.values()
-            if each.founded == worker.founded and self.newest.get(each.own, 0) > epoch
-        ]
-        if newer:
-            count = self.excluded_steps[worker.own] = self.excluded_steps.get(worker.own, 0) + 1
-            assert count <= 1, f"{worker.own} trains on in epoch {epoch}, others are further: {newer}"
-        self.newest[worker.own] = epoch
-        self.completed.setdefault(step, set()).add(epoch)
+        if self.newest.setdefault(state.founded, epoch) > epoch:
+            count = self.late[worker.number] = self.late.get(worker.number, 0) + 1
+            assert count <= 1, f"{worker.own} trains on in epoch {epoch}, others are further"
+        else:
+            self.newest[state.founded] = epoch
+
+    # Time passes.
 
     def awake(self) -> list[Worker]:
         return [each for each in self.workers.values() if not each.asleep and not each.gave_up]
 
+    def trains(self, worker: Worker) -> bool:
+        return worker.machine.record.phase is MemberPhase.IN and worker.agreed and not worker.leaving
+
     def happen(self) -> None:
-        """Let one thing happen: something is delivered, or a worker leaves its step, or time passes."""
-        self.now += 0.01
+        """Let one thing happen to a worker: something comes, or it leaves its step, or time passes."""
+        self.now += 0.05 / len(self.tasks) if self.at_once else 0.01
         awake = self.awake()
         if not awake:
             return
         worker = self.random.choice(awake)
-        senders = [sender for sender, queue in worker.inbox.items() if queue]
         if self.look(worker):
             return
+        trains = self.trains(worker)
         if worker.leaving and not worker.left and self.random.random() < 0.3:
-            worker.left = True
-            self.tell(worker, StepLeft())
-        elif senders:
-            sender, message = worker.inbox[self.random.choice(senders)].popleft()
-            if isinstance(message, tuple):
-                self.receive(worker, sender, message)
+            self.leave(worker)
+        elif trains and not worker.computed and self.random.random() < self.pace:
+            self.compute(worker)
+        elif places := [place for place, queue in worker.inbox.items() if queue]:
+            if self.at_once:
+                share = self.random.choice((0.5, 1.0))
+                chosen = [each for each in places if self.random.random() < share]
+                self.deliver(worker, [each for place in chosen for each in worker.inbox.pop(place)])
             else:
-                self.tell(worker, message)
+                self.deliver(worker, [worker.inbox[self.random.choice(places)].pop(0)])
         elif self.random.random() < 0.2:
             self.tell(worker, TimePassed())
-        elif worker.machine.record.phase is MemberPhase.IN and worker.agreed and not worker.leaving:
-            group = worker.group
-            if group is not None and len(group.members) == 1:
+        elif trains and worker.group is not None:
+            if len(worker.group.members) == 1:
                 self.progress(worker)
             elif self.breaks and self.random.random() < 0.02:
-                self.tell(worker, LinkBroken(group.epoch if group else 0))
+                self.tell(worker, LinkBroken(worker.group.epoch))
 
     def happen_to_all(self) -> None:
-        """Let all workers take what has come, as on a quick network: for many workers."""
+        """Let all workers take what has come, as on a quick network."""
         self.now += 0.05
+        wakes = min((each.machine.wake_at for each in self.awake()), default=math.inf)
+        if wakes < math.inf and not any(each.inbox or each.leaving for each in self.awake()):
+            self.now = max(self.now, wakes)  # nothing happens before
         for worker in self.awake():
-            machine = worker.machine
             self.look(worker)
             if worker.leaving and not worker.left:
-                worker.left = True
-                self.tell(worker, StepLeft())
+                self.leave(worker)
+            elif self.trains(worker) and not worker.computed and self.random.random() < self.pace:
+                self.compute(worker)
             came = [each for queue in worker.inbox.values() for each in queue]
             worker.inbox.clear()
-            events = [message for _, message in came if not isinstance(message, tuple)]
-            self.act(worker, machine.handle(events or [TimePassed()], self.now))
-            for sender, message in came:
-                if isinstance(message, tuple):
-                    self.receive(worker, sender, message)
-
-    def settle_all(self, rounds: int) -> int:
-        """Let rounds pass until all train together, and return how many records were sent since."""
-        before = self.records
-        for _ in range(rounds):
-            self.happen_to_all()
-            groups = {each.group for each in self.workers.values() if each.agreed and not each.leaving}
-            if len(groups) == 1 and all(each.agreed for each in self.workers.values()):
-                (group,) = groups
-                if group is not None and {*group.members} == {*self.workers}:
-                    return self.records - before
-        raise AssertionError(f"they do not agree in {rounds} rounds")
+            if came or worker.machine.wake_at <= self.now:
+                self.deliver(worker, came)
 
     def look(self, worker: Worker) -> bool:
         """Let a worker notice a job that is under way, or become ready; return whether it did."""
@@ -308,34 +380,76 @@ class World:
             return False
         return True
 
-    def settle(self, least: int = 3) -> None:
-        """Let things happen until all that are up train together and have taken some steps."""
-        self.breaks, goal = False, None
+    def leave(self, worker: Worker) -> None:
+        worker.left = True
+        self.tell(worker, StepLeft())
+
+    def deliver(self, worker: Worker, came: Sequence[Any]) -> None:
+        events = [each for each in came if not isinstance(each, Message)]
+        messages = [each for each in came if isinstance(each, Message)]
+        if events or not messages or worker.machine.wake_at <= self.now:
+            self.tell(worker, *(events or [TimePassed()]))
+        for message in messages:
+            self.receive(worker, message)
+
+    # The end of a history.
+
+    def train_together(self) -> bool:
+        """Return whether all that are up, or as many as a group may have, are in one group and have met."""
+        members = [each for each in self.workers.values() if each.agreed]  # others stand by
+        groups = {each.group for each in members if each.group is not None}
+        if len(groups) != 1 or any(each.leaving for each in members):
+            return False
+        (group,) = groups
+        own = {each.own for each in members}
+        return own == {*group.members} and len(own) == min(self.most, len(self.workers))
+
+    def settle_all(self, rounds: int) -> int:
+        """Let rounds pass until all train together, and return how many records were sent since."""
+        before = self.records
+        for _ in range(rounds):
+            self.happen_to_all()
+            if self.train_together():
+                return self.records - before
+        raise AssertionError(f"they do not agree in {rounds} rounds")
+
+    def settle(self, least: int = 3) -> int:
+        """Let things happen until all that are up train together and have taken some steps.
+
+        Returns:
+            How many groups were made since.
+        """
+        self.breaks, goal, before = False, None, len(self.groups)
+        every = max(1, len(self.tasks) // 8)
         for _ in range(100_000):
-            self.happen()
+            for _ in range(every):
+                self.happen()
             for worker in [each for each in self.workers.values() if each.gave_up]:
-                self.end(worker.own)
+                self.end(worker)
             workers = list(self.workers.values())
-            if not workers or all(each.group is None and each.own.task.index for each in workers):
-                return  # nobody has a state, and nobody may found a group
-            groups = {each.group for each in workers}
-            if len(groups) == 1 and None not in groups and all(each.agreed for each in workers):
-                (group,) = groups
-                assert group is not None
-                if set(group.members) == set(self.workers):
-                    steps = [each.step or 0 for each in workers]
-                    goal = goal if goal is not None else max(steps) + least
-                    if min(steps) >= goal:
-                        return
+            if len(workers) < self.minimum:
+                return len(self.groups) - before  # they wait for others
+            if all(each.group is None and each.place for each in workers):
+                return len(self.groups) - before  # nobody has a state, and nobody may found a group
+            if self.train_together():
+                steps = [each.state.step for each in workers if each.state is not None]
+                goal = goal if goal is not None else max(steps) + least
+                if min(steps) >= goal:
+                    return len(self.groups) - before
             else:
                 goal = None
-        raise AssertionError(
-            "they do not agree:\n"
-            + "\n".join(f"{each.own.run} {each.machine.record} {each.step}" for each in self.workers.values())
-        )
+        up = [f"{each.own.run} {each.machine.record} {each.state}" for each in self.workers.values()]
+        raise AssertionError("\n".join(["they do not agree:", *up]))
 
     def check(self) -> None:
         """Check that each worker has taken every step once, from its first on."""
         for worker in self.workers.values():
-            steps = [step for step, _ in worker.taken]
+            steps = worker.taken
             assert steps == list(range(steps[0], steps[0] + len(steps))) if steps else True, worker.own
+
+
+def _sender(message: Any) -> int:
+    """Return the number of the process that has sent a message."""
+    if isinstance(message, Message):
+        return message.sender
+    return int(message.member.run[4:])

@@ -99,7 +99,7 @@ class Membership:
         self._first_epoch = first_epoch
         self._most = len(tasks) if most is None else min(most, len(tasks))
         self._others: dict[Member, GroupRecord] = {}
-        self._seen: dict[Member, frozenset[Member]] = {}  # whom each of them sees
+        self._bases: list[Group] = []  # the established groups that are known, the newest first
         self._runs: dict[Task, Member] = {}  # the process of each task that was seen last
         self._ended: set[Member] = set()  # those whose process has certainly ended
         self._came_as = MemberPhase.STARTING
@@ -148,9 +148,13 @@ class Membership:
 
     def _handle(self, events: Sequence[GroupEvent], now: float) -> list[GroupAction]:
         before, self._heard_at = self.record, now
+        were_there = set(self._others)
         for event in events:
             self._take(event, now)
-        self._set(sees=tuple(sorted(self._others, key=str)))
+        if self._others.keys() != were_there:
+            self._set(sees=tuple(sorted(self._others, key=str)))
+        bases = {each.base for each in (self.record, *self._others.values()) if each.base is not None}
+        self._bases = sorted(bases, key=lambda each: -each.epoch)
         actions = self._advance(now)
         if self.record != before:
             actions.insert(0, PublishRecord(self.record))
@@ -164,9 +168,6 @@ class Membership:
                 if other != member and self._others.pop(other, None) is not None:
                     self._ended.add(other)  # another process has its address
                 self._runs[member.task] = member
-                known = self._others.get(member)
-                if known is None or known.sees != record.sees:
-                    self._seen[member] = frozenset(record.sees)
                 self._others[member] = record
                 self._ended.discard(member)
                 self._some_left |= record.phase is MemberPhase.LEFT and record.base is not None
@@ -202,15 +203,17 @@ class Membership:
     def _advance(self, now: float) -> list[GroupAction]:
         phase, base = self.record.phase, self.record.base
         self._met_others |= self._base() is not None
-        if base is not None and all(
-            each in self._others and self._others[each].base == base
-            for each in base.members
-            if each != self.own
+        if (
+            base is not None
+            and self._confirmed != base
+            and all(
+                each in self._others and self._others[each].base == base for each in base.all - {self.own}
+            )
         ):
             self._confirmed = base
         if self._gave_up or phase in (MemberPhase.STARTING, MemberPhase.LEFT):
             return []
-        newer = [each for each in self._bases() if each.epoch > self._base_epoch]
+        newer = [each for each in self._bases if each.epoch > self._base_epoch]
         if self.record.base is not None and any(self.own not in each.members for each in newer):
             self._gave_up = True
             return [GiveUp("The other workers have gone on without this one, which not all of them saw.")]
@@ -254,15 +257,9 @@ class Membership:
     def _base_epoch(self) -> int:
         return self.record.base.epoch if self.record.base is not None else 0
 
-    def _bases(self) -> list[Group]:
-        """Return the established groups that are known, the newest first."""
-        records = [self.record, *self._others.values()]
-        bases = {each.base for each in records if each.base is not None}
-        return sorted(bases, key=lambda each: -each.epoch)
-
     def _base(self) -> Group | None:
         """Return the newest established group, in which all that are left have the same state."""
-        return next(iter(self._bases()), None)
+        return next(iter(self._bases), None)
 
     def _groups(self) -> list[Group]:
         """Return the groups that workers who are there have entered."""
@@ -280,12 +277,10 @@ class Membership:
 
     def _missing(self, group: Group) -> list[Member]:
         """Return the members of a group that are not there, or have ended."""
-        return [
-            member
-            for member in group.members
-            if member != self.own
-            and (member not in self._others or self._others[member].phase is MemberPhase.LEFT)
-        ]
+        gone = group.all.difference(self._others, [self.own]).union(
+            each for each, record in self._others.items() if record.phase is MemberPhase.LEFT
+        )
+        return [member for member in group.members if member in gone] if gone else []
 
     def _reason_to_halt(self, now: float) -> str:
         group = self.record.group
@@ -297,13 +292,13 @@ class Membership:
             return "A connection has broken."
         halted = [
             member
-            for member in group.members
-            if member in self._others
-            and (entered := self._others[member].group) is not None
+            for member, record in self._others.items()
+            if (entered := record.group) is not None
             and (
                 entered.epoch > group.epoch
-                or (entered == group and self._others[member].phase is not MemberPhase.IN)
+                or (entered.epoch == group.epoch and record.phase is not MemberPhase.IN)
             )
+            and member in group.all
         ]
         if halted:
             return f"{_names(halted)} has halted."
@@ -345,7 +340,7 @@ class Membership:
     def _seen_by(self, member: Member) -> Container[Member]:
         if member == self.own:
             return self._others
-        return self._seen[member] if member in self._others else ()
+        return self._others[member].seen if member in self._others else ()
 
     def _founded(self, now: float) -> Group | None:
         """Return the first group, if this is the worker that founds it, and it is time."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import functools
 from typing import TypeAlias
 
 from muster.cluster._cluster_spec import Task
@@ -42,6 +43,8 @@ class Member:
 class Group:
     """The workers that take steps together.
 
+    Groups are compared by their epochs, which costs the same with any number of members.
+
     Args:
         epoch: Its number, which no other group has. Later groups have higher ones.
         members: The workers, those that came first at the beginning.
@@ -49,11 +52,13 @@ class Group:
     """
 
     epoch: int
-    members: tuple[Member, ...]
-    after: int = 0
+    members: tuple[Member, ...] = dataclasses.field(compare=False)
+    after: int = dataclasses.field(default=0, compare=False)
 
-    def __hash__(self) -> int:
-        return hash(self.epoch)  # no other group has it
+    @functools.cached_property
+    def all(self) -> frozenset[Member]:
+        """Give the members as a set."""
+        return frozenset(self.members)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +78,11 @@ class GroupRecord:
     base: Group | None = None
     sees: tuple[Member, ...] = ()
     place: int = 0
+
+    @functools.cached_property
+    def seen(self) -> frozenset[Member]:
+        """Give those that it is connected to as a set, which is made when somebody asks for it."""
+        return frozenset(self.sees)
 
 
 @dataclasses.dataclass(frozen=True)
