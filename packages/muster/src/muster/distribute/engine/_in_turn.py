@@ -22,8 +22,9 @@ class InTurnEngine(EvenEngine):
     """Compiles the program of one virtual replica, cut at its reductions, and runs it for each of them.
 
     The program does not depend on how many replicas this process has, so that it takes over those of another
-    without compiling anything. It keeps the state as it was until a step is done: a step that was left in the
-    middle can be taken again.
+    without compiling anything. It keeps the state as it was until the last reduction of a step is done: one
+    that was left in the middle can be taken again. What follows overwrites the state. It is computed once for
+    all replicas, unless some results are of one of them.
 
     Args:
         workers: The processes; ``workers.share`` says which replicas are this one's now.
@@ -55,11 +56,19 @@ class InTurnEngine(EvenEngine):
             return traced.step(state, reads, batch, replicas)
 
         own_state = _part_of(traced.state_sharded, state, 0, given_share.count)
-        parts, structure = traced.cut(replica_step, own_state, reads, example, jnp.uint32(0), donated=0)
+        donated = len(jax.tree.leaves(own_state))
+        parts, structure = traced.cut(replica_step, own_state, reads, example, jnp.uint32(0), donated=donated)
         sharded = (traced.new_state_sharded, traced.sharded_results(batch))
-        of_all = traced.of_all
+        of_all, gathers = traced.of_all, self._by is not self.workers
         given = (own_state, reads, example)
-        runs = self._compiled(parts, [*jax.tree.leaves(given), jnp.uint32(0)], executables)
+        values = [*jax.tree.leaves(given), jnp.uint32(0)]
+        made = [tuple(at for at in part.donates if part.takes[at] >= len(values)) for part in parts]
+        if not gathers:  # else the step can be left after its last part, too
+            made[-1] = parts[-1].donates
+        runs = self._compiled(parts, values, made, executables)
+        indices = [jnp.uint32(index) for index in range(share.total)]  # to make one is slow
+        is_pure = any(runs[-1] is each for each in executables.values())
+        once = is_pure and not gathers and not any(jax.tree.leaves(sharded))
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             own = range(share.first, share.first + share.count)
@@ -71,10 +80,15 @@ class InTurnEngine(EvenEngine):
                     reads,
                     _part(traced, batch, place, given_share.count),
                 )
-                values.append([*jax.tree.leaves(given), jnp.uint32(index)])
+                values.append([*jax.tree.leaves(given), indices[index]])
             results: list[list[jax.Array]] = []
             for number, part in enumerate(parts):
-                taken = [[each[i] for i in part.takes] for each in values]
+                is_last = number == len(parts) - 1
+                taken = [[each[i] for i in part.takes] for each in values[: 1 if is_last and once else None]]
+                if is_last:
+                    for each in taken[:-1]:  # the replicas share the state, and each overwrites it
+                        for at in made[-1]:
+                            each[at] = jnp.array(each[at]) if part.takes[at] < donated else each[at]
                 results = [runs[number](*each) for each in taken]
                 if count := len(part.sums):
                     terms = [[np.asarray(value) for value in each[:count]] for each in results]
@@ -82,7 +96,7 @@ class InTurnEngine(EvenEngine):
                     for each, result in zip(values, results, strict=True):
                         each += [*sums, *result[count:]]
             joined = _joined(sharded, [jax.tree.unflatten(structure, result) for result in results])
-            if self._by is not self.workers:
+            if gathers:
                 own, joined = range(share.total), self._gathered(sharded, joined)
             state, out = joined
             return state, out if of_all is None else of_all(out, sharded[1], slice(own.start, own.stop))
@@ -101,15 +115,19 @@ class InTurnEngine(EvenEngine):
         return jax.tree.map(gathered, sharded, results)
 
     def _compiled(
-        self, parts: Sequence[Segment], values: Sequence[Any], executables: Executables
+        self,
+        parts: Sequence[Segment],
+        values: Sequence[Any],
+        donates: Sequence[tuple[int, ...]],
+        executables: Executables,
     ) -> list[Callable[..., list[jax.Array]]]:
-        """Compile all parts of a step, given its arguments, before any is run."""
+        """Compile all parts of a step, given its arguments and what they overwrite, before any is run."""
         shapes = [jax.ShapeDtypeStruct(np.shape(value), value.dtype) for value in values]
         given = ", ".join(f"{each.dtype}{list(each.shape)}" for each in shapes)
         runs = []
-        for part in parts:
+        for part, places in zip(parts, donates, strict=True):
             taken = tuple(shapes[i] for i in part.takes)
-            runs.append(compiled(part.function, taken, executables, ()))
+            runs.append(compiled(part.function, taken, executables, places))
             shapes += jax.eval_shape(part.function, *taken)  # sums have the shapes of their terms
         names = {id(executable): name for name, executable in executables.items()}
         # Of code that calls Python there is no text that stands for it.
