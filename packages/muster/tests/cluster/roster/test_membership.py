@@ -272,17 +272,18 @@ FOR_A_GROUP, UNDER_WAY = 4, 3
 MOST_GROUPS = 5
 
 
-@pytest.mark.parametrize(
-    ("seeds", "most"),
-    [
-        pytest.param(range(60), 6, id="few"),
-        pytest.param(range(2), 24, id="tens"),
-        pytest.param(range(60, 9_800), 6, marks=pytest.mark.soak, id="many histories"),
-        pytest.param(range(9_800, 9_980), 24, marks=pytest.mark.soak, id="of tens"),
-        pytest.param(range(9_980, 9_998), 200, marks=pytest.mark.soak, id="of hundreds"),
-        pytest.param(range(9_998, 10_000), 1000, marks=pytest.mark.soak, id="of a thousand"),
-    ],
-)
+LONG = [pytest.mark.soak, pytest.mark.timeout(3600)]
+HISTORIES = [
+    pytest.param(range(60), 6, id="few"),
+    pytest.param(range(2), 24, id="tens"),
+    pytest.param(range(60, 9_800), 6, marks=LONG, id="many histories"),
+    pytest.param(range(9_800, 9_980), 24, marks=LONG, id="many of tens"),
+    pytest.param(range(9_980, 9_998), 200, marks=LONG, id="of hundreds"),
+    pytest.param(range(9_998, 10_000), 1000, marks=LONG, id="of a thousand"),
+]
+
+
+@pytest.mark.parametrize(("seeds", "most"), HISTORIES)
 def test_random_histories_lose_and_double_nothing(seeds: range, most: int) -> None:
     for seed in seeds:
         world = history(seed, most)
@@ -294,7 +295,7 @@ def test_random_histories_lose_and_double_nothing(seeds: range, most: int) -> No
         world.check()
 
 
-@pytest.mark.parametrize("size", [24, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("size", [24, pytest.param(1000, marks=LONG)])
 def test_workers_agree_with_the_records_that_are_counted(size: int) -> None:
     world = World(size, seed=1)
     for index in range(size):
