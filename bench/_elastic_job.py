@@ -59,7 +59,8 @@ class Turns(SessionRunHook):
             self.left -= 1
             return
         if self.left:
-            note(turn=self.turn, seconds=time.perf_counter() - self.began)
+            spent = time.process_time() - self.spent
+            note(turn=self.turn, seconds=time.perf_counter() - self.began, processor=spent)
         else:
             self.losses.append(float(run_values.results[0]))
             if len(self.losses) < CHECK_STEPS:
@@ -70,7 +71,7 @@ class Turns(SessionRunHook):
             time.sleep(0.001)
         if not begun:
             run_context.request_stop()
-        self.left, self.began = TURN_STEPS, time.perf_counter()
+        self.left, self.began, self.spent = TURN_STEPS, time.perf_counter(), time.process_time()
 
     def begun(self):
         """Return what the file says, None if it says nothing."""

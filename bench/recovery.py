@@ -1,4 +1,4 @@
-"""Kill a worker of a job and measure how long that stalls: an elastic job, one started again, torchrun's.
+"""Kill a worker of a job and measure how long that stalls: an elastic job, one started again, the peers'.
 
 All train the guide's model in step. Then: what it costs to be elastic while nothing happens.
 """
@@ -27,14 +27,17 @@ JOB, PEERS = Path(__file__).parent / "_elastic_job.py", Path(__file__).parent / 
 ROUNDS, WORKERS = 3, (2, 3, 4)
 KILL_AT, SAVE_STEPS, PAUSE_SECS = 30, 20, 0.1
 TURNS, TURN_STEPS = 20, 100
-# How long anything may take, in seconds.
-DEADLINE_SECS = 60
+# How long anything may take, and a start, in seconds.
+DEADLINE_SECS, START_SECS = 60, 300
 LOSSES_AGREE_WITHIN = 1e-3
 KILLED = {
     "elastic": "elastic job",
     "restarted": "`--restarts`: all start again from the last checkpoint",
     "torchrun": "torchrun `--max-restarts`",
+    "ray": "Ray Train, `FailureConfig`",
 }
+# The environments of those that are not muster, as `make bench-peers` names them.
+PEER_ENVIRONMENTS = {"torchrun": "torch", "ray": "ray"}
 # The strategies whose steps are timed: their names, options of `muster run`, and arguments of the job.
 QUIET = {
     "plain": ("MultiWorkerMirroredStrategy", ["--workers", "2"], []),
@@ -52,6 +55,10 @@ def command(contestant: str, workers: int, folder: Path) -> tuple[list[str], dic
             return [*run, "--workers", f"1:{workers}", str(JOB), str(folder), *settings, "0"], {}
         case "restarted":
             return [*run, "--workers", str(workers), str(JOB), str(folder), *settings, "0"], {}
+        case "ray":
+            program = [str(PEERS / "job_ray.py"), str(folder), "100000", *settings, str(workers)]
+            quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TRAIN_V2_ENABLED": "1"}
+            return [str(python_of("ray")), *program], quiet | {"PYTHONPATH": str(PEERS)}
         case _:
             launcher = ["--standalone", "--nproc-per-node", str(workers), "--max-restarts", "9"]
             program = [str(PEERS / "job_torch.py"), str(folder), "100000", *settings]
@@ -70,6 +77,7 @@ def started(line: Sequence[str], environment: dict[str, str], folder: Path) -> I
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
 
     def check() -> None:
@@ -81,34 +89,36 @@ def started(line: Sequence[str], environment: dict[str, str], folder: Path) -> I
         yield check
     finally:
         job.send_signal(signal.SIGINT)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             job.wait(30)
-        except subprocess.TimeoutExpired:
-            job.kill()
-            job.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)  # Ray's own processes, too
+        job.wait()
 
 
-def wait_for(found: Callable[[], Any], check: Callable[[], None], what: str) -> Any:
+def wait_for(
+    found: Callable[[], Any], check: Callable[[], None], what: str, secs: float = DEADLINE_SECS
+) -> Any:
     """Wait until a function returns something, and return that.
 
     Raises:
         RuntimeError: The job has ended, as `check` says.
-        TimeoutError: It has not within DEADLINE_SECS.
+        TimeoutError: It has not in that time.
     """
-    deadline = time.monotonic() + DEADLINE_SECS
+    deadline = time.monotonic() + secs
     while time.monotonic() < deadline:
         if (value := found()) is not None:
             return value
         check()
         time.sleep(0.005)
-    raise TimeoutError(f"There was no {what} within {DEADLINE_SECS} s.")
+    raise TimeoutError(f"There was no {what} within {secs:.0f} s.")
 
 
 def kill(contestant: str, workers: int) -> dict[str, float]:
     """Kill the last worker of a job.
 
     Returns:
-        ``seconds`` from the kill to the next new step, unless torchrun makes none within DEADLINE_SECS;
+        ``seconds`` from the kill to the next new step, unless a peer makes none within DEADLINE_SECS;
         ``again`` how many steps were made twice. An elastic
         job has ``noticed``, the seconds until the first worker knew, and ``joined``, the longest time between
         two steps while the worker that was started again joined the others.
@@ -121,7 +131,7 @@ def kill(contestant: str, workers: int) -> dict[str, float]:
             return next((each for each in lines if each["step"] > step), None)
 
         with started(*command(contestant, workers, folder), folder) as check:
-            victim = wait_for(lambda: step_above(last, KILL_AT - 1), check, f"step {KILL_AT}")
+            victim = wait_for(lambda: step_above(last, KILL_AT - 1), check, f"step {KILL_AT}", START_SECS)
             killed = time.time()
             os.kill(victim["pid"], signal.SIGKILL)
             known = max(each["step"] for worker in range(workers) for each in notes(folder, worker))
@@ -129,7 +139,7 @@ def kill(contestant: str, workers: int) -> dict[str, float]:
             try:
                 new = wait_for(lambda: step_above(0, known, killed), check, f"step above {known}")
             except TimeoutError:
-                if contestant != "torchrun":
+                if contestant not in PEER_ENVIRONMENTS:
                     raise
                 return {"again": 0}
             figures["seconds"] = new["when"] - killed
@@ -151,13 +161,15 @@ def noticed(folder: Path, workers: Sequence[int], killed: float) -> float:
     return min(when for when in times if when >= killed)
 
 
-def turns(count: int) -> tuple[dict[str, list[float]], float]:
+def turns(count: int) -> tuple[dict[str, list[float]], dict[str, list[float]], float]:
     """Time the steps of jobs of two workers in turn.
 
     Returns:
-        Milliseconds a step of each turn, by the names in QUIET, and how far their first losses are apart.
+        Milliseconds a step of each turn, by the names in QUIET; those of the processors, of both workers; and
+        how far their first losses are apart.
     """
     times: dict[str, list[float]] = {name: [] for name in QUIET}
+    spent: dict[str, list[float]] = {name: [] for name in QUIET}
     with contextlib.ExitStack() as stack:
         jobs, losses = {}, {}
         for name, (_, options, arguments) in QUIET.items():
@@ -167,7 +179,7 @@ def turns(count: int) -> tuple[dict[str, list[float]], float]:
                 started([*run, str(10**9), "0", str(TURN_STEPS), *arguments], {}, folder)
             )
             jobs[name] = folder, check
-            wait_for(partial(noted, folder, "losses", None), check, "losses")
+            wait_for(partial(of_both, folder, "losses", None), check, "losses", START_SECS)
             losses[name] = notes(folder, 0)[0]["losses"]
         gap, where = widest_gap(losses)
         if gap > LOSSES_AGREE_WITHIN:
@@ -176,14 +188,15 @@ def turns(count: int) -> tuple[dict[str, list[float]], float]:
             for name in QUIET if turn % 2 else reversed(QUIET):
                 folder, check = jobs[name]
                 begin(folder, turn)
-                seconds = wait_for(partial(noted, folder, "turn", turn), check, "turn")
+                both = wait_for(partial(of_both, folder, "turn", turn), check, "turn")
                 if turn > 1:
-                    times[name].append(1e3 * seconds / TURN_STEPS)
+                    times[name].append(1e3 * both[0]["seconds"] / TURN_STEPS)
+                    spent[name].append(1e3 * sum(each["processor"] for each in both) / TURN_STEPS)
             say(f"turn {turn - 1} of {count}" if turn > 1 else "warm-up")
         for folder, _ in jobs.values():
             begin(folder, 0)
         time.sleep(1)
-    return times, gap
+    return times, spent, gap
 
 
 def begin(folder: Path, turn: int) -> None:
@@ -192,13 +205,13 @@ def begin(folder: Path, turn: int) -> None:
     (folder / "turn.new").replace(folder / "turn")
 
 
-def noted(folder: Path, what: str, value: int | None) -> float | None:
-    """Return worker 0's seconds once both workers have a note with this value; any value for None."""
+def of_both(folder: Path, what: str, value: int | None) -> list[dict[str, Any]] | None:
+    """Return each worker's note with this value, any for None, once both have one."""
     found = [
-        [each for each in notes(folder, worker) if what in each and value in (None, each[what])]
+        next((each for each in notes(folder, worker) if what in each and value in (None, each[what])), None)
         for worker in (0, 1)
     ]
-    return found[0][0].get("seconds", 0.0) if all(found) else None
+    return None if None in found else found
 
 
 def spread(values: Sequence[float], form: str = ".2f") -> str:
@@ -231,13 +244,19 @@ def kill_table(found: dict[str, list[dict[str, float]]]) -> str:
     return "\n".join(lines)
 
 
-def turn_table(times: dict[str, list[float]]) -> str:
+def turn_table(times: dict[str, list[float]], spent: dict[str, list[float]]) -> str:
     """Return milliseconds a step as Markdown."""
-    count = len(times["plain"])
-    lines = [f"| | ms a step, the median of {count} turns | so many times as long |", "|---|---|---|"]
-    for name, each in times.items():
-        ratio = "1" if name == "plain" else ratios(each, times["plain"], ".3f")
-        lines.append(f"| {QUIET[name][0]} | {spread(each)} | {ratio} |")
+    lines = [
+        f"| median of {len(times['plain'])} turns | ms a step | times as long "
+        "| ms of the processors | times as much |",
+        "|---|---|---|---|---|",
+    ]
+    for name in times:
+        cells = [QUIET[name][0]]
+        for of_each in (times, spent):
+            ratio = "1" if name == "plain" else ratios(of_each[name], of_each["plain"], ".3f")
+            cells += [spread(of_each[name]), ratio]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -250,13 +269,13 @@ def main() -> None:
     """Measure, and print tables."""
     parser = argparse.ArgumentParser(prog="python -m bench recovery", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="kills of each (default: %(default)s)")
-    parser.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="default: 2 3 4")
+    parser.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="default: 2 3 4; up to 8")
     parser.add_argument("--turns", type=int, default=TURNS, help="default: %(default)s; 0 leaves them out")
     parser.add_argument("--results", type=Path, default=_results.RESULTS, help="folder for JSON")
     args = parser.parse_args()
-    names = [name for name in KILLED if name != "torchrun" or python_of("torch")]
-    if len(names) < len(KILLED):
-        print("torchrun is left out: it is not installed; `make bench-peers` does that.\n")
+    names = [name for name in KILLED if name not in PEER_ENVIRONMENTS or python_of(PEER_ENVIRONMENTS[name])]
+    for name in KILLED.keys() - names:
+        print(f"{name} is left out: it is not installed; `make bench-peers` does that.\n")
     kills: dict[str, dict[str, list[dict[str, float]]]] = {}
     for workers in args.workers if args.rounds else ():
         found = kills[str(workers)] = {name: [] for name in names}
@@ -269,11 +288,11 @@ def main() -> None:
         )
     figures: dict[str, Any] = {"kills": kills}
     if args.turns:
-        times, gap = turns(args.turns)
-        figures |= {"ms_per_step": times, "loss_gap": gap}
+        times, spent, gap = turns(args.turns)
+        figures |= {"ms_per_step": times, "processor_ms_per_step": spent, "loss_gap": gap}
         print("### Two workers, none of which is lost\n")
         print(f"The losses of 50 steps agree within {gap:.1g}.\n")
-        print(turn_table(times))
+        print(turn_table(times, spent))
     _results.write("recovery", figures, args.results)
 
 

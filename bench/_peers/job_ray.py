@@ -1,5 +1,9 @@
-"""Train with Ray Train: two workers of PyTorch, checkpoints as its guide to fault tolerance saves them."""
+"""Train with Ray Train: workers of PyTorch, checkpoints as its guide to fault tolerance saves them.
 
+The number of workers may follow the arguments of ``job.py``: two, if it does not.
+"""
+
+import sys
 import tempfile
 from pathlib import Path
 
@@ -46,11 +50,18 @@ def train(config):
 
 if __name__ == "__main__":
     folder, *_ = told = arguments()
-    ray.init(include_dashboard=False, runtime_env={"env_vars": {"PYTHONPATH": HERE}}, log_to_driver=False)
+    workers = int(sys.argv[5]) if len(sys.argv) > 5 else 2
+    # The workers share this machine's cores, however few, as those of the others do.
+    ray.init(
+        num_cpus=workers + 1,
+        include_dashboard=False,
+        runtime_env={"env_vars": {"PYTHONPATH": HERE}},
+        log_to_driver=False,
+    )
     TorchTrainer(
         train,
         train_loop_config={"arguments": told},
-        scaling_config=ray.train.ScalingConfig(num_workers=2),
+        scaling_config=ray.train.ScalingConfig(num_workers=workers),
         run_config=ray.train.RunConfig(
             name="job",
             storage_path=str(folder / "storage"),

@@ -161,3 +161,18 @@ def test_a_job_that_never_goes_on_is_not_taken_for_a_fast_one():
     assert jobs.middle([3.0, 1.0, 2.0]) == "2.0 (1.0 to 3.0)"
     assert jobs.middle([3.0, None]) == f"3.0 (3.0 to 3.0) not within {jobs.DEADLINE_SECS}, 1 times of 2"
     assert jobs.middle([None]) == f"not within {jobs.DEADLINE_SECS}, 1 times of 1"
+
+
+def test_peers_that_do_not_go_on_after_a_kill_are_told():
+    from bench import recovery
+
+    figures = {"seconds": 0.5, "again": 0, "noticed": 0.1, "joined": 0.3}
+    found = {
+        "elastic": [figures, figures],
+        "torchrun": [{"seconds": 5.0, "again": 10}, {"again": 0}],
+        "ray": [{"again": 0}, {"again": 0}],
+    }
+    table = recovery.kill_table(found)
+    assert "| elastic job | 0.50 (0.50 to 0.50) |  | 0 | 0.10 (0.10 to 0.10) | 0.30 (0.30 to 0.30) |" in table
+    assert "5.00 (5.00 to 5.00) none within 60 s, 1 times of 2 | 10.0 (10.0 to 10.0) |" in table
+    assert "| none within 60 s, 2 times of 2 |  | 0 |" in table

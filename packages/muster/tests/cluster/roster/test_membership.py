@@ -268,7 +268,7 @@ def history(seed: int, most: int) -> World:
 
 # The figures of docs/contributing/membership.md: records that a worker sends to each other one.
 FOR_THE_FIRST_GROUP, FOR_A_LOSS, FOR_AN_ARRIVAL = 3, 4, 5
-FOR_A_GROUP, UNDER_WAY = 4, 3
+FOR_A_GROUP, UNDER_WAY = 4, 6
 MOST_GROUPS = 5
 
 
