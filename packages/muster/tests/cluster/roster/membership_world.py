@@ -82,6 +82,7 @@ class Worker:
         early: Messages of a group or a step that comes later.
         inbox: What others have sent, in order, by the index of the sender's task.
         cut: The numbers of those that it does not see.
+        broken: The epochs in which a message to it was lost, which it notices when it is in that group.
         taken: The steps that it has taken by itself.
         turns: How many records it has sent for another reason than that it saw somebody come or go.
         saw: The workers that it saw when it sent the last one.
@@ -100,6 +101,7 @@ class Worker:
     early: list[Message] = dataclasses.field(default_factory=list)
     inbox: dict[int, list[Any]] = dataclasses.field(default_factory=dict)
     cut: set[int] = dataclasses.field(default_factory=set)
+    broken: set[int] = dataclasses.field(default_factory=set)
     taken: list[int] = dataclasses.field(default_factory=list)
     turns: int = 0
     saw: tuple[Member, ...] = ()
@@ -181,6 +183,7 @@ class World:
                     a.cut.add(b.number)
                     # What is on its way is lost, but not what the task's process before it has sent.
                     came = a.inbox.get(b.place, ())
+                    a.broken.update(each.epoch for each in came if isinstance(each, Message))
                     a.inbox[b.place] = [each for each in came if _sender(each) != b.number]
                     a.put(b, MemberGone(b.own, certain=False))
 
@@ -236,9 +239,11 @@ class World:
 
     def send(self, worker: Worker, message: Message) -> None:
         assert worker.group is not None
-        members = {int(each.run[4:]) for each in worker.group.members} - worker.cut - {worker.number}
+        members = {int(each.run[4:]) for each in worker.group.members} - {worker.number}
         for number in members:
-            if number in self.workers:
+            if number in worker.cut:
+                self.workers[number].broken.add(message.epoch)
+            elif number in self.workers:
                 self.workers[number].put(worker, message)
 
     def take_early(self, worker: Worker) -> None:
@@ -369,7 +374,11 @@ class World:
     def look(self, worker: Worker) -> bool:
         """Let a worker notice a job that is under way, or become ready; return whether it did."""
         machine = worker.machine
-        if machine.record.phase is MemberPhase.FOUNDING and any(
+        epoch = worker.group.epoch if worker.group is not None else 0
+        if epoch in worker.broken and machine.record.phase is MemberPhase.IN:
+            worker.broken.discard(epoch)
+            self.tell(worker, LinkBroken(epoch))
+        elif machine.record.phase is MemberPhase.FOUNDING and any(
             each.base is not None for each in machine.present().values()
         ):
             worker.group = None
