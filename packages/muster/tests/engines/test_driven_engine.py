@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -154,6 +155,24 @@ def test_a_job_ends_if_there_is_no_place_for_another_attempt(tmp_path, capsys):
     )
     assert run(engine, tmp_path, restarts=1) == EXIT_LOST
     assert "nobody is left" in capsys.readouterr().err
+
+
+def test_a_signal_ends_a_job_that_waits_for_places(tmp_path, capsys):
+    def wait(engine):
+        place = engine.place
+
+        def signalled(*args):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+            return place(*args)
+
+        engine.place = signalled
+
+    engine = ToldEngine([wait, TaskExit(task=W1, code=3)], [TaskExit(task=W0, code=-signal.SIGTERM)])
+    began = time.monotonic()
+    assert run(engine, tmp_path, restarts=1) == 130
+    assert time.monotonic() - began < 30
+    assert [call[0] for call in engine.calls].count("start") == 2
 
 
 def test_no_place_at_the_start_is_an_error_and_leaves_nothing(tmp_path):

@@ -255,7 +255,7 @@ def test_a_name_that_is_taken_is_told(pods, monkeypatch):
         ({"on": "kubernetes:cronjob"}, "There is no kind of job 'cronjob'"),
         ({"queue": "q", "chief": True}, "each type of task would be let in alone"),
         ({"profile": "/tmp/x"}, "--profile makes no sense in Kubernetes"),
-        ({"on": "local"}, "--image is for Kubernetes: give it with --on kubernetes"),
+        ({"on": "local"}, "--image is for cluster managers: give it with --on kubernetes or --on slurm"),
     ],
 )
 def test_options_that_make_no_sense(options, told, tmp_path):

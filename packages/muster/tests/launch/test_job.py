@@ -466,3 +466,45 @@ def test_with_parameter_servers_the_advice_is_another():
     job.at(0, Apart((CHIEF, W0, PS0)))
     job.at(JOIN_SECS, Apart((CHIEF, W0, PS0)))
     assert "train_and_evaluate" in job.said[0]
+
+
+def evicted(task, code=143):
+    told = Termination(task, f"{task} was told to end.")
+    return TaskEnded(task, code, told, evicted=True)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "options"),
+    [
+        ((W0, W1, EV), {}),
+        ((CHIEF, W0, PS0), {}),
+        ((W0, W1), {"elastic": True, "hosts_return": True}),
+    ],
+    ids=["in step", "served", "elastic"],
+)
+def test_when_all_places_are_taken_away_all_start_elsewhere_which_is_no_restart(tasks, options):
+    job = Course(*tasks, restarts=1, **options)
+    for attempt, now in ((2, 10), (3, 20)):
+        first, *others = tasks
+        assert job.at(now, evicted(first)) == [Send(tuple(others), signal.SIGTERM)]
+        for task in others[:-1]:
+            assert job.at(now + 1, evicted(task, -signal.SIGKILL)) == []
+        blame = Blame(first, 143, f"{first} was told to end.")
+        assert job.at(now + 2, evicted(others[-1])) == [CleanUp(), blame]
+        assert job.said[-1] == "Starting the job again, elsewhere."
+        assert job.at(now + 2 + PAUSE_SECS) == [Start(tasks, attempt)]
+    job.at(30, TaskEnded(tasks[0], 3))
+    assert "restart 1 of 1" in job.said[-1] or job.job.is_ending
+
+
+def test_a_job_without_restarts_ends_with_its_places():
+    job = Course(W0, W1)
+    job.at(1, evicted(W0), evicted(W1))
+    assert job.job.is_ending is False
+    assert job.at(2) == []
+    assert "again" not in " ".join(job.said)
+
+
+def test_who_ends_well_while_places_are_taken_away_needs_no_other_place():
+    job = Course(W0, W1, restarts=1)
+    assert job.at(1, TaskEnded(W0, 0), TaskEnded(W1, 0)) == [CleanUp(), Finish(0)]

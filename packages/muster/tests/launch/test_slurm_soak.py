@@ -1,33 +1,18 @@
 """The batch script under a real Slurm of two nodes, which are two daemons on this host."""
 
 import contextlib
-import getpass
 import os
 import re
-import secrets
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from slurm_cluster import Slurm, needs_slurm, running
 
 from muster.__main__ import main
 
-PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-DEADLINE = 60.0
-
-pytestmark = [
-    pytest.mark.processes,
-    pytest.mark.soak,
-    pytest.mark.skipif(
-        any(shutil.which(name, path=PATH) is None for name in ("slurmctld", "slurmd", "sbatch", "munged")),
-        reason="Slurm is not installed: apt-get install slurm-wlm",
-    ),
-]
+pytestmark = [pytest.mark.processes, pytest.mark.soak, needs_slurm]
 
 TASK = """\
 import json, os, signal, sys
@@ -43,58 +28,9 @@ if sys.argv[1] != "end":
     sys.exit(0 if sys.argv[1] == "wait" else 143)
 """
 
-CONFIG = """\
-ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={control}
-SlurmUser={user}
-SlurmdUser={user}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
-CredType=cred/munge
-StateSaveLocation={folder}
-SlurmdSpoolDir={folder}/spool-%n
-SlurmctldPidFile={folder}/control.pid
-SlurmdPidFile={folder}/%n.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MpiDefault=none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-KillWait=5
-SchedulerParameters=bf_interval=2
-SlurmdParameters=config_overrides
-NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=8
-NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=8
-PartitionName=all Nodes=ALL Default=YES State=UP
-"""
 
-
-class Slurm:
-    """A running Slurm."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.environment = {**os.environ, "PATH": PATH, "SLURM_CONF": str(folder / "slurm.conf")}
-
-    def call(self, *command):
-        done = subprocess.run(
-            command,
-            env=self.environment,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    def wait_for(self, condition):
-        deadline = time.monotonic() + DEADLINE
-        while not condition():
-            assert time.monotonic() < deadline, "".join(p.read_text() for p in self.folder.glob("*.log"))
-            time.sleep(0.1)
+class BatchSlurm(Slurm):
+    """One that runs batch scripts."""
 
     def submit(self, capsys, what, *options):
         (self.folder / "task.py").write_text(TASK)
@@ -129,51 +65,8 @@ class Slurm:
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("slurm")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o711)  # munge insists that others can reach its socket
-    ports = []
-    for _ in range(3):
-        with socket.create_server(("127.0.0.1", 0)) as sock:
-            ports.append(sock.getsockname()[1])
-    (folder / "slurm.conf").write_text(
-        CONFIG.format(
-            host=socket.gethostname().split(".")[0],
-            user=getpass.getuser(),
-            folder=folder,
-            control=ports[0],
-            first=ports[1],
-            second=ports[2],
-        )
-    )
-    (folder / "key").write_bytes(secrets.token_bytes(1024))
-    (folder / "key").chmod(0o400)
-    munge = [f"--{name}={folder / f'munge.{name}'}" for name in ("pid-file", "log-file", "seed-file")]
-    munge += [f"--key-file={folder / 'key'}", f"--socket={folder / 'munge.sock'}"]
-    commands = [
-        ["munged", "--foreground", "--force", *munge],
-        ["slurmctld", "-D"],
-        ["slurmd", "-D", "-N", "node1"],
-        ["slurmd", "-D", "-N", "node2"],
-    ]
-    cluster = Slurm(folder)
-    daemons = []
-    for number, command in enumerate(commands):
-        with (folder / f"daemon{number}.log").open("w") as log:
-            daemons.append(
-                subprocess.Popen(
-                    command, env=cluster.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
-                )
-            )
-        if command[0] == "munged":
-            cluster.wait_for(lambda: (folder / "munge.sock").exists())
-    cluster.wait_for(lambda: (folder / "control.pid").exists())
-    cluster.wait_for(lambda: cluster.call("sinfo", "-h", "-o", "%D %t") == "2 idle")
-    cluster.daemons = daemons
-    yield cluster
-    for daemon in reversed(daemons):
-        daemon.send_signal(signal.SIGTERM)
-        daemon.wait(DEADLINE)
+    with running(tmp_path_factory.mktemp("slurm"), BatchSlurm) as cluster:
+        yield cluster
 
 
 def test_every_task_finds_its_place(slurm, capsys):
@@ -240,8 +133,8 @@ def test_a_job_whose_time_is_over_is_queued_again_and_goes_on(slurm, capsys):
     log = slurm.log(job)
     assert log.count("saved") == 4
     assert "the time limit has come: the job is queued again" in log
-    # Slurm holds a job for a while that was queued again.
-    slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now")
+    # Slurm holds a job for a while that was queued again; one that starts within a second is taken for the old one.
+    slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now+3")
     slurm.wait_for(lambda: slurm.log(job).count("here") == 8)
     slurm.call("scancel", job)
     assert slurm.end_of(job)[0] == "CANCELLED"

@@ -30,5 +30,7 @@ from muster.engines._ray import RayEngine as RayEngine
 from muster.engines._remote import RemoteEngine as RemoteEngine
 from muster.engines._remote import agent_command as agent_command
 from muster.engines._remote import spread as spread
+from muster.engines._slurm import SlurmEngine as SlurmEngine
+from muster.engines._slurm import SlurmPart as SlurmPart
 from muster.engines._ssh import SshEngine as SshEngine
 from muster.engines._ssh import SshHost as SshHost

@@ -1,5 +1,6 @@
 """The agent on a host, which starts tasks for a launcher elsewhere: ``python -P -m muster.engines._agent``.
 
+With the word ``signals`` after it, it passes signals on to the launcher, and does not end by them.
 It reads requests from standard input and answers to standard output. When its launcher is gone, or silent, it
 ends the tasks as if they had been started here: they finish a step and save first.
 """
@@ -292,7 +293,7 @@ def main() -> Never:
     os.dup2(2, 1)  # what anything prints must not get among the replies
     folder = Path(tempfile.mkdtemp(prefix="muster-agent-"))
     try:
-        Agent(0, replies, folder).run()
+        Agent(0, replies, folder, passes_signals="signals" in sys.argv[1:]).run()
     finally:
         os.chdir("/")
         shutil.rmtree(folder, ignore_errors=True)

@@ -75,6 +75,7 @@ class TaskExit:
         joined: Whether it had joined the other tasks.
         progress: How far it had come, if it has said so.
         lost: Whether its place is lost, so that it cannot be started until that has `returned`.
+        evicted: Whether it was ended because the places of the attempt are taken away, which is no failure.
     """
 
     task: Task
@@ -83,6 +84,7 @@ class TaskExit:
     joined: bool = True
     progress: Progress | None = None
     lost: bool = False
+    evicted: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

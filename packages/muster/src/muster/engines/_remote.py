@@ -162,7 +162,12 @@ class RemoteEngine(ABC):
         )
 
     def connect(
-        self, command: Sequence[str], host: str, address: str, why: Callable[[int, str, bool], str]
+        self,
+        command: Sequence[str],
+        host: str,
+        address: str,
+        why: Callable[[int, str, bool], str],
+        environ: Mapping[str, str] | None = None,
     ) -> AgentConnection:
         """Start an agent by a command of this machine, such as ssh, and return the connection.
 
@@ -172,6 +177,7 @@ class RemoteEngine(ABC):
             address: What other hosts call it.
             why: Returns why the connection has ended: given the command's exit code, the last that it has
                 said, after a colon, and whether the agent had greeted.
+            environ: The environment of the command; None for that of this process.
 
         Raises:
             OSError: The command cannot be started.
@@ -181,6 +187,7 @@ class RemoteEngine(ABC):
             # In a session of its own, which the terminal's Ctrl-C does not reach.
             process = subprocess.Popen(
                 command,
+                env=environ,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -277,11 +284,15 @@ class RemoteEngine(ABC):
                     case messages.TaskGone():
                         exits += self._take_exit(message)
                     case messages.SignalReceived(number) if number in _PASSED_ON:
-                        os.kill(os.getpid(), number)  # as if it had come to this launcher
+                        self.passed_on(number)
             if agent.lost:
                 self._unregister(agent)
                 exits += self._lose_tasks(agent)
         return exits
+
+    def passed_on(self, number: int) -> None:
+        """Take a signal that an agent has passed on for one to this launcher."""
+        os.kill(os.getpid(), number)
 
     def _take_exit(self, message: messages.TaskGone) -> list[TaskExit]:
         task = message.task
@@ -384,12 +395,16 @@ class RemoteEngine(ABC):
 
     def close(self, code: int = 1) -> None:
         """Break all connections, at which the agents end what they have started, and wait for that."""
+        self.disconnect(code)
+        self._selector.close()
+
+    def disconnect(self, code: int = 1) -> None:
+        """Break all connections as `close` does; others can be made."""
         gone = [agent for agent, _, _ in self._commands if agent.lost or agent.greeting is None]
         for agent in self._agents:
             agent.send(messages.JobEnded(code))
         for agent in self._agents:
             self._drop(agent)
-        self._selector.close()
         for agent, process, errors in self._commands:
             try:
                 process.wait(0.0 if agent in gone else _END_SECS)

@@ -123,8 +123,16 @@ def _volume(text: str) -> tuple[str, str]:
     return claim, path
 
 
-# The types of arguments that options of pods have, beside amounts.
-POD_TYPES: Types = {"volume": _volume}
+def _sbatch_option(text: str) -> str:
+    if not re.fullmatch(r"(?:[a-z]+:)?-[^\n]+", text):
+        raise argparse.ArgumentTypeError(
+            f"must be an option, such as --account=me, or ps:--mem=64G for tasks of one type, given: {text!r}"
+        )
+    return text
+
+
+# The types of arguments that options for cluster managers have, beside amounts.
+MANAGER_TYPES: Types = {"volume": _volume, "option": _sbatch_option}
 
 
 def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -138,7 +146,7 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     parser = add_command(
         commands,
         "run",
-        {**POD_TYPES, "amount": amount, "seconds": _seconds, "variable": variable},
+        {**MANAGER_TYPES, "amount": amount, "seconds": _seconds, "variable": variable},
         devices_option="--devices-per-worker",
         devices_help="GPUs of each training task, or, where there are none, virtual devices of the CPU "
         "(default: all GPUs in equal parts; 1 device of the CPU)",
@@ -213,6 +221,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     from muster.launch._engines import (
         GRACE_SECS,
         AnotherLauncherError,
+        checked_manifest,
         credentials_of_nodes,
         make_engine,
         submit_job,
@@ -264,11 +273,12 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         if args.ends_with_input:
             threading.Thread(target=_end_with_input, daemon=True).start()
         engine, environ = make_engine(args, shape, program, environ)
-        if args.detach:
-            print(submit_job(engine, shape, options.request, program))
-            return 0
+        handed_over = engine, shape, options.request, program
         if args.dry_run:
-            print(describe_job(options, engine, environ))
+            print(checked_manifest(*handed_over) or describe_job(options, engine, environ))
+            return 0
+        if args.detach:
+            print(submit_job(*handed_over))
             return 0
         code = run_job(options, engine, environ, make_view(shape.tasks))
         if args.profile is not None:

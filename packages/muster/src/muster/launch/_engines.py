@@ -1,11 +1,13 @@
 """Make the engine that the options of ``muster run`` name."""
 
 import argparse
+import contextlib
 import errno
 import os
 import re
 import secrets
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +20,8 @@ from muster.engines import (
     LocalEngine,
     NodesEngine,
     RayEngine,
+    SlurmEngine,
+    SlurmPart,
     SshEngine,
     SshHost,
     TaskRequest,
@@ -29,9 +33,12 @@ from muster.net import SECRET, SECRET_FILE, Credentials, split_address
 
 # How long tasks may take to end after a signal, unless told otherwise, in seconds.
 GRACE_SECS = 4.0
-# The options that are for hosts elsewhere; those for Kubernetes alone, and those that it has no use for.
+# The options that are for hosts elsewhere; for cluster managers; for Kubernetes, and for Slurm alone; and
+# those that Kubernetes has no use for.
 _ELSEWHERE = ("python", "workdir", "ssh_command", "sync")
-_IN_PODS = ("image", "name", "namespace", "queue", "volume", "pod", "shm", "tls_secret", "detach")
+_MANAGED = ("image", "name", "detach")
+_IN_PODS = ("namespace", "queue", "volume", "pod", "shm", "tls_secret")
+_IN_SLURM = ("sbatch", "setup", "mount", "tasks_per_node")
 _NOT_IN_PODS = ("devices_per_worker", "profile", "sync", "ssh_command", "oversubscribe")
 _KINDS = ("kubernetes", "jobset", "trainjob")
 
@@ -53,20 +60,19 @@ def make_engine(
     """
     kind, colon, rest = args.on.partition(":")
     if kind == "kubernetes" and args.nodes is None:
+        _refuse(args, _IN_SLURM, "is for Slurm: give it with --on slurm")
         return _kubernetes_engine(args, rest if colon else kind, shape, program, environ)
     _refuse(args, _IN_PODS, "is for Kubernetes: give it with --on kubernetes")
+    if args.on == "slurm" and args.nodes is None:
+        return _slurm_engine(args, shape, program, environ)
+    _refuse(args, _IN_SLURM, "is for Slurm: give it with --on slurm")
+    _refuse(args, _MANAGED, "is for cluster managers: give it with --on kubernetes or --on slurm")
     if args.nodes is not None:
         return _nodes_engine(args, environ)
     if kind == "local" and not colon:
         _refuse(args, _ELSEWHERE, "is for tasks on other hosts: give it with --on ssh:HOST,…")
         return LocalEngine(this_machine(environ), grace_secs=_grace_secs(args)), dict(environ)
-    handed = handed_over(environ) | dict(args.env)
-    common: dict[str, Any] = {
-        "grace_secs": _grace_secs(args),
-        "environ": handed,
-        "workdir": args.workdir or os.getcwd(),
-        "files": pack_folder(program) if args.sync else b"",
-    }
+    common, handed = _of_agents(args, program, environ)
     if kind == "ssh":
         if args.python is not None:
             common["python"] = args.python
@@ -78,7 +84,56 @@ def make_engine(
         if missing := missing_package(("ray",), "ray"):
             raise ClusterError(missing)
         return RayEngine(rest or "auto", **common), handed
-    raise ClusterError(f"There is no engine {args.on!r}. Choose local, ssh:HOST,HOST,…, ray or kubernetes.")
+    raise ClusterError(
+        f"There is no engine {args.on!r}. Choose local, ssh:HOST,HOST,…, ray, slurm or kubernetes."
+    )
+
+
+def _of_agents(
+    args: argparse.Namespace, program: tuple[str, ...], environ: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the arguments that engines with agents have in common, and what tasks are handed."""
+    handed = handed_over(environ) | dict(args.env)
+    common = {
+        "grace_secs": _grace_secs(args),
+        "environ": handed,
+        "workdir": args.workdir or os.getcwd(),
+        "files": pack_folder(program) if args.sync else b"",
+    }
+    return common, handed
+
+
+def _slurm_engine(
+    args: argparse.Namespace, shape: JobShape, program: tuple[str, ...], environ: Mapping[str, str]
+) -> tuple[Engine, dict[str, str]]:
+    """Return the engine of a cluster of Slurm, and the variables that its tasks are handed."""
+    from muster.launch._manifest import manifest_of
+    from muster.launch._slurm import container_options, parts_of_job, sbatch_script
+
+    _refuse(args, ("ssh_command",), "makes no sense in Slurm")
+    if args.detach:
+        _refuse(args, ("sync", "page", "profile"), "needs a launcher: leave out --detach")
+        if shape.is_elastic:
+            raise ClusterError(
+                "A job whose workers come and go needs its launcher, as srun ends all tasks when one fails: "
+                "leave out --detach."
+            )
+    args.name = args.name or _new_name(program)
+    # An image and a script of its own find their interpreter; else it is the one that runs this.
+    args.python = args.python or ("python" if args.image or args.setup else sys.executable)
+    common, handed = _of_agents(args, program, environ)
+    args.env = [("PYTHONHASHSEED", environ["PYTHONHASHSEED"]), *args.env]
+    manifest = manifest_of(args, shape, program)
+    engine = SlurmEngine(
+        manifest.name,
+        [SlurmPart(tuple(tasks), tuple(options)) for tasks, options in parts_of_job(manifest)],
+        script=sbatch_script(manifest),
+        python=args.python,
+        setup=manifest.setup,
+        srun=container_options(manifest),
+        **common,
+    )
+    return engine, handed
 
 
 def _grace_secs(args: argparse.Namespace) -> float:
@@ -150,12 +205,38 @@ def _new_name(program: tuple[str, ...]) -> str:
     return f"{name if name[:1].isalpha() else f'job-{name}'.rstrip('-')}-{secrets.token_hex(3)}"
 
 
+def checked_manifest(engine: Engine, shape: JobShape, request: TaskRequest, program: tuple[str, ...]) -> str:
+    """Have a cluster manager check what it would be handed, and return that; empty if there is none.
+
+    Raises:
+        ClusterError: The cluster refuses.
+    """
+    with contextlib.ExitStack() as stack:
+        if isinstance(engine, SlurmEngine):
+            if shape.is_elastic:
+                return ""  # the script is for jobs without a launcher
+            stack.callback(engine.close)
+            engine.check()
+            return engine.script.rstrip()
+        if engine.manifest:
+            stack.callback(engine.close)
+            engine.place(shape.tasks, request, program)
+        return engine.manifest.rstrip()
+
+
 def submit_job(engine: Engine, shape: JobShape, request: TaskRequest, program: tuple[str, ...]) -> str:
     """Hand a job over to a cluster, and return what to say of it, for people.
 
     Raises:
         ClusterError: The cluster refuses.
     """
+    if isinstance(engine, SlurmEngine):
+        with contextlib.closing(engine):
+            number = engine.submit()
+        return (
+            f"Slurm has the job {number}.\n  squeue --jobs {number}\n"
+            f"  tail -F {engine.name}-{number}.log\n  scancel {number}"
+        )
     if not isinstance(engine, KubernetesEngine):
         raise RuntimeError("Only a cluster manager takes a job over.")
     engine.place(shape.tasks, request, program)

@@ -17,6 +17,7 @@ class TaskEnded:
         told: Why, if it has said that.
         joined: Whether it had joined the other tasks.
         lost: Whether its host is lost, so that it cannot be started at its address until that is back.
+        evicted: Whether it was ended because the places of all tasks are taken away, which is no failure.
     """
 
     task: Task
@@ -24,6 +25,7 @@ class TaskEnded:
     told: Termination | None = None
     joined: bool = True
     lost: bool = False
+    evicted: bool = False
 
     @property
     def is_consequence(self) -> bool:

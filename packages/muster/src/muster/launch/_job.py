@@ -17,7 +17,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - So it is for tasks that train in an elastic job. It succeeds when one of them has ended with 0, whatever the
   others did; and it ends when none is left.
 - A task of an elastic job whose host is lost is started again when that is back, if the engine can do so.
-- An elastic job that is scaled down ends the last of those that train, and starts them again when scaled up.
+- An elastic job that is scaled down ends the last that train, and starts them again when scaled up.
+- When the places of all tasks are taken away, all are started again elsewhere; that counts for no restart.
 - In other jobs such a task has lost the address by which others know it: with restarts left, all are started
   again, elsewhere. Without, it is a failure like any other. An evaluator's loss disturbs nobody.
 - A chief that ends with 0 ends a job with parameter servers: no trainer or server is started again. They end
@@ -223,7 +224,7 @@ class Job:
     def _note_end(self, ended: TaskEnded, now: float) -> list[Action]:
         if (reason := self._waited_for.reason(ended.task)) is not None:
             ended = dataclasses.replace(ended, told=reason)
-        if ended.lost and self._hosts_return:
+        if ended.lost and self._hosts_return and not ended.evicted:
             self._away[ended.task] = ended.task in self._comes_back
         if ended.task in self._comes_back:
             self._comes_back.discard(ended.task)
@@ -277,17 +278,18 @@ class Job:
         if comes_late and ended.is_consequence:
             return []
         decision = Decision(again=False)
-        if not ended.lost or ended.task.type != TaskType.EVALUATOR or self._hosts_return:
-            decision = self._policy.decide(Failure(ended, alone=not ended.lost))
+        moves = ended.lost or ended.evicted
+        if ended.evicted or not ended.lost or ended.task.type != TaskType.EVALUATOR or self._hosts_return:
+            decision = self._policy.decide(Failure(ended, alone=not moves))
         if decision.again:
             if comes_late:
                 return [Blame.of(ended), Say("It is not started again, as the chief has ended the job.")]
             if ended.task in self._away:
                 self._away[ended.task] = True
                 self._failures.add(ended)
-                said = f"{ended.task} is started again when its host is back, {decision.text}."
-                return [Blame.of(ended), Say(said)]
-            if ended.lost:
+                said = f"{ended.task} is started again when its host is back"
+                return [Blame.of(ended), Say(f"{said}, {decision.text}.")]
+            if moves:
                 self._decided = decision
                 self._again.clear()
                 self._failures.add(ended)
@@ -337,9 +339,7 @@ class Job:
             if now - self._pressed_at < SAME_SECS:
                 return []
             self._pressed_at = now
-        again = self._signal is not None
-        if not again:
-            self._signal = number
+        again, self._signal = self._signal is not None, self._signal or number
         name = signal.Signals(number).name
         if self._phase is _JobPhase.RUNNING:
             self._again.clear()

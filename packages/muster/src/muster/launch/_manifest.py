@@ -149,7 +149,7 @@ def manifest_of(args: argparse.Namespace, shape: JobShape, program: tuple[str, .
         cpus=args.cpus,
         image=getattr(args, "image", None) or "",
         volumes=tuple(getattr(args, "volume", ())),
-        tasks_per_node=getattr(args, "tasks_per_node", 1),
+        tasks_per_node=getattr(args, "tasks_per_node", None) or 1,
         namespace=getattr(args, "namespace", ""),
         workdir=args.workdir,
         memory=args.memory or "",

@@ -2,12 +2,11 @@
 
 import argparse
 import functools
-import re
 import sys
 
 from muster._commands import add_command, add_options
 from muster._errors import ClusterError
-from muster.launch._command import POD_TYPES, add_program_options, amount, program_of, shape_of, variable
+from muster.launch._command import MANAGER_TYPES, add_program_options, amount, program_of, shape_of, variable
 from muster.net import make_secret
 
 _DOCKERFILE = """\
@@ -67,7 +66,7 @@ def _print_dockerfile(args: argparse.Namespace) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
-    types = {**POD_TYPES, "amount": amount, "option": _option, "variable": variable}
+    types = {**MANAGER_TYPES, "amount": amount, "variable": variable}
     devices_help = "GPUs of each task that trains (default: none)"
     add_options(parser, "kind", types, devices_option="--gpus", devices_help=devices_help)
     add_options(parser, "slurm" if kind == "slurm" else "kubernetes", types)
@@ -75,14 +74,6 @@ def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
         add_options(parser, "trainjob", types)
     add_program_options(parser, "the program, where it is on the hosts")
     parser.set_defaults(handler=functools.partial(_print, parser, kind), restarts=3)
-
-
-def _option(text: str) -> str:
-    if not re.fullmatch(r"(?:[a-z]+:)?-[^\n]+", text):
-        raise argparse.ArgumentTypeError(
-            f"must be an option, such as --account=me, or ps:--mem=64G for tasks of one type, given: {text!r}"
-        )
-    return text
 
 
 def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace) -> int:

@@ -57,7 +57,9 @@ class LimitedRestarts:
     _made: int = dataclasses.field(default=0, init=False)
 
     def decide(self, failure: Failure) -> Decision:
-        """Decide for a new start while some are left."""
+        """Decide for a new start while some are left; one elsewhere, after an eviction, counts for none."""
+        if failure.ended.evicted:
+            return Decision(again=self.most > 0, after_secs=self.pause_secs, text="elsewhere")
         if self._made >= self.most:
             return Decision(again=False)
         self._made += 1

@@ -118,8 +118,6 @@ def describe_job(options: RunOptions, engine: Engine, environ: Mapping[str, str]
     """Return what each task of a job would be given, and where, without starting any; arguments as above."""
     with contextlib.closing(engine):
         places = _checked_places(options, engine)
-        if engine.manifest:
-            return engine.manifest.rstrip()
         plans = plan_job(options.shape, places, job_id="JOB-1", environ=environ, cpus=options.request.cpus)
         given = sorted(name for name in environ if name not in os.environ or not engine.is_local)
         lines = [f"program: {' '.join(options.program)}", f"handed to all: {', '.join(given)}"]
@@ -296,7 +294,10 @@ class _Run:
         shape = self._options.shape
         try:
             if not self._places:
-                self._places = self._engine.place(shape.tasks, self._options.request, self._options.program)
+                with self._signals.interrupting():
+                    self._places = self._engine.place(
+                        shape.tasks, self._options.request, self._options.program
+                    )
             plans = plan_job(
                 shape, self._places, job_id=job_id, environ=self._environ, cpus=self._options.request.cpus
             )
@@ -306,6 +307,9 @@ class _Run:
             first, *others = tasks  # a host is gone since the attempt before
             self._failed.append(job.TaskEnded(first, EXIT_LOST, Termination(first, str(exc)), lost=True))
             self._not_started += others
+            return
+        except KeyboardInterrupt:  # the signal is received next
+            self._not_started += tasks
             return
         again = {STARTED_ALONE: "1"} if shape.is_elastic and {*tasks} != {*shape.tasks} else {}
         for plan in plans:
@@ -398,7 +402,7 @@ class _Run:
         if task in self._interrupted and code in (-signal.SIGTERM, 128 + signal.SIGTERM):
             code = -signal.SIGINT
         self._states[task] = "lost" if ended.lost else self._job.describe_end(task, code)
-        return job.TaskEnded(task, code, ended.told, ended.joined, ended.lost)
+        return job.TaskEnded(task, code, ended.told, ended.joined, ended.lost, ended.evicted)
 
     def _show_lines(self, task: Task, *, everything: bool = False) -> None:
         if lines := self._logs[task].new_lines(everything=everything):

@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import socket
+from collections.abc import Iterator
 from typing import Self
 
 
@@ -14,6 +15,7 @@ class SignalInbox:
 
     def __init__(self) -> None:
         self._handlers: dict[int, signal._HANDLER] = {}
+        self._interrupts = False
 
     def __enter__(self) -> Self:
         self._reader, self._writer = socket.socketpair()
@@ -22,7 +24,7 @@ class SignalInbox:
         self._wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._handlers[number] = signal.signal(number, lambda number, frame: None)
+                self._handlers[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -31,6 +33,19 @@ class SignalInbox:
         signal.set_wakeup_fd(self._wakeup)
         self._reader.close()
         self._writer.close()
+
+    def _note(self, number: int, frame: object) -> None:
+        if self._interrupts:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Let a signal also raise KeyboardInterrupt in this block, which may wait for long."""
+        self._interrupts = True
+        try:
+            yield
+        finally:
+            self._interrupts = False
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when a signal has come."""

@@ -4,7 +4,7 @@ import math
 import re
 import shlex
 
-from muster.cluster import TaskType
+from muster.cluster import Task, TaskType
 from muster.launch._manifest import JobManifest
 from muster.launch._plan import CPU_ONLY
 
@@ -175,32 +175,54 @@ def _options(manifest: JobManifest) -> list[str]:
     if manifest.workdir and not manifest.image:
         options.append(f"--chdir={manifest.workdir}")
     lines = [f"#SBATCH {option}" for option in options]
-    parts = manifest.replicas if manifest.sbatch_of_types else {"": len(manifest.shape.tasks)}
-    for number, (role, count) in enumerate(parts.items()):
+    for number, (_, part) in enumerate(parts_of_job(manifest)):
+        lines += ["#SBATCH hetjob"] if number else []
+        lines += [f"#SBATCH {option}" for option in part]
+    return lines
+
+
+def parts_of_job(manifest: JobManifest) -> list[tuple[list[Task], list[str]]]:
+    """Return the tasks of each part of a job, in the order of their ranks, and its options.
+
+    A heterogeneous job has a part for each type of tasks, any other has one.
+    """
+    tasks = manifest.shape.tasks
+    parts = {"": [*tasks]}
+    if manifest.sbatch_of_types:
+        parts = {role: [task for task in tasks if task.type == role] for role in manifest.replicas}
+    found = []
+    for role, members in parts.items():
+        count = len(members)
         part = [f"--ntasks={count}", f"--ntasks-per-node={min(count, manifest.tasks_per_node)}"]
         part += [option for option in manifest.sbatch if option.startswith("-")]
         if manifest.memory:
-            part.append(f"--mem={_in_slurms_units(manifest.memory)}")
+            part.append(f"--mem={_on_node(manifest.memory, min(count, manifest.tasks_per_node))}")
         if manifest.cpus is not None:
             part.append(f"--cpus-per-task={manifest.cpus}")
         if manifest.shape.devices_per_worker is not None and role != TaskType.PS:
             part.append(f"--gpus-per-task={manifest.shape.devices_per_worker}")
         part += [option for kind, option in manifest.sbatch_of_types if kind == role]  # the last one counts
-        lines += ["#SBATCH hetjob"] if number else []
-        lines += [f"#SBATCH {option}" for option in part]
-    return lines
+        found.append((members, part))
+    return found
+
+
+def container_options(manifest: JobManifest) -> list[str]:
+    """Return the options of srun for the container that tasks run in."""
+    if not manifest.image:
+        return []
+    options = [f"--container-image={manifest.image}"]
+    if manifest.mounts:
+        options.append(f"--container-mounts={','.join(manifest.mounts)}")
+    if manifest.workdir:
+        options.append(f"--container-workdir={manifest.workdir}")
+    return options
 
 
 def _steps(manifest: JobManifest) -> list[str]:
     """Return the words of srun for each part of a step."""
     # The environment has the job's secret, and goes along also where sbatch was told to take none.
     common = ["--kill-on-bad-exit=1", "--distribution=block", "--export=ALL"]
-    if manifest.image:
-        common.append(f"--container-image={shlex.quote(manifest.image)}")
-        if manifest.mounts:
-            common.append(f"--container-mounts={shlex.quote(','.join(manifest.mounts))}")
-        if manifest.workdir:
-            common.append(f"--container-workdir={shlex.quote(manifest.workdir)}")
+    common += map(shlex.quote, container_options(manifest))
     steps = []
     for number, role in enumerate(manifest.replicas if manifest.sbatch_of_types else [""]):
         words = [f"--het-group={number}"] if manifest.sbatch_of_types else []
@@ -214,9 +236,9 @@ def _steps(manifest: JobManifest) -> list[str]:
     return steps
 
 
-def _in_slurms_units(memory: str) -> str:
-    """Return an amount of memory, such as ``8Gi``, as Slurm writes it: its ``8G`` are gibibytes."""
-    return memory.removesuffix("i")
+def _on_node(memory: str, tasks: int) -> str:
+    """Return what tasks of a memory such as ``8Gi`` need together; Slurm's ``8G`` are gibibytes."""
+    return f"{int(memory[:-2]) * tasks}{memory[-2]}"
 
 
 def _roles(manifest: JobManifest) -> list[str]:
