@@ -133,7 +133,7 @@ def test_a_job_whose_time_is_over_is_queued_again_and_goes_on(slurm, capsys):
     log = slurm.log(job)
     assert log.count("saved") == 4
     assert "the time limit has come: the job is queued again" in log
-    # Slurm holds a job for a while that was queued again; one that starts within a second is taken for the old one.
+    # Slurm holds a job for a while that was queued again. Within a second it would take it for the old one.
     slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now+3")
     slurm.wait_for(lambda: slurm.log(job).count("here") == 8)
     slurm.call("scancel", job)
