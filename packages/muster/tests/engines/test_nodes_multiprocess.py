@@ -37,10 +37,11 @@ def pair(tmp_path):
         started.append(Launched(tmp_path, options, deeds, environ=environ))
         wait_until(lambda: listens(address))
         command = [sys.executable, "-m", "muster", "run", *options, "--address", "127.0.0.2", CHILD, *deeds]
+        start.environ = {**clean_environment(), **environ, MARK: str(tmp_path)}
         started.append(
             subprocess.Popen(
                 command,
-                env={**clean_environment(), **environ, MARK: str(tmp_path)},
+                env=start.environ,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             )
         )  # fmt: skip
@@ -106,6 +107,25 @@ def test_a_job_starts_again_without_a_host_that_is_lost(pair):
     job.process.send_signal(signal.SIGTERM)
     assert job.end() == 143
     told(other)
+
+
+@pytest.mark.slow
+def test_an_elastic_job_goes_on_without_a_host_and_takes_it_back_when_it_calls_again(pair):
+    job, other = pair("worker0=save", "worker1=save", options=["--workers", "1:2", "--restarts", "1"])
+    job.read_until("worker 0 | ready", "worker 1 | ready")
+    other.kill()
+    told(other)
+    job.read_until("worker 1 is started again when its host is back, restart 1 of 1")
+    again = subprocess.Popen(
+        other.args, env=pair.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    job.read_until("worker 1 | ready")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+    assert job.lines.count("worker 0 | ready") == 1
+    assert "worker 1 | saved after SIGTERM" in job.lines
+    told(again)
+    assert again.returncode == 143
 
 
 @pytest.mark.slow

@@ -80,6 +80,19 @@ def test_a_task_that_is_killed_starts_again_with_its_peers(launch, ray):
     assert job.end(DEADLINE) == 143
 
 
+def test_an_elastic_job_goes_on_without_an_actor_which_is_started_again_where_it_was(launch, ray):
+    options = [*ray.options, "--workers", "1:2", "--restarts", "1"]
+    job = launch("worker0=save", "worker1=save", options=options)
+    job.read_until("worker 0 | ready", "worker 1 | ready")
+    task = process_of(job, "worker1")
+    agent = int(Path(f"/proc/{task}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(agent, signal.SIGKILL)
+    job.read_until("worker 1 is started again when its host is back, restart 1 of 1", "worker 1 | ready")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end(DEADLINE) == 143
+    assert job.lines.count("worker 0 | ready") == 1
+
+
 def address_of(job, role):
     environ = Path(f"/proc/{process_of(job, role)}/environ").read_bytes().decode()
     return re.search(r'"ps": \["([\d.:]+)"', environ)[1]

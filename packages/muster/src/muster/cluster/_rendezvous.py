@@ -64,17 +64,23 @@ class RendezvousListener:
         )
 
     def await_callers(self, count: int, timeout_secs: float) -> list[tuple[Connection, Hello]]:
-        """Return the callers that have come, when they are so many or the time is over, in seconds."""
+        """Return the callers that have come, when they are so many or the time is over, in seconds.
+
+        With 0 seconds it takes note of who has come, without waiting.
+        """
         deadline = time.monotonic() + timeout_secs
         said_at = tidied_at = time.monotonic()
-        while len(self._came) < count and (now := time.monotonic()) < deadline:
+        is_over = False
+        while len(self._came) < count and not is_over:
+            now = time.monotonic()
+            is_over = now >= deadline
             if now - tidied_at > 1.0:
                 tidied_at = now
                 self._acceptor.tidy()
             if now - said_at > _SAY_SECS:
                 said_at = now
                 _log.warning("Waiting at %s for %d more.", self._address, count - len(self._came))
-            for key, mask in self._selector.select(min(_PAUSE_SECS, deadline - now)):
+            for key, mask in self._selector.select(min(_PAUSE_SECS, max(0.0, deadline - now))):
                 key.data(mask)
         came, self._came = self._came[:count], self._came[count:]
         return came

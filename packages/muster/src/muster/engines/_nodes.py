@@ -26,10 +26,13 @@ class NodesEngine(RemoteEngine):
     Args:
         nodes: The number of hosts, with this one.
         address: Where the others call, ``host:port``.
-        listener: What listens there; closed with the engine.
+        listener: What listens there; closed with the engine. Who calls again later takes part at the next
+            restart, or in an elastic job at once, at the address that it had.
         grace_secs: How long tasks may take to end when the connection has broken, in seconds.
         environ: The variables that tasks are handed, without the job's secret, which all launchers have.
     """
+
+    hosts_return = True
 
     def __init__(
         self,
@@ -47,28 +50,20 @@ class NodesEngine(RemoteEngine):
         self._here: AgentConnection | None = None
         self._bridges: list[Bridge] = []
         self._others: list[AgentConnection] = []
+        self._called: list[AgentConnection] = []  # those that have called again, and have no task yet
 
     def assign(self, tasks: Sequence[Task], request: TaskRequest) -> Mapping[Task, AgentConnection]:
         """Wait until all hosts are there, the first time, and divide the tasks among them.
 
         Later those are left out that are gone and have not called again.
         """
-        host, _ = split_address(self._address)
         first = self._here is None
         if self._here is None or self._here.lost:
-            self._here = self.connect(agent_command(sys.executable), host, host, self._why)
-        self._others = [agent for agent in self._others if not agent.lost]
+            self._here = self._connect_here()
+        self._others = [agent for agent in [*self._others, *self._called] if not agent.lost]
+        self._called = []
         missing = self._nodes - 1 - len(self._others)
-        for connection, hello in self._listener.await_callers(missing, _MEET_SECS if first else _AGAIN_SECS):
-            address = hello.name or self._listener.host_of(connection)
-            bridge = Bridge(connection)
-            self._bridges.append(bridge)
-            descriptor = bridge.descriptor
-            agent = AgentConnection(
-                address, address, descriptor, descriptor, lambda: "its launcher has closed the connection"
-            )
-            self.add(agent)
-            self._others.append(agent)
+        self._others += self._take_callers(missing, _MEET_SECS if first else _AGAIN_SECS)
         if first and len(self._others) < self._nodes - 1:
             raise PlacementError(
                 f"{len(self._others) + 1} of {self._nodes} hosts have come to {self._address} within "
@@ -80,6 +75,42 @@ class NodesEngine(RemoteEngine):
             if agent.lost and (first or agent is self._here):
                 raise PlacementError(f"{agent.host}: {agent.lost}")
         return spread(tasks, [agent for agent in agents if not agent.lost])
+
+    def _connect_here(self) -> AgentConnection:
+        host, _ = split_address(self._address)
+        return self.connect(agent_command(sys.executable), host, host, self._why)
+
+    def _take_callers(self, count: int, secs: float) -> list[AgentConnection]:
+        """Return connections to the launchers that call within a time, in seconds, so many at most."""
+        agents = []
+        for connection, hello in self._listener.await_callers(count, secs):
+            address = hello.name or self._listener.host_of(connection)
+            bridge = Bridge(connection)
+            self._bridges.append(bridge)
+            descriptor = bridge.descriptor
+            agent = AgentConnection(
+                address, address, descriptor, descriptor, lambda: "its launcher has closed the connection"
+            )
+            self.add(agent)
+            agents.append(agent)
+        return agents
+
+    def returned(self) -> list[Task]:
+        """Return the tasks of hosts whose launchers have called again; see `Engine.returned`."""
+        self._called += self._take_callers(self._nodes, 0.0)
+        return super().returned()
+
+    def reconnect(self, lost: AgentConnection) -> AgentConnection | None:
+        """Return the connection by which a host has called again, if it has."""
+        if lost is self._here:
+            self._here = self._connect_here()
+            return self._here
+        for agent in self._called:
+            if agent.address == lost.address and not agent.lost:
+                self._called.remove(agent)
+                self._others.append(agent)
+                return agent
+        return None
 
     def _why(self, code: int, said: str, greeted: bool) -> str:
         return f"the agent of this host has ended, with code {code}{said}"

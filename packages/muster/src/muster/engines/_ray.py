@@ -1,5 +1,6 @@
 """The engine of a cluster of Ray: an actor for each task, in a placement group."""
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -90,13 +91,18 @@ def _actor_class() -> type:
 class _ActorLink:
     """Passes bytes between an actor and a descriptor, by a thread of its own, until one of them ends.
 
+    Args:
+        ray: The module.
+        actor: The actor, which is ended at the end.
+        host: The address of the only node that it may have; empty for any.
+
     Attributes:
         descriptor: The other side: a socket, which whoever takes it closes.
         why: Why the actor has ended.
     """
 
-    def __init__(self, ray: Any, actor: Any) -> None:
-        self._ray, self.actor = ray, actor
+    def __init__(self, ray: Any, actor: Any, host: str = "") -> None:
+        self._ray, self.actor, self._host = ray, actor, host
         self._sock, theirs = socket.socketpair()
         self._sock.setblocking(False)
         self.descriptor = theirs.detach()
@@ -105,14 +111,41 @@ class _ActorLink:
         self._thread.start()
 
     def end(self) -> None:
-        """Wait until the descriptor, which is closed, has been read to its end; then end the actor."""
+        """Wait until the descriptor, which is closed, has been read to its end, and the actor is ended."""
         self._thread.join()
-        self._ray.kill(self.actor)
 
     def _run(self) -> None:
-        with self._sock:
+        try:
+            with self._sock:
+                self._pass_on()
+        finally:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.kill(self.actor)  # its room is needed for another
+
+    def _await_host(self) -> tuple[bytes, bool]:
+        """Wait for the actor; return what has come for it meanwhile, and whether it is on its node."""
+        host, given = self.actor.host.remote(), b""
+        while True:
+            more, closed = self._taken()
+            given += more
+            if closed:
+                return given, False
+            try:
+                found = self._ray.get(host, timeout=_EXCHANGE_SECS)
+            except self._ray.exceptions.GetTimeoutError:
+                continue
+            except self._ray.exceptions.RayError as exc:
+                self.why = f"its actor has ended: {_first_line(exc)}"
+                return given, False
+            self.why = f"Ray has given it the node {found}"
+            return given, found == self._host
+
+    def _pass_on(self) -> None:
+        early, goes_on = self._await_host() if self._host else (b"", True)
+        if goes_on:
             while True:
                 given, closed = self._taken()
+                given, early = early + given, b""
                 try:
                     sent, ended = self._ray.get(self.actor.exchange.remote(given, _EXCHANGE_SECS))
                 except self._ray.exceptions.RayError as exc:
@@ -160,6 +193,7 @@ class RayEngine(RemoteEngine):
     """
 
     allots = True
+    hosts_return = True
 
     def __init__(
         self,
@@ -177,6 +211,7 @@ class RayEngine(RemoteEngine):
         self._started = False  # whether this engine has connected to the cluster
         self._links: list[_ActorLink] = []
         self._agent_of: dict[Task, AgentConnection] = {}
+        self._bundle_of: dict[Task, tuple[int, list[dict[str, float]]]] = {}
 
     def place(
         self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]
@@ -201,6 +236,7 @@ class RayEngine(RemoteEngine):
         self._connect()
         ray = self._ray
         bundles = [_bundle(task, request) for task in tasks]
+        self._bundle_of = {task: (number, bundles) for number, task in enumerate(tasks)}
         if self._group is None:
             self._group = ray.util.placement_group(bundles, strategy="PACK")
             try:
@@ -213,14 +249,7 @@ class RayEngine(RemoteEngine):
         actors = {task: self._start_actor(tasks.index(task), bundles) for task in missing}
         for task in missing:
             actor, host = self._await_actor(task, tasks.index(task), bundles, actors[task], deadline)
-            link = _ActorLink(ray, actor)
-            self._links.append(link)
-            # Descriptors are closed on both sides of the link, so that its thread ends.
-            agent = AgentConnection(
-                host, host, link.descriptor, link.descriptor, functools.partial(getattr, link, "why")
-            )
-            self.add(agent)
-            self._agent_of[task] = agent
+            self._link(task, host, _ActorLink(ray, actor))
         self.await_greetings(self._agent_of.values())
         for agent in self._agent_of.values():
             if agent.lost:
@@ -228,6 +257,21 @@ class RayEngine(RemoteEngine):
                     f"{agent.host}: {agent.lost}. All nodes need muster-train, in the version of this host."
                 )
         return dict(self._agent_of)
+
+    def reconnect(self, lost: AgentConnection) -> AgentConnection | None:
+        """Begin to start an actor again; it is no use if Ray gives it another node."""
+        (task,) = (task for task, agent in self._placed.items() if agent is lost)
+        actor = self._start_actor(*self._bundle_of[task])
+        return self._link(task, lost.address, _ActorLink(self._ray, actor, lost.address))
+
+    def _link(self, task: Task, host: str, link: _ActorLink) -> AgentConnection:
+        """Take over the connection to the agent of an actor."""
+        self._links.append(link)
+        # Descriptors are closed on both sides of the link, so that its thread ends.
+        why = functools.partial(getattr, link, "why")
+        self._agent_of[task] = agent = AgentConnection(host, host, link.descriptor, link.descriptor, why)
+        self.add(agent)
+        return agent
 
     def _connect(self) -> None:
         """Connect to the cluster, unless this process is."""

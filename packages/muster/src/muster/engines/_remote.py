@@ -100,7 +100,7 @@ class RemoteEngine(ABC):
         self._program: tuple[str, ...] = ()
         self._placed: dict[Task, AgentConnection] = {}
         self._addresses: dict[Task, str] = {}
-        self._returns: dict[str, _Return] = {}  # of hosts that are lost, by their addresses
+        self._returns: dict[int, _Return] = {}  # by the ids of the agents that are lost
         self._logs: dict[Task, Path] = {}  # of the tasks that run
         self._conditions: dict[Task, TaskCondition] = {}
 
@@ -338,12 +338,12 @@ class RemoteEngine(ABC):
         back: list[Task] = []
         for lost in {id(agent): agent for agent in self._placed.values() if agent.lost}.values():
             tasks = [task for task, agent in self._placed.items() if agent is lost]
-            under_way = self._returns.get(lost.address)
+            under_way = self._returns.get(id(lost))
             if under_way is None or (under_way.agent is None and now >= under_way.again_at):
-                self._returns[lost.address] = _Return(self.reconnect(lost), now + _LOOK_SECS)
+                self._returns[id(lost)] = _Return(self.reconnect(lost), now + _LOOK_SECS)
             elif (agent := under_way.agent) is not None and self._has_places(under_way, agent, tasks):
                 self._placed |= dict.fromkeys(tasks, agent)
-                del self._returns[lost.address]
+                del self._returns[id(lost)]
                 self._drop(lost) if lost in self._agents else None
                 back += tasks
         return back
