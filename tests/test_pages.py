@@ -28,10 +28,10 @@ ELSEWHERE = {
 }
 # What cannot be installed without the package index, or is not yet there.
 NOT_INSTALLED_HERE = re.compile(r"^pip install (?:\.|'\.|\"\.|\"muster-train\[(?:gpu|tpu)).*$", re.M)
-# What runs in a cluster: of Ray, where `make test-engines` runs these commands; of Kubernetes, as
+# What runs in a cluster: of Ray and Slurm, where `make test-engines` runs such commands; of Kubernetes, as
 # test_kubernetes_multiprocess.py does.
 IN_A_CLUSTER = re.compile(
-    r"^ *(?:ray |muster run --on (?:ray|kubernetes)\S* |muster \S+ .*kubernetes:)(?:.*\\\n)*.*$", re.M
+    r"^ *(?:ray |muster run --on (?:ray|slurm|kubernetes)\S* |muster \S+ .*kubernetes:)(?:.*\\\n)*.*$", re.M
 )
 # Pages for those who change muster itself.
 OTHER_PAGES = {
