@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muster import _remote, checkpoint, summary
-from muster._errors import CheckpointError, DirectoryInUseError, PathError, StorageError
+from muster import _remote, checkpoint, data, summary
+from muster._errors import CheckpointError, DatasetError, DirectoryInUseError, PathError, StorageError
 from muster.checkpoint import _lease
 from muster.checkpoint._lease import WriterWatch
 from remote_stores import Faulty, elsewhere, faulty_store, names
@@ -55,6 +55,17 @@ def test_contents_come_before_what_says_that_they_are_there(faulty):
         ("put", "manifest.json"),
         ("rm", "manifest.json.tmp"),
     ]
+
+
+def test_elements_of_a_dataset_are_saved_and_loaded_elsewhere(faulty):
+    rows = np.arange(2.0 * BIG).reshape(2, BIG)
+    data.Dataset.from_tensor_slices(rows).save("faulty://b/rows")
+    assert names(faulty) == ["rows/elements.tfrecord"]
+    with elsewhere():
+        found = list(data.Dataset.load("faulty://b/rows"))
+        np.testing.assert_array_equal(found, rows)
+        with pytest.raises(DatasetError, match="faulty://b/none has no elements"):
+            data.Dataset.load("faulty://b/none")
 
 
 def save(keep=1):

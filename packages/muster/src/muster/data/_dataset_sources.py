@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from muster._errors import DatasetError
 from muster._frontend import frontend
 from muster._paths import local_path
+from muster._remote import fetch
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
 from muster.data.adapters._streams import RayRows, StreamedSource, is_streamed
@@ -377,7 +378,7 @@ class DatasetSources(ABC, Generic[DatasetType]):
         """Read the elements that `save` wrote into a folder.
 
         Args:
-            path: The folder.
+            path: The folder, which may be on an object store.
             element_spec: Ignored: the elements say what they are.
             compression: As for `save`.
             reader_func: Ignored.
@@ -386,7 +387,8 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             DatasetError: Nothing was saved there; while iterating, the file is damaged.
         """
-        file = os.path.join(local_path(path), ELEMENTS)
+        file = os.path.join(local_path(path, remote=True), ELEMENTS)
+        fetch(file)
         if not os.path.exists(file):
             raise DatasetError(f"{os.fspath(path)} has no elements: Dataset.save writes them.")
         return cls._of(ElementFile(file, compression))

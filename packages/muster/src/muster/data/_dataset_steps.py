@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from muster._errors import DatasetError
 from muster._frontend import frontend
 from muster._paths import local_path
+from muster._remote import publish
 from muster.data._arguments import integer
 from muster.data._iterator import DatasetIterator
 from muster.data.files._element_files import ELEMENTS, write_elements
@@ -394,18 +395,20 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         """Write the elements into a folder, from which `load` reads them. The format is muster's own.
 
         Args:
-            path: The folder, which is made if need be.
+            path: The folder, which is made if need be, also on an object store.
             compression: ``GZIP``, or None.
             shard_func: Ignored: there is one file.
             checkpoint_args: Ignored.
 
         Raises:
             DatasetError: A leaf is neither an array, text nor bytes; or the file cannot be written.
+            StorageError: The object store cannot be written.
         """
-        path = local_path(path)
+        path = local_path(path, remote=True)
         os.makedirs(path, exist_ok=True)
         # What a front end shows of elements becomes arrays again.
         write_elements(os.path.join(path, ELEMENTS), map(as_element, self), compression)
+        publish(path)
 
     def snapshot(
         self,
