@@ -68,6 +68,25 @@ def test_elements_of_a_dataset_are_saved_and_loaded_elsewhere(faulty):
             data.Dataset.load("faulty://b/none")
 
 
+@pytest.mark.parametrize("kind", ["cache", "snapshot"])
+def test_elements_that_one_process_has_computed_are_read_elsewhere(faulty, kind):
+    def elements(start):
+        counted = data.Dataset.range(start, start + 3)
+        kept = counted.cache("faulty://b/kept") if kind == "cache" else counted.snapshot("faulty://b/kept")
+        return [int(each) for each in kept]
+
+    assert elements(0) == [0, 1, 2]
+    assert names(faulty) == ["kept" if kind == "cache" else "kept/elements.tfrecord"]
+    assert elements(5) == [0, 1, 2]
+    with elsewhere():
+        assert elements(7) == [0, 1, 2]
+
+
+def test_a_pass_that_was_broken_off_keeps_nothing_on_a_store(faulty):
+    next(iter(data.Dataset.range(3).cache("faulty://b/kept")))
+    assert names(faulty) == []
+
+
 def save(keep=1):
     with checkpoint.Checkpointer("faulty://b/run", max_to_keep=keep) as checkpointer:
         checkpointer.save(2, {"w": np.full(BIG, 2.0)}, {"note": 2}, wait=True)

@@ -344,12 +344,12 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         changed are not copied.
 
         Args:
-            filename: A file, which the first iteration that reads to the end writes, and which later ones
-                read, also those of other runs of the program: remove it when the elements change. Empty to
-                keep them in memory.
+            filename: A file, also on an object store, which the first whole iteration writes, and later ones
+                read, also in other runs: remove it when the elements change. Empty to keep them in memory.
             name: Ignored.
         """
-        return self._then(FileCache(self._node, local_path(filename)) if filename else Cache(self._node))
+        file = filename and local_path(filename, remote=True)
+        return self._then(FileCache(self._node, file) if file else Cache(self._node))
 
     def prefetch(self, buffer_size: int = AUTOTUNE, name: str | None = None) -> "Dataset":
         """Compute up to `buffer_size` elements ahead of the reader, on a thread.

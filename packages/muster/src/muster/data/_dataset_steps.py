@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike
 from muster._errors import DatasetError
 from muster._frontend import frontend
 from muster._paths import local_path
-from muster._remote import publish
 from muster.data._arguments import integer
 from muster.data._iterator import DatasetIterator
 from muster.data.files._element_files import ELEMENTS, write_elements
@@ -408,7 +407,6 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         os.makedirs(path, exist_ok=True)
         # What a front end shows of elements becomes arrays again.
         write_elements(os.path.join(path, ELEMENTS), map(as_element, self), compression)
-        publish(path)
 
     def snapshot(
         self,
@@ -421,13 +419,13 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         """Keep computed elements in a folder for later iterations and later runs, as `cache` does in a file.
 
         Args:
-            path: The folder.
+            path: The folder, which may be on an object store.
             compression: Ignored.
             reader_func: Ignored.
             shard_func: Ignored.
             name: Ignored.
         """
-        path = local_path(path)
+        path = local_path(path, remote=True)
         os.makedirs(path, exist_ok=True)
         cached: DatasetType = self.cache(os.path.join(path, ELEMENTS))  # type: ignore[attr-defined]
         return cached

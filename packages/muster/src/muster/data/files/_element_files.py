@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from muster._errors import DatasetError
+from muster._remote import fetch, publish
 from muster.data.files._files import check_compression
 from muster.data.files._tfrecord import TFRecordSource, TFRecordWriter
 from muster.data.pipeline._handles import Handles, Loaded, Stream, unstacked
@@ -60,6 +61,7 @@ class _Writer(contextlib.AbstractContextManager["_Writer"]):
     def finish(self) -> None:
         self._writer.close()
         os.replace(self._part, self._path)
+        publish(self._path)
 
     def __exit__(self, *error: object) -> None:
         self._writer.close()
@@ -142,6 +144,7 @@ class FileCache(Ordering):
         return FileCache(source, f"{self._path}.{index}-of-{num_shards}" if num_shards > 1 else self._path)
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
+        fetch(self._path)
         if os.path.exists(self._path):
             return _Read(self._file.open(run, epoch))
         # In the order of the first pass, also where this is a later one, whose file is gone.
