@@ -23,7 +23,7 @@ from bench.cases._shared import step_cost
 from bench import _results, _roofline
 
 ROOT = Path(__file__).parent.parent
-CASES = ("mlp", "cnn", "resnet", "lstm", "gru", "wide_and_deep")
+CASES = ("mlp", "cnn", "resnet", "mobilenet", "lstm", "gru", "transformer", "wide_and_deep")
 CONTESTANTS = {
     "muster": ("muster, Estimator", "estimator"),
     "keras": ("Keras 3 on JAX, fit", "keras_fit"),

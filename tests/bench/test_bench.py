@@ -71,7 +71,16 @@ def test_losses_that_are_no_numbers_differ_by_more_than_any_bound():
     assert widest_gap({"a": [1.0], "b": [math.nan]})[0] == math.inf
 
 
-@pytest.mark.parametrize("case", ["mlp", "cnn", "resnet", "lstm", "gru", "wide_and_deep"])
+CASES = ["mlp", "cnn", "resnet", "mobilenet", "lstm", "gru", "transformer", "wide_and_deep"]
+
+
+def test_each_case_is_known_by_name():
+    from bench import peers
+
+    assert list(peers.CASES) == CASES
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_the_cost_of_a_step_counts_every_kernel_of_the_model(case):
     import importlib
 

@@ -246,12 +246,11 @@ def _flat(tree):
     return jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(tree)])
 
 
-@pytest.mark.parametrize("features", [2, 32])
-def test_groups_are_left_alone(features):
+def test_groups_of_several_features_are_left_alone():
     grouped = lambda x, k: lax.conv_general_dilated(  # noqa: E731
-        x, k, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=features
+        x, k, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=16
     )
-    ours, theirs = lowered_text(grouped, images(features), kernel(1, 1, 1, features))
+    ours, theirs = lowered_text(grouped, images(32), kernel(1, 1, 2, 32))
     assert ours == theirs
 
 

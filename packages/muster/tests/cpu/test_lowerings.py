@@ -97,6 +97,7 @@ def gradient(function):
 
 APPLY = [
     (conv, IMAGES),
+    (lambda x: jnp.tensordot(x, x, ((0, 1, 2), (0, 1, 2))), IMAGES),
     (lambda x: pool(x, 0.0, lax.add), IMAGES),
     (gradient(lambda x: pool(x, -jnp.inf, lax.max)), IMAGES),
 ]
@@ -106,6 +107,8 @@ DO_NOT_APPLY = [
     (gradient(lambda x: conv(x, preferred_element_type=jnp.float32)), IMAGES.update(dtype=jnp.bfloat16)),
     (gradient(lambda x: conv(x, rhs_dilation=(2, 2), feature_group_count=2)), IMAGES),
     (lambda x: pool(x, 0, lax.add), IMAGES.update(dtype=jnp.int8)),
+    (lambda x: jnp.tensordot(x, x.astype(jnp.float32), ((0, 1), (0, 1))), IMAGES.update(dtype=jnp.bfloat16)),
+    (gradient(lambda x: jnp.einsum("abcd,abcd->abd", x, x @ jnp.ones((4, 4)))), IMAGES),
     (gradient(lambda x: pool(x * 1j, 0, lax.add)), IMAGES),
     (jax.shard_map(
         lambda x: conv(x, rhs_dilation=(2, 2), feature_group_count=2),
@@ -138,16 +141,29 @@ def on_host(x):
         return jnp.stack([jnp.sum(function(x)) for function, _ in (*APPLY, DO_NOT_APPLY[0], DO_NOT_APPLY[3])])
 
 
+def algorithms():
+    for preset in lax.DotAlgorithmPreset:
+        try:
+            jax.jit(lambda x: lax.dot(x, x, precision=preset)).lower(jnp.ones((4, 4)))
+        except ValueError as exc:
+            yield str(exc)
+        else:
+            yield "taken"
+
+
 X = jax.random.normal(jax.random.key(0), IMAGES.shape)
+taken = list(algorithms())
 on_host_before = jax.jit(lambda x: on_host(x))(X)
 apply, do_not_apply, for_any = texts(APPLY), texts(DO_NOT_APPLY), [*exported(EXPORTED)]
 prepare()
 assert [before == now for before, now in zip(apply, texts(APPLY), strict=True)] == [False] * len(APPLY)
 same(do_not_apply, texts(DO_NOT_APPLY))
+assert taken == list(algorithms())
 same(for_any, exported(EXPORTED))
 assert jnp.allclose(on_host_before, jax.jit(lambda x: on_host(x))(X), rtol=1e-5)
 muster.config.use_cpu_lowerings(False)
 same(apply + do_not_apply, texts(APPLY + DO_NOT_APPLY))
+assert taken == list(algorithms())
 """
 
 

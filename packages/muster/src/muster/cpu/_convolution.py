@@ -9,12 +9,14 @@ kernels. The bounds here are from measurements on one x86 core with AVX2, and th
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+
+from muster.cpu._convolution_shapes import Convolution, Sizes, pad
+from muster.cpu._depthwise import depthwise
 
 MAX_PRODUCTS = 9
 """``_by_product`` is chosen up to so many products per output element."""
@@ -30,55 +32,6 @@ FEW_INPUTS = 4
 """Up to so many input features the gradient of a kernel is one product of matrices."""
 MAX_POSITIONS = 49
 """Above so many positions in a kernel the program would be large, and its compilation slow."""
-
-Sizes = tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Convolution:
-    """``out[b, o, p] = sum over i, w of lhs[b, i, p * stride + w * dilation] * rhs[o, i, w]``.
-
-    The specs say at which dimension batch, feature and each spatial dimension are: of ``lhs``; output
-    feature, input feature and window of ``rhs``; batch, feature and positions of the result.
-    """
-
-    lhs_spec: Sizes
-    rhs_spec: Sizes
-    out_spec: Sizes
-    window: Sizes
-    positions: Sizes
-    strides: Sizes
-    dilation: Sizes
-    padding: Sequence[tuple[int, int]]
-    precision: lax.PrecisionLike
-
-    def padded(self, lhs: jax.Array) -> jax.Array:
-        return _pad(lhs, dict(zip(self.lhs_spec[2:], self.padding, strict=True)))
-
-    def strided(self, lhs: jax.Array, starts: Sequence[int], counts: Sizes, steps: Sizes) -> jax.Array:
-        """Return the elements of padded ``lhs`` at ``start, start + step, ...`` of each spatial dimension."""
-        start, stop, step = [0] * lhs.ndim, list(lhs.shape), [1] * lhs.ndim
-        for dim, a, count, by in zip(self.lhs_spec[2:], starts, counts, steps, strict=True):
-            start[dim], stop[dim], step[dim] = a, a + (count - 1) * by + 1, by
-        return lax.slice(lhs, start, stop, step)
-
-    def at_window(self, lhs: jax.Array, w: Sizes) -> jax.Array:
-        """Return the inputs under the window's position ``w``, one for each output position."""
-        starts = [i * by for i, by in zip(w, self.dilation, strict=True)]
-        return self.strided(lhs, starts, self.positions, self.strides)
-
-    def at_output(self, lhs: jax.Array, p: Sizes) -> jax.Array:
-        """Return the inputs under the window of the output at ``p``."""
-        starts = [i * by for i, by in zip(p, self.strides, strict=True)]
-        return self.strided(lhs, starts, self.window, self.dilation)
-
-    def row_starts(self, dim: int) -> list[int]:
-        """Return the output position at which each row of the window is over the first input."""
-        return [self.padding[dim][0] - i * self.dilation[dim] for i in range(self.window[dim])]
-
-    def result(self, found: jax.Array) -> jax.Array:
-        """Transpose batch, feature and positions to the dimensions of the result."""
-        return lax.transpose(found, [self.out_spec.index(dim) for dim in range(found.ndim)])
 
 
 def convolution(
@@ -117,8 +70,6 @@ def convolution(
         or rhs.dtype != jnp.float32
         or preferred_element_type not in (None, jnp.float32)
         or out_sharding is not None
-        or feature_group_count != 1
-        or batch_group_count != 1
         or 0 in (*lhs.shape, *rhs.shape)
     ):
         return None
@@ -130,12 +81,14 @@ def convolution(
     ]
     if any(size < 0 for size in free):
         return None
-    conv = _Convolution(
+    conv = Convolution(
         lhs_spec=lhs_spec, rhs_spec=rhs_spec, out_spec=out_spec, window=window,
         positions=tuple(size // s + 1 for size, s in zip(free, window_strides, strict=True)),
         strides=tuple(window_strides), dilation=tuple(rhs_dilation), padding=tuple(padding),
         precision=precision,
     )  # fmt: skip
+    if feature_group_count != 1 or batch_group_count != 1:
+        return depthwise(conv, tuple(lhs_dilation), lhs, rhs, feature_group_count, batch_group_count)
     if any(d > 1 for d in lhs_dilation):
         if math.prod(window) == 1 and all(s == 1 for s in window_strides):
             return partial(_dilated_input, conv, tuple(lhs_dilation))
@@ -164,19 +117,19 @@ def convolution(
     return None
 
 
-def _one_window_position(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+def _one_window_position(conv: Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Compute a convolution with a window of one position: a product of matrices."""
     return conv.result(_dot(conv, conv.at_window(lhs, (0,) * len(conv.window)), rhs))
 
 
-def _dilated_input(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+def _dilated_input(conv: Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Compute the same for a dilated input: zeros between the inputs become zeros between the results."""
     found = _dot(conv, lhs, rhs)
     around = [(low, high, d - 1) for (low, high), d in zip(conv.padding, dilation, strict=True)]
     return conv.result(lax.pad(found, jnp.zeros((), found.dtype), [(0, 0, 0), (0, 0, 0), *around]))
 
 
-def _exchanged(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+def _exchanged(conv: Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Compute the gradient of a transposed convolution's kernel like that of a convolution with strides.
 
     Images and the gradient of the result change places, so that the window is dilated, not the input, for
@@ -198,7 +151,7 @@ def _exchanged(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Arr
     return lax.rev(found, spatial)
 
 
-def _dot(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+def _dot(conv: Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Return the product for a window of one position, with dimensions batch, feature and positions."""
     kernel = lax.squeeze(rhs, conv.rhs_spec[2:])
     contracted = int(conv.rhs_spec[1] > conv.rhs_spec[0])
@@ -211,17 +164,20 @@ def _dot(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     )
 
 
-def _by_output(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+def _by_output(conv: Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Compute one product of matrices, of the inputs under the window at each of its few positions."""
     lhs = conv.padded(lhs)
     inputs = [conv.at_output(lhs, p) for p in itertools.product(*map(range, conv.positions))]
-    contracted = tuple(1 + dim for dim in conv.lhs_spec[1:]), conv.rhs_spec[1:]
-    found = lax.dot_general(jnp.stack(inputs), rhs, (contracted, ((), ())), precision=conv.precision)
-    found = lax.transpose(found, (1, 2, 0))
+    # One of them is not stacked: XLA would transpose it.
+    several = len(inputs) > 1
+    contracted = tuple(several + dim for dim in conv.lhs_spec[1:]), conv.rhs_spec[1:]
+    stacked = jnp.stack(inputs) if several else inputs[0]
+    found = lax.dot_general(stacked, rhs, (contracted, ((), ())), precision=conv.precision)
+    found = lax.transpose(found, (1, 2, 0)) if several else found
     return conv.result(found.reshape(*found.shape[:2], *conv.positions))
 
 
-def _by_product(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+def _by_product(conv: Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Compute elementwise, so that XLA fuses it with a following bias and activation."""
     lhs = conv.padded(lhs)
     rank = lhs.ndim
@@ -243,7 +199,7 @@ def _by_product(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array
     return sum((product(w, i) for w, i in others), start=product(*first))
 
 
-def _dimension_of_rows(conv: _Convolution, lhs: jax.core.ShapedArray, outputs: int) -> int | None:
+def _dimension_of_rows(conv: Convolution, lhs: jax.core.ShapedArray, outputs: int) -> int | None:
     """Return the first spatial dimension along which ``_by_row`` may divide the window, or None."""
     batch, inputs = (lhs.shape[dim] for dim in conv.lhs_spec[:2])
     products, positions = inputs * math.prod(conv.window), math.prod(conv.positions)
@@ -269,7 +225,7 @@ def _dimension_of_rows(conv: _Convolution, lhs: jax.core.ShapedArray, outputs: i
     return None
 
 
-def _by_row(conv: _Convolution, dim: int, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+def _by_row(conv: Convolution, dim: int, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Compute the window's rows as kernels with separate outputs, and add these at their offsets.
 
     XLA's library takes as long for 8 output features as for 16, and a third longer for 32.
@@ -293,7 +249,7 @@ def _by_row(conv: _Convolution, dim: int, lhs: jax.Array, rhs: jax.Array) -> jax
     return sum(others, start=first)
 
 
-def _kernel_gradient(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+def _kernel_gradient(conv: Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Compute the gradient of a large kernel as JAX does, from transposed images.
 
     The transposition itself is fast. But XLA would also compute what the images come from in the transposed
@@ -318,10 +274,4 @@ def _kernel_gradient(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.
 def _moved(x: jax.Array, dim: int, start: int, size: int) -> jax.Array:
     """Shift ``x`` by ``start`` along a dimension, cut off or filled with zeros to ``size``."""
     kept = lax.slice_in_dim(x, max(-start, 0), min(size - start, x.shape[dim]), axis=dim)
-    return _pad(kept, {dim: (max(start, 0), max(size - start - x.shape[dim], 0))})
-
-
-def _pad(x: jax.Array, padding: dict[int, tuple[int, int]]) -> jax.Array:
-    if not any(map(any, padding.values())):
-        return x
-    return lax.pad(x, jnp.zeros((), x.dtype), [(*padding.get(dim, (0, 0)), 0) for dim in range(x.ndim)])
+    return pad(kept, {dim: (max(start, 0), max(size - start - x.shape[dim], 0))})

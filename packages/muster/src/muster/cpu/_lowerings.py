@@ -13,6 +13,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from muster.cpu._convolution import convolution
+from muster.cpu._dot import check_algorithm, dot
 from muster.cpu._max_pooling import max_pooling_gradient
 from muster.cpu._sum_pooling import sum_pooling
 
@@ -24,6 +25,7 @@ None to leave the operation to JAX."""
 
 CHOOSERS: Mapping[Primitive, Chooser] = {
     lax.conv_general_dilated_p: convolution,
+    lax.dot_general_p: dot,
     lax.reduce_window_sum_p: sum_pooling,
     lax.select_and_scatter_add_p: max_pooling_gradient,
 }
@@ -88,7 +90,7 @@ def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
     JAX's rule in the table has no public name. But JAX lowers these primitives for GPUs by the same rules as
     for CPU, unless others were registered, so the other cases are lowered as if for GPUs. The tests check
     that this gives JAX's program for CPU, letter by letter, except for marks of ``compute_on`` for the host,
-    which have no meaning on CPU. Tried with jax 0.10.2.
+    which have no meaning on CPU, and for algorithms of products that CPUs do not have. Tried with jax 0.10.2.
     """
 
     def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
@@ -96,6 +98,8 @@ def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
             computation = chooser(*ctx.avals_in, **params)
             if computation is not None:
                 return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)
+        if primitive is lax.dot_general_p:
+            check_algorithm(params["precision"])
         with contextlib.ExitStack() as as_if_for_gpus:
             if ctx.jaxpr_eqn_ctx is not None and ctx.jaxpr_eqn_ctx.compute_type == "device_host":
                 # Lowering for the host would call this rule again.

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import Primitive
 
+from muster.cpu._convolution_shapes import Sizes, interleave
+
 MAX_POSITIONS = 32
 """Above so many positions in a window the program would be large, and its compilation slow."""
 
@@ -21,7 +23,6 @@ UNROLLED = 16
 """LLVM unrolls inner loops of fewer rounds, and does not vectorize them then if they are as short as the
 choice of an element. So with fewer features the choice is computed within the loops that use it."""
 
-Sizes = tuple[int, ...]
 Padding = Sequence[tuple[int, int]]
 
 
@@ -103,7 +104,7 @@ def _gradient(
     phases = {phase: of_phase(phase) for phase in itertools.product(*map(range, strides))}
     start = [low for low, _ in padding]
     stop = [low + size for low, size in zip(start, operand.shape, strict=True)]
-    return lax.slice(_interleave(phases, strides), start, stop)
+    return lax.slice(interleave(phases, strides), start, stop)
 
 
 def _chosen(
@@ -128,19 +129,3 @@ def _chosen(
         chosen = lax.select(keep, chosen, lax.full_like(chosen, number))
         held = lax.select(keep, held, here)
     return chosen
-
-
-def _interleave(parts: dict[Sizes, jax.Array], strides: Sizes) -> jax.Array:
-    """Put ``parts[phase]`` at ``phase``, ``phase + stride``, ... of every dimension."""
-    for dim in reversed(range(len(strides))):
-        outer = {phase[:dim] for phase in parts}
-        parts = {phase: _merge([parts[*phase, i] for i in range(strides[dim])], dim) for phase in outer}
-    return parts[()]
-
-
-def _merge(parts: list[jax.Array], dim: int) -> jax.Array:
-    if len(parts) == 1:
-        return parts[0]
-    shape = list(parts[0].shape)
-    shape[dim] *= len(parts)
-    return jnp.stack(parts, dim + 1).reshape(shape)

@@ -1,0 +1,88 @@
+"""Products of arrays: ``lax.dot_general_p``.
+
+A dense layer's kernel has a gradient that sums over batch and time. XLA's CPU compiler joins these two
+dimensions only after it has put them last, and computes what the layer's input comes from once more in that
+order, slowly: in a network of residual blocks, all that was added up before.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+Sizes = tuple[int, ...]
+_ALGORITHMS = frozenset(
+    getattr(lax.DotAlgorithmPreset, name)
+    for name in (
+        "DEFAULT",
+        "F16_F16_F16",
+        "F32_F32_F32",
+        "F64_F64_F64",
+        "BF16_BF16_F32",
+        "BF16_BF16_F32_X3",
+        "BF16_BF16_F32_X6",
+    )
+)
+
+
+def check_algorithm(precision: lax.PrecisionLike) -> None:
+    """Refuse the algorithms that JAX's rule for CPUs refuses: XLA would ignore them.
+
+    Raises:
+        ValueError: It is one of those.
+    """
+    if isinstance(precision, lax.DotAlgorithm | lax.DotAlgorithmPreset) and precision not in _ALGORITHMS:
+        raise ValueError(f"The precision '{precision}' is not supported by dot_general on CPU")
+
+
+def dot(
+    lhs: jax.core.ShapedArray,
+    rhs: jax.core.ShapedArray,
+    *,
+    dimension_numbers: tuple[tuple[Sizes, Sizes], tuple[Sizes, Sizes]],
+    precision: lax.PrecisionLike,
+    preferred_element_type: jax.typing.DTypeLike | None,
+    out_sharding: jax.sharding.Sharding | None,
+) -> Callable[[jax.Array, jax.Array], jax.Array] | None:
+    """Choose how to compute ``dot_general``; see ``Chooser``.
+
+    Args:
+        lhs: The aval of an operand.
+        rhs: The aval of the other.
+        dimension_numbers: As for ``lax.dot_general``.
+    """
+    contracted, batched = dimension_numbers
+    if (
+        lhs.dtype != jnp.float32
+        or rhs.dtype != jnp.float32
+        or preferred_element_type not in (None, jnp.float32)
+        or isinstance(precision, lax.DotAlgorithm | lax.DotAlgorithmPreset)
+        or out_sharding is not None
+        or any(batched)
+        or len(contracted[0]) < 2
+        or not all(map(_follow_each_other, contracted))
+        or 0 in (*lhs.shape, *rhs.shape)
+    ):
+        return None
+    return partial(_joined, dimensions=contracted, precision=precision)
+
+
+def _follow_each_other(dimensions: Sequence[int]) -> bool:
+    return tuple(dimensions) == tuple(range(dimensions[0], dimensions[0] + len(dimensions)))
+
+
+def _joined(
+    lhs: jax.Array, rhs: jax.Array, *, dimensions: tuple[Sizes, Sizes], precision: lax.PrecisionLike
+) -> jax.Array:
+    """Compute the product with the dimensions to sum over joined to one, in their place."""
+
+    def joined(x: jax.Array, dims: Sizes) -> jax.Array:
+        before, after = x.shape[: dims[0]], x.shape[dims[-1] + 1 :]
+        return x.reshape(*before, math.prod(x.shape[dim] for dim in dims), *after)
+
+    first, second = dimensions
+    numbers = ((first[0],), (second[0],)), ((), ())
+    return lax.dot_general(joined(lhs, first), joined(rhs, second), numbers, precision=precision)
