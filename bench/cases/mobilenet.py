@@ -5,7 +5,7 @@ from bench.cases._shared import Layer, conv, dense, start
 
 BATCH = 32
 STEPS = 15
-LEARNING_RATE = 0.01
+LEARNING_RATE = 0.0003
 WIDTH = 32  # of the first convolution
 BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1))  # output features, strides
 _MOMENTUM = 0.99
