@@ -153,7 +153,7 @@ class World:
         self.starts += 1
         own = Member(self.tasks[index], f"run {self.starts}")
         machine = Membership(
-            own, self.tasks, self.minimum, 5.0, 60.0, first_epoch=100 * self.starts, most=self.most
+            own, self.tasks, self.minimum, 5.0, 60.0, first_epoch=1_000_000 * self.starts, most=self.most
         )
         worker = Worker(machine, self.starts)
         seen = MemberSeen(own, machine.record)
