@@ -392,11 +392,13 @@ class Membership:
         return member in self._ended or (record is not None and record.phase is MemberPhase.LEFT)
 
     def _next_epoch(self) -> int:
-        """Return an epoch above all that are known here, which no other worker would choose."""
+        """Return an epoch above all that are known here, which nobody has chosen or will."""
         known = [each.epoch for each in (*self._groups(), *filter(None, [self.record.group]))]
         count, place = len(self._tasks), self._tasks.index(self.own.task)
         least = max([*known, self._first_epoch - 1]) + 1
-        return least + (place - least) % count
+        epoch = least + (place - least) % count
+        self._first_epoch = epoch + 1  # it may forget this group, if it has come late
+        return epoch
 
     def _enter(self, group: Group, now: float) -> GroupAction:
         self._set(group=group, phase=MemberPhase.IN)
