@@ -11,6 +11,7 @@ from jobs import DEADLINE, SOON, Job
 pytestmark = pytest.mark.processes
 
 STEPS = 120
+SECS = 0.25  # of a step, so that there is time to come, until everybody has
 CHILD = Path(__file__).with_name("elastic_loop_of_checkpoint_child.py")
 
 
@@ -31,7 +32,7 @@ def test_workers_that_come_join_a_loop_and_take_over(seed, tmp_path):
     alone, folder = tmp_path / "alone", tmp_path / "job"
     with Job(alone, [CHILD, alone, STEPS, 0, seed], worker=1) as job:
         assert job.start("worker", 0).code() == 0, job.tasks[0].log[-3000:]
-    with Job(folder, [CHILD, folder, STEPS, 0.05, seed], worker=3) as job:
+    with Job(folder, [CHILD, folder, STEPS, SECS, seed], worker=3) as job:
         first, second = (job.start("worker", index) for index in range(2))
         wait_for(job, 0, 5)
         third = job.start("worker", 2)
@@ -42,6 +43,7 @@ def test_workers_that_come_join_a_loop_and_take_over(seed, tmp_path):
         first = job.start("worker", 0)
         wait_for(job, 0, before + 3)
         second.process.send_signal(signal.SIGKILL)  # now only those are left who have joined
+        (folder / "quick").touch()
         for task in (third, first):
             assert task.code() == 0, task.log[-3000:]
         old, joined = lines_of(folder, 1), lines_of(folder, 2)
@@ -58,7 +60,7 @@ def test_workers_that_come_join_a_loop_and_take_over(seed, tmp_path):
 
 def test_who_could_not_go_on_exactly_says_why_and_the_others_train_on(tmp_path):
     folder = tmp_path / "job"
-    with Job(folder, [CHILD, folder, STEPS, 0.05, 1], worker=2) as job:
+    with Job(folder, [CHILD, folder, STEPS, SECS, 1], worker=2) as job:
         first = job.start("worker", 0)
         wait_for(job, 0, 5)
         late = job.start("worker", 1, environ={"WITHOUT_METRIC": "1"})
@@ -67,6 +69,7 @@ def test_who_could_not_go_on_exactly_says_why_and_the_others_train_on(tmp_path):
         late = job.start("worker", 1, environ={"WITHOUT_SKIP": "1"})
         assert late.code() == 1
         assert "This worker has another batch than those whose loop it joins" in late.log
+        (folder / "quick").touch()
         assert first.code() == 0, first.log[-3000:]
         assert len(lines_of(folder, 0)) == STEPS
 
@@ -77,7 +80,7 @@ def test_a_worker_that_is_preempted_leaves_alone_and_comes_again(tmp_path):
     with_handler = {"WITH_HANDLER": "1"}
     with Job(alone, [CHILD, alone, STEPS, 0, 1], worker=1) as job:
         assert job.start("worker", 0, environ=with_handler).code() == 0, job.tasks[0].log[-3000:]
-    with Job(folder, [CHILD, folder, STEPS, 0.05, 1], worker=2) as job:
+    with Job(folder, [CHILD, folder, STEPS, SECS, 1], worker=2) as job:
         first, second = (job.start("worker", index, environ=with_handler) for index in range(2))
         wait_for(job, 0, 5)
         second.process.send_signal(signal.SIGTERM)
@@ -87,6 +90,7 @@ def test_a_worker_that_is_preempted_leaves_alone_and_comes_again(tmp_path):
         second = job.start("worker", 1, environ=with_handler)
         wait_for(job, 1, before + 3)
         first.process.send_signal(signal.SIGTERM)  # the chief
+        (folder / "quick").touch()
         assert first.code() == 143, first.log[-3000:]
         assert second.code() == 0, second.log[-3000:]
         whole = lines_of(alone, 0)

@@ -24,7 +24,7 @@ from muster.distribute.closures._reading import DrawnElement, Reading
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import Executables
-from muster.distribute.workers import Exchanged, nbytes_of
+from muster.distribute.workers import Exchanged
 from muster.ps import Array, Servers
 
 _T = TypeVar("_T")
@@ -306,7 +306,7 @@ class ClosureSession:
         began, exchanged = time.perf_counter(), self._totals.exchanged
         got = call()
         exchanged.secs += time.perf_counter() - began
-        exchanged.nbytes += nbytes_of(sent) + nbytes_of(got)
+        exchanged.nbytes += _nbytes_of(sent) + _nbytes_of(got)
         return got
 
     def _reached(self) -> Servers:
@@ -367,6 +367,15 @@ def _shaped(arrays: Sequence[Array], kinds: Sequence[messages.ArrayKind]) -> lis
 
 def _flat(array: Any) -> Array:
     return np.ascontiguousarray(array).reshape(-1)
+
+
+def _nbytes_of(values: Any) -> int:
+    """Return the size of the arrays in nested lists, tuples and dicts, in bytes."""
+    if isinstance(values, list | tuple):
+        return sum([_nbytes_of(each) for each in values])
+    if isinstance(values, dict):
+        return sum([_nbytes_of(each) for each in values.values()])
+    return getattr(values, "nbytes", 0)
 
 
 def _at_once() -> bool:

@@ -5,4 +5,3 @@ from muster.distribute.workers._elastic_workers import ElasticWorkers as Elastic
 from muster.distribute.workers._progress import ProgressReporter as ProgressReporter
 from muster.distribute.workers._progress import SlidingRate as SlidingRate
 from muster.distribute.workers._workers import Exchanged as Exchanged
-from muster.distribute.workers._workers import nbytes_of as nbytes_of

@@ -56,15 +56,6 @@ class ReplicaShare:
     total: int = 1
 
 
-def nbytes_of(values: Any) -> int:
-    """Return the size of the arrays in nested lists, tuples and dicts, in bytes; quickly, for each step."""
-    if isinstance(values, list | tuple):
-        return sum([nbytes_of(each) for each in values])
-    if isinstance(values, dict):
-        return sum([nbytes_of(each) for each in values.values()])
-    return getattr(values, "nbytes", 0)
-
-
 class Workers(ABC):
     """The processes of a job that train together. All of them call the same collectives in the same order.
 
