@@ -90,8 +90,8 @@ def test_a_worker_that_is_preempted_leaves_alone_and_comes_again(tmp_path):
         second = job.start("worker", 1, environ=with_handler)
         wait_for(job, 1, before + 3)
         first.process.send_signal(signal.SIGTERM)  # the chief
-        (folder / "quick").touch()
         assert first.code() == 143, first.log[-3000:]
+        (folder / "quick").touch()
         assert second.code() == 0, second.log[-3000:]
         whole = lines_of(alone, 0)
         old = lines_of(folder, 0)
