@@ -23,7 +23,7 @@ from bench._ps_job import STEP_SECS, connect, scalar
 from bench.transport import SIZES, answer_plainly, contestant, fill, make_certificates
 
 from bench import _results
-from muster.ps import ArraySpec, Held, Plan, Pushed, Servers
+from muster.ps import ArraySpec, FirstValues, Plan, Pushed, Servers
 
 JOB = Path(__file__).with_name("_ps_job.py")
 EMPTY_STEPS = 3000
@@ -68,7 +68,7 @@ def chief(plan: Plan, keys: Path | None = None) -> Iterator[tuple[Servers, Pushe
             {spec.dtype: np.zeros(spec.size, spec.dtype) for spec in each}
             for each in (plan.pulled, plan.kept)
         )
-        servers.initialize([Held(pulled, kept)], 0)
+        servers.initialize([FirstValues(pulled, kept)], 0)
         yield servers, Pushed({spec.dtype: np.zeros(spec.size, spec.dtype) for spec in plan.pushed}), process
         servers.end()
 
@@ -167,7 +167,7 @@ def many_workers() -> dict[str, float]:
     print(f"workers that sleep {1e3 * STEP_SECS:.0f} ms a step:")
     for count in WORKERS:
         with server() as (address, _), contextlib.closing(connect(address, "chief 0", scalar())) as servers:
-            servers.initialize([Held({"float32": np.zeros(1, np.float32)}, {})], 0)
+            servers.initialize([FirstValues({"float32": np.zeros(1, np.float32)}, {})], 0)
             command = [sys.executable, str(JOB), "worker", address]
             workers = [
                 subprocess.Popen(
@@ -207,7 +207,7 @@ def memory() -> dict[str, Any]:
         with server() as (address, process), contextlib.closing(connect(address, "chief 0", plan)) as servers:
             before = resident(process)
             zeros = {"float32": np.zeros(size, np.float32)}
-            servers.initialize([Held(zeros, zeros)], 0)
+            servers.initialize([FirstValues(zeros, zeros)], 0)
             taken, after = [], 0
             for step in range(steps):
                 servers.push_and_pull([Pushed(zeros)])
