@@ -88,3 +88,12 @@ def step_cost(layers: Sequence[Layer]) -> tuple[int, int]:
         floats += (3 if further else 2) * layer.inputs + 2 * layer.outputs
         floats += (6 if further else 5) * layer.weights
     return multiply_adds, floats * _FLOAT_BYTES
+
+
+def colour_images(count):
+    """Return random images, float32 of shape (count, 32, 32, 3), and labels by the colour added to them."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, count).astype(np.int32)
+    images = rng.standard_normal((count, 32, 32, 3), np.float32)
+    images += rng.standard_normal((10, 1, 1, 3), np.float32)[labels]
+    return images, labels

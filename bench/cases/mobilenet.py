@@ -1,7 +1,6 @@
 """A MobileNet of seven depthwise convolutions and as many pointwise, on colour images of 32 by 32 pixels."""
 
-import numpy as np
-from bench.cases._shared import Layer, conv, dense, start
+from bench.cases._shared import Layer, colour_images, conv, dense, start
 
 BATCH = 32
 STEPS = 15
@@ -42,11 +41,7 @@ LAYERS = tuple(_layers())
 
 
 def data(batches):
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 10, batches * BATCH).astype(np.int32)
-    images = rng.standard_normal((batches * BATCH, 32, 32, 3), np.float32)
-    images += rng.standard_normal((10, 1, 1, 3), np.float32)[labels]
-    return images, labels
+    return colour_images(batches * BATCH)
 
 
 def keras_model(keras):

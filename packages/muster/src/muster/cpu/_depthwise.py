@@ -22,7 +22,8 @@ TERMS = 8
 """So many blocks of a batch are multiplied and added in one loop for a kernel's gradient. The rest is added
 by a library, which is fast, but needs the products in memory: they are this many times smaller."""
 MAX_TERMS = 100
-"""Of all positions of a kernel together, for the same reason as ``MAX_POSITIONS``."""
+"""A kernel's gradient multiplies at most so many blocks, those of all of its positions together: more would
+make its program large."""
 
 Operands = Callable[[jax.Array, jax.Array], jax.Array]
 
