@@ -39,7 +39,9 @@ class Clock(SessionRunHook):
     def after_run(self, run_context, run_values) -> None:
         self.times.append(time.time())
         self.steps.append(run_context.session.global_step)
-        if len(self.times) % 100 == 0:
+        # Near a save the disk is busy, and to write here would wait for it: that is no pause of training.
+        since = self.steps[-1] % SAVE_STEPS
+        if len(self.times) % 100 == 0 and 200 < since < SAVE_STEPS - 200:
             write(self.file, steps=self.steps, times=self.times)
 
     def end(self, session) -> None:

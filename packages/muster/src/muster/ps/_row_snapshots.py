@@ -73,7 +73,6 @@ class RowSnapshot:
     Attributes:
         whole: As given.
         layouts: What the rows of each part have.
-        counts: How many rows of each part there are, without those that are gone.
         gone: How many rows of each part are gone.
     """
 
@@ -84,8 +83,15 @@ class RowSnapshot:
         self._closed = closed
         for part in parts:
             part.begin(whole)
-        self.counts = tuple(part.rows for part in parts)
         self.gone = tuple(part.gone for part in parts)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many rows of each part are still to be taken, without those that are gone.
+
+        To count many takes a while: it is for the thread that takes them.
+        """
+        return tuple(part.rows for part in self._parts)
 
     def __iter__(self) -> Iterator[RowPiece]:
         """Return the rows, once; soon, for rows that change meanwhile are set aside."""
@@ -94,7 +100,7 @@ class RowSnapshot:
                 yield RowPiece(number, *found)
 
     def close(self, written: bool) -> None:
-        """Say whether what was given away is kept now."""
+        """Say whether what was given away, all of it, is kept now."""
         for part in self._parts:
             part.stop()
         self._closed(written)

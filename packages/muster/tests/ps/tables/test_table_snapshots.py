@@ -22,6 +22,7 @@ KEEPING = Keeping(admit_after=2, max_age=12)
 def small_pieces(monkeypatch):
     monkeypatch.setattr(row_store, "_PIECE_BYTES", 100)
     monkeypatch.setattr(row_store, "_WINDOW", 7)
+    monkeypatch.setattr(row_store, "_MARKED", 9)
     monkeypatch.setattr(keyed_rows, "_GONE_PIECE", 3)
 
 
@@ -216,7 +217,9 @@ def test_what_is_restored_goes_on_bit_for_bit(kind):
 def test_after_a_snapshot_that_was_not_written_comes_a_whole_one(whole):
     servers, snapshots = Dense(), RowSnapshots()
     if not whole:
-        snapshots.begin("it", servers.parts).close(written=True)
+        first = snapshots.begin("it", servers.parts)
+        assert len(contents(first)) == 3 * ROWS
+        first.close(written=True)
     snapshot = snapshots.begin("it", servers.parts)
     assert snapshot.whole == whole
     next(iter(snapshot), None)
@@ -255,6 +258,17 @@ def test_a_slot_that_comes_meanwhile_is_in_the_next_snapshot():
     assert columns[-1].shape == (10, 3)
 
 
+def test_to_begin_costs_nothing_for_rows_that_nobody_writes():
+    servers = Dense()
+    before = [store._flags.copy() for store in servers.stores]
+    snapshot = RowSnapshots().begin("it", servers.parts)
+    now = [store._flags for store in servers.stores]
+    assert all(map(np.array_equal, now, before))
+    servers.push([ROWS // 2], 0)  # what is beside it is marked, nine blocks with it
+    assert all(0 < np.count_nonzero(a != b) <= 9 for a, b in zip(now, before, strict=True))
+    assert snapshot.counts == (ROWS,) * 3
+
+
 def test_where_most_rows_have_changed_all_are_given_away():
     servers, snapshots = Dense(), RowSnapshots()
     wholes = []
@@ -262,6 +276,7 @@ def test_where_most_rows_have_changed_all_are_given_away():
         servers.push(np.arange(count), 0)
         snapshot = snapshots.begin("it", servers.parts)
         wholes.append(snapshot.whole)
+        contents(snapshot)
         snapshot.close(written=True)
     assert wholes == [True, False, True, False]
 
@@ -270,7 +285,9 @@ def test_too_many_rows_that_went_make_a_whole_snapshot(monkeypatch):
     monkeypatch.setattr(keyed_rows, "_GONE", 9)
     servers, snapshots = Hashed(Keeping(max_age=1)), RowSnapshots()
     servers.push(np.arange(100, 160), 0)
-    snapshots.begin("it", servers.parts).close(written=True)
+    first = snapshots.begin("it", servers.parts)
+    contents(first)
+    first.close(written=True)
     servers.push(np.arange(10), 0)
     for _ in range(2):
         servers.push([], 0)

@@ -26,6 +26,8 @@ _CHANGED, _PENDING = (np.uint8(2), np.uint8(8)), (np.uint8(4), np.uint8(16))
 _BLOCK_BYTES = 16
 # How many bytes of rows there are in a piece, and how many times as many blocks are looked at for it.
 _PIECE_BYTES, _WINDOW = 1 << 20, 4
+# How many blocks are marked at once as still to be taken.
+_MARKED = 1 << 15
 
 
 class RowStore:
@@ -135,6 +137,8 @@ class RowTaker:
     """Takes the rows of a store as they were at some moment, a piece at a time, while they change.
 
     It takes all of them, or those that have changed since it took all. See ``_row_snapshots.SnapshotPart``.
+    To begin takes no time, however many rows there are: which of them are to be taken is marked window by
+    window, when the first one of a window is about to change, or when it is a window's turn.
 
     Args:
         store: The store.
@@ -149,6 +153,9 @@ class RowTaker:
         self._changed, self._pending = _CHANGED[number], _PENDING[number]
         self._aside: list[tuple[Places, tuple[Array, ...]]] = []
         self._cursor: int | None = None  # the next block to take
+        self._whole = False
+        self._unmarked = np.zeros(0, bool)  # of each window, whether its blocks are still to be marked
+        self._rows = 0  # how many rows of marked windows are still to be taken
         self._width = len(store.columns)  # how many columns there were at the beginning
 
     @property
@@ -174,25 +181,18 @@ class RowTaker:
 
     @property
     def rows(self) -> int:
-        """The number of rows still to be taken."""
-        store = self.store
-        with store._lock:
-            pending = store._flags & self._pending
-            found = int(np.count_nonzero(pending)) << store._shift
-            if pending.size and pending[-1]:
-                found -= (len(pending) << store._shift) - len(store)  # the last block may have fewer places
-            return found + sum(len(places) for places, _ in self._aside)
+        """The number of rows still to be taken, which is known once all of them are marked."""
+        for window in np.flatnonzero(self._unmarked).tolist():
+            with self.store._lock:
+                self._mark(window)
+        return self._rows
 
     def begin(self, whole: bool) -> None:
         """Begin to take rows as they are now: all, or those written since the last time that it was all."""
         store = self.store
         with store._lock:
-            flags = store._flags
-            if whole:
-                flags &= ~self._changed
-                flags |= (flags & _USED) * self._pending
-            else:
-                flags |= (flags & self._changed) << np.uint8(1)
+            self._whole, self._rows = whole, 0
+            self._unmarked = np.ones(-(-len(store._flags) // _MARKED), bool)
             self._cursor, self._width = 0, len(store.columns)
 
     def take(self) -> tuple[Places, tuple[Array, ...]] | None:
@@ -206,6 +206,7 @@ class RowTaker:
             if self._cursor is not None:
                 self.store._flags &= ~self._pending
                 self._cursor = None
+            self._unmarked[:] = False
             self._aside.clear()
 
     def restore(self, places: Places, arrays: Sequence[Array]) -> None:
@@ -220,25 +221,54 @@ class RowTaker:
         blocks = store._block_of(places)
         if isinstance(blocks, slice):
             blocks = np.arange(blocks.start, blocks.stop)
+        self._mark_windows(np.unique(blocks // _MARKED))
         pending = np.unique(blocks[store._flags[blocks] & self._pending != 0])
         if pending.size:
             rows = store._places_of(pending)
             self._aside.append((rows, tuple(store.read(rows, 0, self._width))))
             store._flags[pending] &= ~self._pending
 
+    def _mark_windows(self, windows: Places) -> None:
+        """Mark windows; in those by which the store has grown meanwhile is nothing to be taken."""
+        windows = windows[windows < len(self._unmarked)]
+        for window in windows[self._unmarked[windows]].tolist():
+            self._mark(window)
+
+    def _mark(self, window: int) -> None:
+        """Mark what is to be taken of a window, once, before it changes; the store is locked."""
+        if not self._unmarked[window]:
+            return
+        self._unmarked[window] = False
+        store, start = self.store, window * _MARKED
+        flags = store._flags[start : start + _MARKED]
+        if self._whole:
+            flags &= ~self._changed
+            flags |= (flags & _USED) * self._pending
+        else:
+            flags |= (flags & self._changed) << np.uint8(1)
+        self._rows += int(np.count_nonzero(flags & self._pending)) << store._shift
+        beyond = (start + len(flags) << store._shift) - len(store)
+        if beyond > 0 and flags[-1] & self._pending:  # the last block may have fewer places
+            self._rows -= beyond
+
     def _take(self) -> tuple[Places, tuple[Array, ...]] | None:
         if self._aside:
-            return self._aside.pop()
+            found = self._aside.pop()
+            self._rows -= len(found[0])
+            return found
         store = self.store
         flags = store._flags
         most = max(1, _PIECE_BYTES // store.row_nbytes >> store._shift)
         while self._cursor is not None and self._cursor < len(flags):
-            window = flags[self._cursor : self._cursor + _WINDOW * most]
+            stop = self._cursor + _WINDOW * most
+            self._mark_windows(np.arange(self._cursor // _MARKED, -(-stop // _MARKED)))
+            window = flags[self._cursor : stop]
             blocks = np.flatnonzero(window & self._pending)[:most]
             window[blocks] &= ~self._pending
             places = store._places_of(blocks + self._cursor)
             self._cursor += int(blocks[-1]) + 1 if len(blocks) == most else len(window)
             if places.size:
+                self._rows -= places.size
                 return places, tuple(store.read(as_slice(places), 0, self._width))
         self._cursor = None
         return None
