@@ -17,7 +17,7 @@ from muster._errors import DatasetError
 from muster._keras import keras
 from muster.checkpoint import MappedArray, MappedFile, _mapped_array
 from muster.checkpoint._manifest import read_manifest
-from muster.data import Dataset, TensorSpec
+from muster.data import Dataset, TensorSpec, wide_ids
 from muster.distribute import FixedShardsPartitioner, MirroredStrategy, OneDeviceStrategy
 from muster.distribute.engine import _rows_in_files, _shards
 from muster.estimator import (
@@ -197,6 +197,60 @@ def test_rows_that_servers_wrote_are_read_with_those_that_have_changed(tmp_path,
     monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", ROWS * SIZE * 4)
     assert_same(estimator.evaluate(examples), expected)
     assert reads["rows"] == [TABLE] * 3
+
+
+def hashed_model_fn(features, labels, mode, params):
+    rows = muster.layers.HashEmbedding(SIZE, combiner="mean", name="hashed")(features["wide"])
+    table = keras.layers.Embedding(ROWS, SIZE, name="table")(features["id"])
+    outputs = keras.layers.Dense(1)(keras.ops.concatenate([rows, table[:, 0]], axis=1))[:, 0]
+    if mode == ModeKeys.PREDICT:
+        return EstimatorSpec(mode, predictions={"outputs": outputs})
+    loss = keras.ops.mean((outputs - labels) ** 2)
+    step = muster.minimize(keras.optimizers.Adagrad(0.1), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=step)
+
+
+def with_wide_ids(first=0, last=24):
+    """Ids of a hashed table beside those of one with a number of rows."""
+    features = {"wide": wide_ids(IDS[first:last].astype("int64") * 2**40 - 7), "id": IDS[first:last]}
+    return Dataset.from_tensor_slices((features, np.float32(IDS[first:last, 0] % 2))).batch(8)
+
+
+@pytest.mark.parametrize(("place", "replicas"), [("one process", 1), ("two servers", 2)])
+def test_rows_of_hashed_tables_are_read_by_id(tmp_path, monkeypatch, reads, place, replicas):
+    """Those of both servers, some written with all others, some since; ids without a row, too."""
+    training = servers(2) if place == "two servers" else contextlib.nullcontext()
+    with training as strategy:
+        config = RunConfig(tf_random_seed=1, train_distribute=strategy, save_checkpoints_steps=1)
+        trained = Estimator(hashed_model_fn, tmp_path / "model", config)
+        trained.train(lambda: with_wide_ids(0, 24).concatenate(with_wide_ids(0, 2)))
+    manifest = read_manifest(trained.latest_checkpoint())
+    assert all(piece.changes for piece in manifest.variables["hashed/embeddings"].pieces)
+    mirrored = MirroredStrategy(jax.devices()[:2]) if replicas == 2 else None
+    estimator = Estimator(hashed_model_fn, tmp_path / "model", RunConfig(eval_distribute=mirrored))
+
+    def found():
+        outputs = [each["outputs"] for each in estimator.predict(lambda: with_wide_ids(0, len(IDS)))]
+        receiver = build_raw_serving_input_receiver_fn(
+            {"wide": TensorSpec((None, 3, 2), "uint32"), "id": TensorSpec((None, 3), "int32")}
+        )
+        path = estimator.export_saved_model(tmp_path / "export", receiver)
+        answers = load(path).signatures["serving_default"](
+            wide=wide_ids(IDS.astype("int64") * 2**40 - 7), id=IDS
+        )
+        metrics = estimator.evaluate(lambda: with_wide_ids(0, len(IDS)))
+        return {**metrics, "outputs": np.array(outputs), "answers": answers["outputs"]}
+
+    expected = found()
+    np.testing.assert_allclose(expected["answers"], expected["outputs"], rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(_mapped_array, "LEAST_MAPPED_BYTES", 24 * SIZE * 4)
+    reads["rows"].clear()
+    reads["whole"].clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(MappedArray, "__array__", refuse)
+        assert_same(found(), expected)
+    steps = [shape for shape in reads["rows"] if shape == TABLE]
+    assert len(reads["rows"]) == 2 * len(steps) + 1  # and for the export
 
 
 def test_hooks_read_and_set_variables_in_files(trained, monkeypatch):

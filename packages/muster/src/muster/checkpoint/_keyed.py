@@ -9,15 +9,17 @@ import json
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError
+from muster.checkpoint import _mapped_array
 from muster.checkpoint._arrays import open_regular
 from muster.checkpoint._manifest import Manifest, Piece, VariableRecord
+from muster.checkpoint._mapped_array import ArrayPlace, MappedArray, MappedFile, MappedRows
 
 Array = np.ndarray[Any, Any]
 
@@ -25,6 +27,7 @@ Array = np.ndarray[Any, Any]
 NOTES, ROWS = 0, 1
 # How many bytes of it are read at a time.
 _PIECE_BYTES = 8 << 20
+_NO_IDS = np.empty(0, np.int64)
 
 
 def ids_of(key: str) -> str:
@@ -112,8 +115,8 @@ class SavedTable:
 
     def clock(self) -> int:
         """Return how many pushes it had seen, to which `KeyedPiece.uses` refer."""
-        with ExitStack() as stack:
-            return self._clocks(_Files(self._path, stack))[0]
+        with self._opened() as files:
+            return self._clocks(files)[0]
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[KeyedPiece]:
         """Return all rows, and the ids that wait for more occurrences, some at a time.
@@ -128,23 +131,72 @@ class SavedTable:
             CheckpointError: It cannot be read.
         """
         names = self.columns if columns is None else columns
+        with self._opened() as files:
+            clocks = self._clocks(files)
+            sources = [(False, self.name, names), (True, waiting_for(self.name), ())]
+            for waiting, of, wanted in sources:
+                listed = [of if waiting else ids_of(of), _uses_of(of), *wanted]
+                pieces = [self._records[each].pieces for each in listed]
+                for number, each in enumerate(zip(*pieces, strict=True)):
+                    shift = np.uint32((clocks[0] - clocks[number]) % (1 << 32))
+                    for ids, uses, *found in self._of_part(files, each, listed):
+                        uses[:, 0] += shift
+                        yield KeyedPiece(ids, uses, tuple(found), waiting)
+
+    def sorted(self, column: str) -> tuple[Array, "Array | MappedArray"]:
+        """Return the ids that have rows, and a column of these, which stays in the files if it is large.
+
+        Returns:
+            The ids, int64 of shape (n,), ascending without signs; and their rows, followed by one of zeros.
+
+        Raises:
+            CheckpointNotFoundError: The checkpoint was deleted.
+            CheckpointError: It cannot be read.
+        """
+        ids, places, parts, end = [_NO_IDS], [_NO_IDS], [], 0
+        record = self._records[column]
+        with self._opened() as files:
+            for piece, keys in zip(record.pieces, self._records[ids_of(self.name)].pieces, strict=True):
+                for file, replaced in self._files_of(files, keys):
+                    found = files.array(file, keys.key, (), "int64")
+                    stays = np.flatnonzero(_are_absent(found, replaced))
+                    ids.append(found[stays])
+                    places.append(end + stays)
+                    if len(found):
+                        parts.append(MappedRows(end, end + len(found), files.place(file, piece.key)))
+                    end += len(found)
+        unordered = np.concatenate(ids)
+        order = np.argsort(unordered.view(np.uint64), kind="stable")
+        stored = MappedArray((end, *record.shape[1:]), dtype_named(record.dtype), parts)
+        rows = stored.reordered(np.concatenate(places)[order])
+        if rows.nbytes >= _mapped_array.LEAST_MAPPED_BYTES:
+            return unordered[order], rows
+        try:
+            return unordered[order], np.asarray(rows)
+        finally:
+            rows.close()
+
+    @contextmanager
+    def _opened(self) -> Iterator["_Files"]:
+        """Return the data files, open in a ``with`` block."""
         try:
             with ExitStack() as stack:
-                files = _Files(self._path, stack)
-                clocks = self._clocks(files)
-                sources = [(False, self.name, names), (True, waiting_for(self.name), ())]
-                for waiting, of, wanted in sources:
-                    listed = [of if waiting else ids_of(of), _uses_of(of), *wanted]
-                    pieces = [self._records[each].pieces for each in listed]
-                    for number, each in enumerate(zip(*pieces, strict=True)):
-                        shift = np.uint32((clocks[0] - clocks[number]) % (1 << 32))
-                        for ids, uses, *found in self._of_part(files, each, listed):
-                            uses[:, 0] += shift
-                            yield KeyedPiece(ids, uses, tuple(found), waiting)
+                yield _Files(self._path, stack)
         except FileNotFoundError as exc:
             raise CheckpointNotFoundError(f"The checkpoint {self._path} was deleted.") from exc
         except OSError as exc:
             raise CheckpointError(f"The checkpoint at {self._path} cannot be read: {exc}.") from exc
+
+    def _files_of(self, files: "_Files", ids: Piece) -> Iterator[tuple[str, Array]]:
+        """Return the files of a server's part: that with all rows, and that with those that have changed
+        since; with each the ids, in ascending order, of rows in it that do not count any more."""
+        changes = ids.changes
+        if changes is None:
+            yield ids.file, _NO_IDS
+            return
+        keys = changes.rows, gone_of(ids.keyed)
+        yield ids.file, np.sort(np.concatenate([files.array(changes.file, key, (), "int64") for key in keys]))
+        yield changes.file, _NO_IDS
 
     def _clocks(self, files: "_Files") -> list[int]:
         """Return the clock of each part."""
@@ -159,22 +211,15 @@ class SavedTable:
         layouts = [(record.shape[1:], record.dtype) for record in records]
         nbytes = sum(dtype_named(dtype).itemsize * int(np.prod(shape)) for shape, dtype in layouts)
         step = max(1, _PIECE_BYTES // nbytes)
-        first, changes = pieces[0], pieces[0].changes
-        replaced = None
-        if changes is not None:
-            keys = changes.rows, gone_of(first.keyed)
-            replaced = np.sort(np.concatenate([files.array(changes.file, key, (), "int64") for key in keys]))
-        # Those that were written with all rows, and then those that have changed since.
-        files_of = [first.file] if changes is None else [first.file, changes.file]
-        for file in files_of:
-            count = files.count(file, first.key)
+        for file, replaced in self._files_of(files, pieces[0]):
+            count = files.count(file, pieces[0].key)
             for start in range(0, count, step):
                 stop = min(start + step, count)
                 arrays = [
                     files.array(file, piece.key, *layout, start, stop)
                     for piece, layout in zip(pieces, layouts, strict=True)
                 ]
-                if file == first.file and replaced is not None:
+                if len(replaced):
                     stays = _are_absent(arrays[0], replaced)
                     arrays = [array[stays] for array in arrays]
                 yield arrays
@@ -294,6 +339,11 @@ class _Files:
                 raise OSError(f"{name} has become shorter")
             done += count
         return buffer.view(kind).reshape(-1, *shape)
+
+    def place(self, name: str, key: str) -> ArrayPlace:
+        """Return where an array of a file is, which stays mapped into memory when this file is closed."""
+        file, begin, entries = self._open(name)
+        return ArrayPlace(MappedFile(file), begin + int(entries[key]["data_offsets"][0]))
 
     def _open(self, name: str) -> tuple[BinaryIO, int, dict[str, Any]]:
         if name not in self._opened:

@@ -167,6 +167,14 @@ class MappedArray(LazyArray):
         """Return the array with another dtype, in the same files."""
         return MappedArray(self.shape, self._stored_dtype, self._parts, np.dtype(dtype))
 
+    def reordered(self, order: Array) -> "MappedArray":
+        """Return rows of this array in another order, and then one of zeros.
+
+        Args:
+            order: The numbers of the rows, of shape (n,).
+        """
+        return _Reordered(self, order)
+
     def rows(self, numbers: Array) -> Array:
         """Return rows, a new array.
 
@@ -214,3 +222,27 @@ class MappedArray(LazyArray):
         nbytes = rows * math.prod(self.shape[1:]) * self._stored_dtype.itemsize
         flat = place.file.bytes(place.offset, nbytes)
         return flat.view(self._stored_dtype).reshape(rows, *self.shape[1:])
+
+
+class _Reordered(MappedArray):
+    """Some rows of another array in an order of their own, and then one of zeros: only numbers are kept."""
+
+    def __init__(self, array: MappedArray, order: Array) -> None:
+        super().__init__((len(order) + 1, *array.shape[1:]), array._stored_dtype, array._parts, array.dtype)
+        self._array = array
+        self._order = order
+
+    def astype(self, dtype: Any, copy: bool = True) -> MappedArray:
+        return _Reordered(self._array.astype(dtype), self._order)
+
+    def rows(self, numbers: Array) -> Array:
+        made = np.zeros((len(numbers), *self.shape[1:]), self.dtype)
+        there = numbers < len(self._order)
+        made[there] = self._array.rows(self._order[numbers[there]])
+        return made
+
+    def pieces(self) -> Iterator[Array]:
+        row = math.prod(self.shape[1:]) * self._stored_dtype.itemsize
+        many = max(1, _PIECE_BYTES // max(1, row))
+        for first in range(0, self.shape[0], many):
+            yield self.rows(np.arange(first, min(first + many, self.shape[0])))

@@ -6,6 +6,8 @@ from muster.distribute.engine._hashed_columns import SavedColumn as SavedColumn
 from muster.distribute.engine._hashed_columns import hashed_initializer as hashed_initializer
 from muster.distribute.engine._hashed_columns import is_hashed as is_hashed
 from muster.distribute.engine._rows_in_files import StepOnRows as StepOnRows
+from muster.distribute.engine._rows_in_files import with_tables as with_tables
+from muster.distribute.engine._rows_in_files import without_tables as without_tables
 from muster.distribute.engine._served_steps import NoMoreSteps as NoMoreSteps
 from muster.distribute.engine._served_steps import ServedState as ServedState
 from muster.distribute.engine._split import ReplicatedBatch as ReplicatedBatch

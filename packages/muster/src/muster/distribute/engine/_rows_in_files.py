@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from muster._arrays import LazyArray
-from muster.checkpoint import MappedArray
+from muster.checkpoint import MappedArray, ids_of
 from muster.distribute.engine._asked_rows import AskedRows, AskedTable, TableRows
 from muster.distribute.engine._split import unwrapped
 from muster.distribute.engine._traced import BatchGroup, Reads, State, Step, Traced
@@ -24,17 +24,37 @@ _AT_ONCE = 256 << 20
 
 
 def in_files(state: State) -> list[str]:
-    """Return the paths of the variables of a state that lie in files."""
+    """Return the paths of the variables of a state that lie in files, as the rows of hashed tables may."""
     if not isinstance(state, Mapping):
         return []
-    return [path for path, value in state.items() if isinstance(value, MappedArray)]
+    return [path for path, value in without_tables(state).items() if isinstance(value, MappedArray)]
+
+
+def without_tables(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by path, arrays alone: of a hashed table its rows, and its ids under ``<path>#ids``."""
+    arrays: dict[str, Any] = {}
+    for path, value in values.items():
+        if isinstance(value, KeyedTable):
+            arrays.update({path: value.rows, ids_of(path): value.ids})
+        else:
+            arrays[path] = value
+    return arrays
+
+
+def with_tables(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `without_tables` was given."""
+    ids = {ids_of(path) for path in arrays}
+    return {
+        path: KeyedTable(arrays[ids_of(path)], value) if ids_of(path) in arrays else value
+        for path, value in arrays.items()
+        if path not in ids
+    }
 
 
 def step_on_files(traced: Traced, state: State, batch: Any, compile_traced: Callable[[Traced], Step]) -> Step:
     """Return the step for batches like this one, of code that changes no variable that lies in a file.
 
     Variables of which it needs more than rows are read whole, once; those that it does not read stay there.
-    Beside hashed tables all are read whole.
 
     Args:
         traced: The code.
@@ -42,28 +62,33 @@ def step_on_files(traced: Traced, state: State, batch: Any, compile_traced: Call
         batch: The batch.
         compile_traced: Compiles code whose variables are in memory, for the devices of an engine.
     """
-    if not isinstance(batch, BatchGroup) and not any(isinstance(v, KeyedTable) for v in state.values()):
-        division = _Division(traced, state)
-        split = division.split(unwrapped(batch), None)
-        if not split.updated and not split.effects:  # the division would leave out what it prints, say
-            tables = [path for path in split.takes if len(state[path].shape) >= 2]
-            lookups, refused = find_lookups(split, tables, division.shapes, unwrapped(batch))
-            if lookups is not None:
-                names = ", ".join(lookups.tables)
-                _log.info("Rows of %s are read from the checkpoint, by the ids of each batch.", names)
-            for path, error in refused.items():
-                size = state[path].nbytes / 1e6
-                _log.info("%s So all of its %.1f MB are read from the checkpoint.", error, size)
-            takes, found = (split.takes, ()) if lookups is None else (lookups.takes, lookups.tables)
-            return StepOnRows(division, takes, found, compile_traced)
-    return _whole(compile_traced(traced))
+    if isinstance(batch, BatchGroup):
+        return _whole(compile_traced(traced))
+    arrays = without_tables(state)
+    division = _Division(traced, arrays)
+    split = division.split(unwrapped(batch), None)
+    if split.updated or split.effects:  # the division would leave out what it prints, say
+        return _whole(compile_traced(traced))
+    tables = [path for path in split.takes if len(arrays[path].shape) >= 2]
+    lookups, refused = find_lookups(split, tables, division.shapes, unwrapped(batch))
+    if lookups is not None:
+        names = ", ".join(lookups.tables)
+        _log.info("Rows of %s are read from the checkpoint, by the ids of each batch.", names)
+    for path, error in refused.items():
+        size = arrays[path].nbytes / 1e6
+        _log.info("%s So all of its %.1f MB are read from the checkpoint.", error, size)
+    takes, found = (split.takes, ()) if lookups is None else (lookups.takes, lookups.tables)
+    return StepOnRows(division, takes, found, compile_traced)
 
 
 def _whole(run: Step) -> Step:
     """Return the step on a state that is read as a whole."""
 
     def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-        return run(_read(state, in_files(state)), reads, batch)
+        if paths := in_files(state):
+            arrays = without_tables(state)
+            state = with_tables(_read(arrays, paths))
+        return run(state, reads, batch)
 
     return step
 
@@ -75,7 +100,7 @@ class _Division:
 
     Args:
         traced: The code.
-        state: Its state.
+        state: Its state, `without_tables`: it looks up the rows of hashed tables by their places.
     """
 
     def __init__(self, traced: Traced, state: State) -> None:
@@ -88,7 +113,8 @@ class _Division:
         """Divide the code for the batch of a replica, without its wrapper."""
 
         def run(values: State, batch: Any) -> tuple[State, Any]:
-            return self.traced.run(values, (), batch, replicas)
+            state, results = self.traced.run(with_tables(values), (), batch, replicas)
+            return without_tables(state), results
 
         return split_at_pushes(run, self.shapes, batch, self.own)
 
@@ -122,16 +148,18 @@ class StepOnRows:
         self._given: dict[str, int] = {}
 
     def __call__(self, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-        state = _read(state, [path for path in in_files(state) if path in self._takes])
+        arrays = without_tables(state)
+        state = _read(arrays, [path for path in in_files(arrays) if path in self._takes])
         rows = {path: self._rows(path, state[path], ids) for path, ids in self._asked(state, batch).items()}
         taken = [state[path] for path in self._takes]
         own, results = self._work(self._own(state), (rows, taken), batch)
-        return {**state, **own}, results
+        return with_tables({**state, **own}), results
 
     def check_ids(self, state: State, batch: Any) -> None:
         """Raise DatasetError if a batch looks up a row that a table does not have."""
-        for path, ids in self._asked(state, batch).items():
-            self._asked_of(path, state[path], ids, checks=True)
+        arrays = without_tables(state)
+        for path, ids in self._asked(arrays, batch).items():
+            self._asked_of(path, arrays[path], ids, checks=True)
 
     def _own(self, state: State) -> dict[str, Any]:
         return {path: state[path] for path in self._division.own}

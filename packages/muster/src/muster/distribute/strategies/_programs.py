@@ -8,6 +8,7 @@ import jax
 from muster._arrays import LazyArray
 from muster.checkpoint import MappedArray
 from muster.distribute.engine._hashed_columns import is_hashed
+from muster.distribute.engine._rows_in_files import with_tables, without_tables
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import Executables, Reads, State, Step, Traced
 from muster.distribute.replicas._replica_context import ReplicaContext, entered
@@ -97,9 +98,9 @@ def start_program(strategy: Strategy, state: dict[str, Any], *, trains: bool = T
             f"process on one device, without run_functions_eagerly; and not {strategy}. Leave out "
             "train_distribute, or give the job parameter servers."
         )
-    stays = {path: value for path, value in state.items() if isinstance(value, lazy) or path in by_id}
-    # A hashed table to look up in is more than an array.
-    leaves, structure = jax.tree.flatten({path: state[path] for path in state if path not in stays})
-    values = jax.tree.unflatten(structure, strategy.placement.start(leaves))
-    store = ArrayStore({path: stays.get(path, values.get(path)) for path in state}, tuple(state))
+    arrays = without_tables(state)
+    placed = [path for path, value in arrays.items() if not (isinstance(value, lazy) or path in by_id)]
+    values = strategy.placement.start([arrays[path] for path in placed])
+    arrays.update(zip(placed, values, strict=True))
+    store = ArrayStore(with_tables(arrays), tuple(state))
     return strategy.placement.store(store)

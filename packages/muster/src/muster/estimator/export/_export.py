@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from muster._arrays import AnyArray
 from muster._errors import DatasetError, SavedModelError
 from muster.checkpoint import Checkpoint, close_files
-from muster.distribute.engine import is_hashed
+from muster.distribute.engine import is_hashed, with_tables, without_tables
 from muster.distribute.input import Position, StepInput
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
 from muster.estimator._model_fn import call_model_fn
@@ -21,7 +21,6 @@ from muster.estimator.export._signatures import plan_signatures, values_of
 from muster.estimator.export._supervised_outputs import outputs_of
 from muster.estimator.export._supervised_receivers import AnyReceiver, ReceiverFn, SupervisedInputReceiver
 from muster.estimator.loop._batch import StepBatch
-from muster.estimator.loop._hashed_values import with_tables, without_tables
 from muster.estimator.loop._host_part import HostPart
 from muster.estimator.loop._setup import EstimatorSetup
 from muster.program import name_output
@@ -102,7 +101,7 @@ def export(
         extra = {os.path.join(_EXTRA, name): source for name, source in (assets_extra or {}).items()}
         save(export_dir, signatures, extra)
     finally:
-        close_files(weights.values())
+        close_files(without_tables(weights).values())
 
 
 def receivers_by_mode(receiver_fns: Mapping[str, ReceiverFn]) -> dict[ModeKeys, ReceiverFn]:

@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from muster._arrays import AnyArray, dtype_named
 from muster._row_ids import HASHED_ROWS
-from muster.checkpoint import Checkpoint, SavedTable, ids_of
+from muster.checkpoint import Checkpoint, SavedTable
 from muster.distribute.engine import SavedColumn, is_hashed
 from muster.program.variables import KeyedTable, VariableSpec
 
@@ -57,35 +55,7 @@ def lookup_values(variables: Iterable[VariableSpec], checkpoint: Checkpoint | No
     }
 
 
-def without_tables(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by path, arrays alone: of a hashed table its rows, and its ids under ``<path>#ids``."""
-    arrays: dict[str, Any] = {}
-    for path, value in values.items():
-        if isinstance(value, KeyedTable):
-            arrays.update({path: value.rows, ids_of(path): value.ids})
-        else:
-            arrays[path] = value
-    return arrays
-
-
-def with_tables(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `without_tables` was given."""
-    ids = {ids_of(path) for path in arrays}
-    return {
-        path: KeyedTable(arrays[ids_of(path)], value) if ids_of(path) in arrays else value
-        for path, value in arrays.items()
-        if path not in ids
-    }
-
-
 def _keyed_table(table: SavedTable, variable: VariableSpec) -> KeyedTable:
-    """Read the rows of a table, without what is kept beside them."""
-    count, filled = len(table), 0
-    ids = np.empty(count, np.int64)
-    rows = np.empty((count, *variable.shape[1:]), dtype_named(variable.dtype))
-    for piece in table.pieces([variable.path]):
-        if not piece.waiting:
-            end = filled + len(piece.ids)
-            ids[filled:end], rows[filled:end] = piece.ids, piece.columns[0]
-            filled = end
-    return KeyedTable.of(ids, rows)
+    """Return the rows of a table, without what is kept beside them."""
+    ids, rows = table.sorted(variable.path)
+    return KeyedTable.of(ids, rows.astype(dtype_named(variable.dtype), copy=False))

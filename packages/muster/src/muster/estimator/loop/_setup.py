@@ -24,7 +24,7 @@ from muster.distribute import (
     Strategy,
     get_strategy,
 )
-from muster.distribute.engine import Executables, StepOnRows, is_hashed, unwrapped
+from muster.distribute.engine import Executables, StepOnRows, is_hashed, unwrapped, without_tables
 from muster.distribute.input import OwnInput, StepInput, StepSource
 from muster.distribute.strategies import as_replica, compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec, ModeKeys
@@ -308,7 +308,7 @@ class EstimatorSetup:
         if trains and not strategy.engine.starts_lazily:  # all values are in memory now
             close_files((*program.initial.values(), *state.values()))
         else:
-            for value in state.values():
+            for value in without_tables(state).values():
                 if isinstance(value, MappedArray):
                     session.resources.callback(value.close)
         return session, asked

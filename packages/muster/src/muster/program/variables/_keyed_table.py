@@ -21,28 +21,26 @@ class KeyedTable:
     Attributes:
         ids: The lower and the upper half of each id, uint32 of shape (n, 2), in ascending order, without
             signs. The last one stands for all that are not there.
-        rows: Their rows, of shape (n, ...). The last one is zeros.
+        rows: Their rows, of shape (n, ...). The last one is zeros. A `MappedArray` for those in files.
     """
 
     ids: Any
     rows: Any
 
     @classmethod
-    def of(cls, ids: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> "KeyedTable":
+    def of(cls, ids: np.ndarray[Any, Any], rows: Any) -> "KeyedTable":
         """Return a table of rows.
 
         Args:
-            ids: int64 of shape (n,), all different, in any order.
-            rows: Of shape (n, ...).
+            ids: int64 of shape (n,), all different, ascending without signs.
+            rows: Of shape (n + 1, ...): theirs, and one of zeros.
         """
-        order = np.argsort(ids.view(np.uint64), kind="stable")
-        none = np.zeros((1, *rows.shape[1:]), rows.dtype)
-        return cls(wide_ids(np.append(ids[order], NO_ID)), np.concatenate([rows[order], none]))
+        return cls(wide_ids(np.append(ids, NO_ID)), rows)
 
     @classmethod
     def empty(cls, row: tuple[int, ...], dtype: Any) -> "KeyedTable":
         """Return a table without rows, by the shape and dtype of one."""
-        return cls.of(np.empty(0, np.int64), np.empty((0, *row), dtype))
+        return cls(wide_ids([NO_ID]), np.zeros((1, *row), dtype))
 
     @property
     def shape(self) -> tuple[int, ...]:
