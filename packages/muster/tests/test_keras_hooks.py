@@ -13,40 +13,23 @@ import muster.keras_hooks
 from muster._keras import keras
 
 
-@pytest.fixture(scope="module")
-def changed() -> Any:
-    folder = Path(__file__).parent
+@pytest.mark.processes
+def test_what_is_changed_is_named_and_undone() -> None:
+    """And a model that no strategy trains gives the same bits. One test, for its process takes 30 seconds."""
     done = subprocess.run(
-        [sys.executable, folder / "keras_hooks_child.py"],
+        [sys.executable, Path(__file__).parent / "keras_hooks_child.py"],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("when", ["always", "in scopes", "under tapes"])
-def test_what_is_changed_is_named(changed: Any, when: str) -> None:
-    hooks = [hook for hook in muster.keras_hooks.HOOKS if hook.when == when]
-    assert changed[when] == sorted(f"{hook.owner} {name}" for hook in hooks for name in hook.names)
-
-
-@pytest.mark.processes
-def test_nothing_stays_of_what_is_there_in_scopes(changed: Any) -> None:
-    assert changed["afterwards"] == []
-
-
-@pytest.mark.processes
-def test_keras_classes_are_as_they_were_once_it_is_undone(changed: Any) -> None:
-    assert changed["uninstalled"] == []
+    changed: dict[str, Any] = json.loads(done.stdout)
+    for when in ("always", "in scopes", "under tapes"):
+        hooks = [hook for hook in muster.keras_hooks.HOOKS if hook.when == when]
+        assert changed[when] == sorted(f"{hook.owner} {name}" for hook in hooks for name in hook.names), when
+    assert changed["afterwards"] == changed["uninstalled"] == []
     assert changed["installed again"] == changed["always"]
-
-
-@pytest.mark.processes
-def test_a_model_without_a_strategy_gives_the_same_bits_as_without_muster(changed: Any) -> None:
     without, with_it = changed["trained"]
     assert with_it == without
 
