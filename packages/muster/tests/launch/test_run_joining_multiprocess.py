@@ -1,8 +1,11 @@
 """Programs under ``muster run`` that name no strategy: joined, where that can be, or told what to write."""
 
+import re
 from pathlib import Path
 
 import pytest
+
+from repository import ROOT
 
 pytestmark = pytest.mark.processes
 
@@ -55,6 +58,26 @@ def test_an_estimator_without_a_strategy_trains_with_all_workers(launch, tmp_pat
     took = [line for line in job.lines if "The Estimator has no strategy: it takes MultiWorkerM" in line]
     assert len(took) == (len(workers) if len(workers) > 1 else 0)
     assert "joined each other" not in job.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "tells"),
+    [(["--workers", "2"], ["worker 0"]), (["--workers", "1", "--ps", "1"], [])],
+    ids=["workers", "servers"],
+)
+def test_the_program_of_the_readme_is_a_job_as_it_is(launch, tmp_path, options, tells):
+    """Tasks that have not evaluated get a pair of None, and fail at no line of it."""
+    readme = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(from muster import .*?)```", readme, re.DOTALL)
+    assert "metrics, _ = train_and_evaluate" in code
+    program = tmp_path / "program.py"
+    program.write_text(code.replace("max_steps=2000", "max_steps=20").replace("runs/", f"{tmp_path}/runs/"))
+    job = launch(options=options, program=program)
+    assert job.end(JOB_DEADLINE) == 0, job.text
+    told = [line.partition(" | ")[0].strip() for line in job.lines if " | accuracy 0." in line]
+    assert told == tells
+    assert "Traceback" not in job.text
 
 
 @pytest.mark.slow
