@@ -233,3 +233,53 @@ def test_an_error_of_the_compiler_frees_the_turn(directory: Path) -> None:
         with pytest.raises(RuntimeError, match="no memory"):
             one_compiles(None, None, None, None, (), "jit_f", "jit_f-0")
     assert os.listdir(directory) == []
+
+
+def test_who_waits_for_another_says_for_which_process(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cache, "_SILENT_WAIT_SECS", 0.0)
+    monkeypatch.setattr(cache, "_PATIENCE_SECS", 0.05)
+    turn = directory / "jit_f-0-cache.turn"
+    with cache._turn(turn), cache._turn(turn) as is_first:
+        assert not is_first
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert f"Waiting for process {os.getpid()}, which compiles the same program" in said
+
+
+def test_a_long_compilation_is_said(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cache, "_SILENT_COMPILATION_SECS", 0.0)
+    caplog.set_level(logging.INFO, "muster")
+    said = threading.Event()
+    monkeypatch.setattr(cache._log, "handle", lambda record: (caplog.handler.emit(record), said.set()))
+
+    def compiles(*arguments: object) -> str:
+        assert said.wait(60)
+        return "compiled"
+
+    one_compiles = cache._OneCompiles(str(directory), compiles)
+    assert one_compiles(None, None, None, None, (), "jit_f", "jit_f-0") == "compiled"
+    assert "XLA has been compiling jit_f for 0 s." in caplog.text
+
+
+def test_a_process_that_was_forked_meanwhile_keeps_nobody_waiting(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = directory / "jit_f-0-cache.turn"
+    opened = []
+
+    def is_locked(descriptor: int, original: Callable[[int], bool] = cache._is_locked) -> bool:
+        opened.append(os.dup(descriptor))  # as fork does
+        return original(descriptor)
+
+    monkeypatch.setattr(cache, "_is_locked", is_locked)
+    with cache._turn(turn):
+        waits = os.open(turn, os.O_RDWR)
+    monkeypatch.undo()
+    try:
+        assert cache._is_locked(waits)
+    finally:
+        for descriptor in (waits, *opened):
+            os.close(descriptor)

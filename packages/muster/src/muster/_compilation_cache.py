@@ -21,6 +21,7 @@ import logging
 import os
 import platform
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
@@ -41,6 +42,9 @@ MAX_BYTES = 2**30
 _LITTER_SECS = 3600.0
 # How long a process waits for another that compiles the same program, before it does so itself.
 _PATIENCE_SECS = 120.0
+# After so many seconds a process says that it waits for another, or that it compiles.
+_SILENT_WAIT_SECS = 5.0
+_SILENT_COMPILATION_SECS = 10.0
 _WRITE_ARGUMENTS = (
     "cache_key",
     "compile_time_secs",
@@ -248,15 +252,33 @@ class _OneCompiles:
                     monitoring.record_event("/jax/compilation_cache/cache_hits")
                     return executable
             if is_first:
-                return compile_it()
-        return compile_it()  # what the first compiled could not be written: the others need not wait in turn
+                with _saying_if_long(module_name):
+                    return compile_it()
+        with _saying_if_long(module_name):
+            return (
+                compile_it()
+            )  # what the first compiled could not be written: the others need not wait in turn
+
+
+@contextlib.contextmanager
+def _saying_if_long(name: str) -> Iterator[None]:
+    """Log that a program is being compiled, if the block takes long: nothing else is said meanwhile."""
+    said = "XLA has been compiling %s for %.0f s. The next run loads it, if nothing of it is changed."
+    timer = threading.Timer(_SILENT_COMPILATION_SECS, _log.info, (said, name, _SILENT_COMPILATION_SECS))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextlib.contextmanager
 def _turn(path: Path) -> Iterator[bool]:
     """Hold a lock, which the kernel releases if this process is killed; give whether it was free at once.
 
-    After `_PATIENCE_SECS`, or where nothing can be locked, go on without it.
+    After `_PATIENCE_SECS`, or where nothing can be locked, go on without it. The file says which process has
+    the lock, so that one that waits for long can name it: it may be stopped, or get little of the processors.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -264,18 +286,40 @@ def _turn(path: Path) -> Iterator[bool]:
         yield True
         return
     try:
-        free, deadline = _is_locked(descriptor), time.monotonic() + _PATIENCE_SECS
-        held = free
-        while not held and time.monotonic() < deadline:
-            time.sleep(0.01)
-            held = _is_locked(descriptor)
+        free = _is_locked(descriptor)
+        held = free or _wait_for(descriptor)
+        if held:
+            with contextlib.suppress(OSError):  # a full disk
+                os.pwrite(descriptor, f"{os.getpid():<20}".encode(), 0)
         try:
             yield free
         finally:
             if held:
                 path.unlink(missing_ok=True)
+                with contextlib.suppress(
+                    OSError
+                ):  # a forked process may have the file, too: closing is not enough
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
+
+
+def _wait_for(descriptor: int) -> bool:
+    """Lock a file when the process that has locked it is done, if it is soon; whether that is done."""
+    began, said = time.monotonic(), False
+    while (waited := time.monotonic() - began) < _PATIENCE_SECS:
+        time.sleep(0.01)
+        if _is_locked(descriptor):
+            return True
+        if waited >= _SILENT_WAIT_SECS and not said:
+            said = True
+            _log.warning(
+                "Waiting for process %s, which compiles the same program; after %.0f s it is compiled here. "
+                "If that process is stopped, end it.",
+                os.pread(descriptor, 20, 0).decode().strip() or "(unknown)",
+                _PATIENCE_SECS,
+            )
+    return False
 
 
 def _is_locked(descriptor: int) -> bool:
