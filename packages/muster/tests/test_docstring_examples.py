@@ -3,6 +3,8 @@
 An example uses ``muster``, ``keras``, ``np``, ``pathlib`` and ``Dataset`` without importing them.
 """
 
+import ast
+import collections
 import functools
 import inspect
 import pathlib
@@ -15,6 +17,8 @@ import pytest
 import muster
 from muster._keras import keras
 from muster.data import Dataset
+from pages import PAGES, blocks
+from repository import ROOT
 
 MOST_USED = """
     function GradientTape minimize value_and_grad name_output config.run_functions_eagerly
@@ -35,6 +39,13 @@ MOST_USED = """
     estimator.MultiClassHead estimator.model_to_estimator
     checkpoint.latest_checkpoint checkpoint.list_checkpoints checkpoint.write_checkpoint
     summary.read_events data.make_csv_dataset data.as_arrays data.wide_ids layers.HashEmbedding
+    get_or_create_global_step data.Dataset.range data.Dataset.list_files data.Dataset.map data.Dataset.batch
+    data.BytesList data.Example data.Feature data.Features data.FixedLenFeature data.TensorSpec
+    data.parse_example estimator.ModeKeys
+    estimator.LinearRegressor estimator.DNNLinearCombinedClassifier estimator.SessionRunArgs
+    estimator.build_raw_serving_input_receiver_fn saved_model.load cluster.TFConfigClusterResolver
+    distribute.Server feature_column.categorical_column_with_hash_bucket feature_column.bucketized_column
+    feature_column.make_parse_example_spec
 """.split()
 
 
@@ -48,3 +59,35 @@ def test_it_has_an_example_that_runs(
     monkeypatch.chdir(tmp_path)
     known = {"muster": muster, "keras": keras, "np": np, "pathlib": pathlib, "Dataset": Dataset}
     exec(textwrap.dedent(found[1]), known)
+
+
+def used_names(program: str) -> set[str]:
+    """Return the public names of muster that a program uses, such as ``data.Dataset.range``."""
+    tree, known = ast.parse(program), {"muster": "muster"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "muster":
+            known |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    found = set()
+    for node in ast.walk(tree):
+        spelled = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+        first, _, rest = spelled.partition(".")
+        if re.fullmatch(r"[\w.]+", spelled) and first in known:
+            found.add(f"{known[first]}.{rest}".removeprefix("muster.").strip("."))
+    return found
+
+
+def test_the_names_that_documented_programs_use_most_have_one() -> None:
+    """In ``examples/`` and on all pages; modules, and members of an enumeration, are not counted."""
+    programs = [block.code for page in PAGES for block in blocks(page) if block.kind == "program"]
+    programs += [path.read_text() for path in (ROOT / "examples").glob("*.py")]
+    uses = collections.Counter(name for program in programs for name in used_names(program))
+    most = []
+    for name in sorted(uses, key=lambda name: (-uses[name], name)):
+        try:
+            value = functools.reduce(getattr, filter(None, name.split(".")), muster)
+        except AttributeError:
+            continue  # an attribute of a value
+        if (inspect.isclass(value) or inspect.isroutine(value)) and not name.startswith("keras"):
+            most.append(name)
+    assert len(most) > 100
+    assert [name for name in most[:40] if name not in MOST_USED] == []

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 
 from muster._frontend import frontend
-from muster._paths import local_path
 from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
 from muster.data._dataset_steps import DatasetSteps, node_maker
 from muster.data._iterator import Convert, DatasetIterator
 from muster.data._numbered import NumberedElements
 from muster.data._options import Options
-from muster.data.files._element_files import FileCache
-from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._combine import Concatenate, Zip
 from muster.data.pipeline._elements import Batch, Filter, Map, Rebatch, Unbatch
 from muster.data.pipeline._flat_map import Interleave
@@ -151,6 +148,11 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
 
         Raises:
             TypeError: `map_func` is not callable.
+
+        Example:
+            ```python
+            assert list(Dataset.range(3).map(lambda x: 2 * x)) == [0, 2, 4]
+            ```
         """
         return self._then(Map(self._node, map_func))
 
@@ -182,6 +184,11 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         Raises:
             ValueError: `batch_size` is not positive.
             DatasetError: While iterating: the elements of a batch differ in structure, shape or type.
+
+        Example:
+            ```python
+            assert [len(rows) for rows in Dataset.range(5).batch(2)] == [2, 2, 1]
+            ```
         """
         return self._then(Batch(self._node, integer("batch_size", batch_size, 1), bool(drop_remainder)))
 
@@ -336,20 +343,6 @@ class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
         return self._then(Concatenate(self._node, dataset._node))
 
     # How it is computed
-
-    def cache(self, filename: str = "", name: str | None = None) -> "Dataset":
-        """Keep computed elements for later iterations over this dataset.
-
-        They keep the order of the first iteration: put `shuffle` after `cache`. Arrays that no `map` has
-        changed are not copied.
-
-        Args:
-            filename: A file, also on an object store, which the first whole iteration writes, and later ones
-                read, also in other runs: remove it when the elements change. Empty to keep them in memory.
-            name: Ignored.
-        """
-        file = filename and local_path(filename, remote=True)
-        return self._then(FileCache(self._node, file) if file else Cache(self._node))
 
     def prefetch(self, buffer_size: int = AUTOTUNE, name: str | None = None) -> "Dataset":
         """Compute up to `buffer_size` elements ahead of the reader, on a thread.

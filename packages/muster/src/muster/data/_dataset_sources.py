@@ -158,6 +158,11 @@ class DatasetSources(ABC, Generic[DatasetType]):
         Raises:
             TypeError: The arguments are not one to three integers.
             ValueError: The step is 0.
+
+        Example:
+            ```python
+            assert list(Dataset.range(1, 7, 2)) == [1, 3, 5]
+            ```
         """
         return cls._of(RangeSource(builtins.range(*args), np.dtype(output_type)))
 
@@ -181,6 +186,14 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
         Raises:
             DatasetError: No file matches.
+
+        Example:
+            ```python
+            for name in ("b.csv", "a.csv"):
+                pathlib.Path(name).write_text("1,2")
+            files = Dataset.list_files("*.csv", shuffle=False)
+            assert list(files) == ["a.csv", "b.csv"]
+            ```
         """
         names = FileNames.matching(file_pattern)
         if shuffle is not None and not shuffle:

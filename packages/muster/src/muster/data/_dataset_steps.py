@@ -13,7 +13,8 @@ from muster._frontend import frontend
 from muster._paths import local_path
 from muster.data._arguments import integer
 from muster.data._iterator import DatasetIterator
-from muster.data.files._element_files import ELEMENTS, write_elements
+from muster.data.files._element_files import ELEMENTS, FileCache, write_elements
+from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._elements import Batch, WithoutErrors
 from muster.data.pipeline._flat_map import Interleave
 from muster.data.pipeline._in_order import (
@@ -382,7 +383,21 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         """
         return self._then(Counted(self._node, integer("expected", expected, UNKNOWN)))
 
-    # In files
+    # In memory and in files
+
+    def cache(self, filename: str = "", name: str | None = None) -> DatasetType:
+        """Keep computed elements for later iterations over this dataset.
+
+        They keep the order of the first iteration: put `shuffle` after `cache`. Arrays that no `map` has
+        changed are not copied.
+
+        Args:
+            filename: A file, also on an object store, which the first whole iteration writes, and later ones
+                read, also in other runs: remove it when the elements change. Empty to keep them in memory.
+            name: Ignored.
+        """
+        file = filename and local_path(filename, remote=True)
+        return self._then(FileCache(self._node, file) if file else Cache(self._node))
 
     def save(
         self,
@@ -427,8 +442,7 @@ class DatasetSteps(ABC, Generic[DatasetType]):
         """
         path = local_path(path, remote=True)
         os.makedirs(path, exist_ok=True)
-        cached: DatasetType = self.cache(os.path.join(path, ELEMENTS))  # type: ignore[attr-defined]
-        return cached
+        return self.cache(os.path.join(path, ELEMENTS))
 
 
 def node_maker(operation: str, map_func: Callable[..., Any]) -> Callable[..., Node]:

@@ -22,6 +22,23 @@ class ModeKeys(enum.StrEnum):
     """The modes in which a model_fn is called; each equals its text.
 
     Source: ``tf.estimator.ModeKeys`` (tensorflow/python/saved_model/model_utils/mode_keys.py).
+
+    Example:
+        ```python
+        def model_fn(features, labels, mode):
+            predictions = keras.layers.Dense(1)(features)
+            if mode == muster.estimator.ModeKeys.PREDICT:
+                return muster.estimator.EstimatorSpec(mode, predictions=predictions)
+            loss = keras.ops.mean((predictions - labels) ** 2)
+            if mode == muster.estimator.ModeKeys.EVAL:
+                return muster.estimator.EstimatorSpec(mode, loss=loss)
+            train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+            return muster.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+        data = np.ones((8, 4), np.float32), np.ones((8, 1), np.float32)
+        estimator = muster.estimator.Estimator(model_fn, "runs/modes").train(lambda: data, steps=1)
+        assert estimator.evaluate(lambda: data)["global_step"] == 1
+        ```
     """
 
     TRAIN = "train"

@@ -78,6 +78,14 @@ def make_parse_example_spec(feature_columns: Iterable[FeatureColumn]) -> ParseSp
         ValueError: Two columns read one key differently, or something among them is not a column.
 
     Source: ``make_parse_example_spec_v2`` (tensorflow/python/feature_column/feature_column_v2.py).
+
+    Example:
+        ```python
+        columns = [muster.feature_column.numeric_column("x", 3)]
+        spec = muster.feature_column.make_parse_example_spec(columns)
+        assert spec["x"].shape == (3,)
+        receiver_fn = muster.estimator.build_parsing_serving_input_receiver_fn(spec)
+        ```
     """
     spec: ParseSpec = {}
     for column in feature_columns:

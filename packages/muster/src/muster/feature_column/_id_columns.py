@@ -71,6 +71,12 @@ def categorical_column_with_hash_bucket(
         ValueError: The key is not text, there is no bucket, or the dtype is another.
 
     Source: ``categorical_column_with_hash_bucket`` (tensorflow/python/feature_column/feature_column_v2.py).
+
+    Example:
+        ```python
+        words = muster.feature_column.categorical_column_with_hash_bucket("word", 100)
+        model_input = muster.feature_column.embedding_column(words, 8)
+        ```
     """
     if hash_bucket_size is None:
         raise ValueError(f"hash_bucket_size must be set. key: {key}")

@@ -308,6 +308,13 @@ def bucketized_column(source_column: NumericColumn, boundaries: Sequence[float])
         ValueError: The source is another column, or boundaries are no increasing list.
 
     Source: ``bucketized_column`` (tensorflow/python/feature_column/feature_column_v2.py).
+
+    Example:
+        ```python
+        ages = muster.feature_column.numeric_column("age")
+        groups = muster.feature_column.bucketized_column(ages, [18, 30, 65])  # four of them
+        classifier = muster.estimator.LinearClassifier([groups])
+        ```
     """
     if not isinstance(source_column, NumericColumn):
         raise ValueError(

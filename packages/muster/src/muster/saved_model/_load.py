@@ -74,6 +74,18 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
         SavedModelNotFoundError: There is no saved model in the folder, or a half written one.
         DamagedSavedModelError: A file is missing, or its bytes have changed.
         SavedModelError: It cannot be read, or is for another platform or version.
+
+    Example:
+        ```python
+        columns = [muster.feature_column.numeric_column("x")]
+        regressor = muster.estimator.LinearRegressor(columns, "runs/loaded")
+        regressor.train(lambda: Dataset.from_tensor_slices(({"x": np.ones(4)}, np.ones(4))).batch(4))
+        features = {"x": np.zeros(1, np.float32)}
+        receiver_fn = muster.estimator.build_raw_serving_input_receiver_fn(features)
+        model = muster.saved_model.load(regressor.export_saved_model("exports", receiver_fn))
+        answer = model.signatures["predict"](x=np.ones(3, np.float32))
+        assert answer["predictions"].shape == (3, 1)
+        ```
     """
     path = local_path(export_dir, remote=True)
     keep_compiled(None)

@@ -23,6 +23,18 @@ class TFConfigClusterResolver(ClusterResolver):
 
     Raises:
         ClusterError: ``TF_CONFIG`` is wrong.
+
+    Example:
+        ```python
+        import json, os
+
+        cluster = {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}
+        os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 1}})
+        resolver = muster.cluster.TFConfigClusterResolver()
+        del os.environ["TF_CONFIG"]
+        assert (resolver.task_type, resolver.task_id) == ("worker", 1)
+        assert resolver.cluster_spec().num_tasks("worker") == 2
+        ```
     """
 
     def __init__(

@@ -41,6 +41,13 @@ class BytesList:
 
     Raises:
         TypeError: A value is not bytes.
+
+    Example:
+        ```python
+        towns = muster.data.BytesList(value=[b"Oslo"])
+        feature = muster.data.Feature(bytes_list=towns)
+        assert list(feature.bytes_list.value) == [b"Oslo"]
+        ```
     """
 
     value: list[bytes] = field(default_factory=list)
@@ -91,6 +98,13 @@ class Feature:
 
     Raises:
         ValueError: There are lists of several kinds.
+
+    Example:
+        ```python
+        ages = muster.data.Feature(int64_list=muster.data.Int64List(value=[42, 43]))
+        assert list(ages.int64_list.value) == [42, 43]
+        assert list(ages.float_list.value) == []
+        ```
     """
 
     bytes_list: BytesList = _NO_BYTES
@@ -133,14 +147,33 @@ class Feature:
 
 @dataclass(frozen=True)
 class Features:
-    """Features by name."""
+    """Features by name.
+
+    Example:
+        ```python
+        town = muster.data.Feature(bytes_list=muster.data.BytesList(value=[b"Oslo"]))
+        features = muster.data.Features(feature={"town": town})
+        assert list(features.feature) == ["town"]
+        ```
+    """
 
     feature: Mapping[str, Feature] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Example:
-    """Named features, the usual content of a TFRecord."""
+    """Named features, the usual content of a TFRecord.
+
+    Example:
+        ```python
+        towns = muster.data.Feature(bytes_list=muster.data.BytesList(value=[b"Oslo"]))
+        example = muster.data.Example(features=muster.data.Features(feature={"town": towns}))
+        with muster.data.TFRecordWriter("towns.tfrecord") as writer:
+            writer.write(example.SerializeToString())
+        (record,) = muster.data.TFRecordDataset("towns.tfrecord")
+        assert muster.data.Example.FromString(record) == example
+        ```
+    """
 
     features: Features = field(default_factory=Features)
 

@@ -77,6 +77,13 @@ class FixedLenFeature(_Shaped):
 
     Raises:
         ValueError: A size is negative, an Example cannot hold `dtype`, or the default is of another type.
+
+    Example:
+        ```python
+        spec = {"x": muster.data.FixedLenFeature([2], np.float32, default_value=[0, 0])}
+        example = muster.data.Example(features=muster.data.Features(feature={}))
+        assert muster.data.parse_single_example(example.SerializeToString(), spec)["x"].tolist() == [0, 0]
+        ```
     """
 
     shape: Sequence[int] | int
@@ -232,6 +239,15 @@ def parse_example(
         DatasetError: As by `parse_single_example`.
         TypeError: As by `parse_single_example`.
         ValueError: `serialized` has more than one axis, or `features` is empty.
+
+    Example:
+        ```python
+        ages = muster.data.Feature(int64_list=muster.data.Int64List(value=[42]))
+        example = muster.data.Example(features=muster.data.Features(feature={"age": ages}))
+        spec = {"age": muster.data.FixedLenFeature([], np.int64)}
+        parsed = muster.data.parse_example([example.SerializeToString()] * 2, spec)
+        assert parsed["age"].tolist() == [42, 42]
+        ```
     """
     if isinstance(serialized, bytes):
         return parse_single_example(serialized, features, example_names)

@@ -27,6 +27,12 @@ class TensorSpec:
     """The shape and type of one component of a dataset's elements. Immutable.
 
     Source: tensorflow/python/framework/tensor.py, ``TensorSpec``.
+
+    Example:
+        ```python
+        batches = Dataset.from_tensor_slices(np.zeros((8, 3), np.float32)).batch(4)
+        assert batches.element_spec == muster.data.TensorSpec((None, 3), np.float32)
+        ```
     """
 
     __slots__ = ("_dtype", "_name", "_shape")

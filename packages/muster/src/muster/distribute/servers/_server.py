@@ -64,6 +64,14 @@ class Server:
 
     Source: tensorflow/python/training/server_lib.py, ``Server``. There `join` never returns; here it does
     when the chief has ended the job.
+
+    Example:
+        ```python
+        cluster = muster.cluster.ClusterSpec({"ps": ["localhost:0"], "chief": ["localhost:2222"]})
+        with muster.distribute.Server(cluster, "ps", 0) as server:
+            assert server.target.startswith("grpc://localhost:")
+            # server.join() would wait until the chief has ended the job.
+        ```
     """
 
     def __init__(

@@ -108,6 +108,19 @@ class DNNLinearCombinedClassifier(DNNLinearCombinedEstimator):
 
     Source: ``DNNLinearCombinedClassifierV2``
     (tensorflow_estimator/python/estimator/canned/dnn_linear_combined.py).
+
+    Example:
+        ```python
+        column = muster.feature_column
+        words = column.categorical_column_with_hash_bucket("word", 100)
+        classifier = muster.estimator.DNNLinearCombinedClassifier(
+            linear_feature_columns=[words],
+            dnn_feature_columns=[column.numeric_column("x"), column.embedding_column(words, 4)],
+            dnn_hidden_units=[8],
+        )
+        rows = {"word": np.array([b"a", b"b"]), "x": np.zeros(2)}, np.array([0, 1])
+        classifier.train(lambda: Dataset.from_tensor_slices(rows).repeat().batch(2), steps=1)
+        ```
     """
 
     def __init__(

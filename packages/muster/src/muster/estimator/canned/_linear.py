@@ -194,6 +194,16 @@ class LinearRegressor(LinearEstimator):
         ValueError: The columns cannot make a model, or another argument is none of the above.
 
     Source: ``LinearRegressorV2`` (tensorflow_estimator/python/estimator/canned/linear.py).
+
+    Example:
+        ```python
+        numbers = muster.feature_column.numeric_column("x")
+        regressor = muster.estimator.LinearRegressor([numbers], "runs/line", optimizer="Adam")
+        x = np.linspace(-1, 1, 64)
+        rows = Dataset.from_tensor_slices(({"x": x}, 3 * x)).batch(16)
+        regressor.train(lambda: rows.repeat(), steps=4)
+        assert regressor.evaluate(lambda: rows)["label/mean"] < 1e-6
+        ```
     """
 
     def __init__(

@@ -96,6 +96,17 @@ def build_raw_serving_input_receiver_fn(
 
     Source: ``build_raw_serving_input_receiver_fn``
     (tensorflow_estimator/python/estimator/export/export.py).
+
+    Example:
+        ```python
+        regressor = muster.estimator.LinearRegressor([muster.feature_column.numeric_column("x")], "runs/raw")
+        regressor.train(lambda: Dataset.from_tensor_slices(({"x": np.ones(4)}, np.ones(4))).batch(4))
+        spec = muster.data.TensorSpec([None], np.float32)
+        receiver_fn = muster.estimator.build_raw_serving_input_receiver_fn({"x": spec})
+        folder = regressor.export_saved_model("exported", receiver_fn)
+        predict = muster.saved_model.load(folder).signatures["predict"]
+        assert predict(x=np.ones(2, np.float32))["predictions"].shape == (2, 1)
+        ```
     """
     specs = specs_of(features)
 

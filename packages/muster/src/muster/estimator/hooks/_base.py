@@ -16,6 +16,25 @@ class SessionRunArgs(NamedTuple):
         options: Must stay None.
 
     Source: tensorflow/python/training/session_run_hook.py, ``SessionRunArgs``.
+
+    Example:
+        ```python
+        class Losses(muster.estimator.SessionRunHook):
+            def __init__(self):
+                self.seen = []
+
+            def before_run(self, run_context):
+                return muster.estimator.SessionRunArgs({"loss": "loss"})
+
+            def after_run(self, run_context, run_values):
+                self.seen.append(float(run_values.results["loss"]))
+
+        losses = Losses()
+        regressor = muster.estimator.LinearRegressor([muster.feature_column.numeric_column("x")])
+        rows = Dataset.from_tensor_slices(({"x": np.ones(4)}, np.ones(4))).repeat().batch(4)
+        regressor.train(lambda: rows, steps=2, hooks=[losses])
+        assert len(losses.seen) == 2
+        ```
     """
 
     fetches: Fetches

@@ -62,6 +62,20 @@ def get_or_create_global_step() -> Any:
         TraceError: Called outside of a model_fn.
 
     Source: tensorflow/python/training/training_util.py, ``get_or_create_global_step``; there it is int64.
+
+    Example:
+        ```python
+        def model_fn(features, labels, mode):
+            loss = keras.ops.mean((keras.layers.Dense(1)(features) - labels) ** 2)
+            step = muster.get_or_create_global_step()
+            muster.name_output("steps before this one", step)  # for a LoggingTensorHook
+            train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, step)
+            return muster.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+        data = np.ones((8, 4), np.float32), np.ones((8, 1), np.float32)
+        muster.estimator.Estimator(model_fn, "runs/counted").train(lambda: data, steps=2)
+        assert muster.checkpoint.latest_checkpoint("runs/counted").endswith("-2")
+        ```
     """
     scope = active_scope("get_or_create_global_step")
     if scope.global_step is None:
