@@ -114,7 +114,7 @@ bench-peers: .peers/tensorflow.stamp .peers/torch.stamp .peers/ray.stamp  ## ins
 
 .peers/torch.stamp:
 	$(PYTHON) -m venv .peers/torch
-	.peers/torch/bin/pip install --quiet --disable-pip-version-check --extra-index-url $(TORCH_INDEX) torch==2.13.0+cpu numpy accelerate
+	.peers/torch/bin/pip install --quiet --disable-pip-version-check --extra-index-url $(TORCH_INDEX) torch==2.13.0+cpu numpy accelerate lightning
 	@touch $@
 
 .peers/ray.stamp:

@@ -1,9 +1,10 @@
 """Measure the time until a program's first step is done: cold, and with an earlier run's compiled programs.
 
 Times depend on this Python's packages: Keras imports more if more is installed, and most if it is imported
-before muster.
+before muster. Lightning takes part where the Python of PyTorch has it: ``make bench-peers``.
 """
 
+import argparse
 import json
 import os
 import statistics
@@ -13,20 +14,25 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.peers import python_of, say
+
 from bench import _results
 
-ROUNDS = 5
+ROUNDS = 4
 EXAMPLE = Path(__file__).parent.parent / "examples" / "digits.py"
 CHILD = Path(__file__).parent / "_small_job.py"
 ALONE = [sys.executable, str(CHILD)]
 KERAS_FIRST = [sys.executable, "-c", f"import keras, runpy; runpy.run_path({str(CHILD)!r})"]
 TWO_WORKERS = [sys.executable, "-m", "muster", "run", "--workers", "2", str(CHILD)]
 IMPORT = [sys.executable, "-c", "import muster.estimator"]
+LIGHTNING = Path(__file__).parent / "_peers" / "start_lightning.py"
+BY_FIT, BY_LIGHTNING = "two workers by fit", "two workers of Lightning by DDP"
+PROCESSOR = "processor seconds until then"
 JOBS = {
     "alone": ALONE,
     "alone, Keras imported first": KERAS_FIRST,
     "two workers": TWO_WORKERS,
-    "two workers by fit": [*TWO_WORKERS, "--fit"],
+    BY_FIT: [*TWO_WORKERS, "--fit"],
 }
 DEMO = [sys.executable, "-m", "muster", "run", "--workers", "2", "--evaluator", str(EXAMPLE)]
 
@@ -67,24 +73,40 @@ def until_first_step(command: list[str], folder: Path) -> dict[str, float]:
     return {
         "imported": max(imported_at),
         "first step": max(stepped_at),
-        "processor seconds until then": sum(processor),
+        PROCESSOR: sum(processor),
     }
 
 
-def main() -> dict[str, float]:
-    """Print and return seconds, as medians over rounds; a round measures all in turn."""
+def jobs() -> dict[str, tuple[list[str], tuple[str, ...]]]:
+    """Return the commands that are measured, and in which states: Lightning compiles nothing."""
+    found: dict[str, tuple[list[str], tuple[str, ...]]] = {
+        name: (command, ("cold", "warm")) for name, command in JOBS.items()
+    }
+    torch = python_of("torch")
+    has_it = torch and subprocess.run([torch, "-c", "import lightning"], capture_output=True).returncode == 0
+    if torch and has_it:
+        found[BY_LIGHTNING] = [torch, str(LIGHTNING)], ("warm",)
+    else:
+        say("Lightning is not installed: it is left out. `make bench-peers` installs it.")
+    return found
+
+
+def main(rounds: int = ROUNDS) -> dict[str, float]:
+    """Print and return seconds, as medians over rounds; a round measures all in turn, but the demo once."""
     found: dict[str, list[float]] = {}
-    for _ in range(ROUNDS):
+    measured = jobs()
+    for number in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
+            say(f"Round {number + 1} of {rounds}")
             found.setdefault("import muster.estimator", []).append(seconds(IMPORT, Path(folder)))
-            demo = [*DEMO, "--model-dir", f"{folder}/demo"]
-            found.setdefault("make demo, cold", []).append(seconds(demo, Path(folder)))
-            for name, command in JOBS.items():
-                own = Path(folder, name)
-                for state in ("cold", "warm"):
-                    for what, when in until_first_step(command, own).items():
+            if number == 0:
+                demo = [*DEMO, "--model-dir", f"{folder}/demo"]
+                found["make demo, cold"] = [seconds(demo, Path(folder))]
+            for name, (command, states) in measured.items():
+                for state in states:
+                    for what, when in until_first_step(command, Path(folder, name)).items():
                         found.setdefault(f"{name}, {state}: {what}", []).append(when)
-    print(f"| | seconds, the median of {ROUNDS} | from | to |\n|---|---|---|---|")
+    print(f"| | seconds, the median of {rounds} | from | to |\n|---|---|---|---|")
     figures = {name: statistics.median(each) for name, each in found.items()}
     for name, each in found.items():
         print(f"| {name} | {figures[name]:.2f} | {min(each):.2f} | {max(each):.2f} |")
@@ -93,8 +115,18 @@ def main() -> dict[str, float]:
         share = figures[f"{name}, warm: first step"] / figures[f"{name}, cold: first step"]
         print(f"With what an earlier run compiled, the first step, {name}, takes {share:.2f} of the time.")
     print("The bar is 0.5.")
+    if BY_LIGHTNING in measured:
+        theirs = figures[f"{BY_LIGHTNING}, warm: {PROCESSOR}"]
+        ratios = [figures[f"{BY_FIT}, {state}: {PROCESSOR}"] / theirs for state in ("cold", "warm")]
+        print(
+            f"Processor time beside Lightning's: {ratios[0]:.2f} cold, {ratios[1]:.2f} warm. The bar is 1.3."
+        )
     return figures
 
 
 if __name__ == "__main__":
-    _results.write("start", main())
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each is measured")
+    _results.write("start", main(parser.parse_args().rounds))

@@ -42,8 +42,8 @@ MAX_BYTES = 2**30
 _LITTER_SECS = 3600.0
 # How long a process waits for another that compiles the same program, before it does so itself.
 _PATIENCE_SECS = 120.0
-# After so many seconds a process says that it waits for another, or that it compiles.
-_SILENT_WAIT_SECS = 5.0
+# After so many seconds a process says that it waits for another, as in a job it does; or that it compiles.
+_SILENT_WAIT_SECS = 30.0
 _SILENT_COMPILATION_SECS = 10.0
 _WRITE_ARGUMENTS = (
     "cache_key",
