@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from muster import PathError, _remote
 from muster._extras import extra_module, install_command, missing_package, working_command
+from muster.launch._command import _print_profiles
 from repository import CORE, ROOT
 
 PROJECT = tomllib.loads((CORE / "pyproject.toml").read_text())["project"]
@@ -66,7 +68,7 @@ def test_every_package_that_is_imported_is_a_dependency_or_in_an_extra() -> None
 
 def test_every_extra_that_a_message_names_exists() -> None:
     """The extra is an argument of each function of the module, and written where that is called."""
-    place = {"install_command": 0, "extra_module": 1, "missing_package": 1}
+    place = {"install_command": 0, "working_command": 0, "extra_module": 1, "missing_package": 1}
     named = {
         node.args[place[node.func.id]].value
         for module in MODULES
@@ -144,10 +146,9 @@ def test_no_text_names_the_other_project_of_the_index_as_this_one() -> None:
 @pytest.fixture(params=["from the index", "from a folder"])
 def installed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether muster was installed from an index."""
-    found = importlib.metadata.distribution("muster-train")
 
     class Distribution:
-        requires = found.requires
+        requires = tuple(f"{each}; extra == '{extra}'" for extra, needs in EXTRAS.items() for each in needs)
 
         def read_text(self, name: str) -> str | None:
             return None if request.param == "from the index" else '{"url": "file:///clone"}'
@@ -173,3 +174,26 @@ def test_what_is_missing_is_said_with_a_command_that_installs_it(installed: bool
 
 def test_an_extra_of_another_package_names_that() -> None:
     assert working_command("images", "no-such-distribution") == 'pip install "no-such-distribution[images]"'
+
+
+@pytest.mark.parametrize(("scheme", "extra", "package"), [("s3", "s3", "s3fs"), ("gs", "gcs", "gcsfs")])
+def test_a_store_without_its_package_says_how_to_install_it(
+    installed: bool, scheme: str, extra: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    command = f'pip install "muster-train[{extra}]"' if installed else f"pip install {package}"
+    with pytest.raises(PathError, match=re.escape(f"Run: {command}, or give a folder")):
+        _remote._filesystem(scheme, "//bucket/a")
+
+
+def test_profiles_say_where_tensorboards_plugin_comes_from(
+    installed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = tmp_path / "worker-0" / "profile.txt"
+    profile.parent.mkdir()
+    profile.write_text("compute 90 %\n")
+    _print_profiles(tmp_path)
+    said = capsys.readouterr().out
+    assert said.startswith("worker-0: compute 90 %\n")
+    assert "its plugin profile: pip install " in said
+    assert ("muster-train[profile]" if installed else "tensorboard xprof") in said

@@ -26,7 +26,7 @@ import time
 from typing import Any
 
 from muster._errors import PathError, StorageError
-from muster._extras import install_command
+from muster._extras import working_command
 from muster._remote_store import ObjectStore
 
 _log = logging.getLogger(__name__)
@@ -173,9 +173,9 @@ def _filesystem(scheme: str, rest: str) -> Any:
     except Exception as exc:  # each file system has its own
         how = "Or mount it"
         if scheme in ("s3", "s3a"):
-            how = f"Run: {install_command('s3')}"
+            how = f"Run: {working_command('s3')}"
         elif scheme in ("gs", "gcs"):
-            how = f"Run: {install_command('gcs')}"
+            how = f"Run: {working_command('gcs')}"
         raise PathError(
             f"'{scheme}:{rest}' is not a path that muster can use: it has no file system for {scheme}:// "
             f"({str(exc).rstrip('.')}). {how}, or give a folder of this machine."

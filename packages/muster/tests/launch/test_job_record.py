@@ -1,12 +1,16 @@
 """The record that a launcher writes of its job, and finding it."""
 
+import io
+import sys
 import tempfile
+import time
+import types
 
 import pytest
 
 from muster.__main__ import main
 from muster.cluster.roster import Progress
-from muster.launch import _job_record
+from muster.launch import _job_commands, _job_record
 from muster.launch._job_record import Recorder, known_jobs, read_curves, read_record
 from muster.launch._job_state import TaskRecord
 
@@ -105,3 +109,51 @@ def test_logs_of_a_job_that_begins_or_whose_files_are_gone(tmp_path, capsys):
     made.look([task(log=str(tmp_path / "gone.log"))])
     assert main(["logs"]) == 1
     assert "gone.log'. The job or its logs may be gone by now." in capsys.readouterr().err
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    """A job that is at step 7, at step 8 a second later, and has then ended."""
+    made = recorder(tmp_path / "logs")
+    made.event("begins")
+    made.look([task(progress=Progress(step=7, loss=0.5), answers=True)])
+    seconds = iter(range(100))
+
+    def sleep(secs):
+        if next(seconds) < 4:
+            made.event("news")
+            made.look([task(progress=Progress(step=8, loss=0.25), answers=True)])
+        else:
+            made.end([task(state="ended", progress=Progress(step=9, loss=0.125))], 0)
+
+    changed = {"monotonic": lambda: float(next(seconds)), "sleep": sleep}
+    clock = types.SimpleNamespace(**vars(time) | changed)
+    monkeypatch.setattr(_job_commands, "time", clock)
+
+
+def test_watching_a_job_through_a_pipe_tells_how_it_is_now_and_then_and_at_its_end(watched, capsys):
+    assert main(["status", "--watch", "first"]) == 0
+    out = capsys.readouterr().out
+    assert [step for step in "789" if f" {step} " in out] == ["7", "9"]
+    assert out.count("job first") == 2
+    assert "\x1b" not in out
+
+
+def test_watching_a_job_on_a_terminal_shows_a_table_that_changes(watched, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    assert main(["status", "--watch", "first"]) == 0
+    tables = terminal.getvalue().split("\x1b[2K")
+    assert [step for step in "789" if any(f" {step} " in each for each in tables)] == ["7", "8", "9"]
+
+
+def test_watching_a_job_that_has_ended_tells_how(watched, tmp_path, capsys):
+    for _ in range(5):  # until it has
+        _job_commands.time.sleep(1)
+    assert main(["status", "--watch", str(tmp_path / "logs")]) == 0
+    assert " 9 " in capsys.readouterr().out

@@ -14,7 +14,7 @@ from typing import Any
 
 from muster._commands import Types, add_command
 from muster._errors import ClusterError, RosterError
-from muster._extras import PAGE_PACKAGES, install_command, missing_package
+from muster._extras import PAGE_PACKAGES, install_command, missing_package, working_command
 from muster.launch._plan import TASK_MIB, TASKS_A_CORE, JobShape
 
 
@@ -187,7 +187,7 @@ def _print_profiles(folder: Path) -> None:
     if found:
         print(
             f"Traces: {folder}/*/plugins/profile/* in ui.perfetto.dev, or tensorboard --logdir {folder} with "
-            f"its plugin profile: {install_command('profile')}"
+            f"its plugin profile: {working_command('profile')}"
         )
     else:
         print("There is no profile: no task trained for 30 steps with muster.estimator.", file=sys.stderr)

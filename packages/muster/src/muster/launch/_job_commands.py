@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import datetime
+import math
 import os
 import signal
 import socket
@@ -27,6 +28,8 @@ from muster.net import Credentials
 
 # How often a job is looked at by --watch and -f, how long its end may take, and a task's answer, in seconds.
 _WATCH_SECS, _FOLLOW_SECS, _STOP_SECS, _ANSWER_SECS = 1.0, 0.2, 630.0, 5.0
+# How often --watch tells how a job is where there is no terminal, as `muster run` does, in seconds.
+_TOLD_SECS = 30.0
 _EVENTS = 5  # how many of the last events are shown
 
 
@@ -124,23 +127,37 @@ def _status(args: argparse.Namespace) -> int:
     if not args.watch:
         _print_status(record)
         return 0
+    if sys.stdout.isatty():
+        _watch_live(record)
+    else:
+        _watch(record)
+    return 0
+
+
+def _watch(record: JobRecord) -> None:
+    """Print twice a minute how a job is, and at its end."""
+    told = -math.inf
+    while record.runs:
+        if time.monotonic() - told >= _TOLD_SECS:
+            _print_status(record)
+            told = time.monotonic()
+        time.sleep(_WATCH_SECS)
+        record = _again(record)
+    _print_status(record)
+
+
+def _watch_live(record: JobRecord) -> None:
     from rich.console import Console
     from rich.live import Live
 
     from muster.launch._view import job_table
 
     console = Console(highlight=False, markup=False, emoji=False)
-    if not sys.stdout.isatty():
-        while record.runs:
-            _print_status(record)
-            time.sleep(_WATCH_SECS)
-            record = _again(record)
-        return 0
     with Live(console=console, auto_refresh=False) as live:
         while True:
             live.update(job_table(record.tasks, console.width), refresh=True)
             if not record.runs:
-                return 0
+                return
             time.sleep(_WATCH_SECS)
             record = _again(record)
 
