@@ -19,7 +19,7 @@ class SessionRunArgs(NamedTuple):
 
     Example:
         ```python
-        class Losses(muster.estimator.SessionRunHook):
+        class KeptLosses(muster.estimator.SessionRunHook):
             def __init__(self):
                 self.seen = []
 
@@ -29,7 +29,7 @@ class SessionRunArgs(NamedTuple):
             def after_run(self, run_context, run_values):
                 self.seen.append(float(run_values.results["loss"]))
 
-        losses = Losses()
+        losses = KeptLosses()
         regressor = muster.estimator.LinearRegressor([muster.feature_column.numeric_column("x")])
         rows = Dataset.from_tensor_slices(({"x": np.ones(4)}, np.ones(4))).repeat().batch(4)
         regressor.train(lambda: rows, steps=2, hooks=[losses])
