@@ -60,7 +60,7 @@ class EventLog(Generic[_E, _A]):
 
     Args:
         name: The machine's class.
-        args: The arguments that make it.
+        args: The arguments that make it, which do not change: they are written when somebody reads the log.
         kwargs: Those by name.
         recurring: Returns for a recurring event what it is about and what it says of that; None for others.
         kept: Returns what is kept of an event or an action.
@@ -81,11 +81,7 @@ class EventLog(Generic[_E, _A]):
         most: int = MOST_ENTRIES,
     ) -> None:
         self.name = name
-        words = [
-            *map(as_python, args),
-            *(f"{key}={as_python(value)}" for key, value in (kwargs or {}).items()),
-        ]
-        self._made = f"{name}({', '.join(words)})"
+        self._args, self._kwargs = args, dict(kwargs or {})
         self._recurring = recurring
         self._kept = kept
         self._most = most
@@ -130,7 +126,11 @@ class EventLog(Generic[_E, _A]):
 
     def __str__(self) -> str:
         lines = [_CUT.format(self._cut)] if self._cut else []
-        lines.append(self._made)
+        words = [
+            *map(as_python, self._args),
+            *(f"{key}={as_python(value)}" for key, value in self._kwargs.items()),
+        ]
+        lines.append(f"{self.name}({', '.join(words)})")
         for entry in self._entries.values():
             actions = "..." if entry.actions is None else as_python(entry.actions)
             lines.append(f"({as_python(entry.now)}, {as_python(entry.events)}, {actions})")

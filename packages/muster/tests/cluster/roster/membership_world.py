@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -99,7 +100,7 @@ class Worker:
     met: dict[int, State | None] = dataclasses.field(default_factory=dict)
     got: set[int] = dataclasses.field(default_factory=set)
     early: list[Message] = dataclasses.field(default_factory=list)
-    inbox: dict[int, list[Any]] = dataclasses.field(default_factory=dict)
+    inbox: defaultdict[int, list[Any]] = dataclasses.field(default_factory=lambda: defaultdict(list))
     cut: set[int] = dataclasses.field(default_factory=set)
     broken: set[int] = dataclasses.field(default_factory=set)
     taken: list[int] = dataclasses.field(default_factory=list)
@@ -113,7 +114,7 @@ class Worker:
         self.place = self.own.task.index
 
     def put(self, sender: "Worker", message: Any) -> None:
-        self.inbox.setdefault(sender.place, []).append(message)
+        self.inbox[sender.place].append(message)
 
 
 class World:
@@ -140,9 +141,11 @@ class World:
         self.now = 0.0
         self.records = self.starts = 0
         self.groups: dict[int, Group] = {}
+        self.numbers: dict[int, list[int]] = {}  # of the members of a group, by epoch
         self.newest: dict[str, int] = {}  # by founder: the last epoch in which a step was completed
+        self._awake: list[Worker] | None = None  # None when it has to be looked up anew
         self.late: dict[int, int] = {}  # steps completed in an older group, by worker
-        self.breaks = True
+        self.breaks, self.some_met = True, False
         self.at_once = size >= _MANY
         self.pace = 0.1 if self.at_once else 1.0  # how likely a worker computes before it looks at its inbox
 
@@ -161,6 +164,7 @@ class World:
             other.put(worker, seen)
             worker.put(other, MemberSeen(other.own, other.machine.record))
         self.workers[worker.number] = worker
+        self._awake = None
         self.act(worker, machine.start())
         self.tell(worker, TakesIn(True))
         self.tell(worker, BecameReady(founds=True))
@@ -168,6 +172,7 @@ class World:
     def end(self, worker: Worker) -> None:
         """End a process at once; others learn of it after what it has sent."""
         del self.workers[worker.number]
+        self._awake = None
         gone = MemberGone(worker.own, certain=True)
         for other in self.workers.values():
             other.put(worker, gone)
@@ -193,8 +198,14 @@ class World:
             a.cut.discard(b.number)
             a.put(b, MemberSeen(b.own, b.machine.record))
 
+    def freeze(self, worker: Worker, unseen: Sequence[Worker]) -> None:
+        """Let nothing happen to a worker for now, and some of the others lose sight of it."""
+        worker.asleep, self._awake = True, None
+        self.part([worker], unseen)
+
     def heal(self) -> None:
         """Let all see each other again, and wake up."""
+        self._awake = None
         for worker in self.workers.values():
             worker.asleep = False
             for number in sorted(worker.cut):
@@ -215,7 +226,7 @@ class World:
                     for other in self.workers.values():
                         if other is not worker and other.number not in worker.cut:
                             self.records += 1
-                            other.put(worker, seen)
+                            other.inbox[worker.place].append(seen)
                 case LeaveStep():
                     worker.leaving = True
                 case EnterGroup(group):
@@ -225,7 +236,7 @@ class World:
                     assert len(group.members) >= self.minimum
                     self.enter(worker, group)
                 case GiveUp(reason):
-                    worker.gave_up = reason
+                    worker.gave_up, self._awake = reason, None
 
     # The steps of a group.
 
@@ -239,8 +250,11 @@ class World:
 
     def send(self, worker: Worker, message: Message) -> None:
         assert worker.group is not None
-        members = {int(each.run[4:]) for each in worker.group.members} - {worker.number}
-        for number in members:
+        if (numbers := self.numbers.get(message.epoch)) is None:
+            numbers = self.numbers[message.epoch] = [int(each.run[4:]) for each in worker.group.members]
+        for number in numbers:
+            if number == worker.number:
+                continue
             if number in worker.cut:
                 self.workers[number].broken.add(message.epoch)
             elif number in self.workers:
@@ -272,6 +286,7 @@ class World:
             return
         if not worker.agreed:
             worker.state, worker.agreed = self.agree(worker, group), True
+            self.some_met = True
             self.tell(worker, MembersMet(group))
             if worker.group is group and not worker.leaving:
                 self.begin(worker)
@@ -320,7 +335,10 @@ class World:
     # Time passes.
 
     def awake(self) -> list[Worker]:
-        return [each for each in self.workers.values() if not each.asleep and not each.gave_up]
+        """Return those to whom something can happen: all but frozen ones and those that have given up."""
+        if self._awake is None:
+            self._awake = [each for each in self.workers.values() if not each.asleep and not each.gave_up]
+        return self._awake
 
     def trains(self, worker: Worker) -> bool:
         return worker.machine.record.phase is MemberPhase.IN and worker.agreed and not worker.leaving
@@ -378,8 +396,10 @@ class World:
         if epoch in worker.broken and machine.record.phase is MemberPhase.IN:
             worker.broken.discard(epoch)
             self.tell(worker, LinkBroken(epoch))
-        elif machine.record.phase is MemberPhase.FOUNDING and any(
-            each.base is not None for each in machine.present().values()
+        elif (
+            machine.record.phase is MemberPhase.FOUNDING
+            and self.some_met
+            and any(each.base is not None for each in machine.present().values())
         ):
             worker.group = None
             self.tell(worker, CameLate())
@@ -406,12 +426,10 @@ class World:
     def train_together(self) -> bool:
         """Return whether all that are up, or as many as a group may have, are in one group and have met."""
         members = [each for each in self.workers.values() if each.agreed]  # others stand by
-        groups = {each.group for each in members if each.group is not None}
-        if len(groups) != 1 or any(each.leaving for each in members):
+        if len(members) != min(self.most, len(self.workers)) or any(each.leaving for each in members):
             return False
-        (group,) = groups
-        own = {each.own for each in members}
-        return own == {*group.members} and len(own) == min(self.most, len(self.workers))
+        epochs = {each.group.epoch for each in members if each.group is not None}
+        return len(epochs) == 1 and {each.number for each in members} == {*self.numbers[epochs.pop()]}
 
     def settle_all(self, rounds: int) -> int:
         """Let rounds pass until all train together, and return how many records were sent since."""

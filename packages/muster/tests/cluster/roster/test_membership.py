@@ -247,8 +247,7 @@ def history(seed: int, most: int) -> World:
                     world.end(one)
             case "freeze" if len(up) > 1:
                 one = chance.choice(up)
-                one.asleep = True
-                world.part([one], [each for each in up if chance.random() < 0.8])
+                world.freeze(one, [each for each in up if chance.random() < 0.8])
             case "part" if len(up) > 1:
                 one, other = chance.sample(up, 2)
                 world.part([one], [other])

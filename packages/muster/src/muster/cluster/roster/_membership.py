@@ -22,6 +22,7 @@ ended, or half of them with the first one. So never do two groups train at once.
 
 import dataclasses
 import math
+import operator
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from muster._event_log import EventLog
@@ -49,6 +50,7 @@ from muster.cluster.roster._membership_events import (
     TakesIn,
     TimePassed,
 )
+from muster.cluster.roster._other_members import OtherMembers
 
 # How long a leader waits for more workers that come, before it lets in those that are there, in seconds.
 ADMIT_SECS = 0.2
@@ -57,6 +59,7 @@ SETTLE_SECS = 2.0
 # How long a leader waits for members that are there, and that not all others see, in seconds: one that was
 # frozen or cut off is lost to others until their connections to it are made again, which takes less.
 _HEAL_SECS = 3.0
+_BY_TASK = operator.attrgetter("task.index", "task.type", "run")
 
 
 class Membership:
@@ -93,13 +96,14 @@ class Membership:
         self.own = own
         self.record = GroupRecord()
         self._tasks = tasks
+        self._places = {task: place for place, task in enumerate(tasks)}
         self._minimum = minimum
         self._gather_secs = gather_secs
         self._patience_secs = patience_secs
         self._first_epoch = first_epoch
         self._most = len(tasks) if most is None else min(most, len(tasks))
-        self._others: dict[Member, GroupRecord] = {}
-        self._bases: list[Group] = []  # the established groups that are known, the newest first
+        self._others = OtherMembers()
+        self._bases: Sequence[Group] = ()  # the established groups that are known, the newest first
         self._runs: dict[Task, Member] = {}  # the process of each task that was seen last
         self._ended: set[Member] = set()  # those whose process has certainly ended
         self._came_as = MemberPhase.STARTING
@@ -136,7 +140,7 @@ class Membership:
 
     def present(self) -> dict[Member, GroupRecord]:
         """Return the others that are there, and what they have published."""
-        return dict(self._others)
+        return dict(self._others.records)
 
     def start(self) -> Sequence[GroupAction]:
         """Return the first actions."""
@@ -148,13 +152,15 @@ class Membership:
 
     def _handle(self, events: Sequence[GroupEvent], now: float) -> list[GroupAction]:
         before, self._heard_at = self.record, now
-        were_there = set(self._others)
+        knew = self._others.version
         for event in events:
             self._take(event, now)
-        if self._others.keys() != were_there:
-            self._set(sees=tuple(sorted(self._others, key=str)))
-        bases = {each.base for each in (self.record, *self._others.values()) if each.base is not None}
-        self._bases = sorted(bases, key=lambda each: -each.epoch)
+        if self._others.version != knew:
+            self._set(sees=tuple(sorted(self._others.records, key=_BY_TASK)))
+        bases = dict(self._others.bases.by_epoch)
+        if self.record.base is not None:
+            bases[self.record.base.epoch] = self.record.base
+        self._bases = [bases[epoch] for epoch in sorted(bases, reverse=True)]
         actions = self._advance(now)
         if self.record != before:
             actions.insert(0, PublishRecord(self.record))
@@ -164,16 +170,17 @@ class Membership:
         phase = self.record.phase
         match event:
             case MemberSeen(member, record):
-                other = self._runs.get(member.task, member)
-                if other != member and self._others.pop(other, None) is not None:
-                    self._ended.add(other)  # another process has its address
-                self._runs[member.task] = member
-                self._others[member] = record
-                self._ended.discard(member)
+                if member not in self._others.records:
+                    other = self._runs.get(member.task, member)
+                    if other != member and self._others.remove(other):
+                        self._ended.add(other)  # another process has its address
+                    self._runs[member.task] = member
+                    self._ended.discard(member)
+                self._others.put(member, record)
                 self._some_left |= record.phase is MemberPhase.LEFT and record.base is not None
             case MemberGone(member, certain):
                 # While it was out of sight it may have gone on with others, whom this worker does not know.
-                was_there = self._others.pop(member, None) is not None
+                was_there = self._others.remove(member)
                 if certain and was_there:
                     self._ended.add(member)
             case BecameReady(founds) if phase is MemberPhase.STARTING:
@@ -203,18 +210,12 @@ class Membership:
     def _advance(self, now: float) -> list[GroupAction]:
         phase, base = self.record.phase, self.record.base
         self._met_others |= self._base() is not None
-        if (
-            base is not None
-            and self._confirmed != base
-            and all(
-                each in self._others and self._others[each].base == base for each in base.all - {self.own}
-            )
-        ):
+        if base is not None and self._others.bases.count(base) == len(base.members) - 1:
             self._confirmed = base
         if self._gave_up or phase in (MemberPhase.STARTING, MemberPhase.LEFT):
             return []
         newer = [each for each in self._bases if each.epoch > self._base_epoch]
-        if self.record.base is not None and any(self.own not in each.members for each in newer):
+        if self.record.base is not None and any(self.own not in each.all for each in newer):
             self._gave_up = True
             return [GiveUp("The other workers have gone on without this one, which not all of them saw.")]
         if phase is MemberPhase.IN:
@@ -227,7 +228,7 @@ class Membership:
         if (
             phase is MemberPhase.READY
             and self._base() is None
-            and any(each.phase is MemberPhase.FOUNDING for each in self._others.values())
+            and self._others.in_phase(MemberPhase.FOUNDING)
         ):
             self._gave_up = True
             return [GiveUp("The workers that it was to join have ended, and the job begins anew.")]
@@ -250,7 +251,7 @@ class Membership:
     def _nobody_trains(self) -> bool:
         base = self._base()
         return base is None or not any(
-            member in self._others and not self._has_ended(member) for member in base.members
+            member in self._others.records and not self._has_ended(member) for member in base.members
         )
 
     @property
@@ -261,26 +262,19 @@ class Membership:
         """Return the newest established group, in which all that are left have the same state."""
         return next(iter(self._bases), None)
 
-    def _groups(self) -> list[Group]:
-        """Return the groups that workers who are there have entered."""
-        return list({each.group for each in self._others.values() if each.group is not None})
-
     def _open_groups(self) -> list[Group]:
         """Return the groups that this worker may enter, the newest first."""
         entered = 0 if self.record.group is None else self.record.group.epoch
         found = [
             each
-            for each in self._groups()
-            if self.own in each.members and each.epoch > entered and each.after >= self._base_epoch
+            for each in self._others.entered.by_epoch.values()
+            if each.epoch > entered and each.after >= self._base_epoch and self.own in each.all
         ]
         return sorted(found, key=lambda each: -each.epoch)
 
-    def _missing(self, group: Group) -> list[Member]:
+    def _missing(self, group: Group) -> Sequence[Member]:
         """Return the members of a group that are not there, or have ended."""
-        gone = group.all.difference(self._others, [self.own]).union(
-            each for each, record in self._others.items() if record.phase is MemberPhase.LEFT
-        )
-        return [member for member in group.members if member in gone] if gone else []
+        return self._others.missing(group, self.own)
 
     def _reason_to_halt(self, now: float) -> str:
         group = self.record.group
@@ -290,17 +284,7 @@ class Membership:
             return f"{_names(missing)} is not there any more."
         if self._broken:
             return "A connection has broken."
-        halted = [
-            member
-            for member, record in self._others.items()
-            if (entered := record.group) is not None
-            and (
-                entered.epoch > group.epoch
-                or (entered.epoch == group.epoch and record.phase is not MemberPhase.IN)
-            )
-            and member in group.all
-        ]
-        if halted:
+        if halted := self._halted(group):
             return f"{_names(halted)} has halted."
         if self._open_groups():
             return "There is a newer group."
@@ -315,32 +299,55 @@ class Membership:
             return ""
         return f"{_names(joining)} has come."
 
+    def _halted(self, group: Group) -> Sequence[Member]:
+        """Return the members of a group that are not in it any more, or have entered a later one."""
+        others = self._others
+        if not others.out.count(group) and max(others.entered.by_epoch, default=0) <= group.epoch:
+            return ()
+        return [
+            member
+            for member, record in others.records.items()
+            if (entered := record.group) is not None
+            and (
+                entered.epoch > group.epoch
+                or (entered.epoch == group.epoch and record.phase is not MemberPhase.IN)
+            )
+            and member in group.all
+        ]
+
     def _leader(self, group: Group) -> Member | None:
         missing = set(self._missing(group))
         return next((member for member in group.members if member not in missing), None)
 
-    def _joining(self, members: Iterable[Member], phase: MemberPhase = MemberPhase.READY) -> list[Member]:
+    def _joining(self, members: Sequence[Member], phase: MemberPhase = MemberPhase.READY) -> Sequence[Member]:
         """Return the workers in a phase that all members see, in the order of their tasks."""
-        chosen = list(members)
-        ready = [each for each, record in self._others.items() if record.phase is phase]
-        found = []
-        for each in sorted(ready, key=lambda each: self._tasks.index(each.task)):
+        ready = sorted(self._others.in_phase(phase), key=lambda each: self._places[each.task])
+        return self._connected(members, ready)[len(members) :] if ready else ()
+
+    def _connected(self, members: Sequence[Member], others: Iterable[Member]) -> list[Member]:
+        """Return some members, and those of the others that are connected to all before them.
+
+        Two are connected if both say so. Sets are compared with sets: that does not compute hashes again, so
+        that it takes little time with a thousand workers.
+        """
+        chosen, seen = list(members), [self._seen_by(each) for each in members]
+        tasks, those = {each.task for each in members}, set(members)
+        for each in others:
             if len(chosen) == self._most:
                 break
-            if each.task in {member.task for member in chosen} or not self._all_see(each, chosen):
-                continue
-            chosen.append(each)
-            found.append(each)
-        return found
+            sees, only = self._seen_by(each), {each}
+            if each.task not in tasks and those <= sees and all(only <= one for one in seen):
+                chosen.append(each)
+                seen.append(sees)
+                tasks.add(each.task)
+                those.add(each)
+        return chosen
 
-    def _all_see(self, one: Member, others: Iterable[Member]) -> bool:
-        """Return whether a worker and each of the others are connected, as both of them say."""
-        return all(other in self._seen_by(one) and one in self._seen_by(other) for other in others)
-
-    def _seen_by(self, member: Member) -> Container[Member]:
+    def _seen_by(self, member: Member) -> frozenset[Member]:
         if member == self.own:
-            return self._others
-        return self._others[member].seen if member in self._others else ()
+            return frozenset(self._others.records)
+        record = self._others.records.get(member)
+        return frozenset() if record is None else record.seen
 
     def _founded(self, now: float) -> Group | None:
         """Return the first group, if this is the worker that founds it, and it is time."""
@@ -349,7 +356,7 @@ class Membership:
             return None
         joining = self._joining([self.own], MemberPhase.FOUNDING)
         before = self.record.group  # in which not all have met, as far as this worker knows
-        if before is not None and not self._may_leave_out(before, (self.own, *joining)):
+        if before is not None and not self._may_leave_out(before, {self.own, *joining}):
             return None
         count = 1 + len(joining)
         is_late = now >= self._waits_since + self._gather_secs
@@ -360,26 +367,24 @@ class Membership:
     def _led(self, now: float) -> Group | None:
         """Return the group after a change, if this worker is the one that makes it, and it can."""
         base = self._base()
-        if base is None or self.own not in base.members or self._leader(base) != self.own:
+        if base is None or self.own not in base.all or self._leader(base) != self.own:
             return None
-        missing = self._missing(base)
+        missing = set(self._missing(base))
         left = [member for member in base.members if member not in missing and member != self.own]
-        if any(self._others[each].phase is not MemberPhase.HALTED for each in left):
+        if any(self._others.records[each].phase is not MemberPhase.HALTED for each in left):
             return None
-        chosen = [self.own]
-        for each in left:
-            if self._all_see(each, chosen):
-                chosen.append(each)
+        chosen = self._connected([self.own], left)
         if len(chosen) <= len(left) and now < self._waits_since + _HEAL_SECS:
             return None  # one that is there is about to see the others again, or they to see it
         members = (*chosen, *(self._joining(chosen) if self._takes_in else ()))
         # Somebody may not know yet that the newest group is established, and go by the one before.
-        may_go = all(self._may_leave_out(each, chosen) for each in (base, self._confirmed or base))
+        those = frozenset(chosen)
+        may_go = all(self._may_leave_out(each, those) for each in (base, self._confirmed or base))
         if not may_go or len(members) < self._minimum:
             return None
         return Group(self._next_epoch(), members, base.epoch)
 
-    def _may_leave_out(self, group: Group, chosen: Sequence[Member]) -> bool:
+    def _may_leave_out(self, group: Group, chosen: Container[Member]) -> bool:
         """Return whether those of a group that are not chosen cannot go on by themselves."""
         left = [member for member in group.members if member in chosen or not self._has_ended(member)]
         count = sum(member in chosen for member in left)
@@ -388,12 +393,14 @@ class Membership:
 
     def _has_ended(self, member: Member) -> bool:
         """Return whether a process has certainly ended, or its program has."""
-        record = self._others.get(member)
+        record = self._others.records.get(member)
         return member in self._ended or (record is not None and record.phase is MemberPhase.LEFT)
 
     def _next_epoch(self) -> int:
         """Return an epoch above all that are known here, which nobody has chosen or will."""
-        known = [each.epoch for each in (*self._groups(), *filter(None, [self.record.group]))]
+        known = [*self._others.entered.by_epoch]
+        if self.record.group is not None:
+            known.append(self.record.group.epoch)
         count, place = len(self._tasks), self._tasks.index(self.own.task)
         least = max([*known, self._first_epoch - 1]) + 1
         epoch = least + (place - least) % count
