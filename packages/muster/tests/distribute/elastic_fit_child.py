@@ -1,9 +1,9 @@
 """A worker of an elastic job that calls fit, or a process with all of its replicas.
 
 Run by test_elastic_fit_multiprocess.py. Arguments: a folder for reports, the epochs, the seconds that a step
-takes at least, "arrays", "dataset", or "twice" for two epochs in a call of fit before, and a call of evaluate
-before each. A line of a report is "<epoch> <step> <loss in hexadecimal>"; what evaluate has returned is in a
-report of its own.
+takes at least, "arrays", "dataset", or "twice" for two epochs in a call of fit before, a call of evaluate
+before each, and one of predict. A line of a report is "<epoch> <step> <loss in hexadecimal>"; what evaluate
+and predict have returned is in a report of its own.
 """
 
 import json
@@ -73,6 +73,7 @@ def main(folder, epochs, secs, kind):
         model.fit(**data, epochs=2, callbacks=callbacks[:1])
         model.optimizer.learning_rate = 0.0005
         results.append(model.evaluate(x[:30], y[:30], batch_size=16, return_dict=True))
+        results.append(model.predict(x[:30], batch_size=16, verbose=0).tolist())
         with open(os.path.join(folder, f"{task['type']}-{task['index']}.json"), "w") as file:
             json.dump(results, file)
     model.fit(

@@ -71,6 +71,7 @@ def test_a_worker_joins_a_second_call_of_fit(tmp_path):
         assert late.code() == 0, late.log[-3000:]
         assert "leaves out a call of fit" in late.log
         assert late.log.count("leaves out a call of evaluate") == 2
+        assert late.log.count("leaves out a call of predict") == 1
         results = {(folder / f"worker-{index}.json").read_text() for index in range(2)}
         assert results == {(tmp_path / "alone" / "alone-0.json").read_text()}
         assert (folder / "worker-0").read_text().splitlines() == lines

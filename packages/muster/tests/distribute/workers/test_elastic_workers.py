@@ -2,6 +2,9 @@
 
 import json
 
+import jax
+import jax.numpy as jnp
+import msgspec
 import numpy as np
 import pytest
 
@@ -10,9 +13,12 @@ from muster.distribute import MultiWorkerMirroredStrategy
 from muster.distribute.engine._split import Split, UnevenBatch
 from muster.distribute.workers._elastic_loops import LoopSteps
 from muster.distribute.workers._meeting import (
+    MOST_RECORDED,
     StepReached,
     behind_by_a_result,
+    of_record,
     packed_result,
+    recorded,
     shares_of,
     source_of,
     unpacked_result,
@@ -53,6 +59,32 @@ def test_the_result_of_a_collective_reaches_who_lacks_it(result):
     for same, value in zip(unpacked, result, strict=True):
         np.testing.assert_array_equal(same, value)
         assert not isinstance(value, np.ndarray) or (same.dtype, same.shape) == (value.dtype, value.shape)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        0.25,
+        [1.5, 0.1],
+        {"loss": np.float32(2.5), "accuracy": float("nan")},
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        {"a": np.zeros((0, 4), bool), "b": (np.array(3, np.int32), np.ones(2, jnp.bfloat16))},
+    ],
+)
+def test_the_result_of_a_call_reaches_who_leaves_it_out(result):
+    found = of_record(msgspec.msgpack.decode(msgspec.msgpack.encode(recorded(result))))
+    assert type(found) is type(result)
+    jax.tree.map(np.testing.assert_array_equal, found, result)
+    assert [np.asarray(each).dtype for each in jax.tree.leaves(found)] == [
+        np.asarray(each).dtype for each in jax.tree.leaves(result)
+    ]
+
+
+def test_results_that_cannot_be_recorded():
+    with pytest.raises(ValueError, match="its arrays have 262148 bytes, and a record has 262144 at most"):
+        recorded(np.zeros(MOST_RECORDED // 4 + 1, np.float32))
+    with pytest.raises(TypeError):
+        recorded(iter([1]))
 
 
 IN, OUT = (True, False), (False, False)

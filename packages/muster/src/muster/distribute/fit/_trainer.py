@@ -135,17 +135,17 @@ class DistributedTrainer:
             stack.enter_context(self.strategy.scope())
             if not self._running:
                 if isinstance(workers, ElasticWorkers) and not self._warms_up:
-                    if name not in (TRAINS, TESTS):
+                    if name not in FUNCTIONS:
                         workers.require_member(name)
                     self._place = workers.next_place()
                     if workers.joins and workers.others_are_past(self._place):
                         _log.info("This worker leaves out a call of %s that the others have ended.", name)
                         return keras.callbacks.History() if name == TRAINS else workers.result_at(self._place)
-                    if workers.joins and name == TESTS:
+                    if workers.joins and name != TRAINS:
                         workers.stand_by("they have come to the end of their programs")
                     if workers.joins:
                         self._warm_up(workers, method, *args, **kwargs)
-                    if name == TESTS:
+                    if name != TRAINS:
                         method = self._noting_result(workers, method)
                 stack.enter_context(workers.supervised(doing=of))
                 stack.callback(self._leave)
@@ -177,7 +177,7 @@ class DistributedTrainer:
         return self.call(name, method, *args, **kwargs)
 
     def _noting_result(self, workers: ElasticWorkers, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return an ``evaluate`` whose result those get who come later, and leave it out."""
+        """Return an ``evaluate`` or ``predict`` whose result those get who come later, and leave it out."""
         place = self._place
 
         def noting_result(*args: Any, **kwargs: Any) -> Any:

@@ -33,7 +33,7 @@ from muster.distribute.workers._group_agreement import (
     OthersDoneError,
     StepInterruptedError,
 )
-from muster.distribute.workers._meeting import shares_of
+from muster.distribute.workers._meeting import of_record, recorded, shares_of
 from muster.distribute.workers._workers import (
     START_SECS,
     GiveState,
@@ -298,10 +298,11 @@ class ElasticWorkers(Workers):
 
         Args:
             place: The number of the call, among the places where others can join.
-            result: The result. If it is not JSON, or there is no room for more, those who come stand by.
+            result: The result, a plain value such as numbers and arrays of any shape and numeric dtype. If it
+                is not, or there is no room for more, those who come stand by.
         """
         try:
-            self._roster.announce(_RESULT.format(place), result)
+            self._roster.announce(_RESULT.format(place), recorded(result))
         except (TypeError, ValueError) as exc:
             _log.info("Workers that come later cannot leave out what this one has just done: %s", exc)
 
@@ -314,8 +315,9 @@ class ElasticWorkers(Workers):
         key = _RESULT.format(place)
         for status in self._roster.statuses().values():
             if key in status.announcements:
-                self.note_result(place, status.announcements[key])
-                return status.announcements[key]
+                result = of_record(status.announcements[key])
+                self.note_result(place, result)
+                return result
         self.stand_by("they have not noted the result of a call that they have ended")
 
     @contextlib.contextmanager

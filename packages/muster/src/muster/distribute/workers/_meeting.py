@@ -10,6 +10,10 @@ import numpy as np
 
 from muster._errors import MismatchError
 from muster.distribute.workers._workers import HostArray, ReplicaShare
+from muster.program import decode, encode
+
+# How many bytes the arrays of a result may have that is kept for workers that come later.
+MOST_RECORDED = 1 << 18
 
 
 class StepReached(NamedTuple):
@@ -131,3 +135,27 @@ def unpacked_result(packed: HostArray) -> Any:
         arrays.append(packed[end : end + size].copy().view(dtype).reshape(shape))
         end += size
     return arrays
+
+
+def recorded(result: Any) -> Any:
+    """Return the result of a call as msgpack has it, for workers that come later and leave the call out.
+
+    Args:
+        result: A plain value, such as a number, or arrays of any shape and numeric dtype in a dict.
+
+    Raises:
+        TypeError: It is not plain.
+        ValueError: It is too large for a record.
+    """
+    arrays: list[HostArray] = []
+    value = encode(result, arrays)
+    if (nbytes := sum(each.nbytes for each in arrays)) > MOST_RECORDED:
+        raise ValueError(f"its arrays have {nbytes} bytes, and a record has {MOST_RECORDED} at most.")
+    return [value, [[each.dtype.name, list(each.shape), each.tobytes()] for each in arrays]]
+
+
+def of_record(record: Any) -> Any:
+    """Return what `recorded` was given."""
+    value, packed = record
+    arrays = [np.frombuffer(data, np.dtype(name)).reshape(shape).copy() for name, shape, data in packed]
+    return decode(value, arrays)
