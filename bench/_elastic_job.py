@@ -3,7 +3,8 @@
 Arguments: the folder for the notes (``WORKER.jsonl``) and the model; after how many steps to save; how long
 to sleep after each step, in seconds; the number of steps in a turn, 0 to take no turns and note all steps. If
 ``deterministic`` follows, gradients are added replica by replica. A turn begins when the file ``turn`` has
-its number; the job ends when that is 0.
+its number, with a step that is not timed, since the workers see that one after the other; the job ends when
+that is 0. A step has the same rows with any number of virtual replicas.
 """
 
 import json
@@ -46,17 +47,20 @@ class Notes(SessionRunHook):
 
 
 class Turns(SessionRunHook):
-    """Note the first losses, then how long each turn takes; to read its last loss waits for its steps."""
+    """Note the first losses, then how long each turn takes; to read a loss waits for the steps before."""
 
     def __init__(self):
         self.losses, self.turn, self.left = [], 0, 0
 
     def before_run(self, run_context):
-        return SessionRunArgs(["loss"]) if len(self.losses) < CHECK_STEPS or self.left == 1 else None
+        reads = len(self.losses) < CHECK_STEPS or self.left in (1, TURN_STEPS + 1)
+        return SessionRunArgs(["loss"]) if reads else None
 
     def after_run(self, run_context, run_values):
-        if run_values.results is None:
+        if self.left > 1:
             self.left -= 1
+            if self.left == TURN_STEPS:
+                self.began, self.spent = time.perf_counter(), time.process_time()
             return
         if self.left:
             spent = time.process_time() - self.spent
@@ -68,10 +72,10 @@ class Turns(SessionRunHook):
             note(losses=self.losses)
         self.turn += 1
         while (begun := self.begun()) not in (0, self.turn):
-            time.sleep(0.001)
+            time.sleep(0.02)  # the other jobs take their turns in this time
         if not begun:
             run_context.request_stop()
-        self.left, self.began, self.spent = TURN_STEPS, time.perf_counter(), time.process_time()
+        self.left = TURN_STEPS + 1
 
     def begun(self):
         """Return what the file says, None if it says nothing."""
@@ -104,7 +108,7 @@ def input_fn(input_context):
     images = rng.random((2 * BATCH * BATCHES, 28, 28, 1), dtype=np.float32)
     data = Dataset.from_tensor_slices((images, rng.integers(0, 10, len(images)).astype(np.int32)))
     data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
-    return data.batch(BATCH, drop_remainder=True).repeat()
+    return data.batch(2 * BATCH // input_context.num_input_pipelines, drop_remainder=True).repeat()
 
 
 def main():

@@ -24,7 +24,7 @@ from bench.peers import python_of, say, widest_gap
 from bench import _results
 
 JOB, PEERS = Path(__file__).parent / "_elastic_job.py", Path(__file__).parent / "_peers"
-ROUNDS, WORKERS = 3, (2, 3, 4)
+ROUNDS, WORKERS, JOBS = 3, (2, 3, 4), 2
 KILL_AT, SAVE_STEPS, PAUSE_SECS = 30, 20, 0.1
 TURNS, TURN_STEPS = 20, 100
 # How long anything may take, and a start, in seconds.
@@ -38,11 +38,20 @@ KILLED = {
 }
 # The environments of those that are not muster, as `make bench-peers` names them.
 PEER_ENVIRONMENTS = {"torchrun": "torch", "ray": "ray"}
-# The strategies whose steps are timed: their names, options of `muster run`, and arguments of the job.
+_FOUR = ["--workers", "1:2", "--virtual-replicas", "4"]
+# The strategies whose steps are timed: their names, options of `muster run`, arguments of the job, and beside
+# which one each is set.
 QUIET = {
-    "plain": ("MultiWorkerMirroredStrategy", ["--workers", "2"], []),
-    "elastic": ("elastic, two virtual replicas", ["--workers", "1:2"], []),
-    "deterministic": ("elastic, deterministic", ["--workers", "1:2"], ["deterministic"]),
+    "plain": ("MultiWorkerMirroredStrategy", ["--workers", "2"], [], "plain"),
+    "elastic": ("elastic, two virtual replicas", ["--workers", "1:2"], [], "plain"),
+    "deterministic": ("elastic, deterministic", ["--workers", "1:2"], ["deterministic"], "plain"),
+    "four": ("elastic, four virtual replicas", _FOUR, [], "plain"),
+    "four deterministic": (
+        "elastic, four, deterministic; beside the line before",
+        _FOUR,
+        ["deterministic"],
+        "four",
+    ),
 }
 
 
@@ -161,8 +170,13 @@ def noticed(folder: Path, workers: Sequence[int], killed: float) -> float:
     return min(when for when in times if when >= killed)
 
 
-def turns(count: int) -> tuple[dict[str, list[float]], dict[str, list[float]], float]:
+def turns(count: int, starts: int) -> tuple[dict[str, list[float]], dict[str, list[float]], float]:
     """Time the steps of jobs of two workers in turn.
+
+    Args:
+        count: The number of turns.
+        starts: How many jobs of each strategy take them: two that do the same differ by some percent, as long
+            as they live.
 
     Returns:
         Milliseconds a step of each turn, by the names in QUIET; those of the processors, of both workers; and
@@ -172,30 +186,30 @@ def turns(count: int) -> tuple[dict[str, list[float]], dict[str, list[float]], f
     spent: dict[str, list[float]] = {name: [] for name in QUIET}
     with contextlib.ExitStack() as stack:
         jobs, losses = {}, {}
-        for name, (_, options, arguments) in QUIET.items():
+        order = [(name, start) for start in range(starts) for name in QUIET]
+        for name, start in order:
+            _, options, arguments, _ = QUIET[name]
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             run = [sys.executable, "-m", "muster", "run", *options, str(JOB), str(folder)]
             check = stack.enter_context(
                 started([*run, str(10**9), "0", str(TURN_STEPS), *arguments], {}, folder)
             )
-            jobs[name] = folder, check
+            stack.callback(begin, folder, 0)  # so that it ends soon
+            jobs[name, start] = folder, check
             wait_for(partial(of_both, folder, "losses", None), check, "losses", START_SECS)
-            losses[name] = notes(folder, 0)[0]["losses"]
-        gap, where = widest_gap(losses)
+            losses.setdefault(name.startswith("four"), {})[f"{name} {start}"] = notes(folder, 0)[0]["losses"]
+        gap, where = max(widest_gap(each) for each in losses.values())  # four replicas read in another order
         if gap > LOSSES_AGREE_WITHIN:
             raise RuntimeError(f"The losses differ by {gap:.2g} at {where}: not the same work.")
         for turn in range(1, count + 2):
-            for name in QUIET if turn % 2 else reversed(QUIET):
-                folder, check = jobs[name]
+            for name, start in order if turn % 2 else reversed(order):
+                folder, check = jobs[name, start]
                 begin(folder, turn)
                 both = wait_for(partial(of_both, folder, "turn", turn), check, "turn")
                 if turn > 1:
                     times[name].append(1e3 * both[0]["seconds"] / TURN_STEPS)
                     spent[name].append(1e3 * sum(each["processor"] for each in both) / TURN_STEPS)
             say(f"turn {turn - 1} of {count}" if turn > 1 else "warm-up")
-        for folder, _ in jobs.values():
-            begin(folder, 0)
-        time.sleep(1)
     return times, spent, gap
 
 
@@ -254,7 +268,8 @@ def turn_table(times: dict[str, list[float]], spent: dict[str, list[float]]) -> 
     for name in times:
         cells = [QUIET[name][0]]
         for of_each in (times, spent):
-            ratio = "1" if name == "plain" else ratios(of_each[name], of_each["plain"], ".3f")
+            beside = QUIET[name][3]
+            ratio = "1" if name == beside else ratios(of_each[name], of_each[beside], ".3f")
             cells += [spread(of_each[name]), ratio]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -271,6 +286,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="kills of each (default: %(default)s)")
     parser.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="default: 2 3 4; up to 8")
     parser.add_argument("--turns", type=int, default=TURNS, help="default: %(default)s; 0 leaves them out")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="of each strategy (default: %(default)s)")
     parser.add_argument("--results", type=Path, default=_results.RESULTS, help="folder for JSON")
     args = parser.parse_args()
     names = [name for name in KILLED if name not in PEER_ENVIRONMENTS or python_of(PEER_ENVIRONMENTS[name])]
@@ -288,7 +304,7 @@ def main() -> None:
         )
     figures: dict[str, Any] = {"kills": kills}
     if args.turns:
-        times, spent, gap = turns(args.turns)
+        times, spent, gap = turns(args.turns, args.jobs)
         figures |= {"ms_per_step": times, "processor_ms_per_step": spent, "loss_gap": gap}
         print("### Two workers, none of which is lost\n")
         print(f"The losses of 50 steps agree within {gap:.1g}.\n")
