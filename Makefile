@@ -70,7 +70,7 @@ test-durations: $(VENV)/dev.stamp  ## run all tests, and write what each of them
 	@MUSTER_TEST_DURATIONS=$(CURDIR)/durations.jsonl $(MAKE) --keep-going test-all; tests=$$?; \
 	$(BIN)/python $(CORE)/durations.py summarize durations.jsonl && exit $$tests
 
-test-engines: $(VENV)/engines.stamp  ## run the tests of jobs on hosts by ssh, in Ray, in Slurm and under mpirun, as far as those are installed
+test-engines: $(VENV)/engines.stamp  ## run the tests of jobs on hosts by ssh, in Ray, in Slurm, under mpirun and on S3, as far as those are installed
 	@for each in sshd slurmctld mpirun; do PATH=$$PATH:/usr/sbin command -v $$each > /dev/null || echo "$$each is missing, its tests are skipped: apt-get install openssh-server slurm-wlm openmpi-bin"; done
 	$(BIN)/pytest $(CORE)/engines $(CORE)/distribute/test_elastic_hosts_multiprocess.py $(CORE)/cluster/test_mpi_multiprocess.py $(CORE)/integrations/test_ray_train_multiprocess.py -m 'not soak'
 

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from muster import _remote, checkpoint, data, summary
 from muster._errors import CheckpointError, DatasetError, DirectoryInUseError, PathError, StorageError
+from muster._paths import local_path
 from muster.checkpoint import _lease
 from muster.checkpoint._lease import WriterWatch
 from remote_stores import Faulty, elsewhere, faulty_store, names
@@ -55,6 +58,35 @@ def test_contents_come_before_what_says_that_they_are_there(faulty):
         ("put", "manifest.json"),
         ("rm", "manifest.json.tmp"),
     ]
+
+
+def test_who_reads_a_small_file_meanwhile_finds_the_old_one_or_the_new_one(faulty, monkeypatch):
+    faulty.pipe_file("/b/run/note.json", b"1")
+    place = Path(local_path("faulty://b/run/note.json", remote=True))
+    found = []
+
+    def get_file(self, rpath, lpath, **kwargs):
+        found.append(place.read_bytes())
+        MemoryFileSystem.get_file(self, rpath, lpath, **kwargs)
+
+    monkeypatch.setattr(Faulty, "get_file", get_file)
+    faulty.pipe_file("/b/run/note.json", b"2")
+    _remote.refresh(str(place))
+    assert (found, place.read_bytes()) == ([b"1"], b"2")
+
+
+def test_an_old_copy_of_what_cannot_be_read_is_not_sent(faulty, monkeypatch):
+    faulty.pipe_file("/b/run/note.json", b"1")
+    place = local_path("faulty://b/run/note.json", remote=True)
+    faulty.pipe_file("/b/run/note.json", b"2")
+    with monkeypatch.context() as patched:
+        patched.setattr(Faulty, "get_file", mock.Mock(side_effect=PermissionError("no")))
+        with pytest.raises(StorageError, match="faulty://b/run/note.json cannot be read: no"):
+            _remote.refresh(place)
+    _remote.publish(place)
+    assert faulty.cat_file("/b/run/note.json") == b"2"
+    _remote.refresh(place)
+    assert Path(place).read_bytes() == b"2"
 
 
 def test_elements_of_a_dataset_are_saved_and_loaded_elsewhere(faulty):

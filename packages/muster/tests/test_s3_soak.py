@@ -3,13 +3,14 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from s3_server import s3_server
 
 pytestmark = [pytest.mark.soak, pytest.mark.processes]
 
@@ -44,27 +45,8 @@ def environ(tmp_path_factory):
         "s3fs",
     ]
     subprocess.run(install, check=True, timeout=600)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    found = {
-        **os.environ,
-        "PYTHONPATH": os.fspath(packages),
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-    }
-    server = [sys.executable, "-m", "moto.server", "-p", str(port)]
-    with (
-        (logs / "server").open("w") as log,
-        subprocess.Popen(server, env=found, stderr=log, stdout=log) as process,
-    ):
-        make = "import fsspec; fsspec.filesystem('s3').mkdir('bucket')"
-        deadline = time.monotonic() + 60
-        while subprocess.run([sys.executable, "-c", make], env=found, capture_output=True).returncode:
-            assert time.monotonic() < deadline, (logs / "server").read_text()
+    with s3_server(logs / "server", [packages]) as found:
         yield found
-        process.kill()
 
 
 def program(environ, what):

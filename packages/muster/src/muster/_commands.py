@@ -75,7 +75,7 @@ def add_command(
     Args:
         commands: The result of ``ArgumentParser.add_subparsers``.
         name: The command, and its table.
-        types: The types of its options besides "folder", and numbers, which have bounds.
+        types: The types of its options besides "folder" and "place", and numbers, which have bounds.
         **values: What stands in the texts for ``$name``.
     """
     table = _tables()[name]

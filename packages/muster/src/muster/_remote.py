@@ -80,6 +80,11 @@ def remote_url(path: str) -> str:
     return path if store is None else store.url(store.key(path))
 
 
+def in_working_copy(path: str) -> bool:
+    """Return whether a place is in a working copy of this process."""
+    return _of(path) is not None
+
+
 def refresh(path: str) -> None:
     """Take over what others have changed at a place of a working copy; does nothing for other paths."""
     if (store := _of(path)) is not None:

@@ -20,8 +20,8 @@ MANIFESTS = frozenset({"manifest.json", "saved_model.json"})
 UNFINISHED = "manifest.json.tmp"
 # How the names of folders begin that are being written: those of exports.
 _TEMPORARY = "temp-"
-# The ending of a file that is being fetched.
-_PART = ".muster-part"
+# The ending of a file that is being written, and then moved to its place.
+PART = ".muster-part"
 # Files up to this size are copied when their folder is looked at, in bytes.
 _SMALL = 1 << 18
 # How long the last look at a folder counts, in seconds.
@@ -145,14 +145,17 @@ class ObjectStore:
                 if known_now is not None and (known_now.remote == tag or self._is_changed(each)):
                     continue
                 os.makedirs(os.path.dirname(self.place(each)), exist_ok=True)
+                if tag[0] is not None and tag[0] <= _SMALL:
+                    small.append(each)
+                    continue
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self.place(each))
                 self._known[each] = _SyncedFile(tag, None)
-                if tag[0] is not None and tag[0] <= _SMALL:
-                    small.append(each)
             for each in small:
-                with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
-                    self.fetch(each)
+                with contextlib.suppress(FileNotFoundError), self._fetching[hash(each) % _AT_ONCE]:
+                    self._copy(
+                        each, remote[each]
+                    )  # over the one before: who reads meanwhile finds one of both
 
     def fetch(self, key: str) -> None:
         """Copy a file, unless it is here.
@@ -166,24 +169,31 @@ class ObjectStore:
         with self._fetching[hash(key) % _AT_ONCE]:
             if os.path.exists(place):
                 return
-            if (known := self._known.get(key)) is None:
-                found = self.info(key)
-                if found is None or found.get("type") == "directory":
-                    return
-                known = _SyncedFile(_tag(found), None)
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            part = f"{place}{_PART}"
-            try:
-                self._call("read", key, lambda: self._fs.get_file(self._path(key), part))
-                os.replace(part, place)
-            except FileNotFoundError:
-                self._known.pop(key, None)
-                self._looked.clear()
-                raise
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(part)
-            self._known[key] = _SyncedFile(known.remote, _stat(place))
+            if (known := self._known.get(key)) is not None:
+                self._copy(key, known.remote)
+                return
+            found = self.info(key)
+            if found is not None and found.get("type") != "directory":
+                self._copy(key, _tag(found))
+
+    def _copy(self, key: str, remote: tuple[Any, ...]) -> None:
+        """Copy a file that is as ``remote`` says to its place, or over what is there."""
+        place = self.place(key)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        part = f"{place}{PART}"
+        try:
+            self._call("read", key, lambda: self._fs.get_file(self._path(key), part))
+            os.replace(part, place)
+        except FileNotFoundError:  # deleted since it was listed
+            self._known.pop(key, None)
+            self._looked.clear()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(place)
+            raise
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(part)
+        self._known[key] = _SyncedFile(remote, _stat(place))
 
     def fetch_all(self, key: str) -> None:
         """Copy all files at a path and below it."""
@@ -257,7 +267,7 @@ class ObjectStore:
         for folder, folders, names in os.walk(place):
             folders[:] = [each for each in folders if not each.startswith(_TEMPORARY)]
             for name in names if UNFINISHED not in names else ():
-                if not name.endswith((".lock", _PART)):
+                if not name.endswith((".lock", PART)):
                     yield self.key(os.path.join(folder, name))
 
     def _is_changed(self, key: str) -> bool:

@@ -16,8 +16,10 @@ from typing import Any
 import msgspec
 
 from muster._commands import add_command
-from muster._errors import CredentialsError, PlacementError, StrayPeerError
+from muster._errors import CredentialsError, PathError, PlacementError, StorageError, StrayPeerError
 from muster._extras import PAGE_PACKAGES, install_command, missing_package
+from muster._paths import local_path
+from muster._remote import fetch, fetch_all, in_working_copy, refresh
 from muster.cluster.roster import query_status
 from muster.launch._cluster_jobs import cluster_job, print_logs, show_status, stop_job
 from muster.launch._job_record import JobRecord, ask_for_workers, known_jobs, read_record
@@ -30,6 +32,7 @@ from muster.net import Credentials
 _WATCH_SECS, _FOLLOW_SECS, _STOP_SECS, _ANSWER_SECS = 1.0, 0.2, 630.0, 5.0
 # How often --watch tells how a job is where there is no terminal, as `muster run` does, in seconds.
 _TOLD_SECS = 30.0
+_REMOTE_SECS = 2.0  # how often a job on an object store is looked at
 _EVENTS = 5  # how many of the last events are shown
 
 
@@ -56,7 +59,7 @@ def _reporting(name: str, act: Callable[[argparse.Namespace], int]) -> Callable[
     def handler(args: argparse.Namespace) -> int:
         try:
             return act(args)
-        except (NoSuchJobError, PlacementError, ImportError) as exc:
+        except (NoSuchJobError, PathError, PlacementError, StorageError, ImportError) as exc:
             print(f"muster {name}: {exc}", file=sys.stderr)
             return 1
         except (FileNotFoundError, PermissionError, ProcessLookupError) as exc:
@@ -73,10 +76,14 @@ def chosen_job(job: str | None) -> JobRecord:
 
     Raises:
         NoSuchJobError: There is none, or several run.
+        PathError: The folder is on an object store for which there is no file system.
+        StorageError: The object store cannot be read.
     """
-    if job is not None and (record := read_record(job)) is not None:
-        return record
     known = known_jobs()
+    if job is not None and (record := read_record(place := local_path(job, remote=True))) is not None:
+        here = (each for each in known if each.name == record.name)
+        # What the launcher of this machine has not sent to the store yet is known, too.
+        return record if place == job else next(here, record)
     if job is not None:
         found = [record for record in known if record.name.startswith(job)]
         if len(found) == 1:
@@ -179,7 +186,7 @@ def _print_status(record: JobRecord) -> None:
     console.print(job_table(record.tasks, console.width))
     for event in record.events[-_EVENTS:]:
         print(f"{_clock(event.time)}  {event.text}")
-    print(f"Logs: {record.folder}")
+    print(f"Logs: {record.url or record.folder}")
     if record.page and record.runs:
         print(f"Page: {record.page}")
     if (Path(record.folder) / LAUNCHERS_LOG).exists():
@@ -206,6 +213,7 @@ def _logs(args: argparse.Namespace) -> int:
     if (elsewhere := cluster_job(args.job)) is not None:
         return print_logs(elsewhere, args)
     record = chosen_job(args.job)
+    is_remote = in_working_copy(record.folder)
     readers: dict[str, LineReader] = {}
     with contextlib.ExitStack() as files:
         while True:
@@ -213,20 +221,26 @@ def _logs(args: argparse.Namespace) -> int:
             tasks = _tasks(record, args.tasks)  # a job that begins has none yet
             width = max((len(str(each.task)) for each in tasks), default=0)
             for each in tasks:
+                fetch(each.log)
+                if is_remote and not Path(each.log).exists():
+                    continue  # it is sent next
                 if each.log not in readers:
                     readers[each.log] = reader = LineReader(Path(each.log), 0)
                     files.callback(reader.close)
+                elif is_remote:
+                    readers[each.log].reopen()
                 for line in readers[each.log].read(everything=not (runs and args.follow)):
                     print(line if len(tasks) == 1 else f"{each.task!s:{width}} | {line}")
             sys.stdout.flush()
             if not args.follow or not runs:
                 return 0
-            time.sleep(_FOLLOW_SECS)
+            time.sleep(_REMOTE_SECS if is_remote else _FOLLOW_SECS)
             record = _again(record)
 
 
 def _again(record: JobRecord) -> JobRecord:
     """Read the record of a job again; that of one that has ended well is gone."""
+    refresh(record.folder)
     return read_record(record.folder) or msgspec.structs.replace(record, code=0)
 
 
@@ -246,10 +260,22 @@ def _page(args: argparse.Namespace) -> int:
     try:
         with server:
             print(f"Job {record.name} is shown at {server.url}", flush=True)
-            number = signal.sigwait(ends)
+            number = _wait_for(ends, record)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return 128 + number if number == signal.SIGINT else 0
+
+
+def _wait_for(ends: set[signal.Signals], record: JobRecord) -> int:
+    """Wait for a signal, and return it. Logs on an object store are copied meanwhile, as they change."""
+    while in_working_copy(record.folder):
+        try:
+            fetch_all(record.folder)
+        except StorageError as exc:
+            print(f"muster page: {exc}. It is tried again.", file=sys.stderr)
+        if (received := signal.sigtimedwait(ends, _REMOTE_SECS)) is not None:
+            return received.si_signo
+    return signal.sigwait(ends)
 
 
 def _secret_of(record: JobRecord) -> bytes | None:

@@ -1,8 +1,9 @@
 """The record of a job that the launcher writes: its tasks, how far they are, and what happened.
 
 It is ``job.json`` in the folder of the job's logs, and is replaced as a whole; ``history.json`` beside it has
-the curves. The folders of a user's jobs are listed in a folder of the temporary directory: a link for each
-job, which has its name.
+the curves. A folder on an object store has a working copy here, all of which is sent there every ten seconds
+and at the end. The folders of a user's jobs are listed in a folder of the temporary directory: a link for
+each job, which has its name.
 """
 
 import contextlib
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import msgspec
 
+from muster._remote import publish_soon, remote_url
+from muster._remote_store import PART
 from muster.launch._job_state import CurvePoint, JobState, TaskRecord
 from muster.lifecycle import start_ticks
 
@@ -43,6 +46,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         name: Its name, which no other has.
         program: The words after the interpreter.
         folder: The folder of its logs.
+        url: Where that is on an object store; empty for a folder that is on none.
         host: The machine of the launcher.
         pid: The launcher's process.
         started: When that began, as `start_ticks` tells there: numbers of processes are used again.
@@ -70,6 +74,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     page: str = ""
     scales: tuple[int, int] | None = None
     cores: int | None = None
+    url: str = ""
 
     @property
     def runs(self) -> bool:
@@ -120,6 +125,7 @@ class Recorder:
             name=name,
             program=program,
             folder=str(folder.absolute()),
+            url="" if (url := remote_url(str(folder))) == str(folder) else url,
             host=socket.gethostname(),
             pid=os.getpid(),
             started=start_ticks(),
@@ -129,6 +135,8 @@ class Recorder:
             cores=len(os.sched_getaffinity(0)),
         )
         known_jobs()  # forgets those that are gone
+        with contextlib.suppress(OSError):
+            (folder / _SCALE_FILE).unlink()  # of a job before
         self._write((), None)
         self._written_at, self._curves_at = -_WRITE_SECS, time.monotonic()
         with contextlib.suppress(OSError):  # now that there is a record: who finds none forgets the job
@@ -191,13 +199,14 @@ class Recorder:
             self._record, tasks=tasks, events=tuple(self._events), code=code, written=time.time()
         )
         self._replace(_FILE, msgspec.json.encode(self._record))
+        publish_soon(os.fspath(self._folder))
 
     def _write_curves(self) -> None:
         self._curves_at = time.monotonic()
         self._replace(_CURVES_FILE, msgspec.json.encode(self.state.curves))
 
     def _replace(self, name: str, content: bytes) -> None:
-        part = self._folder / f"{name}.part"
+        part = self._folder / f"{name}{PART}"
         with contextlib.suppress(OSError):
             part.write_bytes(content)
             part.replace(self._folder / name)
@@ -214,11 +223,19 @@ def read_curves(folder: str | os.PathLike[str]) -> dict[str, list[CurvePoint]]:
 
 
 def read_record(folder: str | os.PathLike[str]) -> JobRecord | None:
-    """Return the record in a folder of logs; None if there is none that can be read."""
+    """Return the record in a folder of logs, wherever that was; None if there is none that can be read."""
     try:
-        return msgspec.json.decode((Path(folder) / _FILE).read_bytes(), type=JobRecord)
+        record = msgspec.json.decode((Path(folder) / _FILE).read_bytes(), type=JobRecord)
     except (OSError, msgspec.MsgspecError):
         return None
+    here = os.path.realpath(folder)
+    if record.folder == here:
+        return record
+    tasks = (
+        msgspec.structs.replace(each, log=os.path.join(here, os.path.basename(each.log)))
+        for each in record.tasks
+    )
+    return msgspec.structs.replace(record, folder=here, tasks=tuple(tasks))
 
 
 def known_jobs() -> list[JobRecord]:

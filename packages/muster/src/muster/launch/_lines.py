@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+from muster._remote import fetch
+
 _MOST_BYTES = 1 << 20
 _LONGEST_BYTES = 1 << 16
 # Characters that move the cursor or ring the bell, and start all escape sequences but those of colours.
@@ -22,9 +24,13 @@ class LineReader:
     """
 
     def __init__(self, path: Path, offset: int) -> None:
-        self._file = path.open("rb")
-        self._file.seek(offset)
+        self._path = path
         self._rest = b""
+        self._open(offset)
+
+    def _open(self, offset: int) -> None:
+        self._file = self._path.open("rb")
+        self._file.seek(offset)
 
     def read(self, *, everything: bool = False) -> list[str]:
         """Return the new lines without line ends, from at most 1 MiB.
@@ -41,6 +47,12 @@ class LineReader:
             self._rest = b""
         return [clean_line(line) for line in lines]
 
+    def reopen(self) -> None:
+        """Go on in the file that has the path now, where another was read before."""
+        offset = self._file.tell()
+        self.close()
+        self._open(offset)
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -56,6 +68,7 @@ class TaskLog:
 
     def __init__(self, path: Path, title: str) -> None:
         self.path = path
+        fetch(os.fspath(path))
         with path.open("ab", buffering=0) as file:
             file.write(f"=== {title}\n".encode(errors="replace"))
             self._offset = file.tell()

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from muster._commands import add_command
+from muster._errors import PathError
 from muster._event_log import Replayed, as_python, replay
+from muster._paths import local_path
+from muster._remote import fetch
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import EVENTS, ROSTER_CLASSES, Termination
 from muster.launch import _events as job
@@ -43,8 +46,10 @@ def add_replay_command(commands: Any) -> None:
 
 
 def _replay(args: argparse.Namespace) -> int:
-    path = _path(args.log)
+    path = Path(args.log or ".")
     try:
+        path = _path(args.log)
+        fetch(str(path))
         text = path.read_text("utf-8")
         machine = next((name for name in MACHINES if f"\n{name}(" in f"\n{text}"), None)
         if machine is None:
@@ -57,6 +62,8 @@ def _replay(args: argparse.Namespace) -> int:
             f"that still runs. Logs of events there: {there}.",
             file=sys.stderr,
         )
+    except PathError as exc:
+        print(f"muster replay: {exc}", file=sys.stderr)
     except (OSError, ValueError) as exc:
         print(f"muster replay: {path}: {exc}.", file=sys.stderr)
     except KeyboardInterrupt:
@@ -69,7 +76,7 @@ def _path(log: str | None) -> Path:
     if log is None:
         ended = [record for record in known_jobs() if not record.runs]
         return Path(ended[-1].folder if ended else ".") / LAUNCHERS_LOG
-    if (path := Path(log)).is_dir() or read_record(path) is not None:
+    if (path := Path(local_path(log, remote=True))).is_dir() or read_record(path) is not None:
         return path / LAUNCHERS_LOG
     named = [] if path.exists() else [each for each in known_jobs() if each.name.startswith(log)]
     return Path(named[0].folder) / LAUNCHERS_LOG if len(named) == 1 else path

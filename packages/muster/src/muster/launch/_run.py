@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from muster._errors import ClusterError, StrayPeerError
+from muster._errors import ClusterError, StorageError, StrayPeerError
+from muster._remote import publish, remote_url
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import Progress, RunningClock, TaskState, Termination, query_status
 from muster.engines import EXIT_LOST, Engine, Place, TaskCondition, TaskExit, TaskRequest, TaskStart
@@ -59,7 +60,8 @@ class RunOptions:
         program: The words after the interpreter: the user's program and its arguments.
         restarts: The number of restarts after failures.
         grace_secs: How long tasks may take to end after a signal, in seconds.
-        log_dir: The folder of the tasks' output; None: a temporary folder, removed if the job succeeds.
+        log_dir: The folder of the tasks' output, or the place of one on an object store; None: a temporary
+            folder, removed if the job succeeds.
         oversubscribe: Whether to start more tasks than a machine holds.
         request: What each task asks for.
         stall_secs: After how many seconds without a step a task stands still, so that the stacks of all are
@@ -95,7 +97,7 @@ def run_job(options: RunOptions, engine: Engine, environ: Mapping[str, str], vie
         ClusterError: A machine has fewer GPUs than the tasks need, or too few cores or too little memory
             for them, or the engine finds no place for them. Nothing was started.
         CredentialsError: The environment names a secret or certificates that cannot be used.
-        OSError: The log folder cannot be written.
+        OSError: The log folder cannot be written, here or on the object store. Nothing was started.
     """
     with ExitStack() as stack:
         stack.callback(view.close)
@@ -103,12 +105,19 @@ def run_job(options: RunOptions, engine: Engine, environ: Mapping[str, str], vie
         places = _checked_places(options, engine)
         log_dir = options.log_dir or _new_log_dir()
         log_dir.mkdir(parents=True, exist_ok=True)
+        run = _Run(options, engine, places, environ, view, log_dir)
+        try:
+            publish(os.fspath(log_dir))
+        except StorageError:
+            shutil.rmtree(log_dir)  # or it would be sent again at the end
+            raise
         code = 1
         try:
-            code = _Run(options, engine, places, environ, view, log_dir).until_end()
+            code = run.until_end()
             return code
         finally:
             engine.close(code)  # it may still write logs
+            _publish_rest(log_dir, view)
             if options.log_dir is None:
                 if code == 0 or not any(log_dir.glob("*.log")):
                     shutil.rmtree(log_dir)
@@ -143,6 +152,14 @@ def _checked_places(options: RunOptions, engine: Engine) -> Mapping[Task, Place]
         if not engine.allots:
             check_request(tasks, machine, options.request, name)
     return places
+
+
+def _publish_rest(log_dir: Path, view: JobView) -> None:
+    """Send what an object store has not got yet of the logs."""
+    try:
+        publish(os.fspath(log_dir))
+    except StorageError as exc:
+        view.say(f"{exc}. What is not there of the logs stays in {log_dir}.")
 
 
 def _new_log_dir() -> Path:
@@ -233,7 +250,7 @@ class _Run:
             stack.callback(self._clean_up)
             credentials = Credentials.from_environ(self._environ)
             self._poller = stack.enter_context(StatusPoller(credentials, self._view.rows_every_secs))
-            self._view.begin(self._log_dir)
+            self._view.begin(remote_url(os.fspath(self._log_dir)))
             if self._options.page is not None:
                 self._open_page(stack, *self._options.page)
             self._selector.register(self._signals, selectors.EVENT_READ)
@@ -246,7 +263,7 @@ class _Run:
                         self._show()
                         if action.code != 0:
                             self._job.log.write(self._log_dir / LAUNCHERS_LOG)
-                            self._view.say(f"Logs: {self._log_dir}")
+                            self._view.say(f"Logs: {remote_url(os.fspath(self._log_dir))}")
                         else:
                             self._view.end()
                         return action.code
@@ -428,10 +445,10 @@ class _Run:
         answers = self._poller.answers
         self._known |= {task: progress for task, progress in answers.items() if task in self._running}
         rows = self._recorder.look(self._records())
-        self._view.show(rows, self._log_dir if self._keeps_logs else None)
+        self._view.show(rows, remote_url(os.fspath(self._log_dir)) if self._keeps_logs else None)
         if text := self._recorder.new_stalls():
             path = self._poller.write_stacks(self._log_dir, text)
-            self._view.say(f"{text}. Where the threads of all tasks are: {path}")
+            self._view.say(f"{text}. Where the threads of all tasks are: {remote_url(os.fspath(path))}")
         self._shown_at = time.monotonic()
 
     def _records(self) -> list[TaskRecord]:

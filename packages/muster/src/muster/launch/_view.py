@@ -190,11 +190,11 @@ class JobView:
         """Show a message of the launcher, in one or more lines."""
         self._print(_LAUNCHER, text.split("\n"))
 
-    def begin(self, log_dir: Path) -> None:
+    def begin(self, log_dir: str) -> None:
         """Say that the job begins, with which tasks, and where their logs are."""
         self.say(f"Starts {', '.join(map(str, self._tasks))}. Logs: {log_dir}")
 
-    def show(self, rows: Sequence[TaskRecord], log_dir: Path | None) -> None:
+    def show(self, rows: Sequence[TaskRecord], log_dir: str | None) -> None:
         """Show the states of the tasks every half a minute, and where their logs are."""
         now = time.monotonic()
         if now - self._said_at < _HEARTBEAT_SECS:
@@ -240,13 +240,13 @@ class LiveView(JobView):
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._live.start()
 
-    def begin(self, log_dir: Path) -> None:
+    def begin(self, log_dir: str) -> None:
         """Say nothing: the table does."""
 
     def end(self) -> None:
         """Say nothing: the table does."""
 
-    def show(self, rows: Sequence[TaskRecord], log_dir: Path | None) -> None:
+    def show(self, rows: Sequence[TaskRecord], log_dir: str | None) -> None:
         """Draw the table."""
         below = [f"Evaluated {evaluation}"] if (evaluation := _evaluation(rows)) else []
         below += [] if log_dir is None else [f"Logs: {log_dir}"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import CheckpointError
-from muster._remote import fetch_all
+from muster._remote import fetch_all, in_working_copy, remote_url
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import read_either
 from muster.distribute import Strategy
@@ -46,10 +46,13 @@ def chiefs_checkpoint(
         return checkpoint
     has_folder = _sees_chiefs_folder(strategy, model_dir)
     found = None if checkpoint is None else [checkpoint.step, _fingerprint(checkpoint.path)]
-    place = f"{socket.gethostname()}:{os.path.abspath(model_dir)}"
+    # An object store is the same from everywhere; the working copies of it are not.
+    folder = os.path.abspath(model_dir)
+    shared = in_working_copy(folder)
+    place = remote_url(folder) if shared else f"{socket.gethostname()}:{folder}"
     starts = workers.all_gather_object([found, place])
     chiefs, chiefs_place = starts[0]
-    if not has_folder:
+    if not has_folder and not (shared and place == chiefs_place):
         _log.warning(
             "%s is not the chief's folder, %s: this worker begins %s, and writes no checkpoints.",
             place,

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from muster._remote import in_working_copy
 from muster.launch._job_record import JobRecord, read_curves, read_record
 from muster.launch._lines import clean_line
 from muster.launch.page._metrics import JobMetrics
@@ -151,6 +152,9 @@ async def _changes(folder: Path, closing: Callable[[], bool]) -> AsyncIterator[b
     last, silent = 0.0, 0.0
     while not closing():
         record = await run_in_threadpool(read_record, folder)
+        if record is None and in_working_copy(str(folder)):  # a new one is being copied from an object store
+            await asyncio.sleep(_LOOK_SECS)
+            continue
         if record is None:
             yield b"event: gone\ndata: {}\n\n"
             return
