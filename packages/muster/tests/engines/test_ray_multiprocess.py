@@ -169,7 +169,12 @@ def test_a_lost_node_moves_its_tasks(launch):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("aiohttp_cors") is None, reason="needs ray[default]")
-def test_ray_job_submit_runs_a_job(tmp_path):
+@pytest.mark.parametrize("mode", ["disabled", "token"])
+def test_ray_job_submit_runs_a_job(mode, tmp_path):
+    """Whatever token lies in ``~/.ray``, by which Ray would choose a mode."""
+    token = tmp_path / "token"
+    token.write_text("2f" * 32)
+    environ = {**clean_environment(), "RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN_PATH": str(token)}
     with contextlib.ExitStack() as held:
         free = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
         port, dashboard, agent = (each.getsockname()[1] for each in free)
@@ -179,7 +184,7 @@ def test_ray_job_submit_runs_a_job(tmp_path):
         [command, "start", "--head", "--block", f"--port={port}", f"--dashboard-port={dashboard}",
          f"--dashboard-agent-listen-port={agent}", "--num-cpus=2", f"--temp-dir={folder}",
          "--object-store-memory=90000000"],
-        env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
         (tmp_path / "train.py").write_text("import os\nprint('here', os.path.basename(os.getcwd()))\n")
@@ -194,7 +199,7 @@ def test_ray_job_submit_runs_a_job(tmp_path):
             done.append(
                 subprocess.run(
                     submit,
-                    env=clean_environment(),
+                    env=environ,
                     capture_output=True,
                     text=True,
                     timeout=DEADLINE,
@@ -208,6 +213,20 @@ def test_ray_job_submit_runs_a_job(tmp_path):
         found = re.findall(r"worker (\d) \| here (\S+)", done[-1].stdout)
         assert sorted(task for task, _ in found) == ["0", "1"], done[-1].stdout
         assert all(name.startswith("_ray_pkg") for _, name in found)
+        if mode == "token":
+            outside = [sys.executable, "-m", "muster", "run", "--on", f"ray:127.0.0.1:{port}", "train.py"]
+            stranger = {**environ, "RAY_AUTH_MODE": "disabled"}
+            told = subprocess.run(
+                outside,
+                env=stranger,
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE,
+                check=False,
+            )
+            assert told.returncode == 2, told.stdout + told.stderr
+            assert "RAY_AUTH_MODE=token" in told.stderr
     finally:
         head.terminate()
         head.wait(DEADLINE)

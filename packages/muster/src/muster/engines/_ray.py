@@ -281,10 +281,11 @@ class RayEngine(RemoteEngine):
             _check_reached(self._address)
             try:
                 ray.init(address=self._address, log_to_driver=False, logging_level="warning")
-            except (ConnectionError, RuntimeError, ValueError) as exc:
+            except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as exc:
                 raise PlacementError(
                     f"There is no cluster of Ray that can be used: {exc} Start one by `ray start --head`, or "
-                    "name it in RAY_ADDRESS."
+                    "name it in RAY_ADDRESS. If it asks for a token, set RAY_AUTH_MODE=token, and "
+                    "RAY_AUTH_TOKEN_PATH to the file of its token."
                 ) from exc
             self._started = True
         if dict(ray.get_runtime_context().runtime_env).get("working_dir"):
