@@ -75,7 +75,7 @@ test-engines: $(VENV)/engines.stamp  ## run the tests of jobs on hosts by ssh, i
 	$(BIN)/pytest $(CORE)/engines $(CORE)/distribute/test_elastic_hosts_multiprocess.py $(CORE)/cluster/test_mpi_multiprocess.py $(CORE)/integrations/test_ray_train_multiprocess.py -m 'not soak'
 
 $(VENV)/engines.stamp: pyproject.toml $(VENV)/dev.stamp
-	$(BIN)/pip install --quiet --disable-pip-version-check --group engines
+	$(BIN)/pip install --quiet --disable-pip-version-check --group test --group engines
 	@touch $@
 
 $(VENV)/integrations.stamp: pyproject.toml $(VENV)/dev.stamp

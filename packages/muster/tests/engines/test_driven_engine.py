@@ -48,6 +48,9 @@ class ToldEngine:
             for number, task in enumerate(tasks)
         }
 
+    def check(self, tasks, request, program):
+        return ""
+
     def start(self, start):
         self.calls.append(("start", str(start.task)))
         self.logs[start.task] = start.log

@@ -17,6 +17,7 @@ from muster.cluster import Task
 from muster.cluster.roster import Termination
 from muster.engines import (
     EXIT_LOST,
+    HostOptions,
     RemoteEngine,
     SshHost,
     TaskExit,
@@ -189,7 +190,7 @@ class Hosts(RemoteEngine):
     """Hosts whose agents are told what to say by a test, one for each task."""
 
     def __init__(self, *agents):
-        super().__init__(grace_secs=1.0, environ={}, workdir="/")
+        super().__init__(HostOptions(grace_secs=1.0, environ={}, workdir="/"))
         self.given = agents
         for agent in agents:
             self.add(agent)
@@ -264,7 +265,7 @@ def test_a_host_that_is_back_gives_tasks_their_addresses_again(tmp_path, monkeyp
     task = Task("worker", 0)
     pairs = [socket.socketpair() for _ in range(3)]
     engine = ReturningHosts(*(joined(ours) for ours, _ in pairs))
-    engine._workdir = str(tmp_path)
+    engine._options = HostOptions(grace_secs=1.0, environ={}, workdir=str(tmp_path))
     agents = [Agent(theirs.fileno(), os.dup(theirs.fileno()), tmp_path) for _, theirs in pairs]
     for agent in agents:
         agent.greet()

@@ -27,6 +27,7 @@ from muster.engines._pods import pod_status as pod_status
 from muster.engines._pods import waits_in_queue as waits_in_queue
 from muster.engines._program import what_is_wrong_with as what_is_wrong_with
 from muster.engines._ray import RayEngine as RayEngine
+from muster.engines._remote import HostOptions as HostOptions
 from muster.engines._remote import RemoteEngine as RemoteEngine
 from muster.engines._remote import agent_command as agent_command
 from muster.engines._remote import spread as spread

@@ -140,6 +140,21 @@ class Engine(Protocol):
             ClusterError: There is no room, a host cannot be reached, or lacks something; says which and what.
         """
 
+    def check(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Have a cluster manager check what it would be handed, and return that, for people.
+
+        Args:
+            tasks: As for `place`.
+            request: Likewise.
+            program: Likewise.
+
+        Returns:
+            An empty text if nothing is handed over: the launcher starts the tasks.
+
+        Raises:
+            ClusterError: The cluster refuses, or there is none.
+        """
+
     def start(self, start: TaskStart) -> None:
         """Start a task at its place: the first time in an attempt, or again."""
 

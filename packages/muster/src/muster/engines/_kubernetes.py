@@ -161,7 +161,7 @@ class KubernetesEngine:
         self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]
     ) -> Mapping[Task, Place]:
         """Let the cluster check the manifest, and return where its pods will listen; see `Engine.place`."""
-        self.job.submit(dry_run=True)
+        self.check(tasks, request, program)
         # Nobody knows the nodes yet, which give what is asked for.
         resources = MachineResources(cores=((0,),))
         return {
@@ -170,6 +170,11 @@ class KubernetesEngine:
             )
             for task in tasks
         }
+
+    def check(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Let the cluster check the manifest, and return it; see `Engine.check`."""
+        self.job.submit(dry_run=True)
+        return self.manifest.rstrip()
 
     def submit(self) -> None:
         """Hand the manifest to the cluster.
@@ -283,9 +288,19 @@ class KubernetesEngine:
         if not any(thread.is_alive() for thread in self._threads):
             os.close(self._writer)
 
-    def detach(self) -> None:
-        """Leave the job to the cluster, at `close`, too."""
-        self._submitted = False
+    def detach(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Hand the manifest over, leave the job to the cluster, and return what to say of it, for people.
+
+        Raises:
+            ClusterError: The cluster refuses.
+        """
+        self.check(tasks, request, program)
+        self.job.submit()
+        name = f"kubernetes:{self.job.api.namespace}/{self._name}"
+        return (
+            f"The cluster has the job {name}.\n  muster status {name}\n  muster logs -f --job {name}\n"
+            f"  muster stop {name}"
+        )
 
     def _workload(self, task: Task) -> Object | None:
         return self._workloads.get(self._workload_of[task], _UNSEEN)

@@ -80,6 +80,10 @@ class LocalEngine:
             for task, port in self._ports.items()
         }
 
+    def check(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Return nothing: there is no cluster manager; see `Engine.check`."""
+        return ""
+
     def start(self, start: TaskStart) -> None:
         """Start a task; see `Engine.start`."""
         environment = {**self._environ, **start.environment}

@@ -13,7 +13,7 @@ from muster.engines._agent import Agent
 from muster.engines._agent_connection import AgentConnection
 from muster.engines._bridge import Bridge
 from muster.engines._engine import EXIT_LOST, TaskRequest
-from muster.engines._remote import RemoteEngine, agent_command, spread
+from muster.engines._remote import HostOptions, RemoteEngine, agent_command, spread
 from muster.net import Credentials, split_address
 
 # How long the launchers of a job may take to meet, in seconds; how long one may that comes back.
@@ -28,8 +28,8 @@ class NodesEngine(RemoteEngine):
         address: Where the others call, ``host:port``.
         listener: What listens there; closed with the engine. Who calls again later takes part at the next
             restart, or in an elastic job at once, at the address that it had.
-        grace_secs: How long tasks may take to end when the connection has broken, in seconds.
-        environ: The variables that tasks are handed, without the job's secret, which all launchers have.
+        options: What tasks on hosts have in common; its variables are without the job's secret, which all
+            launchers have.
     """
 
     hosts_return = True
@@ -39,11 +39,9 @@ class NodesEngine(RemoteEngine):
         nodes: int,
         address: str,
         listener: RendezvousListener,
-        *,
-        grace_secs: float,
-        environ: Mapping[str, str],
+        options: HostOptions,
     ) -> None:
-        super().__init__(grace_secs=grace_secs, environ=environ, workdir="")
+        super().__init__(options)
         self._nodes = nodes
         self._address = address
         self._listener = listener

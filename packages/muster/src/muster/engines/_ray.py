@@ -16,7 +16,7 @@ from muster._extras import extra_module
 from muster.cluster import Task, TaskType
 from muster.engines._agent_connection import AgentConnection
 from muster.engines._engine import Place, TaskRequest
-from muster.engines._remote import GREET_SECS, RemoteEngine, agent_command
+from muster.engines._remote import GREET_SECS, HostOptions, RemoteEngine, agent_command
 
 # How long a placement group may wait for room, in seconds.
 ROOM_SECS = 60.0
@@ -186,10 +186,8 @@ class RayEngine(RemoteEngine):
 
     Args:
         address: That of the cluster, as ``ray.init`` takes it.
-        grace_secs: How long tasks may take to end when their actor is gone, in seconds.
-        environ: The variables that tasks are handed.
-        workdir: The folder that programs run in on the nodes, unless the job has a ``working_dir`` of Ray's.
-        files: A tar archive of the program's folder, which nodes unpack and run in; empty for none.
+        options: What tasks on hosts have in common. If the job has a ``working_dir`` of Ray's, programs run
+            there.
     """
 
     allots = True
@@ -197,14 +195,10 @@ class RayEngine(RemoteEngine):
 
     def __init__(
         self,
-        address: str = "auto",
-        *,
-        grace_secs: float,
-        environ: Mapping[str, str],
-        workdir: str,
-        files: bytes = b"",
+        address: str,
+        options: HostOptions,
     ) -> None:
-        super().__init__(grace_secs=grace_secs, environ=environ, workdir=workdir, files=files)
+        super().__init__(options)
         self._address = address
         self._ray: Any = None
         self._group: Any = None
@@ -289,7 +283,7 @@ class RayEngine(RemoteEngine):
                 ) from exc
             self._started = True
         if dict(ray.get_runtime_context().runtime_env).get("working_dir"):
-            self._workdir = ""  # the actors' own
+            self._options = dataclasses.replace(self._options, workdir="")  # the actors' own
 
     def _await_actor(
         self, task: Task, number: int, bundles: Sequence[Mapping[str, float]], actor: Any, deadline: float

@@ -72,14 +72,28 @@ def spread(tasks: Sequence[Task], hosts: Sequence[_H]) -> dict[Task, _H]:
     return {task: placed.get(task, hosts[-1]) for task in tasks}
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HostOptions:
+    """What the tasks of a job on other hosts have in common.
+
+    Args:
+        grace_secs: How long tasks may take to end when their agent has lost the launcher, in seconds.
+        environ: The variables that tasks are handed.
+        workdir: The folder that programs run in on the hosts; empty for the agent's own.
+        files: A tar archive of the program's folder, which hosts unpack and run in; empty for none.
+    """
+
+    grace_secs: float
+    environ: Mapping[str, str]
+    workdir: str = ""
+    files: bytes = b""
+
+
 class RemoteEngine(ABC):
     """Starts tasks through agents.
 
     Args:
-        grace_secs: How long tasks may take to end when their agent has lost this process, in seconds.
-        environ: The variables that tasks are handed.
-        workdir: The folder that programs run in on the hosts.
-        files: A tar archive of the program's folder, which hosts unpack and run in; empty for none.
+        options: What tasks on hosts have in common.
     """
 
     is_local = False
@@ -87,13 +101,8 @@ class RemoteEngine(ABC):
     manifest = ""
     hosts_return = False
 
-    def __init__(
-        self, *, grace_secs: float, environ: Mapping[str, str], workdir: str, files: bytes = b""
-    ) -> None:
-        self._grace_secs = grace_secs
-        self._environ = dict(environ)
-        self._workdir = workdir
-        self._files = files
+    def __init__(self, options: HostOptions) -> None:
+        self._options = options
         self._selector = selectors.DefaultSelector()
         self._agents: list[AgentConnection] = []  # those that are connected
         self._commands: list[tuple[AgentConnection, subprocess.Popen[bytes], BinaryIO]] = []
@@ -144,6 +153,10 @@ class RemoteEngine(ABC):
         self._addresses = {task: place.address for task, place in places.items()}
         return {task: places[task] for task in tasks}
 
+    def check(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Return nothing: there is no cluster manager; see `Engine.check`."""
+        return ""
+
     def _ask_for_places(
         self, agent: AgentConnection, tasks: list[Task], addresses: Sequence[str] = ()
     ) -> None:
@@ -152,11 +165,11 @@ class RemoteEngine(ABC):
             messages.PlaceTasks(
                 tasks=tasks,
                 address=agent.address,
-                workdir=self._workdir,
+                workdir=self._options.workdir,
                 program=self._program,
-                grace_secs=self._grace_secs,
-                environ=self._environ,
-                files=self._files,
+                grace_secs=self._options.grace_secs,
+                environ={**self._options.environ},
+                files=self._options.files,
                 addresses=[*addresses],
             )
         )

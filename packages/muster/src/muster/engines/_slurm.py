@@ -22,7 +22,7 @@ from muster.cluster.resolvers import expand_hostlist, expand_tasks_per_node
 from muster.cluster.roster import Termination
 from muster.engines._agent_connection import AgentConnection
 from muster.engines._engine import TaskExit, TaskRequest
-from muster.engines._remote import RemoteEngine, agent_command
+from muster.engines._remote import HostOptions, RemoteEngine, agent_command
 
 _log = logging.getLogger(__name__)
 
@@ -62,14 +62,12 @@ class SlurmEngine(RemoteEngine):
     Args:
         name: The name of the job.
         parts: The parts of the job.
-        script: A batch script for the same job, which needs no launcher.
+        options: What tasks on hosts have in common.
+        script: A batch script for the same job.
+        needs_launcher: Whether the script would not do all of the job, and is for checks alone.
         python: The interpreter on the nodes.
         setup: Lines of shell that are run on a node before the agent.
         srun: Further options of ``srun``, such as those of a container.
-        grace_secs: How long tasks may take to end when the connection has broken, in seconds.
-        environ: The variables that tasks are handed.
-        workdir: The folder that programs run in on the nodes.
-        files: A tar archive of the program's folder, which nodes unpack and run in; empty for none.
     """
 
     allots = True
@@ -79,19 +77,17 @@ class SlurmEngine(RemoteEngine):
         self,
         name: str,
         parts: Sequence[SlurmPart],
+        options: HostOptions,
         *,
         script: str,
+        needs_launcher: bool = False,
         python: str,
         setup: Sequence[str] = (),
         srun: Sequence[str] = (),
-        grace_secs: float,
-        environ: Mapping[str, str],
-        workdir: str,
-        files: bytes = b"",
     ) -> None:
-        super().__init__(grace_secs=grace_secs, environ=environ, workdir=workdir, files=files)
-        self.script = script
-        self.name, self._parts = name, tuple(parts)
+        super().__init__(options)
+        self._name, self._parts = name, tuple(parts)
+        self._script, self._needs_launcher = script, needs_launcher
         self._agent = "\n".join([*setup, f"exec {shlex.join([*agent_command(python), 'signals'])}"])
         self._srun = tuple(srun)
         self._allocation: _Allocation | None = None
@@ -99,29 +95,30 @@ class SlurmEngine(RemoteEngine):
         self._evicted = ""  # why the allocation ends
         self._news: list[str] = []
 
-    def check(self) -> None:
-        """Have Slurm check what the job asks for.
+    def check(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Have Slurm check what the job asks for; see `Engine.check`."""
+        _call("sbatch", "--test-only", given=self._script)
+        return "" if self._needs_launcher else self._script.rstrip()
 
-        Raises:
-            PlacementError: It refuses, or there is no Slurm here.
-        """
-        _call("sbatch", "--test-only", given=self.script)
-
-    def submit(self) -> str:
-        """Hand the batch script over, and return the number of its job.
+    def detach(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Hand the batch script over, and return what to say of its job, for people.
 
         Raises:
             PlacementError: Slurm refuses.
         """
-        return _call("sbatch", "--parsable", given=self.script).strip().partition(";")[0]
+        number = _call("sbatch", "--parsable", given=self._script).strip().partition(";")[0]
+        return (
+            f"Slurm has the job {number}.\n  squeue --jobs {number}\n"
+            f"  tail -F {self._name}-{number}.log\n  scancel {number}"
+        )
 
     def assign(self, tasks: Sequence[Task], request: TaskRequest) -> Mapping[Task, AgentConnection]:
         """Get an allocation, unless the one that there is will do; connect to its nodes."""
         agents = {agent.host: agent for agent in self._agents}
         if self._allocation is None or self._evicted or len(agents) < len(self._group_of):
             self._give_back()
-            self.check()  # salloc would wait for what the cluster does not have
-            self._allocation = _Allocation(self.name, self._parts)
+            self.check(tasks, request, self._program)  # salloc would wait for what the cluster does not have
+            self._allocation = _Allocation(self._name, self._parts)
             tasks_of = self._allocation.await_nodes(self._parts)
             addresses = _addresses([node for node, _ in tasks_of])
             self._group_of = {node: group for node, group in tasks_of}

@@ -12,7 +12,7 @@ from muster._text import printable
 from muster.cluster import Task
 from muster.engines._agent_connection import AgentConnection
 from muster.engines._engine import TaskRequest
-from muster.engines._remote import RemoteEngine, agent_command, spread
+from muster.engines._remote import HostOptions, RemoteEngine, agent_command, spread
 from muster.net import split_address
 
 # For the system's ssh: it never waits for a password, and notices a host that is gone.
@@ -55,12 +55,9 @@ class SshEngine(RemoteEngine):
 
     Args:
         hosts: The hosts. Tasks that train are divided among them in blocks, and so are parameter servers.
+        options: What tasks on hosts have in common.
         command: The words of the command that takes a host and a command line, as ssh does.
         python: The interpreter on the hosts, which has the same versions of Python and muster as this one.
-        grace_secs: How long tasks may take to end when the connection has broken, in seconds.
-        environ: The variables that tasks are handed.
-        workdir: The folder that programs run in on the hosts.
-        files: A tar archive of the program's folder, which hosts unpack and run in; empty for none.
 
     Raises:
         ClusterError: There is no host, or two have one name or one address.
@@ -71,21 +68,17 @@ class SshEngine(RemoteEngine):
     def __init__(
         self,
         hosts: Sequence[SshHost],
+        options: HostOptions,
         *,
         command: Sequence[str] = ("ssh",),
         python: str = sys.executable,
-        grace_secs: float,
-        environ: Mapping[str, str],
-        workdir: str,
-        files: bytes = b"",
     ) -> None:
-        super().__init__(grace_secs=grace_secs, environ=environ, workdir=workdir, files=files)
+        super().__init__(options)
         for names in ([host.name for host in hosts], [host.address for host in hosts]):
             if len(set(names)) < len(names) or not names:
                 raise ClusterError(f"Each host must be named once, given: {', '.join(names) or 'none'}.")
         self._hosts = tuple(hosts)
-        options = _OPTIONS if os.path.basename(command[0]) == "ssh" else []
-        self._command = [*command, *options]
+        self._command = [*command, *(_OPTIONS if os.path.basename(command[0]) == "ssh" else ())]
         self._python = python
         self._connected: dict[str, AgentConnection] = {}
         self._has_placed = False

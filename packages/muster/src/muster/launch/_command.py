@@ -1,6 +1,7 @@
 """``muster run``: its options and their checks, and those that it shares with ``muster manifest``."""
 
 import argparse
+import contextlib
 import functools
 import math
 import os
@@ -217,14 +218,12 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "own, or run this in a Linux container"
         )
     # Imported late: the help of the command must not wait for the terminal's library.
-    from muster.engines import TaskRequest, join_nodes, what_is_wrong_with
+    from muster.engines import KubernetesEngine, SlurmEngine, TaskRequest, join_nodes, what_is_wrong_with
     from muster.launch._engines import (
         GRACE_SECS,
         AnotherLauncherError,
-        checked_manifest,
         credentials_of_nodes,
         make_engine,
-        submit_job,
     )
     from muster.launch._plan import with_hash_seed, with_secret
     from muster.launch._run import RunOptions, describe_job, run_job
@@ -273,12 +272,12 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         if args.ends_with_input:
             threading.Thread(target=_end_with_input, daemon=True).start()
         engine, environ = make_engine(args, shape, program, environ)
-        handed_over = engine, shape, options.request, program
         if args.dry_run:
-            print(checked_manifest(*handed_over) or describe_job(options, engine, environ))
+            print(describe_job(options, engine, environ))
             return 0
-        if args.detach:
-            print(submit_job(*handed_over))
+        if args.detach and isinstance(engine, SlurmEngine | KubernetesEngine):  # as make_engine has checked
+            with contextlib.closing(engine):
+                print(engine.detach(shape.tasks, options.request, program))
             return 0
         code = run_job(options, engine, environ, make_view(shape.tasks))
         if args.profile is not None:

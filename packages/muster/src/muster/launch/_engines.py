@@ -1,7 +1,6 @@
 """Make the engine that the options of ``muster run`` name."""
 
 import argparse
-import contextlib
 import errno
 import os
 import re
@@ -9,13 +8,13 @@ import secrets
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from muster._errors import ClusterError
 from muster._extras import missing_package
 from muster.cluster import RendezvousListener
 from muster.engines import (
     Engine,
+    HostOptions,
     KubernetesEngine,
     LocalEngine,
     NodesEngine,
@@ -24,7 +23,6 @@ from muster.engines import (
     SlurmPart,
     SshEngine,
     SshHost,
-    TaskRequest,
     this_machine,
 )
 from muster.launch._plan import JobShape, handed_over
@@ -72,18 +70,15 @@ def make_engine(
     if kind == "local" and not colon:
         _refuse(args, _ELSEWHERE, "is for tasks on other hosts: give it with --on ssh:HOST,…")
         return LocalEngine(this_machine(environ), grace_secs=_grace_secs(args)), dict(environ)
-    common, handed = _of_agents(args, program, environ)
+    options, handed = _of_agents(args, program, environ)
     if kind == "ssh":
-        if args.python is not None:
-            common["python"] = args.python
-        if args.ssh_command:
-            common["command"] = shlex.split(args.ssh_command)
         hosts = [SshHost.parse(host) for host in rest.split(",") if host]
-        return SshEngine(hosts, **common), handed
+        command = shlex.split(args.ssh_command or "ssh")
+        return SshEngine(hosts, options, command=command, python=args.python or sys.executable), handed
     if kind == "ray":
         if missing := missing_package(("ray",), "ray"):
             raise ClusterError(missing)
-        return RayEngine(rest or "auto", **common), handed
+        return RayEngine(rest or "auto", options), handed
     raise ClusterError(
         f"There is no engine {args.on!r}. Choose local, ssh:HOST,HOST,…, ray, slurm or kubernetes."
     )
@@ -91,16 +86,16 @@ def make_engine(
 
 def _of_agents(
     args: argparse.Namespace, program: tuple[str, ...], environ: Mapping[str, str]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments that engines with agents have in common, and what tasks are handed."""
+) -> tuple[HostOptions, dict[str, str]]:
+    """Return what tasks on hosts have in common, and the variables that they are handed."""
     handed = handed_over(environ) | dict(args.env)
-    common = {
-        "grace_secs": _grace_secs(args),
-        "environ": handed,
-        "workdir": args.workdir or os.getcwd(),
-        "files": pack_folder(program) if args.sync else b"",
-    }
-    return common, handed
+    options = HostOptions(
+        grace_secs=_grace_secs(args),
+        environ=handed,
+        workdir=args.workdir or os.getcwd(),
+        files=pack_folder(program) if args.sync else b"",
+    )
+    return options, handed
 
 
 def _slurm_engine(
@@ -121,17 +116,18 @@ def _slurm_engine(
     args.name = args.name or _new_name(program)
     # An image and a script of its own find their interpreter; else it is the one that runs this.
     args.python = args.python or ("python" if args.image or args.setup else sys.executable)
-    common, handed = _of_agents(args, program, environ)
+    options, handed = _of_agents(args, program, environ)
     args.env = [("PYTHONHASHSEED", environ["PYTHONHASHSEED"]), *args.env]
     manifest = manifest_of(args, shape, program)
     engine = SlurmEngine(
         manifest.name,
-        [SlurmPart(tuple(tasks), tuple(options)) for tasks, options in parts_of_job(manifest)],
+        [SlurmPart(tuple(tasks), tuple(asked)) for tasks, asked in parts_of_job(manifest)],
+        options,
         script=sbatch_script(manifest),
+        needs_launcher=shape.is_elastic,
         python=args.python,
         setup=manifest.setup,
         srun=container_options(manifest),
-        **common,
     )
     return engine, handed
 
@@ -205,51 +201,6 @@ def _new_name(program: tuple[str, ...]) -> str:
     return f"{name if name[:1].isalpha() else f'job-{name}'.rstrip('-')}-{secrets.token_hex(3)}"
 
 
-def checked_manifest(engine: Engine, shape: JobShape, request: TaskRequest, program: tuple[str, ...]) -> str:
-    """Have a cluster manager check what it would be handed, and return that; empty if there is none.
-
-    Raises:
-        ClusterError: The cluster refuses.
-    """
-    with contextlib.ExitStack() as stack:
-        if isinstance(engine, SlurmEngine):
-            if shape.is_elastic:
-                return ""  # the script is for jobs without a launcher
-            stack.callback(engine.close)
-            engine.check()
-            return engine.script.rstrip()
-        if engine.manifest:
-            stack.callback(engine.close)
-            engine.place(shape.tasks, request, program)
-        return engine.manifest.rstrip()
-
-
-def submit_job(engine: Engine, shape: JobShape, request: TaskRequest, program: tuple[str, ...]) -> str:
-    """Hand a job over to a cluster, and return what to say of it, for people.
-
-    Raises:
-        ClusterError: The cluster refuses.
-    """
-    if isinstance(engine, SlurmEngine):
-        with contextlib.closing(engine):
-            number = engine.submit()
-        return (
-            f"Slurm has the job {number}.\n  squeue --jobs {number}\n"
-            f"  tail -F {engine.name}-{number}.log\n  scancel {number}"
-        )
-    if not isinstance(engine, KubernetesEngine):
-        raise RuntimeError("Only a cluster manager takes a job over.")
-    engine.place(shape.tasks, request, program)
-    engine.submit()
-    engine.detach()
-    engine.close()
-    name = f"kubernetes:{engine.job.api.namespace}/{engine.job.name}"
-    return (
-        f"The cluster has the job {name}.\n  muster status {name}\n  muster logs -f --job {name}\n"
-        f"  muster stop {name}"
-    )
-
-
 class AnotherLauncherError(Exception):
     """The launcher of another host runs the job, and this one is to start tasks for it."""
 
@@ -270,7 +221,8 @@ def _nodes_engine(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple
         if exc.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
             raise
         raise AnotherLauncherError from None
-    engine = NodesEngine(args.nodes, args.rendezvous, listener, grace_secs=_grace_secs(args), environ=handed)
+    options = HostOptions(grace_secs=_grace_secs(args), environ=handed)
+    engine = NodesEngine(args.nodes, args.rendezvous, listener, options)
     return engine, handed
 
 

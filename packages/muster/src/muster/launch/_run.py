@@ -124,8 +124,13 @@ def run_job(options: RunOptions, engine: Engine, environ: Mapping[str, str], vie
 
 
 def describe_job(options: RunOptions, engine: Engine, environ: Mapping[str, str]) -> str:
-    """Return what each task of a job would be given, and where, without starting any; arguments as above."""
+    """Return what a cluster would be handed, or each task given, and where; arguments as above.
+
+    Nothing is started.
+    """
     with contextlib.closing(engine):
+        if text := engine.check(options.shape.tasks, options.request, options.program):
+            return text
         places = _checked_places(options, engine)
         plans = plan_job(options.shape, places, job_id="JOB-1", environ=environ, cpus=options.request.cpus)
         given = sorted(name for name in environ if name not in os.environ or not engine.is_local)
