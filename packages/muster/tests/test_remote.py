@@ -16,6 +16,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from muster import _remote, checkpoint, data, summary
+from muster.__main__ import main
 from muster._errors import CheckpointError, DatasetError, DirectoryInUseError, PathError, StorageError
 from muster._paths import local_path
 from muster.checkpoint import _lease
@@ -164,6 +165,27 @@ def test_a_save_that_cannot_be_sent_fails_and_the_next_sends_all(faulty, errors)
     assert newest() == (1, 1.0, 1)
     write(3)
     assert newest() == (3, 3.0, 3)
+
+
+def test_a_bucket_that_is_read_only_is_named_before_anything_is_trained(faulty):
+    Faulty.failures = [PermissionError("AccessDenied")]
+    with pytest.raises(CheckpointError) as told:
+        checkpoint.Checkpointer("faulty://b/run")
+    assert str(told.value) == (
+        "Checkpoints cannot be written to faulty://b/run: "
+        "faulty://b/run/writer.lock cannot be written: AccessDenied. Choose a directory that can be written."
+    )
+
+
+def test_what_is_not_there_is_named_by_its_url(faulty, capsys):
+    with pytest.raises(DatasetError, match=r"No files matched pattern: faulty://b/\*.csv."):
+        data.Dataset.list_files("faulty://b/*.csv")
+    with pytest.raises(
+        DatasetError, match="has found no file faulty://b/none. It looked for faulty://b/none. In faulty://b"
+    ):
+        list(data.TFRecordDataset("faulty://b/none"))
+    assert main(["inspect", "faulty://b/run"]) == 2
+    assert "muster: faulty://b/run is not a directory" in capsys.readouterr().err
 
 
 def test_old_checkpoints_are_deleted_there_too(faulty):

@@ -20,6 +20,7 @@ from muster._errors import (
     SummaryError,
 )
 from muster._paths import local_path
+from muster._remote import remote_url
 from muster._text import printable
 from muster.checkpoint import (
     Checkpointer,
@@ -127,8 +128,8 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
         return _inspect_export(found, variables)
     if not os.path.isdir(path):
         return _complain(
-            f"{path} is not a directory: give the model_dir of an Estimator, or a ckpt-N in it, or the "
-            "prefix of a TensorFlow checkpoint.",
+            f"{remote_url(path)} is not a directory: give the model_dir of an Estimator, or a ckpt-N in it, "
+            "or the prefix of a TensorFlow checkpoint.",
             2,
         )
     if restore:

@@ -236,7 +236,15 @@ class PathError(MusterError, ValueError):
 
 
 class StorageError(MusterError, OSError):
-    """An object store, such as that of ``s3://bucket/run``, cannot be read or written."""
+    """An object store, such as that of ``s3://bucket/run``, cannot be read or written.
+
+    Args:
+        message: The message, also the reason in errors that say what was not done because of it.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.strerror = message
 
 
 class RequestError(MusterError, ValueError):

@@ -110,3 +110,16 @@ def test_a_bucket_that_is_not_there_starts_nothing(launch, environ):
     assert re.search("muster run: s3://nowhere/logs/.* cannot be written: there is no such bucket", job.text)
     assert len(job.lines) == 1, job.text
     assert "Starts" not in job.text
+
+
+def test_a_training_in_a_bucket_that_is_not_there_ends_at_once(environ, tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM.replace("s3://bucket/run", "s3://nowhere/run"))
+    done = subprocess.run(
+        [sys.executable, program],
+        env={**clean_environment(), **environ, "JAX_PLATFORMS": "cpu"},
+        capture_output=True, text=True, timeout=DEADLINE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    told = "Checkpoints cannot be written to s3://nowhere/run: .* cannot be written: there is no such bucket"
+    assert re.search(told, done.stderr.splitlines()[-1]), done.stderr

@@ -17,6 +17,7 @@ import numpy as np
 from muster._arrays import LazyArray
 from muster._errors import CheckpointError
 from muster._paths import local_path
+from muster._remote import remote_url
 from muster.checkpoint._layout import (
     CheckpointInfo,
     checkpoint_path,
@@ -144,7 +145,7 @@ class Checkpointer:
             self._lease = Lease(self._directory)
         except OSError as exc:
             raise CheckpointError(
-                f"Checkpoints cannot be written to {self._directory}: {exc.strerror}. "
+                f"Checkpoints cannot be written to {remote_url(self._directory)}: {exc.strerror}. "
                 "Choose a directory that can be written."
             ) from exc
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="muster-checkpoint")

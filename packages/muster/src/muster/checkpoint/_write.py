@@ -19,7 +19,7 @@ import numpy as np
 from muster._arrays import LazyArray
 from muster._errors import CheckpointError
 from muster._paths import local_path
-from muster._remote import publish
+from muster._remote import publish, remote_url
 from muster.checkpoint._arrays import FileRecord, is_numeric, open_regular, write_arrays
 from muster.checkpoint._layout import (
     checkpoint_path,
@@ -235,7 +235,9 @@ def amend_metadata(path: str | os.PathLike[str], changes: Mapping[str, Any]) -> 
         sync_directory(path)
         publish(path)
     except OSError as exc:
-        raise CheckpointError(f"The manifest of {path} cannot be written: {exc.strerror or exc}.") from exc
+        raise CheckpointError(
+            f"The manifest of {remote_url(path)} cannot be written: {exc.strerror or exc}."
+        ) from exc
 
 
 def _open_folder(path: str, undo: ExitStack, *names: str) -> None:
@@ -299,6 +301,10 @@ def _remove_files(*paths: str) -> None:
 
 
 def _explain(path: str, snapshot: CheckpointContents, exc: OSError) -> str:
+    if (url := remote_url(path)) != path:
+        return (
+            f"The checkpoint {url} was not written: {exc.strerror or exc}. Earlier checkpoints are untouched."
+        )
     needed = sum(array.nbytes for array in snapshot.variables.values())
     if snapshot.parts is not None:
         needed += sum(record.nbytes for record in snapshot.parts.records.values())

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Self
 from muster._errors import StorageError, SummaryError
 from muster._paths import local_path
 from muster._records import RecordError, frame, read_record
-from muster._remote import fetch, publish, publish_soon, refresh
+from muster._remote import fetch, publish, publish_soon, refresh, remote_url
 from muster.summary import _hparams
 from muster.summary import _messages as messages
 from muster.summary._images import encode_images
@@ -119,7 +119,7 @@ class EventFileWriter:
             self._path = _create(os.path.join(logdir, name), filename_suffix)
         except OSError as exc:
             raise SummaryError(
-                f"Summaries cannot be written to {logdir}: {exc.strerror}. "
+                f"Summaries cannot be written to {remote_url(logdir)}: {exc.strerror}. "
                 "Choose a directory that can be written."
             ) from exc
         self._pending = bytearray(frame(messages.file_version(now)))
@@ -380,7 +380,7 @@ def read_event_file(path: str) -> Iterator[list[Event]]:
                 if events := list(messages.parse_event(record)):
                     yield events
     except OSError as exc:
-        raise SummaryError(f"{path} cannot be read: {exc.strerror}.") from exc
+        raise SummaryError(f"{remote_url(path)} cannot be read: {exc.strerror}.") from exc
 
 
 def _create(path: str, suffix: str) -> str:

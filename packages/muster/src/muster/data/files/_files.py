@@ -14,7 +14,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._paths import local_path
-from muster._remote import fetch, matching
+from muster._remote import fetch, matching, remote_url
 from muster.data.pipeline._handles import Chain, Handles, Loaded, Stacked, Stream
 from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, TableSource, without_cached
 from muster.data.pipeline._spec import TensorSpec
@@ -86,15 +86,16 @@ def paths_of(kind: str, filenames: Any) -> tuple[str, ...]:
 def missing_file(kind: str, path: str, files: Iterable[str], exc: OSError) -> DatasetError:
     """Return the error for a file that cannot be opened, which lists the files beside it."""
     if not isinstance(exc, FileNotFoundError):
-        return DatasetError(f"{kind} cannot open {path}: {exc.strerror}.")
+        return DatasetError(f"{kind} cannot open {remote_url(path)}: {exc.strerror}.")
     folder = os.path.dirname(path) or "."
     try:
         there = sorted(os.listdir(folder))
     except OSError:
-        found = f"The folder {folder} is not there either"
+        found = f"The folder {remote_url(folder)} is not there either"
     else:
-        found = f"In {folder} there is {_some(there) if there else 'nothing'}"
-    return DatasetError(f"{kind} has found no file {path}. It looked for {_some(files)}. {found}.")
+        found = f"In {remote_url(folder)} there is {_some(there) if there else 'nothing'}"
+    looked = f"It looked for {_some(map(remote_url, files))}"
+    return DatasetError(f"{kind} has found no file {remote_url(path)}. {looked}. {found}.")
 
 
 def _some(names: Iterable[str]) -> str:
@@ -303,8 +304,8 @@ class FileNames(TableSource):
                 if not glob.has_magic(os.path.dirname(pattern))
             }
             absent = sorted(folder for folder in folders if not os.path.isdir(folder))
-            why = f" There is no folder {', '.join(absent)}." if absent else ""
-            raise DatasetError(f"No files matched pattern: {', '.join(globs)}.{why}")
+            why = f" There is no folder {', '.join(map(remote_url, absent))}." if absent else ""
+            raise DatasetError(f"No files matched pattern: {', '.join(map(remote_url, globs))}.{why}")
         return cls(names)
 
     @property
