@@ -76,12 +76,16 @@ def used_names(program: str) -> set[str]:
     return found
 
 
-def test_the_names_that_documented_programs_use_most_have_one() -> None:
-    """In ``examples/`` and on all pages; modules, and members of an enumeration, are not counted."""
+def documented_uses() -> collections.Counter[str]:
+    """Return in how many programs of ``examples/`` and of all pages a name is used."""
     programs = [block.code for page in PAGES for block in blocks(page) if block.kind == "program"]
     programs += [path.read_text() for path in (ROOT / "examples").glob("*.py")]
-    uses = collections.Counter(name for program in programs for name in used_names(program))
-    most = []
+    return collections.Counter(name for program in programs for name in used_names(program))
+
+
+def test_the_names_that_documented_programs_use_most_have_one() -> None:
+    """Modules, and members of an enumeration, are not counted."""
+    uses, most = documented_uses(), []
     for name in sorted(uses, key=lambda name: (-uses[name], name)):
         try:
             value = functools.reduce(getattr, filter(None, name.split(".")), muster)
@@ -91,3 +95,12 @@ def test_the_names_that_documented_programs_use_most_have_one() -> None:
             most.append(name)
     assert len(most) > 100
     assert [name for name in most[:40] if name not in MOST_USED] == []
+
+
+def test_what_the_reference_leaves_out_is_needed_by_no_program() -> None:
+    """Names of packages that are for muster's other packages, and for front ends."""
+    pages = "".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
+    found = re.findall(r"names of muster\.(\w+) without\s([^>]*) -->", pages)
+    left_out = {f"{package}.{name}" for package, names in found for name in names.split()}
+    assert len(left_out) > 100
+    assert left_out & documented_uses().keys() == set()
