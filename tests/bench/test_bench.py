@@ -185,3 +185,11 @@ def test_peers_that_do_not_go_on_after_a_kill_are_told():
     assert "| elastic job | 0.50 (0.50 to 0.50) |  | 0 | 0.10 (0.10 to 0.10) | 0.30 (0.30 to 0.30) |" in table
     assert "5.00 (5.00 to 5.00) none within 60 s, 1 times of 2 | 10.0 (10.0 to 10.0) |" in table
     assert "| none within 60 s, 2 times of 2 |  | 0 |" in table
+
+
+def test_a_start_without_lightning_is_measured_all_the_same(monkeypatch, capsys):
+    from bench import start
+
+    monkeypatch.setattr(start, "python_of", lambda contestant: None)
+    assert list(start.jobs()) == list(start.JOBS)
+    assert "Lightning is not installed" in capsys.readouterr().err
