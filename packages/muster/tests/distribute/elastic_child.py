@@ -23,7 +23,7 @@ from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
 from muster.distribute.workers import _group_agreement
 from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunArgs, SessionRunHook
 
-VIRTUAL = 4
+VIRTUAL = int(os.environ.get("ELASTIC_VIRTUAL", "4"))
 COUNT = 61
 DROPOUT = float(os.environ.get("ELASTIC_DROPOUT", "0.5"))
 UNITS = os.environ.get("ELASTIC_UNITS", "64")
@@ -88,7 +88,11 @@ def main(model_dir, reports, max_steps, secs, *options):
     )
     task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "alone", "index": 0})
     config = RunConfig(
-        tf_random_seed=1, save_checkpoints_steps=20, log_step_count_steps=None, train_distribute=strategy
+        tf_random_seed=1,
+        save_checkpoints_steps=20,
+        save_summary_steps=20,
+        log_step_count_steps=None,
+        train_distribute=strategy,
     )
     report = Report(os.path.join(reports, f"{task['type']}-{task['index']}"), float(secs))
     Estimator(model_fn, model_dir + UNITS, config).train(input_fn, hooks=[report], max_steps=int(max_steps))
