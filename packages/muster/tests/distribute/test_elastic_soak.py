@@ -57,12 +57,19 @@ class Life:
 
 
 class Disturbed:
-    """A job, and what happens to it by a seed."""
+    """A job, and what happens to it by a seed.
 
-    def __init__(self, job: Job, seed: int) -> None:
+    Args:
+        job: The job.
+        seed: The seed.
+        minutes: When steps take no longer than they need, so that it ends soon on a busy machine, too.
+    """
+
+    def __init__(self, job: Job, seed: int, minutes: float) -> None:
         self._job, self._random = job, random.Random(seed)
         self.happened: list[str] = []
         self._begun = time.monotonic()
+        self._hurries_at = self._begun + 60 * minutes
         self._lives = {index: self._born(index) for index in range(AT_START)}
         self._evaluator = job.start("evaluator")
 
@@ -72,6 +79,8 @@ class Disturbed:
         steps, moved_at = 0, time.monotonic()
         while not self._look():
             now = time.monotonic()
+            if now >= self._hurries_at:
+                (self._job.folder / "go").touch()
             if (count := self._steps()) > steps:
                 steps, moved_at = count, now
             elif now - moved_at > STALL_SECS:
@@ -210,7 +219,7 @@ def test_workers_come_and_go_all_the_time_and_the_losses_are_those_of_an_undistu
     folder = tmp_path / "job"
     command = [CHILD, folder / "model", folder, steps, STEP_SECS, SILENCE_SECS]
     with Job(folder, command, worker=WORKERS, evaluator=1) as job:
-        disturbed = Disturbed(job, seed)
+        disturbed = Disturbed(job, seed, minutes)
         disturbed.run()
         found = [lines_of(job, index) for index in range(WORKERS)]
         print("\n".join(disturbed.happened))
