@@ -1,12 +1,14 @@
 """A cluster whose tasks could not meet is refused at once, not after hours of waiting."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from muster._errors import ClusterError
 from muster.distribute import MultiWorkerMirroredStrategy
+from muster.distribute.strategies._multi_worker_mirrored import _first_of
 
 WORKER_0 = {"type": "worker", "index": 0}
 
@@ -44,3 +46,14 @@ def test_a_task_without_a_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TF_CONFIG", json.dumps({"task": {"type": "worker", "index": 1}}))
     with pytest.raises(ClusterError, match="worker 1 of an empty cluster: each of its tasks would train by"):
         MultiWorkerMirroredStrategy()
+
+
+@pytest.mark.parametrize(
+    ("platform", "count", "warns"), [("gpu", 2, True), ("gpu", 1, False), ("cpu", 2, False)]
+)
+def test_a_worker_of_an_elastic_job_says_that_it_uses_one_gpu(
+    platform: str, count: int, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    devices: Any = [SimpleNamespace(platform=platform, id=index) for index in range(count)]
+    assert _first_of(devices) is devices[0]
+    assert ("a worker of an elastic job has one" in caplog.text) == warns

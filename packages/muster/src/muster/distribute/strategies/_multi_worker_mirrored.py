@@ -1,6 +1,8 @@
 """MultiWorkerMirroredStrategy: replicas on the devices of several processes."""
 
+import logging
 import os
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -20,6 +22,8 @@ from muster.distribute.workers._elastic_workers import ElasticWorkers
 from muster.distribute.workers._jax_runtime import check_runtimes
 from muster.distribute.workers._randomness import take_chiefs_randomness
 from muster.distribute.workers._workers import START_SECS, SingleWorker, Workers
+
+_log = logging.getLogger(__name__)
 
 
 class MultiWorkerMirroredStrategy(Strategy):
@@ -114,7 +118,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             timeout_secs = options.timeout_seconds or None
             workers = ClusterWorkers(cluster, task, tasks, timeout_secs, session_creation_timeout_secs)
         if workers.share is not None:
-            device = jax.local_devices()[0]
+            device = _first_of(jax.local_devices())
             placement = Placement(SingleDeviceSharding(device), workers=workers)
             engine = ExchangeEngine(None, workers, options.bytes_per_pack)
             super().__init__(placement, engine, workers)
@@ -139,6 +143,18 @@ class MultiWorkerMirroredStrategy(Strategy):
     @property
     def cluster_resolver(self) -> ClusterResolver:
         return self._resolver
+
+
+def _first_of(devices: Sequence[jax.Device]) -> jax.Device:
+    """Return the device of a worker that comes and goes, which has one."""
+    if len(devices) > 1 and devices[0].platform != "cpu":
+        _log.warning(
+            "Of %d devices %s alone is used: a worker of an elastic job has one. Start as many workers "
+            "as there are devices: muster run divides them; else set CUDA_VISIBLE_DEVICES for each.",
+            len(devices),
+            devices[0],
+        )
+    return devices[0]
 
 
 def _count(name: str, value: int | None, variable: str) -> int | None:
