@@ -130,6 +130,41 @@ def test_when_the_time_is_over_tasks_save_and_go_on_in_another_allocation(start,
     assert job.end(DEADLINE) == 143
 
 
+def test_a_node_that_is_dead_is_avoided(tmp_path_factory, launch):
+    """Slurm notices that after its SlurmdTimeout; with a cluster of its own, which has a node less then."""
+    with running(tmp_path_factory.mktemp("dying"), Nodes) as cluster:
+        options = [*ON, "--workers", "1", "--restarts", "1"]
+        job = launch("worker0=save", options=options, environ=cluster.environ)
+        job.read_until("worker 0 | ready")
+        task = process_of(job, "worker0")
+        (node,) = cluster.call("squeue", "--noheader", "--format=%N").split()
+        for daemon in cluster.daemons[2:]:
+            if node in daemon.args:
+                daemon.kill()
+        os.kill(agent_of(task), signal.SIGKILL)
+        other = {"node1": "node2", "node2": "node1"}[node]
+        job.read_until(
+            "worker 0 is lost with its host",
+            f"worker 0 runs on {other} now, and not on {node}.",
+            f"Slurm was asked for other nodes than {node}.",
+            "worker 0 | ready",
+        )
+        job.process.send_signal(signal.SIGTERM)
+        assert job.end(DEADLINE) == 143
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_time_limit_is_waited_for(start, slurm):
+    """Some two minutes: a minute is the shortest limit, and the signal comes a minute before it."""
+    job = start(*TIMELY, options=[*TWO, "--sbatch=--time=2"])
+    job.read_until("worker 0 | ready", "worker 1 | ready")
+    (first,) = slurm.jobs()
+    job.read_until("worker 0 | saved", "worker 1 | saved")
+    assert job.end(DEADLINE) == 143
+    assert f"the time of the allocation {first} is nearly over" in job.text
+
+
 def test_without_restarts_the_job_ends_when_the_time_is_over(start, slurm):
     job = start(*TIMELY, options=TWO)
     job.read_until("worker 0 | ready", "worker 1 | ready")

@@ -116,9 +116,10 @@ class SlurmEngine(RemoteEngine):
         """Get an allocation, unless the one that there is will do; connect to its nodes."""
         agents = {agent.host: agent for agent in self._agents}
         if self._allocation is None or self._evicted or len(agents) < len(self._group_of):
+            lost = sorted(self._group_of.keys() - agents.keys())
             self._give_back()
             self.check(tasks, request, self._program)  # salloc would wait for what the cluster does not have
-            self._allocation = _Allocation(self._name, self._parts)
+            self._allocation = _Allocation(self._name, self._parts, self._avoided(lost))
             tasks_of = self._allocation.await_nodes(self._parts)
             addresses = _addresses([node for node, _ in tasks_of])
             self._group_of = {node: group for node, group in tasks_of}
@@ -126,6 +127,17 @@ class SlurmEngine(RemoteEngine):
             self._nodes = {task: node for (node, _), members in tasks_of.items() for task in members}
         self.await_greetings(agents.values())
         return {task: agents[self._nodes[task]] for task in tasks}
+
+    def _avoided(self, lost: Sequence[str]) -> Sequence[str]:
+        """Return the lost nodes, if Slurm can do without them; it notices only later that they are down."""
+        if not lost:
+            return ()
+        try:
+            _call("sbatch", "--test-only", f"--exclude={','.join(lost)}", given=self._script)
+        except PlacementError:
+            return ()
+        self._news.append(f"Slurm was asked for other nodes than {', '.join(lost)}.")
+        return lost
 
     def reconnect(self, lost: AgentConnection) -> AgentConnection | None:
         """Begin to connect to a node again, which Slurm keeps for the job."""
@@ -195,16 +207,23 @@ class SlurmEngine(RemoteEngine):
 class _Allocation:
     """An allocation of ``salloc``, which lasts until `end`, or the end of this process.
 
+    Args:
+        name: The name of the job.
+        parts: The parts of the job.
+        avoided: Nodes that it is not to have, unless a part has an option ``--exclude`` of its own.
+
     Attributes:
         job: The number of the job; empty until Slurm has given it one.
     """
 
-    def __init__(self, name: str, parts: Sequence[SlurmPart]) -> None:
+    def __init__(self, name: str, parts: Sequence[SlurmPart], avoided: Sequence[str] = ()) -> None:
         self.job = ""
+        exclude = [f"--exclude={','.join(avoided)}"] if avoided else []
         common = [f"--job-name={name}", "--no-kill", _WARNING]
         words = ["salloc"]
         for number, part in enumerate(parts):
             words += [":"] if number else common
+            words += exclude
             words += [word for option in part.options for word in shlex.split(option)]
         self._errors: BinaryIO = tempfile.TemporaryFile()
         # In a session of its own, which the terminal's Ctrl-C does not reach.
