@@ -24,6 +24,8 @@ pytestmark = [
 ]
 
 DEADLINE = 120.0
+# Ray's workers, and so tasks, have the niceness 15 otherwise: beside other programs they wait.
+PROMPT = {"RAY_worker_niceness": "0"}
 TWO = ["--workers", "2"]
 SERVED = ["--ps", "1", "--workers", "1"]
 
@@ -32,7 +34,7 @@ class RayCluster:
     def __init__(self):
         self.process = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("ray_cluster.py")],
-            env={**clean_environment(), "RAY_health_check_period_ms": "1000"},
+            env={**clean_environment(), **PROMPT, "RAY_health_check_period_ms": "1000"},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             start_new_session=True,
         )  # fmt: skip
@@ -174,7 +176,7 @@ def test_ray_job_submit_runs_a_job(mode, tmp_path):
     """Whatever token lies in ``~/.ray``, by which Ray would choose a mode."""
     token = tmp_path / "token"
     token.write_text("2f" * 32)
-    environ = {**clean_environment(), "RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN_PATH": str(token)}
+    environ = {**clean_environment(), **PROMPT, "RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN_PATH": str(token)}
     with contextlib.ExitStack() as held:
         free = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
         port, dashboard, agent = (each.getsockname()[1] for each in free)
