@@ -2,11 +2,19 @@
 
 Measured in turn beside them: the safetensors package's ``save_file`` and ``load_file``, with fsync like a
 checkpoint but without checksums, and a plain sequential write of the same bytes, the limit of the disk.
+
+With ``--store``: a save of 1 GB to a server of S3 on this machine, of the package moto, beside Orbax and
+Lightning, if MUSTER_BENCH_STORES names a Python that has them, and beside what s3fs takes to send a file.
 """
 
+import argparse
+import json
 import os
 import shutil
+import socket
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -23,6 +31,11 @@ from muster.checkpoint import Checkpointer, read_checkpoint, write_checkpoint
 SIZES = (50_000_000, 500_000_000)  # bytes
 ARRAYS = 50
 ALTERNATIONS = 5
+STORED, STORES = 1_000_000_000, 3  # bytes; alternations
+STORING = Path(__file__).parent / "_peers" / "stored_checkpoint.py"
+ROOT = Path(__file__).parent.parent
+# How long a server may take to answer, in seconds.
+ANSWER_SECS = 60.0
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -105,13 +118,91 @@ def measure(directory: Path, size: int) -> dict[str, Any]:
     return {"bytes": size, "secs": secs, "save_returns_ms": returned, "longest_standstill_ms": longest}
 
 
-def main() -> dict[str, Any]:
+def of_server(process: int) -> float:
+    """Return the seconds of the processors that a process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def bucket(environ: dict[str, str], what: str) -> subprocess.CompletedProcess[bytes]:
+    code = f"import fsspec; store = fsspec.filesystem('s3'); {what}"
+    return subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True)
+
+
+def measure_store() -> dict[str, Any]:
+    """Print and return what a save to a store takes, of each that is installed, in turn."""
+    python = Path(os.environ.get("MUSTER_BENCH_STORES", ROOT / ".peers" / "stores" / "bin" / "python"))
+    pythons = {"muster": Path(sys.executable), "plain": Path(sys.executable)}
+    if python.exists():
+        pythons |= {"orbax": python, "lightning": python}
+    else:
+        print(f"Orbax and Lightning are left out: there is no {python}, or other in MUSTER_BENCH_STORES.")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environ = os.environ | {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "PYTHONPATH": "",
+    }
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
+    failed: dict[str, str] = {}
+    command = [sys.executable, "-m", "moto.server", "-p", str(port)]
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as server:
+        deadline = time.monotonic() + ANSWER_SECS
+        while (made := bucket(environ, "store.mkdir('bucket')")).returncode:
+            if server.poll() is not None or time.monotonic() > deadline:
+                server.kill()
+                raise RuntimeError(
+                    f"moto's server does not answer: pip install 'moto[server]' s3fs: {made.stderr!r}"
+                )
+        try:
+            for turn in range(STORES):
+                for name, each in pythons.items():
+                    if name in failed:
+                        continue
+                    words = [each, STORING, name, f"s3://bucket/{name}-{turn}", str(STORED)]
+                    before = of_server(server.pid)
+                    done = subprocess.run(words, env=environ, capture_output=True, text=True)
+                    if done.returncode:
+                        failed[name] = (done.stderr.strip().splitlines() or ["no output"])[-1]
+                        continue
+                    figures = json.loads(done.stdout.splitlines()[-1])
+                    found[name].append({**figures, "server_secs": of_server(server.pid) - before})
+                    bucket(environ, f"store.rm('bucket/{name}-{turn}', recursive=True)")
+        finally:
+            server.kill()
+    print(f"{STORED / 1e6:.0f} MB in {ARRAYS} arrays to S3 on this machine, medians of {STORES} in turn:")
+    for name, turns in found.items():
+        if name in failed:
+            print(f"  {name:10} fails: {failed[name]}")
+            continue
+        median = {key: statistics.median(turn[key] for turn in turns) for key in turns[0]}
+        print(
+            f"  {name:10} save returns after {median['returned_ms']:8.1f} ms; stored after "
+            f"{median['stored_secs']:6.1f} s; standstill {median['standstill_ms']:6.1f} ms; processor "
+            f"{median['processor_secs']:6.1f} s, of the server {median['server_secs']:6.1f} s; memory "
+            f"{median['memory_mb']:+7.0f} MB"
+        )
+    return {"bytes": STORED, "turns": found, "failed": failed}
+
+
+def main() -> None:
+    """Measure, and print figures."""
+    parser = argparse.ArgumentParser(prog="python -m bench checkpoint", description=__doc__)
+    parser.add_argument("--store", action="store_true", help="measure saves to a store, and nothing else")
+    if parser.parse_args().store:
+        _results.write("checkpoint_store", measure_store())
+        return
     figures = []
     for size in SIZES:
         with tempfile.TemporaryDirectory() as directory:
             figures.append(measure(Path(directory), size))
-    return {"sizes": figures}
+    _results.write("checkpoint", {"sizes": figures})
 
 
 if __name__ == "__main__":
-    _results.write("checkpoint", main())
+    main()

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from bench.jobs import notes
 from bench.peers import python_of, say, widest_gap
@@ -39,18 +40,39 @@ KILLED = {
 # The environments of those that are not muster, as `make bench-peers` names them.
 PEER_ENVIRONMENTS = {"torchrun": "torch", "ray": "ray"}
 _FOUR = ["--workers", "1:2", "--virtual-replicas", "4"]
-# The strategies whose steps are timed: their names, options of `muster run`, arguments of the job, and beside
-# which one each is set.
+
+
+class Timed(NamedTuple):
+    """A job of two workers whose steps are timed.
+
+    Args:
+        label: Its name, for people.
+        options: Those of ``muster run``.
+        arguments: The last ones of the job.
+        environ: What it has in its environment.
+        beside: The name of that which it is compared with; empty for the first one.
+        replicas: Those with as many read the same data in the same order, and have the same losses.
+    """
+
+    label: str
+    options: Sequence[str]
+    arguments: Sequence[str] = ()
+    environ: Mapping[str, str] = MappingProxyType({})
+    beside: str = ""
+    replicas: int = 2
+
+
 QUIET = {
-    "plain": ("MultiWorkerMirroredStrategy", ["--workers", "2"], [], "plain"),
-    "elastic": ("elastic, two virtual replicas", ["--workers", "1:2"], [], "plain"),
-    "deterministic": ("elastic, deterministic", ["--workers", "1:2"], ["deterministic"], "plain"),
-    "four": ("elastic, four virtual replicas", _FOUR, [], "plain"),
-    "four deterministic": (
+    "plain": Timed("MultiWorkerMirroredStrategy", ["--workers", "2"]),
+    "elastic": Timed("elastic, two virtual replicas", ["--workers", "1:2"]),
+    "deterministic": Timed("elastic, deterministic", ["--workers", "1:2"], ["deterministic"]),
+    "four": Timed("elastic, four virtual replicas", _FOUR, replicas=4),
+    "four deterministic": Timed(
         "elastic, four, deterministic; beside the line before",
         _FOUR,
         ["deterministic"],
-        "four",
+        beside="four",
+        replicas=4,
     ),
 }
 
@@ -77,12 +99,14 @@ def command(contestant: str, workers: int, folder: Path) -> tuple[list[str], dic
 
 
 @contextlib.contextmanager
-def started(line: Sequence[str], environment: dict[str, str], folder: Path) -> Iterator[Callable[[], None]]:
+def started(
+    line: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> Iterator[Callable[[], None]]:
     """Start a job, and end it at the end of the block; gives what raises an error if the job has ended."""
     with (folder / "output").open("wb") as output:
         job = subprocess.Popen(
             line,
-            env=os.environ | environment,
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -170,7 +194,9 @@ def noticed(folder: Path, workers: Sequence[int], killed: float) -> float:
     return min(when for when in times if when >= killed)
 
 
-def turns(count: int, starts: int) -> tuple[dict[str, list[float]], dict[str, list[float]], float]:
+def turns(
+    count: int, starts: int = 1, contestants: Mapping[str, Timed] = QUIET
+) -> tuple[dict[str, list[float]], dict[str, list[float]], float]:
     """Time the steps of jobs of two workers in turn.
 
     Args:
@@ -179,25 +205,25 @@ def turns(count: int, starts: int) -> tuple[dict[str, list[float]], dict[str, li
             as they live.
 
     Returns:
-        Milliseconds a step of each turn, by the names in QUIET; those of the processors, of both workers; and
-        how far their first losses are apart.
+        Milliseconds a step of each turn, by the contestants' names; those of the processors, of both workers;
+        and how far their first losses are apart.
     """
-    times: dict[str, list[float]] = {name: [] for name in QUIET}
-    spent: dict[str, list[float]] = {name: [] for name in QUIET}
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    spent: dict[str, list[float]] = {name: [] for name in contestants}
     with contextlib.ExitStack() as stack:
-        jobs, losses = {}, {}
-        order = [(name, start) for start in range(starts) for name in QUIET]
+        jobs: dict[tuple[str, int], Any] = {}
+        losses: dict[int, dict[str, Any]] = {}
+        order = [(name, start) for start in range(starts) for name in contestants]
         for name, start in order:
-            _, options, arguments, _ = QUIET[name]
+            each = contestants[name]
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            run = [sys.executable, "-m", "muster", "run", *options, str(JOB), str(folder)]
-            check = stack.enter_context(
-                started([*run, str(10**9), "0", str(TURN_STEPS), *arguments], {}, folder)
-            )
+            run = [sys.executable, "-m", "muster", "run", *each.options, str(JOB), str(folder)]
+            line = [*run, str(10**9), "0", str(TURN_STEPS), *each.arguments]
+            check = stack.enter_context(started(line, each.environ, folder))
             stack.callback(begin, folder, 0)  # so that it ends soon
             jobs[name, start] = folder, check
             wait_for(partial(of_both, folder, "losses", None), check, "losses", START_SECS)
-            losses.setdefault(name.startswith("four"), {})[f"{name} {start}"] = notes(folder, 0)[0]["losses"]
+            losses.setdefault(each.replicas, {})[f"{name} {start}"] = notes(folder, 0)[0]["losses"]
         gap, where = max(widest_gap(each) for each in losses.values())  # four replicas read in another order
         if gap > LOSSES_AGREE_WITHIN:
             raise RuntimeError(f"The losses differ by {gap:.2g} at {where}: not the same work.")
@@ -258,17 +284,21 @@ def kill_table(found: dict[str, list[dict[str, float]]]) -> str:
     return "\n".join(lines)
 
 
-def turn_table(times: dict[str, list[float]], spent: dict[str, list[float]]) -> str:
+def turn_table(
+    times: dict[str, list[float]],
+    spent: dict[str, list[float]],
+    contestants: Mapping[str, Timed] = QUIET,
+) -> str:
     """Return milliseconds a step as Markdown."""
     lines = [
-        f"| median of {len(times['plain'])} turns | ms a step | times as long "
+        f"| median of {len(next(iter(times.values())))} turns | ms a step | times as long "
         "| ms of the processors | times as much |",
         "|---|---|---|---|---|",
     ]
     for name in times:
-        cells = [QUIET[name][0]]
+        cells = [contestants[name].label]
         for of_each in (times, spent):
-            beside = QUIET[name][3]
+            beside = contestants[name].beside or next(iter(of_each))
             ratio = "1" if name == beside else ratios(of_each[name], of_each[beside], ".3f")
             cells += [spread(of_each[name]), ratio]
         lines.append(f"| {' | '.join(cells)} |")

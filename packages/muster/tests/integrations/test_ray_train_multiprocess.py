@@ -19,13 +19,15 @@ pytestmark = [
 CHILD = Path(__file__).with_name("ray_train_child.py")
 SEARCH = Path(__file__).with_name("ray_tune_child.py")
 DEADLINE = 150.0
+# Ray would make a token in the home folder, and let its workers wait for other programs.
+CLUSTER = {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
 
 
 def run(folder, program=CHILD, **config):
     folder.mkdir()
     done = subprocess.run(
         [sys.executable, program, json.dumps({"storage": str(folder), **config})],
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(CHILD.parent)}, cwd=folder,
+        env={**os.environ, **CLUSTER, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(CHILD.parent)}, cwd=folder,
         capture_output=True, text=True, timeout=DEADLINE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
