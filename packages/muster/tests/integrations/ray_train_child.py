@@ -56,7 +56,13 @@ def divided(rows):
 
 if __name__ == "__main__":
     config = json.loads(sys.argv[1])
-    ray.init(num_cpus=5, include_dashboard=False, log_to_driver=True, object_store_memory=80 << 20)
+    ray.init(
+        address="local",  # whatever other clusters are here
+        num_cpus=5,
+        include_dashboard=False,
+        log_to_driver=True,
+        object_store_memory=80 << 20,
+    )
     if "rows" in config:
         print("RESULT", json.dumps(divided(config["rows"])))
         sys.exit()

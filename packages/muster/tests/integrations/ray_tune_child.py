@@ -44,7 +44,7 @@ def trial(config):
 
 def main(storage):
     # Without its dashboard Ray does not free the places of a trial that was stopped.
-    ray.init(num_cpus=4, include_dashboard=True, object_store_memory=80 << 20)
+    ray.init(address="local", num_cpus=4, include_dashboard=True, object_store_memory=80 << 20)
     tuner = tune.Tuner(
         tune.with_resources(trial, {"cpu": 1}),
         param_space={"rate": tune.grid_search([0.1, 1e-6]), "storage": storage},
