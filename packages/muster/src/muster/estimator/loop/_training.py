@@ -159,11 +159,17 @@ class Training:
         return workers.is_chief if isinstance(workers, ElasticWorkers) else self.setup.config.is_chief
 
     def _agree_to_end(self, signals: SignalWatch) -> None:
-        """Wait until all workers find the last checkpoint; all end if one has got a signal meanwhile."""
+        """Wait until all workers find the last checkpoint; all end if one has got a signal meanwhile.
+
+        Of workers that come and go it ends alone, unless all have got one.
+        """
         workers = self.strategy.workers
-        received = enumerate(workers.all_gather_object(signals.received))
-        first = next(((rank, number) for rank, number in received if number is not None), None)
-        if first is not None:
+        gathered = workers.all_gather_object(signals.received)
+        received = [(rank, number) for rank, number in enumerate(gathered) if number is not None]
+        if workers.comes_and_goes and len(received) < len(gathered):
+            received = [each for each in received if each[0] == workers.rank]
+        if received:
+            first = received[0]
             signals.note_others(first[1])
             workers.end_early(*first)
 
