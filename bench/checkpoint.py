@@ -129,8 +129,8 @@ def bucket(environ: dict[str, str], what: str) -> subprocess.CompletedProcess[by
     return subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True)
 
 
-def measure_store() -> dict[str, Any]:
-    """Print and return what a save to a store takes, of each that is installed, in turn."""
+def measure_store(size: int) -> dict[str, Any]:
+    """Print and return what a save of so many bytes to a store takes, of each that is installed, in turn."""
     python = Path(os.environ.get("MUSTER_BENCH_STORES", ROOT / ".peers" / "stores" / "bin" / "python"))
     pythons = {"muster": Path(sys.executable), "plain": Path(sys.executable)}
     if python.exists():
@@ -164,7 +164,7 @@ def measure_store() -> dict[str, Any]:
                 for name, each in pythons.items():
                     if name in failed:
                         continue
-                    words = [each, STORING, name, f"s3://bucket/{name}-{turn}", str(STORED)]
+                    words = [each, STORING, name, f"s3://bucket/{name}-{turn}", str(size)]
                     before = of_server(server.pid)
                     done = subprocess.run(words, env=environ, capture_output=True, text=True)
                     if done.returncode:
@@ -175,7 +175,7 @@ def measure_store() -> dict[str, Any]:
                     bucket(environ, f"store.rm('bucket/{name}-{turn}', recursive=True)")
         finally:
             server.kill()
-    print(f"{STORED / 1e6:.0f} MB in {ARRAYS} arrays to S3 on this machine, medians of {STORES} in turn:")
+    print(f"{size / 1e6:.0f} MB in {ARRAYS} arrays to S3 on this machine, medians of {STORES} in turn:")
     for name, turns in found.items():
         if name in failed:
             print(f"  {name:10} fails: {failed[name]}")
@@ -187,15 +187,17 @@ def measure_store() -> dict[str, Any]:
             f"{median['processor_secs']:6.1f} s, of the server {median['server_secs']:6.1f} s; memory "
             f"{median['memory_mb']:+7.0f} MB"
         )
-    return {"bytes": STORED, "turns": found, "failed": failed}
+    return {"bytes": size, "turns": found, "failed": failed}
 
 
 def main() -> None:
     """Measure, and print figures."""
     parser = argparse.ArgumentParser(prog="python -m bench checkpoint", description=__doc__)
     parser.add_argument("--store", action="store_true", help="measure saves to a store, and nothing else")
-    if parser.parse_args().store:
-        _results.write("checkpoint_store", measure_store())
+    parser.add_argument("--bytes", type=int, default=STORED, help="of that save, default: %(default)s")
+    args = parser.parse_args()
+    if args.store:
+        _results.write("checkpoint_store", measure_store(args.bytes))
         return
     figures = []
     for size in SIZES:
