@@ -121,7 +121,7 @@ def main() -> None:
         try:
             with ENGINES[name]() as timed:
                 contestants = {"local": Timed("local", TWO), name: timed}
-                times, spent, gap = turns(args.turns, contestants)
+                times, spent, gap = turns(args.turns, contestants=contestants)
         except FileNotFoundError as exc:
             say(f"{name} is left out: {exc}.")
             continue
