@@ -19,12 +19,24 @@ _T = TypeVar("_T")
 
 
 def gather(
-    clients: Sequence[_C], send: Callable[[_C, int], None], receive: Callable[[_C, int], _T]
+    clients: Sequence[_C],
+    send: Callable[[_C, int], None],
+    receive: Callable[[_C, int], _T],
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[_T]:
-    """Send to all, and then receive from all, each with its number; what one raises, this does."""
+    """Send to all, and then receive from all, each with its number; what one raises, this does.
+
+    Args:
+        clients: Who asks a server each.
+        send: Sends a request.
+        receive: Returns the answer.
+        meanwhile: Called while the servers answer.
+    """
     try:
         for index, client in enumerate(clients):
             send(client, index)
+        if meanwhile is not None:
+            meanwhile()
         return [receive(client, index) for index, client in enumerate(clients)]
     except BaseException:
         # Answers that are still to come would be taken for those to the next requests.

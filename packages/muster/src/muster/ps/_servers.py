@@ -345,6 +345,7 @@ class Servers:
         wants: bool = False,
         max_steps: int | None = None,
         exact: bool = False,
+        meanwhile: Callable[[], None] | None = None,
     ) -> list[Pulled]:
         """Push to all servers, and return their new values, in one message to each and one back.
 
@@ -358,6 +359,7 @@ class Servers:
             wants: Whether to take the next ticket, too; waits until there is one, or none is left.
             max_steps: The global step at which tickets end; None for no end.
             exact: Whether a ticket says what its step computes.
+            meanwhile: Called while the servers answer, unless they do so one after the other.
         """
 
         def push(client: Client, index: int) -> None:
@@ -371,7 +373,7 @@ class Servers:
             client.push(step, pushed[index])
 
         if not exact:
-            return self._all(push, Client.pulled)
+            return gather(self._clients, push, lambda client, index: client.pulled(), meanwhile)
         others = gather(
             self._clients[1:],
             lambda client, index: push(client, index + 1),

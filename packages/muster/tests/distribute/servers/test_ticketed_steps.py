@@ -54,6 +54,24 @@ def test_the_next_batch_is_known_where_its_rows_can_be_fetched_ahead():
         next(given)
 
 
+@pytest.mark.parametrize("draws", [0, 1, 3])
+def test_batches_that_are_drawn_while_servers_answer_come_in_their_order(draws):
+    def batches():
+        yield from "abcd"
+        raise ValueError("the fifth is damaged")
+
+    job = Ended(9)
+    job.fetches_ahead = True
+    seen, given = [], job.steps(batches())
+    for _ in range(4):
+        seen.append((next(given), job.upcoming))
+        for _ in range(draws):
+            job.draw()
+    assert seen == [("a", "b"), ("b", "c"), ("c", "d"), ("d", None)]
+    with pytest.raises(ValueError, match="the fifth"):
+        next(given)
+
+
 def test_the_end_of_the_data_comes_after_the_last_batch():
     job = Ended(9)
     job.fetches_ahead = True

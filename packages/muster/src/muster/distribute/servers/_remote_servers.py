@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from muster._errors import JobEndedError, MissingPeerError
@@ -59,6 +59,7 @@ class RemoteServers:
             which one it is.
         current: The batch of this step.
         upcoming: That of the next step, if it is known: the answer to a push can bring its rows.
+        draw: Reads the batch after that, if the next is known; called while servers answer a push.
         open: What is left of that pass before the global step, to start from, or as of the last `read`: see
             ``Initialize``.
         exchanged: What steps have exchanged with the servers, and waited for them.
@@ -87,6 +88,7 @@ class RemoteServers:
         self.ticket: int | None = None
         self.current: Any = None
         self.upcoming: Any = None
+        self.draw: Callable[[], None] | None = None
         self.shared: SharedInput | None = None
         self.open: Sequence[int] = ()
         self.exchanged = Exchanged()
@@ -111,7 +113,7 @@ class RemoteServers:
         """
         self.close()
         self._servers = self._watched = self.ticket = self._round = None
-        self.current = self.upcoming = None
+        self.current = self.upcoming = self.draw = None
         self._looks_up = False
         self._finished = False
         self._max_steps = max_steps
@@ -212,6 +214,7 @@ class RemoteServers:
                     wants=True,
                     max_steps=self._max_steps,
                     exact=self.shared is not None,
+                    meanwhile=None if self.draw is None else self._draw,
                 )
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
@@ -221,6 +224,12 @@ class RemoteServers:
         if self._round is not None and not all(each.answer.applied for each in answers):
             return self._pull()  # some servers have answered before this round
         return answers
+
+    def _draw(self) -> None:
+        """Read a batch, which takes none of the time of the exchange."""
+        began = time.monotonic()
+        self.draw()  # type: ignore[misc]
+        self.exchanged.secs -= time.monotonic() - began
 
     @contextlib.contextmanager
     def _exchange(self) -> Iterator[Servers]:

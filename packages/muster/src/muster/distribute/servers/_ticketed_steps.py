@@ -1,5 +1,6 @@
 """The steps of a worker beside parameter servers: one for each ticket, the right to make one global step."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -9,6 +10,9 @@ from muster.distribute.engine import NoMoreSteps
 from muster.distribute.input import BatchNumbers, Position, StepSource
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.ps import OPEN_TICKETS, SharedInput, tickets_in
+
+# How many batches are read ahead at most: the next one, whose rows can be asked for, and the one after it.
+_AHEAD = 2
 
 
 class TicketedSteps(StepSource, BatchNumbers):
@@ -39,23 +43,30 @@ class TicketedSteps(StepSource, BatchNumbers):
         self._servers.begin(last_step)
 
     def permitted(self, batches: Iterator[Any], at_end: Callable[[], None]) -> Iterator[Any]:
-        servers, following = self._servers, None
+        servers = self._servers
+        following: deque[_Drawn] = deque()
+
+        def draw() -> None:
+            if len(following) < _AHEAD and not (following and following[-1].error):
+                following.append(_drawn(batches))
+
         while True:
             try:
                 servers.require_ticket()
             except NoMoreSteps:
                 break
-            drawn, following = following or _drawn(batches), None
+            drawn = following.popleft() if following else _drawn(batches)
             if drawn.error is not None:
                 if not isinstance(drawn.error, StopIteration):
                     raise drawn.error
                 with suppress(JobEndedError):
                     servers.leave()
                 break
-            servers.current, servers.upcoming = drawn.batch, None
+            servers.current, servers.upcoming, servers.draw = drawn.batch, None, None
             if servers.fetches_ahead:
-                following = _drawn(batches)  # an error is that of the step that takes it
-                servers.upcoming = following.batch
+                if not following:
+                    draw()  # an error is that of the step that takes it
+                servers.upcoming, servers.draw = following[0].batch, draw
             yield drawn.batch
         with suppress(JobEndedError):  # the chief was faster, which saves
             at_end()

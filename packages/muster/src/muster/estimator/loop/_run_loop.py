@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from types import TracebackType
@@ -64,6 +64,7 @@ class TrainingSession:
         hold_signals: bool = True,
         steps_per_execution: int = 1,
         elastic: Elastic | None = None,
+        permitted: Callable[[Iterator[Any]], Iterator[Any]] = iter,
     ) -> None:
         """Prepare a session; nothing runs yet.
 
@@ -76,16 +77,17 @@ class TrainingSession:
             hold_signals: Whether Ctrl-C and SIGTERM let the current run finish.
             steps_per_execution: How many steps a run makes at most; then ``step`` takes ``BatchGroup``.
             elastic: Goes on when the workers have changed; None if they do not.
+            permitted: Returns the batches on which this process may make a step, of those that are read.
         """
         self.session = session
         self._elastic = elastic
         self._step = step
-        self._batches = batches
         self._take_hooks(hooks)
         self._context = SessionRunContext(SessionRunArgs(None), session)
         self._steps_per_execution = steps_per_execution
         self._hold_signals = hold_signals
         self._signals = watch = SignalWatch() if signals is None else signals
+        self._batches = permitted(_Reader(batches, session, watch))
         session.interrupted = lambda: watch.received is not None
         self._undo = ExitStack()
 
@@ -171,7 +173,6 @@ class TrainingSession:
     def _take_steps(self) -> None:
         """Take the steps of a run."""
         session = self.session
-        wait_began, exchanged = clock.now(), session.exchanged.secs
         self._signals.waiting = not self._signals.shared
         try:
             batches = [next(self._batches)]
@@ -179,8 +180,6 @@ class TrainingSession:
                 batches += itertools.islice(self._batches, self._steps_until_due() - 1)
         finally:
             self._signals.waiting = False
-        # Others are asked which batch is next, or whether they have one: that is no wait for input.
-        session.input_wait_secs += clock.now() - wait_began - (session.exchanged.secs - exchanged)
         session.batches = batches
         if len(batches) > 1 and len(batches) == self._steps_per_execution and _have_same_shapes(batches):
             stacked = BatchGroup(batches)
@@ -238,6 +237,24 @@ class TrainingSession:
         return is_clean
 
 
+class _Reader(Iterator[Any]):
+    """Reads batches, and counts in a session for how long. Meanwhile the first signal is raised at once."""
+
+    def __init__(self, batches: Iterator[Any], session: Session, signals: SignalWatch) -> None:
+        self._batches, self._session, self._signals = batches, session, signals
+
+    def __next__(self) -> Any:
+        session, signals = self._session, self._signals
+        began, exchanged, was_waiting = clock.now(), session.exchanged.secs, signals.waiting
+        signals.waiting = not signals.shared
+        try:
+            return next(self._batches)
+        finally:
+            signals.waiting = was_waiting
+            # Others are asked which batch is next, or whether they have one: that is no wait for input.
+            session.input_wait_secs += clock.now() - began - (session.exchanged.secs - exchanged)
+
+
 def run_loop(
     session: Session,
     step: Step,
@@ -247,6 +264,7 @@ def run_loop(
     signals: SignalWatch | None = None,
     steps_per_execution: int = 1,
     elastic: Elastic | None = None,
+    permitted: Callable[[Iterator[Any]], Iterator[Any]] = iter,
 ) -> None:
     """Take steps until a hook asks to stop or the batches end.
 
@@ -258,6 +276,7 @@ def run_loop(
         signals: The watch for Ctrl-C and SIGTERM; None for a new one.
         steps_per_execution: How many steps to dispatch together at most.
         elastic: As for `TrainingSession`.
+        permitted: Likewise.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the current run is finished, and the last step is saved.
@@ -273,6 +292,7 @@ def run_loop(
             signals=signals,
             steps_per_execution=steps_per_execution,
             elastic=elastic,
+            permitted=permitted,
         ) as training:
             while not training.should_stop():
                 training.run()

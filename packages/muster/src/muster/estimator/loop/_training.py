@@ -301,7 +301,6 @@ class Training:
             if begun.saver is not None:
                 begun.saver.follow(steps, session)
             self.strategy.steps.begin(self._last_step(session))
-            permitted = self.strategy.steps.permitted(steps, session.renew)
             if isinstance(batches, DispatchedInput):
                 batches.meet = partial(_compile, session, begun.asked, batches.example)
             # Workers that draw batches for more than one step would have to agree on how many. Beside servers
@@ -311,11 +310,12 @@ class Training:
             run_loop(
                 session,
                 begun.asked.step,
-                permitted,
+                steps,
                 begun.hooks,
                 signals=signals,
                 steps_per_execution=1 if single else self.setup.config.steps_per_execution,
                 elastic=loop,
+                permitted=partial(self.strategy.steps.permitted, at_end=session.renew),
             )
             flush_compiled()
         return True
