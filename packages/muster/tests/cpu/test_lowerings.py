@@ -11,7 +11,7 @@ from jax import export, lax
 
 from jobs import free_addresses
 from muster.config import use_cpu_lowerings
-from muster.cpu import prepare
+from muster.cpu import exported_for_this_job, prepare
 
 pytestmark = pytest.mark.optimized
 
@@ -36,6 +36,20 @@ X = jnp.ones((2, 4))
 
 def uses_muster_s():
     return "select_and_scatter" not in jax.jit(gradient).lower(X).as_text()
+
+
+def test_what_is_exported_for_the_workers_of_a_job_has_them_and_what_others_may_run_has_not():
+    prepare()
+
+    def program():
+        return export.export(jax.jit(lambda x: gradient(x)))(X)  # another function: JAX keeps modules
+
+    assert "stablehlo.select_and_scatter" in program().mlir_module()
+    with exported_for_this_job():
+        found = program()
+    assert "stablehlo.select_and_scatter" not in found.mlir_module()
+    assert export.deserialize(found.serialize()).call(X).tolist() == gradient(X).tolist()
+    assert "stablehlo.select_and_scatter" in program().mlir_module()
 
 
 def test_switching_is_followed_by_a_function_that_was_compiled_before():
@@ -75,7 +89,7 @@ import jax.numpy as jnp
 import muster, muster.config, muster.estimator
 from jax import export, lax
 from jax.experimental.compute_on import compute_on
-from muster.cpu import prepare
+from muster.cpu import exported_for_this_job, prepare
 
 NHWC = ("NHWC", "HWIO", "NHWC")
 IMAGES = jax.ShapeDtypeStruct((2, 9, 9, 4), jnp.float32)

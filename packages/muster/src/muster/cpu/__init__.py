@@ -5,6 +5,7 @@ options are for the programs that muster compiles.
 """
 
 from muster.cpu._compiler_options import compiler_options as compiler_options
+from muster.cpu._lowerings import exported_for_this_job as exported_for_this_job
 from muster.cpu._lowerings import prepare as prepare
 from muster.cpu._lowerings import replaces_loops as replaces_loops
 from muster.cpu._lowerings import use_cpu_lowerings as use_cpu_lowerings

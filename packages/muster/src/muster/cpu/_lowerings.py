@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,15 @@ CHOOSERS: Mapping[Primitive, Chooser] = {
 _lock = threading.Lock()
 _registered = False
 _wanted = True
+
+
+class _Exports(threading.local):
+    """Whether what this thread exports is for the processes of its job alone."""
+
+    for_this_job = False
+
+
+_exports = _Exports()
 
 
 def prepare() -> None:
@@ -77,6 +86,16 @@ def replaces_loops() -> bool:
     return _wanted and jax.default_backend() == "cpu"
 
 
+@contextlib.contextmanager
+def exported_for_this_job() -> Iterator[None]:
+    """Let modules of `jax.export` have the lowerings, too: those that only workers of the job run."""
+    before, _exports.for_this_job = _exports.for_this_job, True
+    try:
+        yield
+    finally:
+        _exports.for_this_job = before
+
+
 def _register() -> None:
     global _registered
     for primitive, chooser in CHOOSERS.items():
@@ -94,7 +113,8 @@ def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
     """
 
     def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
-        if lowerings_wanted() and not _is_exported(ctx) and _sizes_are_known(ctx):
+        stays_here = _exports.for_this_job or not _is_exported(ctx)
+        if lowerings_wanted() and stays_here and _sizes_are_known(ctx):
             computation = chooser(*ctx.avals_in, **params)
             if computation is not None:
                 return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)

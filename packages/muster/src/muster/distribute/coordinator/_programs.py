@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from jax.extend import core as jex
 
+from muster import cpu
 from muster._errors import TraceError
 from muster.distribute.closures import ArrayKind, ClosureDraw, ClosureProgram
 from muster.distribute.coordinator._stored_functions import StoredFunctions
@@ -110,11 +111,11 @@ class ShippedProgram:
         if (known := self._encoded.get(platform)) is not None:
             return known
         try:
-            exported = {
-                part: jax.export.export(jax.jit(compute, keep_unused=True), platforms=(platform,))(*shapes)
-                for part, (compute, shapes) in self._parts.items()
-            }
-            parts = {part: bytes(each.serialize()) for part, each in exported.items()}
+            parts: dict[str, bytes] = {}
+            with cpu.exported_for_this_job():
+                for part, (compute, shapes) in self._parts.items():
+                    export = jax.export.export(jax.jit(compute, keep_unused=True), platforms=(platform,))
+                    parts[part] = bytes(export(*shapes).serialize())
         except (NotImplementedError, ValueError) as exc:
             raise TraceError(
                 f"The function {self._function_name!r} cannot be scheduled, since JAX cannot export it for "
