@@ -74,7 +74,7 @@ def spread(tasks: Sequence[Task], hosts: Sequence[_H]) -> dict[Task, _H]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HostOptions:
-    """What the tasks of a job on other hosts have in common.
+    """Holds what each task of a job on other hosts is started with.
 
     Args:
         grace_secs: How long tasks may take to end when their agent has lost the launcher, in seconds.

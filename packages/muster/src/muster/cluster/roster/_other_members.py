@@ -23,18 +23,15 @@ class NamedGroups:
         """Return how many records name a group."""
         return self._counts.get(group.epoch, 0)
 
-    def add(self, group: Group | None) -> None:
-        """Count one more record."""
-        if group is not None:
+    def change(self, group: Group | None, by: int) -> None:
+        """Count one more record, or one less: by 1, or by -1."""
+        if group is None:
+            return
+        self._counts[group.epoch] = self._counts.get(group.epoch, 0) + by
+        if by > 0:
             self.by_epoch[group.epoch] = group
-            self._counts[group.epoch] = self._counts.get(group.epoch, 0) + 1
-
-    def remove(self, group: Group | None) -> None:
-        """Count one record less."""
-        if group is not None:
-            self._counts[group.epoch] -= 1
-            if not self._counts[group.epoch]:
-                del self._counts[group.epoch], self.by_epoch[group.epoch]
+        elif not self._counts[group.epoch]:
+            del self._counts[group.epoch], self.by_epoch[group.epoch]
 
 
 class OtherMembers:
@@ -66,7 +63,7 @@ class OtherMembers:
         elif not (
             old.phase is record.phase and old.group is record.group and old.base is record.base
         ):  # else it says nothing new, but whom it sees
-            self._discount(member, old)
+            self._count(member, old, -1)
             self._count(member, record)
 
     def remove(self, member: Member) -> bool:
@@ -74,7 +71,7 @@ class OtherMembers:
         if (old := self.records.pop(member, None)) is None:
             return False
         self.version += 1
-        self._discount(member, old)
+        self._count(member, old, -1)
         return True
 
     def in_phase(self, phase: MemberPhase) -> set[Member]:
@@ -90,22 +87,14 @@ class OtherMembers:
             self._missing[group.epoch] = [each for each in group.members if each in gone] if gone else ()
         return self._missing[group.epoch]
 
-    def _count(self, member: Member, record: GroupRecord) -> None:
-        self.entered.add(record.group)
-        self.bases.add(record.base)
+    def _count(self, member: Member, record: GroupRecord, by: int = 1) -> None:
+        """Count what a record says, or by -1 no more."""
+        self.entered.change(record.group, by)
+        self.bases.change(record.base, by)
         if record.phase is MemberPhase.IN:
             return
-        self.out.add(record.group)
+        self.out.change(record.group, by)
         if record.phase in _KEPT:
-            self._in_phase[record.phase.value].add(member)
-            self.version += record.phase is MemberPhase.LEFT
-
-    def _discount(self, member: Member, record: GroupRecord) -> None:
-        self.entered.remove(record.group)
-        self.bases.remove(record.base)
-        if record.phase is MemberPhase.IN:
-            return
-        self.out.remove(record.group)
-        if record.phase in _KEPT:
-            self._in_phase[record.phase.value].discard(member)
+            those = self._in_phase[record.phase.value]
+            (those.add if by > 0 else those.discard)(member)
             self.version += record.phase is MemberPhase.LEFT
