@@ -254,10 +254,9 @@ class _OneCompiles:
             if is_first:
                 with _saying_if_long(module_name):
                     return compile_it()
+        # What the first has compiled could not be written: the others need not wait in turn.
         with _saying_if_long(module_name):
-            return (
-                compile_it()
-            )  # what the first compiled could not be written: the others need not wait in turn
+            return compile_it()
 
 
 @contextlib.contextmanager
@@ -296,9 +295,8 @@ def _turn(path: Path) -> Iterator[bool]:
         finally:
             if held:
                 path.unlink(missing_ok=True)
-                with contextlib.suppress(
-                    OSError
-                ):  # a forked process may have the file, too: closing is not enough
+                # A forked process may have the file, too: to close it is not enough.
+                with contextlib.suppress(OSError):
                     fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)

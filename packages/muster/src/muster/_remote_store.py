@@ -152,10 +152,9 @@ class ObjectStore:
                     os.unlink(self.place(each))
                 self._known[each] = _SyncedFile(tag, None)
             for each in small:
+                # Over the one before: who reads meanwhile finds one of both.
                 with contextlib.suppress(FileNotFoundError), self._fetching[hash(each) % _AT_ONCE]:
-                    self._copy(
-                        each, remote[each]
-                    )  # over the one before: who reads meanwhile finds one of both
+                    self._copy(each, remote[each])
 
     def fetch(self, key: str) -> None:
         """Copy a file, unless it is here.

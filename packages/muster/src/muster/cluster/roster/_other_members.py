@@ -60,9 +60,9 @@ class OtherMembers:
         if old is None:
             self.version += 1
             self._count(member, record)
-        elif not (
-            old.phase is record.phase and old.group is record.group and old.base is record.base
-        ):  # else it says nothing new, but whom it sees
+            return
+        same = old.phase is record.phase and old.group is record.group and old.base is record.base
+        if not same:  # else it says nothing new, but whom it sees
             self._count(member, old, -1)
             self._count(member, record)
 
