@@ -232,6 +232,14 @@ def _processes_are_preloaded(
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_are_compiled() -> None:
+    """Else the first test that computes by them would start a compiler."""
+    import muster.cpu
+
+    muster.cpu.has_kernels()
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """muster's wheel."""

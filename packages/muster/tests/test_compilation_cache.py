@@ -15,6 +15,7 @@ import pytest
 from jax._src import compiler
 
 from muster import _compilation_cache as cache
+from muster._paths import require_trusted
 
 
 class Executable:
@@ -137,10 +138,10 @@ def test_a_reader_never_sees_half_an_entry(tmp_path: Path) -> None:
 
 def test_a_directory_that_others_may_write_to_is_not_trusted(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    cache._require_trusted(tmp_path)
+    require_trusted(tmp_path)
     tmp_path.chmod(0o777)
     with pytest.raises(PermissionError, match="chmod it to 700"):
-        cache._require_trusted(tmp_path)
+        require_trusted(tmp_path)
 
 
 class Compiler:

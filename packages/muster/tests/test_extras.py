@@ -87,6 +87,7 @@ def test_the_extras() -> None:
     assert EXTRAS.keys() == {
         "gpu",
         "tpu",
+        "onednn",
         "kubernetes",
         "parquet",
         "grain",

@@ -32,6 +32,7 @@ import jax
 from jax import monitoring
 from jax._src import compilation_cache, compiler
 
+from muster._paths import require_trusted, user_cache
 from muster.keras_hooks import replace
 
 _log = logging.getLogger(__name__)
@@ -108,12 +109,12 @@ def keep_compiled(job_dir: str | None) -> None:
         return
     if config.jax_compilation_cache_dir and (job_dir is None or config.jax_compilation_cache_dir != _of_user):
         return
-    root = (Path(job_dir).absolute() if job_dir else _user_directory()) / "compilation_cache"
-    directory = root / f"jaxlib-{version('jaxlib')}-{_processor()}"
+    root = (Path(job_dir).absolute() if job_dir else user_cache()) / "compilation_cache"
+    directory = root / f"jaxlib-{version('jaxlib')}-{processor()}"
     try:
         for path in (root, directory):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _require_trusted(path)
+            require_trusted(path)
         make_room(root, MAX_BYTES)
     except OSError as exc:
         if directory not in _UNUSABLE:
@@ -342,23 +343,8 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-def _user_directory() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "muster"
-
-
-def _require_trusted(path: Path) -> None:
-    """Raise PermissionError for a directory that another user could have written to."""
-    stat = path.stat()
-    if stat.st_uid != os.geteuid() or stat.st_mode & 0o002:
-        raise PermissionError(
-            f"{path} belongs to another user, or others may write to it, and loading an entry means running "
-            "it. Remove it, or chmod it to 700."
-        )
-
-
 @functools.cache
-def _processor() -> str:
+def processor() -> str:
     """Name this machine's kind of processor: programs for another may use instructions that it lacks."""
     try:
         first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]

@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 
 from muster._errors import PathError
 
@@ -46,3 +47,19 @@ def local_path(path: str | bytes | os.PathLike[str], *, remote: bool = False, fe
             "other hosts. Give a path of this machine, such as file:///folder with three slashes."
         )
     return "/" + text[found.end() :].lstrip("/")
+
+
+def user_cache() -> Path:
+    """Return the folder of what muster keeps for a user: ``~/.cache/muster``, or in ``XDG_CACHE_HOME``."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "muster"
+
+
+def require_trusted(path: Path) -> None:
+    """Raise PermissionError for a directory of programs that another user could have written to."""
+    stat = path.stat()
+    if stat.st_uid != os.geteuid() or stat.st_mode & 0o002:
+        raise PermissionError(
+            f"{path} belongs to another user, or others may write to it, and loading an entry means running "
+            "it. Remove it, or chmod it to 700."
+        )

@@ -4,7 +4,10 @@ The lowerings replace JAX's in the process, only for the CPU platform; models st
 options are for the programs that muster compiles.
 """
 
+from muster.cpu._attention import attention as attention
 from muster.cpu._compiler_options import compiler_options as compiler_options
+from muster.cpu._kernels import has_kernels as has_kernels
+from muster.cpu._kernels import kernel_p as kernel_p
 from muster.cpu._lowerings import exported_for_this_job as exported_for_this_job
 from muster.cpu._lowerings import prepare as prepare
 from muster.cpu._lowerings import replaces_loops as replaces_loops

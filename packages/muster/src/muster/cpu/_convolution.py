@@ -17,6 +17,7 @@ from jax import lax
 
 from muster.cpu._convolution_shapes import Convolution, Sizes, pad
 from muster.cpu._depthwise import depthwise
+from muster.cpu._kernel_convolution import by_onednn
 
 MAX_PRODUCTS = 9
 """``_by_product`` is chosen up to so many products per output element."""
@@ -89,6 +90,8 @@ def convolution(
     )  # fmt: skip
     if feature_group_count != 1 or batch_group_count != 1:
         return depthwise(conv, tuple(lhs_dilation), lhs, rhs, feature_group_count, batch_group_count)
+    if (found := by_onednn(conv, tuple(lhs_dilation), lhs, rhs)) is not None:
+        return found
     if any(d > 1 for d in lhs_dilation):
         if math.prod(window) == 1 and all(s == 1 for s in window_strides):
             return partial(_dilated_input, conv, tuple(lhs_dilation))

@@ -13,7 +13,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from muster.cpu._kernels import call, computes
+
 Sizes = tuple[int, ...]
+MANY_ROWS, SEVERAL_COLUMNS, LEAST_PRODUCTS = 1024, 32, 2**24
+"""oneDNN computes products over so many rows, of so many columns each, with so many multiplications."""
 _ALGORITHMS = frozenset(
     getattr(lax.DotAlgorithmPreset, name)
     for name in (
@@ -62,16 +66,43 @@ def dot(
         or isinstance(precision, lax.DotAlgorithm | lax.DotAlgorithmPreset)
         or out_sharding is not None
         or any(batched)
-        or len(contracted[0]) < 2
+        or not all(contracted)
         or not all(map(_follow_each_other, contracted))
         or 0 in (*lhs.shape, *rhs.shape)
     ):
         return None
-    return partial(_joined, dimensions=contracted, precision=precision)
+    if (spec := _of_rows(lhs, rhs, contracted)) is not None:
+        return partial(_by_onednn, spec=spec, summed=len(contracted[0]))
+    return partial(_joined, dimensions=contracted, precision=precision) if len(contracted[0]) > 1 else None
 
 
 def _follow_each_other(dimensions: Sequence[int]) -> bool:
     return tuple(dimensions) == tuple(range(dimensions[0], dimensions[0] + len(dimensions)))
+
+
+def _of_rows(
+    lhs: jax.core.ShapedArray, rhs: jax.core.ShapedArray, contracted: tuple[Sizes, Sizes]
+) -> Sizes | None:
+    """Return the rows and columns of a product for oneDNN: one that sums over many rows of both operands."""
+    summed = len(contracted[0])
+    rows, left, right = (
+        math.prod(sizes) for sizes in (lhs.shape[:summed], lhs.shape[summed:], rhs.shape[summed:])
+    )
+    spec = rows, left, right
+    wanted = (
+        contracted[0][0] == contracted[1][0] == 0
+        and rows >= MANY_ROWS
+        and min(left, right) >= SEVERAL_COLUMNS
+        and math.prod(spec) >= LEAST_PRODUCTS
+    )
+    return spec if wanted and computes("product", spec) else None
+
+
+def _by_onednn(lhs: jax.Array, rhs: jax.Array, *, spec: Sizes, summed: int) -> jax.Array:
+    rows, left, right = spec
+    result = jax.ShapeDtypeStruct((left, right), jnp.float32)
+    (found,) = call("product", spec, [result], lhs.reshape(rows, left), rhs.reshape(rows, right))
+    return found.reshape(*lhs.shape[summed:], *rhs.shape[summed:])
 
 
 def _joined(

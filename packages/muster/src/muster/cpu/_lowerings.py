@@ -14,6 +14,7 @@ from jax.interpreters import mlir
 
 from muster.cpu._convolution import convolution
 from muster.cpu._dot import check_algorithm, dot
+from muster.cpu._kernels import kernel_p, kernels_allowed, lower_kernel
 from muster.cpu._max_pooling import max_pooling_gradient
 from muster.cpu._sum_pooling import sum_pooling
 
@@ -100,7 +101,13 @@ def _register() -> None:
     global _registered
     for primitive, chooser in CHOOSERS.items():
         mlir.register_lowering(primitive, _rule(primitive, chooser), platform="cpu")
+    mlir.register_lowering(kernel_p, _lower_kernel, platform="cpu")
     _registered = True
+
+
+def _lower_kernel(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
+    with kernels_allowed(lowerings_wanted() and _is_for_this_device(ctx)):
+        return lower_kernel(ctx, *operands, **params)
 
 
 def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
@@ -115,7 +122,8 @@ def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
     def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
         stays_here = _exports.for_this_job or not _is_exported(ctx)
         if lowerings_wanted() and stays_here and _sizes_are_known(ctx):
-            computation = chooser(*ctx.avals_in, **params)
+            with kernels_allowed(_is_for_this_device(ctx)):
+                computation = chooser(*ctx.avals_in, **params)
             if computation is not None:
                 return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)
         if primitive is lax.dot_general_p:
@@ -134,6 +142,17 @@ def _is_exported(ctx: mlir.LoweringRuleContext) -> bool:
     """Return whether this lowers a module of `jax.export`, which may run on another processor, or none."""
     exported: bool = ctx.module_context.lowering_parameters.for_export
     return exported
+
+
+def _is_for_this_device(ctx: mlir.LoweringRuleContext) -> bool:
+    """Return whether one device of this process runs it on its own arrays: XLA cannot divide kernels."""
+    context: Any = ctx.module_context.axis_context
+    mesh = getattr(context, "mesh", None)
+    if mesh is None:
+        divided_by_xla = getattr(context, "num_devices", 1) > 1
+    else:
+        divided_by_xla = set(context.manual_axes) != set(mesh.axis_names)
+    return not (divided_by_xla or _is_exported(ctx))
 
 
 def _sizes_are_known(ctx: mlir.LoweringRuleContext) -> bool:

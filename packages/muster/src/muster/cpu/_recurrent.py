@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from muster.cpu._kernels import kernels, with_kernel
+
 Arrays = Sequence[jax.Array]
 
 
@@ -49,24 +51,43 @@ def lstm(
 
     Source: keras/src/layers/rnn/lstm.py, ``LSTMCell.call``; results differ in the order of additions.
     """
-    kernels = map(_exchanged, (kernel, recurrent_kernel, bias))
-    *_, h, c, states, _ = _lstm_forward(reverse, sequences, False, _by_steps(inputs), h, c, *kernels)
-    return (h, c, states) if sequences else (h, c)
+    kernel, recurrent, bias = map(_exchanged, (kernel, recurrent_kernel, bias))
+    given = _times(_by_steps(inputs), kernel), h, c, recurrent, bias
+    if kernels() is None:
+        h, c, states, _ = _lstm_loop(reverse, sequences, False, *given)
+        return (h, c, states) if sequences else (h, c)
+    return tuple(_lstm_kernel(reverse, _STATES if sequences else _LAST, *given))
 
 
-def _lstm_forward(
-    reverse: bool,
-    with_states: bool,
-    with_carries: bool,
-    steps: jax.Array,
-    h: jax.Array,
-    c: jax.Array,
-    kernel: jax.Array,
-    recurrent_kernel: jax.Array,
-    bias: jax.Array,
-) -> tuple[Any, ...]:
-    """Return the inputs times the kernel, the last state and carry, and the stacks of both, or None."""
-    product = _times(steps, kernel)
+# What the kernel keeps of each step: nothing, the states, or the carries and the gates, too.
+_LAST, _STATES, _ALL = range(3)
+
+
+def _lstm_kernel(reverse: bool, keep: int, product: jax.Array, *given: jax.Array) -> list[jax.Array]:
+    """Return the last state and carry, and what is kept: states, then carries, then the opened gates."""
+
+    def plain(product: jax.Array, h: jax.Array, c: jax.Array, *kernels: jax.Array) -> list[jax.Array]:
+        made = _lstm_loop(reverse, keep >= _STATES, keep == _ALL, product, h, c, *kernels)
+        found = [each for each in made if each is not None]
+        if keep == _ALL:
+            recurrent, bias = kernels
+            gates = _lstm_gates(product + _times(_shifted(h, made[2], reverse), recurrent) + bias)
+            found.append(jnp.concatenate(gates, axis=-1))
+        return found
+
+    def plan(product: Sequence[int], *_: object) -> tuple[int, ...]:
+        steps, batch, width = product
+        return steps, batch, width // 4, int(reverse), keep
+
+    results = (0, 0, 1, 1, 1)[: 5 if keep == _ALL else 2 + keep]
+    return with_kernel("lstm_forward", plan, plain, ((1, 0, 0, None, None), results), product, *given)
+
+
+def _lstm_loop(
+    reverse: bool, with_states: bool, with_carries: bool, product: jax.Array, h: jax.Array, c: jax.Array,
+    recurrent_kernel: jax.Array, bias: jax.Array,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Return the last state and carry, and the stacks of both, or None."""
 
     def step(last: tuple[jax.Array, jax.Array], x: jax.Array) -> tuple[Any, Any]:
         h, c = last
@@ -76,7 +97,7 @@ def _lstm_forward(
         return (h, c), (h if with_states else None, c if with_carries else None)
 
     (h, c), (states, carries) = lax.scan(step, (h, c), product, reverse=reverse)
-    return product, h, c, states, carries
+    return h, c, states, carries
 
 
 def _lstm_gates(z: jax.Array) -> list[jax.Array]:
@@ -87,22 +108,49 @@ def _lstm_gates(z: jax.Array) -> list[jax.Array]:
 
 
 def _lstm_with_residuals(
-    reverse: bool, sequences: bool, inputs: jax.Array, h: jax.Array, c: jax.Array, *kernels: jax.Array
+    reverse: bool, sequences: bool, inputs: jax.Array, h: jax.Array, c: jax.Array, *of_layer: jax.Array
 ) -> tuple[tuple[jax.Array, ...], Arrays]:
-    steps, (kernel, recurrent, bias) = _by_steps(inputs), map(_exchanged, kernels)
-    made = _lstm_forward(reverse, True, True, steps, h, c, kernel, recurrent, bias)
-    product, last, last_c, states, carries = made
+    steps, (kernel, recurrent, bias) = _by_steps(inputs), map(_exchanged, of_layer)
+    product = _times(steps, kernel)
+    if kernels() is None:
+        last, last_c, states, carries = _lstm_loop(reverse, True, True, product, h, c, recurrent, bias)
+        gates = product  # they are computed for all steps at once where they are needed
+    else:
+        last, last_c, states, carries, gates = _lstm_kernel(reverse, _ALL, product, h, c, recurrent, bias)
     results = (last, last_c, states) if sequences else (last, last_c)
-    return results, (steps, h, c, kernel, recurrent, bias, product, states, carries)
+    return results, (steps, h, c, kernel, recurrent, bias, gates, states, carries)
 
 
 def _lstm_backward(
     reverse: bool, sequences: bool, residuals: Arrays, gradients: Arrays
 ) -> tuple[jax.Array, ...]:
-    steps, h, c, kernel, recurrent, bias, product, states, carries = residuals
-    before, carried = _shifted(h, states, reverse), _shifted(c, carries, reverse)
-    i, f, o, g = _lstm_gates(product + _times(before, recurrent) + bias)
-    tanh = jnp.tanh(carries)
+    steps, h, c, kernel, recurrent, bias, gates, states, carries = residuals
+    before = _shifted(h, states, reverse)
+    if kernels() is None:
+        opened = _lstm_gates(gates + _times(before, recurrent) + bias)
+        dz, dh, dc = _lstm_loop_back(reverse, opened, carries, c, recurrent, *gradients)
+    else:
+
+        def plain(gates: jax.Array, *others: jax.Array) -> tuple[jax.Array, ...]:
+            return _lstm_loop_back(reverse, jnp.split(gates, 4, axis=-1), *others)
+
+        def plan(_: object, carries: Sequence[int], *__: object) -> tuple[int, ...]:
+            return *carries, int(reverse), int(sequences)
+
+        axes = (1, 1, 0, None, 0, 0, *([1] if sequences else [])), (1, 0, 0)
+        operands = gates, carries, c, recurrent, *gradients
+        dz, dh, dc = with_kernel("lstm_backward", plan, plain, axes, *operands)
+    of_kernels = map(_exchanged, (_of_kernel(steps, dz), _of_kernel(before, dz), jnp.sum(dz, axis=(0, 1))))
+    return (_by_steps(_times(dz, kernel.T)), dh, dc, *of_kernels)
+
+
+def _lstm_loop_back(
+    reverse: bool, gates: Sequence[jax.Array], carries: jax.Array, c: jax.Array, recurrent: jax.Array,
+    dh: jax.Array, dc: jax.Array, *of_states: jax.Array,
+) -> tuple[jax.Array, ...]:  # fmt: skip
+    """Return the gradients of what each step adds up, and of the first state and carry."""
+    i, f, o, g = gates
+    tanh, carried = jnp.tanh(carries), _shifted(c, carries, reverse)
     by_state = o * (1 - tanh * tanh)
     slopes = jnp.concatenate(
         [g * i * (1 - i), carried * f * (1 - f), tanh * o * (1 - o), i * (1 - g * g)], axis=-1
@@ -117,11 +165,9 @@ def _lstm_backward(
         dz, gradients = _replaced(gradients, at, jnp.concatenate([dc, dc, dh, dc], axis=-1))
         return (dz @ back, dc * f, gradients), None
 
-    dh, dc, *of_states = gradients
     each = (jnp.arange(len(slopes)), by_state, f, *of_states)
     (dh, dc, dz), _ = lax.scan(step, (dh, dc, slopes), each, reverse=not reverse)
-    of_kernels = map(_exchanged, (_of_kernel(steps, dz), _of_kernel(before, dz), jnp.sum(dz, axis=(0, 1))))
-    return (_by_steps(_times(dz, kernel.T)), dh, dc, *of_kernels)
+    return dz, dh, dc
 
 
 lstm.defvjp(_lstm_with_residuals, _lstm_backward)

@@ -3,7 +3,7 @@
 from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.data import StandIn as StandIn
 from muster.data import StandInSource as StandInSource
-from muster.program import _recurrent as _recurrent
+from muster.program import _cpu_layers as _cpu_layers
 from muster.program._indexed_slices import IndexedSlices as IndexedSlices
 from muster.program._indexed_slices import dense_gradient as dense_gradient
 from muster.program._labels import check_ids as check_ids

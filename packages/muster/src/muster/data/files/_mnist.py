@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError, DownloadError
-from muster._paths import local_path
+from muster._paths import local_path, user_cache
 from muster.data.files._download import fetch, md5
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -123,8 +123,7 @@ def load_mnist(
 def _default_dir() -> Path:
     if folder := os.environ.get("MUSTER_DATA_DIR"):
         return Path(local_path(folder))
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "muster"
+    return user_cache()
 
 
 def _load(name: str, checksum: str, root: Path, mirrors: Sequence[str]) -> np.ndarray[Any, Any]:

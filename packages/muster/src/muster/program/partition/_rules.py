@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend import core as jex
 
+from muster import cpu
 from muster.program.partition._indexing_rules import dynamic_slice, dynamic_update_slice, gather, scatter
 from muster.program.partition._sharding import (
     Partial,
@@ -230,10 +231,20 @@ def _exchange_rows(equation: ShardedEquation) -> list[Value]:
     return [Replicated(jnp.concatenate(whole[place::2])) for place in range(2)]
 
 
+def _kernel(equation: ShardedEquation) -> list[Value]:
+    """Compute a kernel of ``muster.cpu`` for some of the batch."""
+    axes, of_results = equation.param("batch_axes")
+    shards = [
+        equation.replicated(i) if axis is None else equation.shard(i, axis) for i, axis in enumerate(axes)
+    ]
+    return [Sharded(*each) for each in zip(equation.bind(*shards), of_results, strict=True)]
+
+
 _RULES: Mapping[jex.Primitive, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     lax.optimization_barrier_p: _each,
     exchange_rows_p: _exchange_rows,
+    cpu.kernel_p: _kernel,
     **dict.fromkeys(named("reduce_sum reduce_max reduce_min reduce_and reduce_or reduce_prod"), _reduce),
     **dict.fromkeys(named("argmax argmin"), _along_others("axes", removes=True)),
     lax.broadcast_in_dim_p: _broadcast_in_dim,

@@ -1,4 +1,4 @@
-"""Compute Keras' LSTM and GRU layers in steps on CPUs by loops that have backward passes written by hand."""
+"""Compute Keras' LSTM and GRU layers and attention in steps on CPUs, with backward passes written by hand."""
 
 import functools
 import inspect
@@ -13,12 +13,12 @@ from muster import cpu
 from muster._keras import keras
 from muster.program.gradients._forward import accumulates_here
 from muster.program.variables import wrap_in_scopes
-from muster.program.variables.keras_internals import backend
+from muster.program.variables.keras_internals import backend, backend_functions
 
 Results = tuple[jax.Array, jax.Array, list[jax.Array]]
 """The last output, ``[batch, units]``, the outputs, ``[batch, steps, units]``, and the last states."""
-Layer = Callable[..., Results]
-"""A function that Keras' layers call, as in keras/src/backend/jax/rnn.py."""
+Layer = Callable[..., Any]
+"""A function that Keras' layers call, as in keras/src/backend/jax/rnn.py and nn.py."""
 
 
 def _arrays(values: Sequence[Any]) -> list[jax.Array] | None:
@@ -37,12 +37,15 @@ def _arrays(values: Sequence[Any]) -> list[jax.Array] | None:
     return arrays if covered else None
 
 
+def _in_step(inputs: Any) -> bool:
+    """Return whether a CPU is to compute with these in a step."""
+    return isinstance(inputs, jax.core.Tracer) and not accumulates_here() and cpu.replaces_loops()
+
+
 def _is_usual(asked: Mapping[str, Any]) -> bool:
-    """Return whether a CPU is to compute this in a step, and the layer is as most are."""
+    """Return whether a CPU is to compute this recurrent layer in a step, and it is as most are."""
     return (
-        isinstance(asked["inputs"], jax.core.Tracer)
-        and not accumulates_here()
-        and cpu.replaces_loops()
+        _in_step(asked["inputs"])
         and asked["mask"] is None
         and not asked["unroll"]
         and asked["activation"] is keras.activations.tanh
@@ -57,6 +60,8 @@ def _results(last: Sequence[jax.Array], states: Sequence[jax.Array], go_backward
 
 
 def _lstm(asked: Mapping[str, Any]) -> Results | None:
+    if not _is_usual(asked):
+        return None
     recurrent, bias = asked["recurrent_kernel"], asked["bias"]
     biases = jnp.zeros(recurrent.shape[1]) if bias is None else bias
     states = asked["initial_state_h"], asked["initial_state_c"]
@@ -68,6 +73,8 @@ def _lstm(asked: Mapping[str, Any]) -> Results | None:
 
 
 def _gru(asked: Mapping[str, Any]) -> Results | None:
+    if not _is_usual(asked):
+        return None
     recurrent, bias = asked["recurrent_kernel"], asked["bias"]
     biases = jnp.zeros((2, recurrent.shape[1])) if bias is None else bias
     arrays = _arrays((asked["inputs"], asked["initial_state"], asked["kernel"], recurrent, biases))
@@ -77,17 +84,41 @@ def _gru(asked: Mapping[str, Any]) -> Results | None:
     return _results([h], stack, asked["go_backwards"])
 
 
-def _replacing(compute: Callable[[Mapping[str, Any]], Results | None]) -> Callable[[Layer], Layer]:
+def _attention(asked: Mapping[str, Any]) -> jax.Array | None:
+    query, mask = asked["query"], asked["mask"]
+    unusual = asked["flash_attention"] or any(
+        asked[name] is not None for name in ("bias", "attn_logits_soft_cap")
+    )
+    if unusual or not _in_step(query) or not cpu.has_kernels():
+        return None
+    arrays = _arrays((query, asked["key"], asked["value"]))
+    if arrays is None or any(array.ndim != 4 for array in arrays):
+        return None
+    query, key, value = arrays
+    scale = query.shape[-1] ** -0.5 if asked["scale"] is None else asked["scale"]
+    if key.shape != value.shape or key.shape[2:] != query.shape[2:] or not isinstance(scale, float):
+        return None
+    if mask is not None:
+        mask = keras.ops.convert_to_tensor(mask)
+        each = *query.shape[:1], query.shape[2], query.shape[1]
+        if mask.ndim != 4 or mask.dtype != bool or mask.shape[3] != key.shape[1]:
+            return None
+        if any(size not in (1, all_of) for size, all_of in zip(mask.shape, each, strict=False)):
+            return None
+    return cpu.attention(scale, asked["is_causal"], query, key, value, mask)
+
+
+def _replacing(compute: Callable[[Mapping[str, Any]], Any]) -> Callable[[Layer], Layer]:
     """Return a wrapper of Keras' function that computes otherwise where that can be."""
 
     def wrapper(original: Layer) -> Layer:
         signature = inspect.signature(original)
 
         @functools.wraps(original)
-        def layer(*args: Any, **named: Any) -> Results:
+        def layer(*args: Any, **named: Any) -> Any:
             given = signature.bind(*args, **named)
             given.apply_defaults()
-            found = compute(given.arguments) if _is_usual(given.arguments) else None
+            found = compute(given.arguments)
             return original(*args, **named) if found is None else found
 
         return layer
@@ -97,3 +128,4 @@ def _replacing(compute: Callable[[Mapping[str, Any]], Results | None]) -> Callab
 
 wrap_in_scopes(backend, "lstm", _replacing(_lstm))
 wrap_in_scopes(backend, "gru", _replacing(_gru))
+wrap_in_scopes(backend_functions, "dot_product_attention", _replacing(_attention))
